@@ -1,0 +1,106 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+/// What every Swift target is compiled with.
+let settings: [SwiftSetting] = [
+  // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+  .enableUpcomingFeature("ExistentialAny"),
+  // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+  .enableUpcomingFeature("MemberImportVisibility"),
+  // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
+  .enableUpcomingFeature("InferIsolatedConformances"),
+  // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0481-weak-let.md
+  .enableUpcomingFeature("ImmutableWeakCaptures"),
+]
+
+let package = Package(
+  name: "batch",
+  platforms: [.macOS(.v26)],
+  products: [
+    .library(name: "BatchPipeline", targets: ["BatchPipeline"]),
+    .library(name: "BatchStore", targets: ["BatchStore"]),
+    .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
+    .executable(name: "batch", targets: ["BatchCommand"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.0"),
+    .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+  ],
+  targets: [
+    .systemLibrary(
+      name: "CSQLite",
+      pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]
+    ),
+    .systemLibrary(
+      name: "CLZ4",
+      pkgConfig: "liblz4",
+      providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]
+    ),
+    .target(
+      name: "BatchIdentifiers",
+      dependencies: [
+        "CLZ4",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings
+    ),
+    .target(
+      name: "BatchStore",
+      dependencies: ["BatchIdentifiers", "CSQLite"],
+      swiftSettings: settings + [.strictMemorySafety()]
+    ),
+    .target(
+      name: "BatchPipeline",
+      dependencies: [
+        "BatchStore",
+        "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "BatchCommand",
+      dependencies: [
+        "BatchPipeline",
+        "BatchStore",
+        "BatchIdentifiers",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: settings
+    ),
+    .target(
+      name: "BatchTestSupport",
+      dependencies: ["BatchIdentifiers", "BatchStore"],
+      path: "Tests/BatchTestSupport",
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchIdentifiersTests",
+      dependencies: ["BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchStoreTests",
+      dependencies: ["BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchPipelineTests",
+      dependencies: ["BatchPipeline", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchCommandTests",
+      dependencies: ["BatchCommand", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,6 @@
+// The system's LZ4, with nothing of our own.
+#ifndef CLZ4_SHIM_H
+#define CLZ4_SHIM_H
+#include <lz4.h>
+#include <lz4hc.h>
+#endif
