@@ -1,0 +1,136 @@
+import BatchPipeline
+
+/// Shows a run: a live line on a terminal, plain lines elsewhere, JSON where it is asked for.
+struct ProgressPrinter: Sendable {
+  private let json: Bool
+  private let quiet: Bool
+
+  init(json: Bool, quiet: Bool) {
+    self.json = json
+    self.quiet = quiet
+  }
+
+  /// How often progress is worth showing.
+  var interval: Duration { !json && Terminal.isInteractive ? .milliseconds(200) : .seconds(5) }
+
+  /// Shows an event.
+  func print(_ event: RunEvent) {
+    if json {
+      printJSON(event)
+    } else if !quiet {
+      printText(event)
+    }
+  }
+
+  private func printJSON(_ event: RunEvent) {
+    switch event {
+    case .started(let summary), .resumed(let summary), .progress(let summary):
+      try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
+    case .setAside(let path):
+      try? Terminal.printJSON(["event": event.name, "checkpoint": path])
+    }
+  }
+
+  private func printText(_ event: RunEvent) {
+    switch event {
+    case .started(let summary):
+      Terminal.say("\(summary.job): \(Format.count(summary.total)) identifiers selected")
+    case .resumed(let summary):
+      Terminal.say(
+        "\(summary.job): resumed, \(Format.count(summary.done)) of"
+          + " \(Format.count(summary.total)) already done")
+    case .progress(let summary):
+      let line = Self.line(summary)
+      if Terminal.isInteractive {
+        // Back to the start of the line, and clear what a longer one left.
+        Terminal.say("\r\(line.prefix(Terminal.columns - 1))\u{1b}[K", terminator: "")
+      } else {
+        Terminal.say(line)
+      }
+    case .setAside(let path):
+      Terminal.say("the unfinished checkpoint was set aside as \(path)")
+    }
+  }
+
+  /// How a run stands, on one line.
+  static func line(_ summary: RunSummary) -> String {
+    let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
+    var line =
+      "\(summary.job)  \(percent)%  \(Format.count(summary.done)) of \(Format.count(summary.total))"
+    if let rate = summary.identifiersPerSecond { line += "  \(Format.count(Int(rate)))/s" }
+    if let eta = summary.etaSeconds { line += "  ETA \(Format.seconds(eta))" }
+    if summary.outcomes.failed > 0 { line += "  failed \(Format.count(summary.outcomes.failed))" }
+    return line
+  }
+
+  /// Shows how the run ended.
+  func finish(_ summary: RunSummary) {
+    if json {
+      let event =
+        switch summary.state {
+        case .completed, .completedWithFailures: "finished"
+        case .failed: "failed"
+        case .running, .stopped: "stopped"
+        }
+      try? Terminal.printJSON(EventLine(event: event, summary: summary))
+    } else {
+      if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+      if !quiet { SummaryText.print(summary) }
+    }
+    if let failure = summary.failure {
+      Terminal.complain(failure)
+      Terminal.say("the run can be resumed with the same command")
+    }
+  }
+}
+
+/// A summary with the name of an event beside its fields.
+private struct EventLine: Encodable {
+  let event: String
+  let summary: RunSummary
+
+  private enum CodingKeys: CodingKey { case event }
+
+  func encode(to encoder: any Encoder) throws {
+    try summary.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(event, forKey: .event)
+  }
+}
+
+/// A summary for people.
+enum SummaryText {
+  static func print(_ summary: RunSummary) {
+    var lines = [
+      "\(summary.job): \(words(for: summary.state)), \(Format.count(summary.done)) of"
+        + " \(Format.count(summary.total)) done in \(Format.seconds(summary.elapsedSeconds))"
+    ]
+    let outcomes = [
+      ("succeeded", summary.outcomes.succeeded),
+      ("unchanged", summary.outcomes.unchanged),
+      ("vanished", summary.outcomes.vanished),
+      ("no longer matching", summary.outcomes.noLongerMatching),
+      ("failed", summary.outcomes.failed),
+    ]
+    for (name, count) in outcomes where count > 0 || name == "succeeded" {
+      lines.append("  \(name): \(Format.count(count))")
+    }
+    if summary.peakWALBytes > 0 {
+      lines.append("  peak WAL: \(Format.bytes(summary.peakWALBytes))")
+    }
+    if let output = summary.output { lines.append("  output: \(output)") }
+    if !summary.state.isFinished { lines.append("  checkpoint: \(summary.checkpoint)") }
+    if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
+    Terminal.print(lines.joined(separator: "\n"))
+  }
+
+  private static func words(for state: RunState) -> String {
+    switch state {
+    case .running: "running"
+    case .stopped: "stopped, resumable"
+    case .completed: "completed"
+    case .completedWithFailures: "completed with failures"
+    case .failed: "failed, resumable"
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Where the program talks to people: messages on standard error, results on standard output.
+enum Terminal {
+  /// Whether standard error is a terminal.
+  static let isInteractive = isatty(STDERR_FILENO) == 1
+
+  /// Whether messages may be coloured: on a terminal, unless `NO_COLOR` is set or it is dumb.
+  static let hasColor: Bool = {
+    let environment = ProcessInfo.processInfo.environment
+    return isInteractive && environment["NO_COLOR"]?.isEmpty ?? true
+      && environment["TERM"] != "dumb"
+  }()
+
+  /// The width of the terminal, or 80.
+  static var columns: Int {
+    var size = winsize()
+    guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    return Int(size.ws_col)
+  }
+
+  /// Writes to standard error.
+  static func say(_ text: String, terminator: String = "\n") {
+    write(text + terminator, to: STDERR_FILENO)
+  }
+
+  /// Writes an error, a line for each problem.
+  static func complain(_ error: BatchError) {
+    for line in error.description.split(separator: "\n") {
+      say(hasColor ? "\u{1b}[31merror:\u{1b}[0m \(line)" : "error: \(line)")
+    }
+  }
+
+  /// Writes a warning.
+  static func warn(_ text: String) {
+    say(hasColor ? "\u{1b}[33mwarning:\u{1b}[0m \(text)" : "warning: \(text)")
+  }
+
+  /// Writes a result to standard output.
+  static func print(_ text: String, terminator: String = "\n") {
+    write(text + terminator, to: STDOUT_FILENO)
+  }
+
+  /// Writes a value as JSON to standard output: on one line, or for reading.
+  static func printJSON(_ value: some Encodable, pretty: Bool = false) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    if pretty { encoder.outputFormatting.insert(.prettyPrinted) }
+    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+  }
+
+  private static func write(_ text: String, to descriptor: Int32) {
+    var text = text
+    text.withUTF8 { bytes in
+      var rest = UnsafeRawBufferPointer(bytes)
+      while let start = rest.baseAddress, rest.count > 0 {
+        #if canImport(Glibc)
+        let count = Glibc.write(descriptor, start, rest.count)
+        #elseif canImport(Musl)
+        let count = Musl.write(descriptor, start, rest.count)
+        #else
+        let count = Darwin.write(descriptor, start, rest.count)
+        #endif
+        if count < 0 {
+          if errno == EINTR { continue }
+          return  // The reader has gone; the run goes on.
+        }
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      }
+    }
+  }
+}
+
+/// Numbers as people read them.
+enum Format {
+  /// `3,367,760`.
+  static func count(_ value: Int) -> String {
+    let digits = String(value.magnitude)
+    var grouped = ""
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index).isMultiple(of: 3) { grouped.append(",") }
+      grouped.append(digit)
+    }
+    return value < 0 ? "-\(grouped)" : grouped
+  }
+
+  /// `4.2 MB`.
+  static func bytes(_ value: Int) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB"]
+    var amount = Double(value)
+    var unit = 0
+    while amount >= 1000, unit < units.count - 1 {
+      amount /= 1000
+      unit += 1
+    }
+    return unit == 0 ? "\(count(value)) bytes" : "\(decimal(amount)) \(units[unit])"
+  }
+
+  /// `0.41 s`, `3:05`, `2:10:00`.
+  static func seconds(_ value: Double) -> String {
+    guard value >= 60 else {
+      return value < 10 ? "\((value * 100).rounded() / 100) s" : "\(decimal(value)) s"
+    }
+    let whole = Int(value.rounded())
+    let padded = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60)
+    return hours > 0
+      ? "\(hours):\(padded(minutes)):\(padded(seconds))" : "\(minutes):\(padded(seconds))"
+  }
+
+  /// One digit after the point.
+  static func decimal(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
+}
+
+/// The time now, as an ISO 8601 timestamp in UTC.
+func currentTimestamp() -> String { Date.now.formatted(.iso8601) }

@@ -1,0 +1,99 @@
+public import BatchIdentifiers
+package import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The file of a run: the identifiers it selected, what decides its identity, how far it has come.
+///
+/// The selection is written once. Progress is appended to it, a record at a time, at a cost that
+/// does not depend on the length of the list.
+package final class Checkpoint {
+  package let path: FilePath
+  package let list: IdentifierList
+  package let metadata: RunMetadata
+  package private(set) var progress: RunProgress
+  private var log: IdentifierFileLog?
+
+  /// The kind of record that holds a `RunProgress`.
+  private static let progressRecord: UInt8 = 1
+
+  /// Opens the checkpoint of a run for reading.
+  ///
+  /// - Throws: ``BatchError`` with the reason if the file is damaged or is not a checkpoint. The
+  ///   file is left as it is.
+  package convenience init(reading path: FilePath) throws(BatchError) {
+    try self.init(path, file: IdentifierFile(opening: path))
+  }
+
+  /// Saves a selection, in place of whatever has the name; complete or not at all.
+  package convenience init(
+    creating path: FilePath, list: IdentifierList, metadata: RunMetadata
+  ) throws(BatchError) {
+    try IdentifierFile.create(
+      at: path, list: list, metadata: Self.encode(metadata), overwriting: true)
+    // Read back from the file, so that the list need not stay in memory.
+    try self.init(reading: path)
+  }
+
+  private init(_ path: FilePath, file: IdentifierFile) throws(BatchError) {
+    self.path = path
+    list = file.list
+    do {
+      metadata = try JSONDecoder().decode(RunMetadata.self, from: Data(file.metadata))
+    } catch {
+      throw BatchError(
+        .damagedFile, "this is a list of identifiers, not the checkpoint of a run",
+        at: path.string, remedy: "name another checkpoint.path", underlying: error)
+    }
+    let latest = file.records.last { $0.kind == Self.progressRecord }
+    do {
+      progress =
+        try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }
+        ?? RunProgress()
+    } catch {
+      throw BatchError(
+        .damagedFile, "the record of progress cannot be read", at: path.string,
+        remedy: "it was written by another version, or by hand", underlying: error)
+    }
+    guard DoneRanges(progress.done.rows) != nil, progress.done.rows.last?.next ?? 0 <= list.count
+    else {
+      throw BatchError(
+        .damagedFile, "the record of progress contradicts itself", at: path.string,
+        remedy: "run with --fresh to begin anew; the file is set aside")
+    }
+  }
+
+  /// Appends how the run stands, and waits until it is on the disk.
+  package func record(_ progress: RunProgress) throws(BatchError) {
+    if log == nil { log = try IdentifierFileLog(appendingTo: path) }
+    try log?.append(kind: Self.progressRecord, payload: Self.encode(progress))
+    self.progress = progress
+  }
+
+  /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, ….
+  ///
+  /// - Returns: The new name.
+  package static func setAside(_ path: FilePath) throws(BatchError) -> FilePath {
+    let stem = path.stem ?? "checkpoint"
+    for number in 1... {
+      var aside = path.removingLastComponent()
+      aside.append("\(stem).\(number).\(path.extension ?? "batch")")
+      if try FileSystem.renameWithoutReplacing(path, to: aside) { return aside }
+    }
+    preconditionFailure("there are more numbers than files")
+  }
+
+  private static func encode(_ value: some Encodable) throws(BatchError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+      return try [UInt8](encoder.encode(value))
+    } catch {
+      throw BatchError(.fileAccess, "cannot encode the checkpoint", underlying: error)
+    }
+  }
+}

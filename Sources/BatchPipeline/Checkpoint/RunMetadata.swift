@@ -1,0 +1,29 @@
+/// What a checkpoint says of its run once and for all.
+package struct RunMetadata: Codable, Sendable {
+  /// The run's UUID.
+  package var run: String
+  /// The job's name.
+  package var job: String
+  /// When the run began first, as an ISO 8601 timestamp in UTC.
+  package var startedAt: String
+  /// What decides which rows the run concerns and what it writes.
+  package var fingerprint: String
+  /// The entity as it was when the identifiers were selected.
+  package var schema: [String]
+  /// Where done chunks are recorded.
+  package var ledger: LedgerPlace
+  /// The file that an export writes until it is complete.
+  package var partialOutput: String?
+  /// The file that an export writes.
+  package var output: String?
+  /// Whether the complete output takes the place of the one that the job's last run made.
+  package var replacesOwnOutput = false
+}
+
+/// Where done chunks are recorded.
+package enum LedgerPlace: String, Codable, Sendable {
+  /// In the store, in the transaction of the chunk.
+  case store
+  /// In the checkpoint file, after the fact.
+  case file
+}

@@ -1,0 +1,44 @@
+public import BatchStore
+
+/// How a run stands.
+public enum RunState: String, Codable, Sendable {
+  /// It is going on, or was when it was killed.
+  case running
+  /// It was told to stop and can be resumed.
+  case stopped
+  /// Every identifier is done.
+  case completed
+  /// Every identifier is done, and some failed.
+  case completedWithFailures
+  /// It came to an error and can be resumed.
+  case failed
+
+  /// Whether nothing is left to resume.
+  public var isFinished: Bool { self == .completed || self == .completedWithFailures }
+}
+
+/// What a checkpoint says of its run from time to time: the last record of the file counts.
+package struct RunProgress: Codable, Sendable {
+  package var state = RunState.running
+  /// The positions that are done. Where the store keeps a ledger, this lags behind it and says only
+  /// what is durable there.
+  package var done = DoneRanges()
+  /// How long the run has been going on, over all its resumptions.
+  package var elapsedSeconds = 0.0
+  /// How many identifiers were done when it was resumed last.
+  package var resumedAt = 0
+  package var peakResidentBytes = 0
+  package var peakWALBytes = 0
+  /// How long the output is, of which everything up to here is complete.
+  package var outputBytes: Int?
+  /// Which file the finished output is: device and inode.
+  package var outputIdentity: FileIdentity?
+  /// What stopped the run.
+  package var error: String?
+}
+
+/// Which file a file is, whatever it is called.
+package struct FileIdentity: Codable, Hashable, Sendable {
+  package var device: UInt64
+  package var inode: UInt64
+}

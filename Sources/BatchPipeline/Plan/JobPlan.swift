@@ -1,0 +1,225 @@
+public import BatchIdentifiers
+public import BatchStore
+
+/// A job resolved against its database: every name found, every expression compiled, nothing run.
+///
+/// Making a plan writes nothing and reads the schema only.
+public struct JobPlan: Sendable {
+  /// The job.
+  public let job: Job
+  /// The database.
+  public let store: Store
+  /// The values of the job's parameters.
+  public let parameters: ParameterValues
+  /// Which identifiers are selected.
+  package let query: IdentifierQuery
+  /// What is done with them.
+  package let work: Work
+
+  /// What a run does with each chunk.
+  package enum Work: Sendable {
+    case change(BulkChange)
+    case export(RowExport, Job.Export)
+  }
+
+  /// The entity that the job concerns.
+  public var entity: Entity { query.entity }
+
+  /// Resolves a job.
+  ///
+  /// - Throws: ``BatchError`` with the place in the job file: an unknown entity or attribute, an
+  ///   expression that is none, an archive that does not fit, a database that cannot be written.
+  public init(_ job: Job, parameters: ParameterValues) async throws(BatchError) {
+    let store: Store
+    do {
+      store = try await Store(
+        path: job.database.path.string,
+        isReadOnly: job.database.readOnly,
+        busyTimeout: job.database.busyTimeout
+      )
+    } catch {
+      throw error.located(at: job.place(of: .database))
+    }
+    let values = parameters.sqlValues
+    let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
+    let request = FetchRequest(
+      entity: job.source.entity,
+      predicate: predicate,
+      orderBy: job.source.orderBy.map { .init($0.column, descending: $0.descending) },
+      limit: job.source.limit,
+      parameters: values,
+      key: job.source.key
+    )
+    let context = try store.makeContext(label: "batch.plan")
+    let (query, work) = try await context.perform { connection throws(BatchError) in
+      let query: IdentifierQuery
+      do {
+        query = try IdentifierQuery(request, schema: store.schema, connection: connection)
+      } catch {
+        throw error.located(at: job.place(of: error.jobPath(in: job.source)))
+      }
+      let work = try Work(
+        job, query: query, predicate: predicate, values: values, schema: store.schema,
+        connection: connection)
+      return (query, work)
+    }
+    if job.action.writes, store.isReadOnly {
+      throw BatchError(
+        .readOnly, "the database is read-only, and this job writes to it",
+        at: job.place(of: .database),
+        remedy: "make the file and its folder writable, or export instead")
+    }
+    self.job = job
+    self.store = store
+    self.parameters = parameters
+    self.query = query
+    self.work = work
+  }
+}
+
+extension JobPlan.Work {
+  fileprivate init(
+    _ job: Job,
+    query: IdentifierQuery,
+    predicate: SQLExpression?,
+    values: [String: SQLValue],
+    schema: Schema,
+    connection: Connection
+  ) throws(BatchError) {
+    if case .export(let export) = job.action {
+      let export = try RowExport(
+        entity: query.entity,
+        key: query.key,
+        attributes: query.entity.attributes(for: export, of: job),
+        format: export.format,
+        predicate: predicate,
+        recheck: job.source.recheck,
+        parameters: values
+      )
+      guard case .export(let action) = job.action else { preconditionFailure() }
+      self = .export(export, action)
+      return
+    }
+    guard query.entity.kind == .table else {
+      throw BatchError(
+        .readOnly,
+        "\"\(query.entity.name)\" is a \(query.entity.kind.rawValue), which cannot be written",
+        at: job.place(of: .entity), remedy: "name the table behind it, or export instead")
+    }
+    let change = BulkChange(
+      entity: query.entity,
+      key: query.key,
+      action: try query.entity.change(for: job, values: values, schema, connection),
+      predicate: predicate,
+      recheck: job.source.recheck,
+      parameters: values
+    )
+    do {
+      try change.compile(in: connection)
+    } catch {
+      throw error.located(at: job.place(of: JobPath("action")))
+    }
+    self = .change(change)
+  }
+}
+
+extension Entity {
+  /// The attributes that an export writes.
+  fileprivate func attributes(
+    for export: Job.Export, of job: Job
+  ) throws(BatchError) -> [Attribute] {
+    guard let names = export.columns else { return attributes }
+    var chosen: [Attribute] = []
+    for (index, name) in names.enumerated() {
+      do {
+        chosen.append(try requireAttribute(named: name))
+      } catch {
+        throw error.located(at: job.place(of: .columns(index)))
+      }
+    }
+    return chosen
+  }
+
+  /// The change that an update or a delete makes, its expressions checked.
+  fileprivate func change(
+    for job: Job, values: [String: SQLValue], _ schema: Schema, _ connection: Connection
+  ) throws(BatchError) -> BulkChange.Action {
+    switch job.action {
+    case .update(let update):
+      let compiler = ExpressionCompiler(
+        connection: connection, entity: self, parameters: values.keys)
+      var assignments: [(column: String, value: SQLExpression)] = []
+      for assignment in update.set {
+        let place = job.place(of: .set(assignment.column))
+        do {
+          let attribute = try settableAttribute(named: assignment.column)
+          let value = SQLExpression(assignment.expression, at: place)
+          try compiler.check(value)
+          assignments.append((attribute.column, value))
+        } catch {
+          throw error.located(at: place)
+        }
+      }
+      return .update(assignments)
+    case .delete(let delete):
+      guard let name = delete.archive else { return .delete(archive: nil) }
+      do {
+        return .delete(archive: try BulkChange.Archive(schema.entity(named: name), for: self))
+      } catch {
+        throw error.located(at: job.place(of: .archive))
+      }
+    case .export:
+      preconditionFailure("an export changes nothing")
+    }
+  }
+
+  private func settableAttribute(named name: String) throws(BatchError) -> Attribute {
+    let attribute = try requireAttribute(named: name)
+    if attribute.isGenerated {
+      throw BatchError(
+        .unknownAttribute, "column \"\(attribute.name)\" is generated and cannot be set",
+        remedy: "set the columns it is computed from")
+    }
+    if try requireKey().columns.contains(attribute.column) {
+      throw BatchError(
+        .unstableKey, "column \"\(attribute.name)\" identifies the rows and cannot be set",
+        remedy: "a run could not find its place again: copy the rows instead")
+    }
+    return attribute
+  }
+}
+
+extension BatchError {
+  /// The error with a place, unless it has a more exact one.
+  func located(at place: String) -> BatchError {
+    var error = self
+    if let inner = self.place {
+      if !inner.hasPrefix(place.prefix { $0 != ":" }) { error.place = "\(place): \(inner)" }
+    } else {
+      error.place = place
+    }
+    return error
+  }
+
+  /// The part of a job's source that the error is about.
+  fileprivate func jobPath(in source: Job.Source) -> JobPath {
+    switch code {
+    case .invalidSQL: return .where
+    case .unknownAttribute:
+      // Which of the names it was is in the message; the schema does not know of job files.
+      if let index = source.orderBy.firstIndex(where: { message.contains("\"\($0.column)\"") }) {
+        return .orderBy(index)
+      }
+      if let index = source.key?.firstIndex(where: { message.contains("\"\($0)\"") }) {
+        return .key(index)
+      }
+      return .entity
+    default: return .entity
+    }
+  }
+}
+
+extension ParameterValues {
+  /// The values as they are bound to SQL.
+  var sqlValues: [String: SQLValue] { entries.mapValues(\.value) }
+}

@@ -1,0 +1,177 @@
+public import BatchIdentifiers
+public import BatchStore
+
+/// What a run of a job would do, in the form of `plan --json`.
+public struct PlanReport: Sendable, Encodable {
+  /// The statements of a run.
+  public struct Statements: Sendable, Encodable {
+    /// Selects the identifiers.
+    public let fetch: String
+    /// Is run for each chunk.
+    public let apply: String
+  }
+
+  /// A row before and after.
+  public struct Sample: Sendable, Encodable {
+    /// The identifier's key, as it stands in a URI.
+    public let identifier: String
+    /// The values that change, or the row where all of it goes.
+    public let before: [String: SQLValue]
+    /// The values after an update; nil where the row goes or stays as it is.
+    public let after: [String: SQLValue]?
+  }
+
+  /// How many rows match now.
+  public let matches: Int
+  /// How many chunks that makes.
+  public let chunks: Int
+  /// The SQL of the run.
+  public let sql: Statements
+  /// SQLite's plan for the selection, a line a step.
+  public let queryPlan: [String]
+  /// Whether `where` is decided by looking at every row.
+  public let fullScan: Bool
+  /// What an operator should know before running.
+  public let warnings: [String]
+  /// A rough guess, from reading some rows; nil where there are none.
+  public let estimatedSeconds: Double?
+  /// The first rows of the selection.
+  public let sample: [Sample]
+}
+
+extension JobPlan {
+  /// Looks at the data to say what a run would do; writes nothing.
+  ///
+  /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
+  public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
+    let context = try store.makeContext(label: "batch.plan")
+    let chunkSize = chunkSize ?? job.chunk.size
+    let importedCount = try importedIdentifiers()?.list.count
+    return try await context.perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        let matches = try importedCount ?? query.count(in: connection)
+        let queryPlan = try query.explain(in: connection)
+        let scans = queryPlan.contains { $0.hasPrefix("SCAN") }
+        let fullScan = scans && job.source.where != nil
+        return PlanReport(
+          matches: matches,
+          chunks: (matches + chunkSize - 1) / chunkSize,
+          sql: .init(fetch: query.sql, apply: statements.joined(separator: "; ")),
+          queryPlan: queryPlan,
+          fullScan: fullScan,
+          warnings: try warnings(fullScan: fullScan, in: connection),
+          estimatedSeconds: try estimate(matches: matches, in: connection),
+          sample: try sample(in: connection)
+        )
+      }
+    }
+  }
+
+  /// What is run for each chunk.
+  private var statements: [String] {
+    let keys = ChunkKeys.shape(of: query.key)
+    return switch work {
+    case .change(let change):
+      [change.archiveSQL(for: keys), change.changeSQL(for: keys)].compactMap { $0 }
+    case .export(let export, _): [export.sql(for: keys)]
+    }
+  }
+
+  private func warnings(
+    fullScan: Bool, in connection: Connection
+  ) throws(BatchError) -> [String] {
+    var warnings: [String] = []
+    if fullScan {
+      warnings.append(
+        "where is decided by looking at every row of \"\(entity.name)\"; an index would help"
+          + " the selection, not the rest of the run")
+    }
+    if job.action.writes, job.database.journalMode == .wal, store.journalMode != "wal" {
+      warnings.append(
+        "the database's journal mode changes from \(store.journalMode) to wal, which stays")
+    }
+    if job.action.writes, job.checkpoint.ledger == .file {
+      warnings.append(
+        "the ledger is a file: chunks may be done twice if the run is killed")
+    }
+    switch query.key.origin {
+    case .wholeRow:
+      warnings.append(
+        "the rows of \"\(entity.name)\" show no key, so each is found by all of its columns")
+    case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
+    }
+    warnings += try entity.warnings(about: job.action, in: connection)
+    var scans = false
+    for sql in statements {
+      let plan = try connection.explain(sql)
+      scans = scans || plan.contains { $0.hasPrefix("SCAN \(entity.table)") }
+    }
+    if scans {
+      warnings.append(
+        "each row is found by looking at all of \"\(entity.name)\"; an index on"
+          + " \(query.key.columns.joined(separator: ", ")) would make the run much faster")
+    }
+    return warnings
+  }
+
+  /// Reads some rows the way the run would and scales up.
+  private func estimate(
+    matches: Int, in connection: Connection
+  ) throws(BatchError) -> Double? {
+    guard matches > 0 else { return nil }
+    let clock = ContinuousClock()
+    let start = clock.now
+    let read = try sampler.read(limit: 10_000, in: connection)
+    guard read > 0 else { return nil }
+    let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / Double(read)
+    // A row that is written costs about three times one that is read.
+    return seconds * (job.action.writes ? 3 : 1)
+  }
+
+  private func sample(in connection: Connection) throws(BatchError) -> [PlanReport.Sample] {
+    try sampler.rows(limit: 5, in: connection).map { row in
+      .init(identifier: row.identifier, before: row.before, after: row.after)
+    }
+  }
+
+  private var sampler: RowSampler {
+    switch work {
+    case .change(let change):
+      if case .update(let assignments) = change.action {
+        return RowSampler(query, columns: assignments.map(\.column), after: assignments.map(\.value))
+      }
+      return RowSampler(query, columns: entity.attributes.map(\.column), after: nil)
+    case .export(_, let export):
+      return RowSampler(
+        query, columns: export.columns ?? entity.attributes.map(\.column), after: nil)
+    }
+  }
+}
+
+extension Entity {
+  /// What of the schema an operator may have forgotten.
+  fileprivate func warnings(
+    about action: Job.Action, in connection: Connection
+  ) throws(BatchError) -> [String] {
+    guard action.writes else { return [] }
+    var warnings: [String] = []
+    let triggers = try connection.texts(
+      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", .text(table))
+    if !triggers.isEmpty {
+      warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
+    }
+    if case .delete = action {
+      let children = try connection.texts(
+        """
+        SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
+        WHERE s.type = 'table' AND lower(f."table") = lower(?)
+        """, .text(table))
+      if !children.isEmpty {
+        warnings.append(
+          "rows of \(children.joined(separator: ", ")) refer to \"\(name)\"; foreign keys are not"
+            + " enforced, so they are left as they are")
+      }
+    }
+    return warnings
+  }
+}

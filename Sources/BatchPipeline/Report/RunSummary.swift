@@ -1,0 +1,90 @@
+public import BatchIdentifiers
+public import BatchStore
+
+/// How a run stands, in the form of `status --json`.
+public struct RunSummary: Sendable, Encodable {
+  /// The job's name.
+  public var job: String
+  /// The run's UUID.
+  public var run: String
+  /// What it is doing, or how it ended.
+  public var state: RunState
+  /// How many identifiers were selected.
+  public var total: Int
+  /// How many are done: the sum of the outcomes.
+  public var done: Int { outcomes.total }
+  /// What became of them.
+  public var outcomes: Outcomes
+  /// How many chunks are committed.
+  public var chunks: Int
+  /// How many identifiers were done when the run was resumed last; 0 if it never was.
+  public var resumedAt: Int
+  /// How long the run has been going on, over all its resumptions.
+  public var elapsedSeconds: Double
+  /// How fast it went, or nil before anything was done.
+  public var identifiersPerSecond: Double?
+  /// How long it will still take at that speed, or nil when it is not running.
+  public var etaSeconds: Double?
+  /// The most memory that the process has had resident.
+  public var peakResidentBytes: Int
+  /// The greatest size of the write-ahead log.
+  public var peakWALBytes: Int
+  /// The checkpoint file.
+  public var checkpoint: String
+  /// The file that an export wrote or writes.
+  public var output: String?
+  /// Why the run is held back.
+  public var throttle: String?
+  /// What stopped the run, on one line.
+  public var error: String?
+  /// What stopped the run, where this process saw it; not part of the JSON.
+  public var failure: BatchError? {
+    didSet { error = failure?.description ?? error }
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
+    case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
+    case throttle, error
+  }
+
+  /// Encodes every field; one without a value is `null`.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(job, forKey: .job)
+    try container.encode(run, forKey: .run)
+    try container.encode(state, forKey: .state)
+    try container.encode(total, forKey: .total)
+    try container.encode(done, forKey: .done)
+    try container.encode(outcomes, forKey: .outcomes)
+    try container.encode(chunks, forKey: .chunks)
+    try container.encode(resumedAt, forKey: .resumedAt)
+    try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
+    try container.encode(identifiersPerSecond?.rounded(), forKey: .identifiersPerSecond)
+    try container.encode(etaSeconds.map { ($0 * 10).rounded() / 10 }, forKey: .etaSeconds)
+    try container.encode(peakResidentBytes, forKey: .peakResidentBytes)
+    try container.encode(peakWALBytes, forKey: .peakWALBytes)
+    try container.encode(checkpoint, forKey: .checkpoint)
+    try container.encode(output, forKey: .output)
+    try container.encode(throttle, forKey: .throttle)
+    try container.encode(error, forKey: .error)
+  }
+}
+
+extension RunSummary {
+  init(_ metadata: RunMetadata, _ progress: RunProgress, checkpoint: Checkpoint) {
+    job = metadata.job
+    run = metadata.run
+    state = progress.state
+    total = checkpoint.list.count
+    outcomes = progress.done.outcomes
+    chunks = progress.done.chunks
+    resumedAt = progress.resumedAt
+    elapsedSeconds = progress.elapsedSeconds
+    peakResidentBytes = progress.peakResidentBytes
+    peakWALBytes = progress.peakWALBytes
+    self.checkpoint = checkpoint.path.string
+    output = metadata.output
+    error = progress.error
+  }
+}

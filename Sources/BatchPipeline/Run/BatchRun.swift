@@ -1,0 +1,264 @@
+public import BatchIdentifiers
+public import BatchStore
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A run of a job: a new one, or the rest of one that was stopped or killed.
+///
+///     let job = try Job(contentsOf: "backfill.json")
+///     let summary = try await BatchRun(job).run()
+///     print(summary.outcomes.succeeded)
+///
+/// Writes inside the store happen exactly once, however often the process is killed, since the
+/// record of a chunk commits with the chunk. An exported file comes out the same, byte for byte.
+public final class BatchRun: Sendable {
+  /// What may differ from one run of a job to the next.
+  public struct Options: Sendable {
+    /// Values for the job's parameters, each `name=value`.
+    public var parameters: [String] = []
+    /// The number of background contexts, in place of the job's.
+    public var workers: Int?
+    /// The number of identifiers in a chunk, in place of the job's.
+    public var chunkSize: Int?
+    /// Whether an unfinished checkpoint is set aside instead of resumed.
+    public var fresh = false
+    /// How often progress is told.
+    public var progressInterval = Duration.milliseconds(200)
+
+    /// The defaults.
+    public init() {}
+  }
+
+  private let job: Job
+  private let options: Options
+  private let stopRequests: AsyncStream<Void>
+  private let stopRequest: AsyncStream<Void>.Continuation
+  /// The context that fetches identifiers, while it does.
+  private let fetching = Lock<BackgroundContext?>(nil)
+
+  /// A run of a job.
+  public init(_ job: Job, options: Options = Options()) {
+    self.job = job
+    self.options = options
+    (stopRequests, stopRequest) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
+  ///
+  /// May be called from any thread, before, during or after the run.
+  public func stop() {
+    stopRequest.yield()
+    fetching.withLock { $0 }?.interrupt()
+  }
+
+  /// Runs the job to its end, or resumes it.
+  ///
+  /// Cancelling the task is the same as calling ``stop()``.
+  ///
+  /// - Parameter onEvent: Told what happens, on no particular thread, one event at a time.
+  /// - Returns: How the run ended, which may be ``RunState/stopped`` or ``RunState/failed``; both
+  ///   can be resumed.
+  /// - Throws: ``BatchError`` if nothing was run: the job does not fit the database, another run
+  ///   is alive, a checkpoint is damaged or belongs to something else. The database, the
+  ///   checkpoint and the output are then as they were.
+  public func run(
+    onEvent: @Sendable (RunEvent) -> Void = { _ in }
+  ) async throws(BatchError) -> RunSummary {
+    try job.validate()
+    let path = job.checkpointPath
+    let lock = try RunLock(forCheckpoint: path)
+    defer { withExtendedLifetime(lock) {} }
+
+    if options.fresh, let unfinished = FileSystem.status(of: path), unfinished.size >= 0,
+      (try? Checkpoint(reading: path))?.progress.state.isFinished != true
+    {
+      onEvent(.setAside(try Checkpoint.setAside(path).string))
+    }
+    let previous = FileSystem.status(of: path) == nil ? nil : try Checkpoint(reading: path)
+    if let previous, !previous.progress.state.isFinished {
+      return try await resume(previous, onEvent)
+    }
+    return try await begin(after: previous, onEvent)
+  }
+
+  // MARK: Beginning
+
+  private func begin(
+    after previous: Checkpoint?, _ onEvent: @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> RunSummary {
+    let run = UUID().uuidString
+    let startedAt = Date.now.formatted(.iso8601)
+    let parameters = try ParameterValues(
+      arguments: options.parameters, declarations: job.parameters, runStartedAt: startedAt,
+      runID: run)
+    let plan = try await JobPlan(job, parameters: parameters)
+    if case .export(_, let export) = plan.work {
+      try ExportFile.checkName(
+        export.file, overwrite: export.overwrite, made: previous?.progress.outputIdentity)
+    }
+    let imported = try plan.importedIdentifiers()
+
+    // From here on files and tables are written.
+    let lane = try plan.makeLane()
+    let identity = try await lane?.prepareStore() ?? plan.store.identity
+    let list: IdentifierList
+    if let imported {
+      list = imported.list
+    } else {
+      list = try await fetchIdentifiers(plan, identity)
+    }
+    var metadata = RunMetadata(
+      run: run,
+      job: job.name,
+      startedAt: startedAt,
+      fingerprint: plan.fingerprint(identifiersHash: imported?.hash).text,
+      schema: plan.entity.fingerprint,
+      ledger: plan.ledger
+    )
+    if case .export(_, let export) = plan.work {
+      metadata.output = export.file.string
+      metadata.partialOutput = ExportFile.partialPath(of: export.file, run: run).string
+      // Only the job's own earlier output can have the name, or the job says to overwrite.
+      metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
+    }
+    let checkpoint = try Checkpoint(
+      creating: job.checkpointPath, list: list, metadata: metadata)
+    if plan.ledger == .store {
+      try await lane?.begin(RunDescription(metadata, total: list.count))
+    }
+    return await carryOut(
+      plan, checkpoint, lane, done: DoneRanges(), isResumed: false, onEvent)
+  }
+
+  private func fetchIdentifiers(
+    _ plan: JobPlan, _ identity: StoreIdentity
+  ) async throws(BatchError) -> IdentifierList {
+    let context = try plan.store.makeContext(label: "batch.fetch")
+    fetching.withLock { $0 = context }
+    defer { fetching.withLock { $0 = nil } }
+    return try await context.perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try plan.query.fetch(in: connection, store: identity)
+      }
+    }
+  }
+
+  // MARK: Resuming
+
+  private func resume(
+    _ checkpoint: Checkpoint, _ onEvent: @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> RunSummary {
+    let metadata = checkpoint.metadata
+    let parameters = try ParameterValues(
+      arguments: options.parameters, declarations: job.parameters,
+      runStartedAt: metadata.startedAt, runID: metadata.run)
+    let plan = try await JobPlan(job, parameters: parameters)
+    let imported = try plan.importedIdentifiers()
+    try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
+
+    let lane = try plan.makeLane()
+    var done = checkpoint.progress.done
+    if let lane, metadata.ledger == .store {
+      // The ledger commits with the data, so it alone knows what is done; the file lags behind.
+      if let ledger = try await lane.resume(metadata.run) {
+        done = ledger
+      } else if done.rows.isEmpty {
+        // Killed after the checkpoint was saved and before the run was entered.
+        _ = try await lane.prepareStore()
+        try await lane.begin(RunDescription(metadata, total: checkpoint.list.count))
+      } else {
+        throw BatchError(
+          .otherRun,
+          "the checkpoint has \(done.count) identifiers done, but the database has no ledger"
+            + " of this run",
+          at: checkpoint.path.string,
+          remedy: "the database may have been restored from a backup; run with --fresh to select"
+            + " anew")
+      }
+    }
+    guard done.rows.last?.next ?? 0 <= checkpoint.list.count else {
+      throw BatchError(
+        .damagedFile, "the ledger and the checkpoint do not belong together",
+        at: checkpoint.path.string, remedy: "run with --fresh to select anew")
+    }
+    return await carryOut(plan, checkpoint, lane, done: done, isResumed: true, onEvent)
+  }
+
+  // MARK: Carrying out
+
+  private func carryOut(
+    _ plan: JobPlan,
+    _ checkpoint: Checkpoint,
+    _ lane: WriterLane?,
+    done: DoneRanges,
+    isResumed: Bool,
+    _ onEvent: @Sendable (RunEvent) -> Void
+  ) async -> RunSummary {
+    let session = RunSession(checkpoint: checkpoint, done: done, isResumed: isResumed)
+    do {
+      onEvent(isResumed ? .resumed(session.summary()) : .started(session.summary()))
+      switch plan.work {
+      case .change(let change):
+        guard let lane else { preconditionFailure("a change without a writer lane") }
+        let processor = ChangeProcessor(
+          list: checkpoint.list, change: change, lane: lane, ledger: plan.ledger)
+        return try await loop(plan, session, processor, onEvent)
+      case .export(let export, let action):
+        let file = try session.openOutput(header: export.header)
+        let processor = ExportProcessor(
+          list: checkpoint.list, key: plan.query.key, export: export,
+          writer: ExportWriter(
+            file, overwrites: action.overwrite || session.replacesOwnOutput))
+        return try await loop(plan, session, processor, onEvent)
+      }
+    } catch {
+      return session.failed(error)
+    }
+  }
+
+  private func loop(
+    _ plan: JobPlan,
+    _ session: RunSession,
+    _ processor: some ChunkProcessor,
+    _ onEvent: @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> RunSummary {
+    let chunkSize = options.chunkSize ?? job.chunk.size
+    let remaining = session.remaining
+    let chunks = remaining.reduce(0) { $0 + ($1.count + chunkSize - 1) / chunkSize }
+    let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
+    var contexts: [BackgroundContext] = []
+    for number in 1...max(1, min(wanted, chunks)) {
+      contexts.append(try plan.store.makeContext(label: "batch.worker.\(number)"))
+    }
+    var loop = RunLoop(
+      remaining: remaining, chunkSize: chunkSize, workers: contexts, processor: processor,
+      stopRequests: stopRequests)
+    let ending = await loop.run { chunk, outcomes throws(BatchError) in
+      session.committed(chunk, outcomes)
+      if session.isDue(after: job.checkpoint.interval) {
+        try await session.record(.running, with: processor)
+      }
+      if session.shouldTell(every: options.progressInterval) {
+        onEvent(.progress(session.summary()))
+      }
+    }
+    switch ending {
+    case .completed: try await session.complete(with: processor)
+    case .stopped: try await session.record(.stopped, with: processor)
+    case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
+    }
+    return session.summary()
+  }
+}
+
+extension RunDescription {
+  init(_ metadata: RunMetadata, total: Int) {
+    self.init(
+      identifier: metadata.run, job: metadata.job, total: total, startedAt: metadata.startedAt)
+  }
+}

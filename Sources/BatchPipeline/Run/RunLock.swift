@@ -1,0 +1,118 @@
+import BatchIdentifiers
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+extension BatchError.Code {
+  /// Another run of the same job is alive.
+  public static let alreadyRunning = Self(rawValue: "alreadyRunning")
+}
+
+/// The right to run a job, held by one process at a time.
+///
+/// It is a POSIX lock on a file beside the checkpoint. The kernel drops it with the process that
+/// holds it, however that dies, so there is never a stale lock to remove by hand; a lock file that
+/// is left over from a killed run means nothing.
+final class RunLock: Sendable {
+  private let path: String
+  private let descriptor: Int32
+
+  /// Takes the lock of a checkpoint.
+  ///
+  /// - Throws: ``BatchError/Code/alreadyRunning`` if another run holds it.
+  init(forCheckpoint checkpoint: FilePath) throws(BatchError) {
+    let path = Self.path(forCheckpoint: checkpoint)
+    // POSIX locks do not keep a process from locking twice.
+    guard heldHere.withLock({ $0.insert(path).inserted }) else {
+      throw Self.alreadyRunning(getpid(), checkpoint)
+    }
+    do {
+      descriptor = try Self.lock(path, checkpoint)
+      self.path = path
+    } catch {
+      _ = heldHere.withLock { $0.remove(path) }
+      throw error
+    }
+  }
+
+  deinit {
+    // Removed before it is released: whoever opened it meanwhile sees that the path is no longer
+    // the file it has locked, and opens again.
+    unlink(path)
+    close(descriptor)
+    _ = heldHere.withLock { $0.remove(path) }
+  }
+
+  /// The process that holds the lock of a checkpoint, or nil if none does.
+  static func holder(ofCheckpoint checkpoint: FilePath) -> Int32? {
+    let path = Self.path(forCheckpoint: checkpoint)
+    // Closing any descriptor of the file would drop a lock that this process holds.
+    if heldHere.withLock({ $0.contains(path) }) { return getpid() }
+    let descriptor = open(path, O_RDWR | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return holder(descriptor)
+  }
+
+  private static func path(forCheckpoint checkpoint: FilePath) -> String {
+    checkpoint.string + ".lock"
+  }
+
+  private static func lock(
+    _ path: String, _ checkpoint: FilePath
+  ) throws(BatchError) -> Int32 {
+    while true {
+      let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      guard descriptor >= 0 else {
+        throw BatchError(
+          .fileAccess, "cannot write beside the checkpoint: \(Errno(rawValue: errno))", at: path,
+          remedy: "make the folder writable, or name another with checkpoint.path")
+      }
+      var range = wholeFile()
+      guard fcntl(descriptor, F_SETLK, &range) == 0 else {
+        let holder = holder(descriptor)
+        close(descriptor)
+        throw alreadyRunning(holder, checkpoint)
+      }
+      var locked = stat()
+      var named = stat()
+      if fstat(descriptor, &locked) == 0, stat(path, &named) == 0,
+        locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
+      {
+        return descriptor
+      }
+      close(descriptor)
+    }
+  }
+
+  private static func holder(_ descriptor: Int32) -> Int32? {
+    var range = wholeFile()
+    guard fcntl(descriptor, F_GETLK, &range) == 0, range.l_type != Int16(F_UNLCK) else {
+      return nil
+    }
+    return range.l_pid
+  }
+
+  private static func wholeFile() -> flock {
+    var range = flock()
+    range.l_type = Int16(F_WRLCK)
+    range.l_whence = Int16(SEEK_SET)
+    return range
+  }
+
+  private static func alreadyRunning(_ process: Int32?, _ checkpoint: FilePath) -> BatchError {
+    let process = process.map { " (process \($0))" } ?? ""
+    return BatchError(
+      .alreadyRunning, "another run of this job is alive\(process)", at: checkpoint.string,
+      remedy: "wait for it, or stop it with SIGTERM")
+  }
+}
+
+/// The lock files that this process holds.
+private let heldHere = Lock<Set<String>>([])

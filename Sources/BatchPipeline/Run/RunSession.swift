@@ -1,0 +1,131 @@
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+/// One process's part of a run: what it has seen committed, and what it tells of it.
+final class RunSession {
+  private let checkpoint: Checkpoint
+  private let clock = ContinuousClock()
+  private let start: ContinuousClock.Instant
+  private let doneAtStart: Int
+  private var progress: RunProgress
+  private var done: DoneRanges
+  private var recordedAt: ContinuousClock.Instant
+  private var toldAt: ContinuousClock.Instant
+  private let elapsedBefore: Double
+  private var failure: BatchError?
+
+  /// A session that goes on from what is done.
+  init(checkpoint: Checkpoint, done: DoneRanges, isResumed: Bool) {
+    self.checkpoint = checkpoint
+    self.done = done
+    start = clock.now
+    recordedAt = start
+    toldAt = start
+    doneAtStart = done.count
+    progress = checkpoint.progress
+    elapsedBefore = progress.elapsedSeconds
+    progress.state = .running
+    progress.error = nil
+    if isResumed { progress.resumedAt = doneAtStart }
+  }
+
+  /// The positions that are still to do.
+  var remaining: [Range<Int>] { done.remaining(of: checkpoint.list.count) }
+
+  /// Notes a committed chunk.
+  func committed(_ chunk: Range<Int>, _ outcomes: Outcomes) {
+    done.insert(.init(chunk, outcomes: outcomes, chunks: 1))
+  }
+
+  /// Whether the last record is older than `interval`.
+  func isDue(after interval: Duration) -> Bool {
+    recordedAt.duration(to: clock.now) >= interval
+  }
+
+  /// Whether nothing was told for `interval`; if so it counts as told.
+  func shouldTell(every interval: Duration) -> Bool {
+    guard toldAt.duration(to: clock.now) >= interval else { return false }
+    toldAt = clock.now
+    return true
+  }
+
+  /// Appends the state of the run to the checkpoint.
+  func record(
+    _ state: RunState, with processor: some ChunkProcessor, failure: BatchError? = nil
+  ) async throws(BatchError) {
+    self.failure = failure
+    try await processor.synchronize(&progress, done: done)
+    try write(state)
+  }
+
+  /// Puts the result into place and records that the run is complete.
+  func complete(with processor: some ChunkProcessor) async throws(BatchError) {
+    // The length of a complete output is recorded before it gets its name: were the process
+    // killed in between, the next one knows that nothing is left but to name it.
+    try await record(.running, with: processor)
+    try await processor.finish(&progress)
+    try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
+  }
+
+  /// The summary of a run that came to an error outside its chunks.
+  func failed(_ error: BatchError) -> RunSummary {
+    failure = failure ?? error
+    // If not even this can be recorded, the last record and the ledger still say what is done.
+    try? write(.failed)
+    progress.state = .failed
+    return summary()
+  }
+
+  private func write(_ state: RunState) throws(BatchError) {
+    progress.state = state
+    progress.error = failure?.description
+    progress.elapsedSeconds = elapsedSeconds
+    progress.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
+    try checkpoint.record(progress)
+    recordedAt = clock.now
+  }
+
+  private var elapsedSeconds: Double {
+    elapsedBefore + start.duration(to: clock.now) / .seconds(1)
+  }
+
+  /// How the run stands now.
+  func summary() -> RunSummary {
+    var summary = RunSummary(checkpoint.metadata, progress, checkpoint: checkpoint)
+    summary.outcomes = done.outcomes
+    summary.chunks = done.chunks
+    summary.elapsedSeconds = elapsedSeconds
+    summary.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
+    summary.failure = failure
+    let seconds = start.duration(to: clock.now) / .seconds(1)
+    let doneHere = done.count - doneAtStart
+    if doneHere > 0, seconds > 0 {
+      let rate = Double(doneHere) / seconds
+      summary.identifiersPerSecond = rate
+      if progress.state == .running {
+        summary.etaSeconds = Double(summary.total - done.count) / rate
+      }
+    }
+    return summary
+  }
+
+  // MARK: The output of an export
+
+  /// Makes the output of a new run, or opens that of a resumed one.
+  func openOutput(header: [UInt8]) throws(BatchError) -> sending ExportFile {
+    guard let path = checkpoint.metadata.output.map({ FilePath($0) }),
+      let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) })
+    else {
+      throw BatchError(
+        .damagedFile, "the checkpoint of an export names no output", at: checkpoint.path.string)
+    }
+    guard let count = progress.outputBytes else {
+      return try ExportFile(creating: path, partial: partial, header: header)
+    }
+    return try ExportFile(
+      resuming: path, partial: partial, count: count, identity: progress.outputIdentity)
+  }
+
+  var replacesOwnOutput: Bool { checkpoint.metadata.replacesOwnOutput }
+}

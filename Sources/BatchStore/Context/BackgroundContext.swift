@@ -1,0 +1,58 @@
+package import BatchIdentifiers
+
+/// A context on a thread of its own, with a connection of its own.
+///
+/// Identifiers and values cross into it and out of it; the connection and everything read through
+/// it stay inside. This is the shape of Core Data's `performBackgroundTask`.
+package actor BackgroundContext {
+  private let executor: DispatchSerialExecutor
+  private let path: String
+  private let options: Connection.Options
+  private var connection: Connection?
+  private let interrupter = Lock<(isInterrupted: Bool, current: Interrupter?)>((false, nil))
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  /// Makes a context; its connection is opened when it is needed first.
+  package init(label: String, path: String, options: Connection.Options) {
+    executor = DispatchSerialExecutor(label: label)
+    self.path = path
+    self.options = options
+  }
+
+  /// Runs `body` on the context's thread, with its connection.
+  package func perform<Result: Sendable>(
+    _ body: @Sendable (Connection) throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try body(connect())
+  }
+
+  /// Runs `body` on the context's thread.
+  package func compute<Result: Sendable>(
+    _ body: @Sendable () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try body()
+  }
+
+  /// Makes the running statement fail with ``BatchError/Code/interrupted``, and every later one;
+  /// from any thread.
+  package nonisolated func interrupt() {
+    interrupter.withLock { interrupter in
+      interrupter.isInterrupted = true
+      interrupter.current?.interrupt()
+    }
+  }
+
+  private func connect() throws(BatchError) -> Connection {
+    let opened = try connection ?? Connection(path: path, options: options)
+    connection = opened
+    let isInterrupted = interrupter.withLock { interrupter in
+      interrupter.current = opened.interrupter
+      return interrupter.isInterrupted
+    }
+    if isInterrupted { throw BatchError(.interrupted, "interrupted", at: path) }
+    return opened
+  }
+}

@@ -1,0 +1,86 @@
+package import BatchIdentifiers
+
+/// Shows that an expression is one expression over an entity's row and the job's parameters, and
+/// that it only reads.
+///
+/// Three things stand between the text and the database: ``ExpressionScanner``, which keeps it
+/// inside its parentheses; SQLite's compiler under an authorizer that allows reading and calling
+/// functions, nothing else; and a check that the compiled statement has exactly the columns that
+/// were put around the expression. Compiling runs nothing.
+package struct ExpressionCompiler {
+  private let connection: Connection
+  private let entity: Entity
+  private let parameters: Set<String>
+
+  /// A compiler of expressions over the rows of an entity.
+  ///
+  /// - Parameter parameters: The names that may be used as `:name`.
+  package init(connection: Connection, entity: Entity, parameters: some Sequence<String>) {
+    self.connection = connection
+    self.entity = entity
+    self.parameters = Set(parameters)
+  }
+
+  /// Checks one expression.
+  ///
+  /// - Returns: The names of the parameters that it uses.
+  /// - Throws: ``BatchError/Code/invalidSQL`` with the place of the expression.
+  @discardableResult
+  package func check(_ expression: SQLExpression) throws(BatchError) -> Set<String> {
+    let scanner: ExpressionScanner
+    do {
+      scanner = try ExpressionScanner(expression.text)
+    } catch {
+      throw refusal(of: expression, error.reason, remedy: error.remedy)
+    }
+    for name in scanner.parameters.sorted() where !parameters.contains(name) {
+      let nearest = nearestName(to: name, among: parameters)
+      throw refusal(
+        of: expression,
+        "there is no parameter \":\(name)\"",
+        remedy: nearest.map { "did you mean \":\($0)\"?" } ?? "declare it under parameters"
+      )
+    }
+    // Nobody can write text that ends the select list early and still has this column behind it.
+    let guardName = "guard-\(UInt64.random(in: .min ... .max))"
+    let sql = """
+      SELECT \(expression.sql), 1 AS \(SQLName.quoted(guardName)) \
+      FROM \(SQLName.quoted(entity.table))
+      """
+    do {
+      try connection.withReadOnlyAuthorizer { () throws(BatchError) in
+        let statement = try connection.prepare(sql)
+        guard statement.columnCount == 2, statement.columnName(at: 1) == guardName,
+          statement.isReadOnly
+        else { throw refusal(of: expression, "this is not one expression") }
+      }
+    } catch {
+      guard let sqlite = error.sqlite else { throw error }
+      throw refusal(of: expression, sqlite.message, remedy: remedy(for: sqlite.message))
+    }
+    return scanner.parameters
+  }
+
+  private func refusal(
+    of expression: SQLExpression, _ message: String, remedy: String? = nil
+  ) -> BatchError {
+    BatchError(
+      .invalidSQL, "\(message) in the expression \(Self.shown(expression.text))",
+      at: expression.place, remedy: remedy)
+  }
+
+  /// An expression on one line, cut where it is long.
+  static func shown(_ text: String) -> String {
+    let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    return "`\(line.count > 120 ? line.prefix(117) + "…" : line[...])`"
+  }
+
+  private func remedy(for message: String) -> String? {
+    let prefix = "no such column: "
+    guard message.hasPrefix(prefix) else { return nil }
+    let name = message.dropFirst(prefix.count)
+    let nearest = nearestName(to: String(name), among: entity.attributes.map(\.name))
+    return nearest.map { "did you mean \"\($0)\"?" }
+      ?? "\(entity.name) has \(entity.attributes.map(\.name).joined(separator: ", "))"
+  }
+}

@@ -1,0 +1,135 @@
+/// Reads an SQL expression as far as is needed to know that it stays inside the parentheses that
+/// will be put around it.
+///
+/// SQLite's own parser decides what an expression means. What it cannot decide is whether the text
+/// is *one* expression: `1) OR (1` compiles between parentheses, and changes the statement around
+/// them. So the text is scanned by the rules of SQLite's tokenizer
+/// (<https://www.sqlite.org/syntax/literal-value.html>, `sqlite3GetToken`) and refused if a
+/// parenthesis, quote or comment is left open or closes something that is not its own, or if it
+/// holds a semicolon.
+struct ExpressionScanner {
+  /// Why a text is refused.
+  struct Refusal: Error, Hashable {
+    let reason: String
+    let remedy: String?
+
+    init(_ reason: String, remedy: String? = nil) {
+      self.reason = reason
+      self.remedy = remedy
+    }
+  }
+
+  private let bytes: [UInt8]
+  private var index = 0
+  private var depth = 0
+  private var hasTokens = false
+
+  /// The names of the parameters that the expression uses, without the colon.
+  private(set) var parameters: Set<String> = []
+
+  /// Scans a whole text.
+  init(_ text: String) throws(Refusal) {
+    bytes = Array(text.utf8)
+    while let byte = peek() { try token(startingWith: byte) }
+    if depth > 0 { throw Refusal("a parenthesis is not closed") }
+    if !hasTokens { throw Refusal("the expression is empty") }
+  }
+
+  private func peek(_ offset: Int = 0) -> UInt8? {
+    index + offset < bytes.count ? bytes[index + offset] : nil
+  }
+
+  private mutating func token(startingWith byte: UInt8) throws(Refusal) {
+    switch byte {
+    case 0:
+      throw Refusal("the expression holds a NUL character")
+    case UInt8(ascii: " "), 0x09, 0x0a, 0x0c, 0x0d:
+      index += 1
+      return
+    case UInt8(ascii: "-") where peek(1) == byte:
+      while let next = peek(), next != 0x0a { try refuseNul(next) }
+      return
+    case UInt8(ascii: "/") where peek(1) == UInt8(ascii: "*"):
+      try blockComment()
+      return
+    case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"):
+      try quoted(by: byte)
+    case UInt8(ascii: "["):
+      while let next = peek(), next != UInt8(ascii: "]") { try refuseNul(next) }
+      if peek() == nil { throw Refusal("a [ is not closed") }
+      index += 1
+    case UInt8(ascii: "("):
+      depth += 1
+      index += 1
+    case UInt8(ascii: ")"):
+      depth -= 1
+      if depth < 0 { throw Refusal("a parenthesis closes that was not opened") }
+      index += 1
+    case UInt8(ascii: ";"):
+      throw Refusal("a semicolon is not part of an expression", remedy: "write one expression only")
+    case UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "$"), UInt8(ascii: "#"):
+      throw Refusal(
+        "\"\(Character(Unicode.Scalar(byte)))\" is not a parameter here",
+        remedy: "declare the value under parameters and write :name")
+    case UInt8(ascii: ":"):
+      try parameter()
+    case _ where Self.isNameByte(byte):
+      // A name is taken whole, since SQLite allows $ inside one.
+      while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: "$") { index += 1 }
+    default:
+      index += 1
+    }
+    hasTokens = true
+  }
+
+  private mutating func refuseNul(_ byte: UInt8) throws(Refusal) {
+    if byte == 0 { throw Refusal("the expression holds a NUL character") }
+    index += 1
+  }
+
+  private mutating func blockComment() throws(Refusal) {
+    index += 2
+    while let next = peek() {
+      if next == UInt8(ascii: "*"), peek(1) == UInt8(ascii: "/") {
+        index += 2
+        return
+      }
+      try refuseNul(next)
+    }
+    throw Refusal("a comment is not closed")
+  }
+
+  private mutating func quoted(by quote: UInt8) throws(Refusal) {
+    index += 1
+    while let next = peek() {
+      try refuseNul(next)
+      if next == quote {
+        if peek() != quote { return }
+        index += 1
+      }
+    }
+    throw Refusal("a \(Character(Unicode.Scalar(quote))) is not closed")
+  }
+
+  private mutating func parameter() throws(Refusal) {
+    index += 1
+    let start = index
+    while let next = peek(), Self.isNameByte(next) { index += 1 }
+    let name = String(decoding: bytes[start..<index], as: UTF8.self)
+    // SQLite also takes `:a::b` and `:a(any text)` for a name, for the sake of Tcl. The second
+    // would hide parentheses and quotes from this scanner.
+    guard !name.isEmpty, peek() != UInt8(ascii: "("), peek() != UInt8(ascii: ":"),
+      peek() != UInt8(ascii: "$")
+    else { throw Refusal("a colon starts no parameter name", remedy: "write :name") }
+    parameters.insert(name)
+  }
+
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), 0x80...0xff:
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,19 @@
+/// An SQL expression as its author wrote it, and where.
+///
+/// The text comes from a job file and is not trusted: it goes into a statement only after
+/// ``ExpressionCompiler`` has shown that it is one expression that reads and does nothing else.
+public struct SQLExpression: Sendable, Hashable {
+  /// The expression.
+  public let text: String
+  /// Where it stands, such as `job.json:9:14: source.where`.
+  public let place: String?
+
+  /// An expression with the place to name in errors.
+  public init(_ text: String, at place: String? = nil) {
+    self.text = text
+    self.place = place
+  }
+
+  /// The expression as an operand. The line break ends a trailing `--` comment.
+  var sql: String { "(\(text)\n)" }
+}

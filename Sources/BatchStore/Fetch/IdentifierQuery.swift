@@ -1,0 +1,189 @@
+package import BatchIdentifiers
+
+/// A fetch request resolved against the schema: the SQL that fetches identifiers.
+package struct IdentifierQuery: Sendable {
+  package let entity: Entity
+  package let key: EntityKey
+  /// `SELECT key … FROM table WHERE … ORDER BY …`.
+  package let sql: String
+  private let condition: String
+  private let order: String
+  private let request: FetchRequest
+
+  /// Resolves and checks a request, and compiles it, against a connection; runs nothing.
+  ///
+  /// - Throws: ``BatchError`` that names the entity, attribute or expression that is wrong.
+  package init(
+    _ request: FetchRequest, schema: Schema, connection: Connection
+  ) throws(BatchError) {
+    var entity = try schema.entity(named: request.entity)
+    if let names = request.key {
+      entity = try entity.identified(by: entity.declaredKey(names))
+    }
+    key = try entity.requireKey()
+    self.entity = entity
+    self.request = request
+
+    if let predicate = request.predicate {
+      let compiler = ExpressionCompiler(
+        connection: connection, entity: entity, parameters: request.parameters.keys)
+      try compiler.check(predicate)
+    }
+    var order: [String] = []
+    for term in request.orderBy {
+      let attribute = try entity.requireAttribute(named: term.attribute)
+      order.append(SQLName.quoted(attribute.column) + (term.isDescending ? " DESC" : ""))
+    }
+    let columns = key.columns.map(SQLName.quoted)
+    order += columns
+    self.order = order.joined(separator: ", ")
+    let condition = request.predicate.map { " WHERE \($0.sql)" } ?? ""
+    self.condition = condition
+    sql =
+      "SELECT \(columns.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\(condition)"
+      + " ORDER BY \(self.order)"
+      + (request.limit.map { " LIMIT \($0)" } ?? "")
+    _ = try connection.prepare(sql)
+  }
+
+  /// Fetches the identifiers straight into a list; to be called inside one read transaction.
+  ///
+  /// - Complexity: O(*n*) time; memory for the compressed list alone.
+  package func fetch(
+    in connection: Connection, store: StoreIdentity
+  ) throws(BatchError) -> IdentifierList {
+    try refuseDuplicates(in: connection)
+    if key.prefersIntegers, let list = try fetchIntegers(in: connection, store: store) {
+      return list
+    }
+    return try fetchEncoded(in: connection, store: store)
+  }
+
+  /// How many rows satisfy the request, without their identifiers.
+  package func count(in connection: Connection) throws(BatchError) -> Int {
+    let limit = request.limit.map { " LIMIT \($0)" } ?? ""
+    let statement = try connection.prepare(
+      request.limit == nil
+        ? "SELECT count(*) FROM \(SQLName.quoted(entity.table))\(condition)"
+        : "SELECT count(*) FROM (SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition)\(limit))")
+    try statement.bind(request.parameters)
+    return try statement.step() ? Int(statement.integer(at: 0)) : 0
+  }
+
+  /// SQLite's plan for the fetch, a line a step.
+  package func explain(in connection: Connection) throws(BatchError) -> [String] {
+    try connection.explain(sql)
+  }
+
+  /// Reads something other than the key of the first rows that satisfy the request.
+  func select(
+    _ expressions: [String], limit: Int, in connection: Connection
+  ) throws(BatchError) -> Statement {
+    let statement = try connection.prepare(
+      """
+      SELECT \(expressions.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\
+      \(condition) ORDER BY \(order) LIMIT \(min(limit, request.limit ?? limit))
+      """)
+    try statement.bind(request.parameters)
+    return statement
+  }
+
+  /// The list of integer keys, or nil if a key turned out not to be an integer.
+  private func fetchIntegers(
+    in connection: Connection, store: StoreIdentity
+  ) throws(BatchError) -> IdentifierList? {
+    let statement = try connection.prepare(sql)
+    try statement.bind(request.parameters)
+    var builder = IdentifierListBuilder(
+      storeIdentifier: store.uuid, entityName: entity.name, keyKind: .integer)
+    while try statement.step() {
+      guard statement.isInteger(at: 0) else { return nil }
+      builder.append(statement.integer(at: 0))
+    }
+    return builder.finish()
+  }
+
+  private func fetchEncoded(
+    in connection: Connection, store: StoreIdentity
+  ) throws(BatchError) -> IdentifierList {
+    let statement = try connection.prepare(sql)
+    try statement.bind(request.parameters)
+    var builder = IdentifierListBuilder(
+      storeIdentifier: store.uuid, entityName: entity.name, keyKind: .encoded)
+    var encoder = EncodedKey.Encoder()
+    while try statement.step() {
+      encoder.removeAll()
+      for column in key.columns.indices {
+        if statement.isNull(at: column), key.origin == .primaryKey {
+          throw BatchError(
+            .unstableKey,
+            "a row of \"\(entity.name)\" has NULL in its primary key column"
+              + " \"\(key.columns[column])\" and cannot be identified",
+            remedy: "leave such rows out with \"\(key.columns[column])\" IS NOT NULL")
+        }
+        statement.appendKeyComponent(at: column, to: &encoder)
+      }
+      builder.append(encoded: encoder)
+    }
+    return builder.finish()
+  }
+
+  /// Refuses a key that the database does not itself keep unique, if two rows share one.
+  private func refuseDuplicates(in connection: Connection) throws(BatchError) {
+    switch key.origin {
+    case .rowID, .primaryKey, .uniqueIndex: return
+    case .viewOrigin, .wholeRow, .declared: break
+    }
+    let columns = SQLName.list(key.columns)
+    let statement = try connection.prepare(
+      """
+      SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition) \
+      GROUP BY \(columns) HAVING count(*) > 1 LIMIT 1
+      """)
+    try statement.bind(request.parameters)
+    guard try statement.step() else { return }
+    throw BatchError(
+      .unstableKey,
+      "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", "))",
+      remedy: "name columns in source.key that identify a row")
+  }
+}
+
+extension Entity {
+  /// The key of columns that a job names.
+  fileprivate func declaredKey(_ names: [String]) throws(BatchError) -> EntityKey {
+    var columns: [String] = []
+    for name in names { columns.append(try requireAttribute(named: name).column) }
+    return EntityKey(columns: columns, origin: .declared, prefersIntegers: false)
+  }
+}
+
+extension Store {
+  /// Fetches the identifiers of the rows that satisfy a request, in one read transaction.
+  ///
+  /// The identifiers are those of committed rows; the transaction ends before this returns, so the
+  /// list pins nothing and later changes do not show in it.
+  ///
+  /// - Throws: ``BatchError`` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
+  ///   request that does not fit the store, `unstableKey` if the rows cannot be identified.
+  /// - Complexity: One statement; memory for the compressed list alone.
+  public func fetchIdentifiers(
+    _ request: FetchRequest
+  ) async throws(BatchError) -> IdentifierList {
+    let context = try makeContext(label: "batch.fetch")
+    return try await context.perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        let query = try IdentifierQuery(request, schema: schema, connection: connection)
+        return try query.fetch(in: connection, store: identity)
+      }
+    }
+  }
+
+  /// Counts the rows that satisfy a request.
+  public func fetchCount(_ request: FetchRequest) async throws(BatchError) -> Int {
+    let context = try makeContext(label: "batch.count")
+    return try await context.perform { connection throws(BatchError) in
+      try IdentifierQuery(request, schema: schema, connection: connection).count(in: connection)
+    }
+  }
+}

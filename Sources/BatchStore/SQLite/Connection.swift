@@ -1,0 +1,200 @@
+package import BatchIdentifiers
+import CSQLite
+
+/// One connection to one database, confined to whatever executor made it.
+///
+/// Opened with `SQLITE_OPEN_NOMUTEX`: SQLite takes no locks of its own on it, so it must never be
+/// used from two threads at once. It is not `Sendable`, which lets the compiler see to that; only
+/// its ``interrupter`` may be handed to others.
+@safe
+package final class Connection {
+  /// How a connection is opened.
+  package struct Options: Sendable {
+    package var isReadOnly = false
+    package var busyTimeout = Duration.seconds(5)
+    /// The page cache in KiB: the part of memory that grows with the work of one transaction.
+    package var cacheSizeKiB = 4_096
+
+    package init(
+      isReadOnly: Bool = false, busyTimeout: Duration = .seconds(5), cacheSizeKiB: Int = 4_096
+    ) {
+      self.isReadOnly = isReadOnly
+      self.busyTimeout = busyTimeout
+      self.cacheSizeKiB = cacheSizeKiB
+    }
+  }
+
+  /// The absolute path of the database.
+  package let path: String
+  /// Stops a running statement from another thread.
+  package let interrupter: Interrupter
+  /// What the write-ahead log holds; fed by SQLite's hook after each commit.
+  let log = WriteAheadLog()
+
+  let database: OpaquePointer
+  private let statements: StatementCache
+
+  /// Opens an existing database.
+  ///
+  /// - Parameter path: An absolute path: a relative one that starts with `file:` would be read as
+  ///   a URI.
+  package init(path: String, options: Options = Options()) throws(BatchError) {
+    var handle: OpaquePointer?
+    let access = options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let status = unsafe sqlite3_open_v2(path, &handle, flags, nil)
+    guard status == SQLITE_OK, let handle = unsafe handle else {
+      let error = SQLiteError(
+        resultCode: ResultCode(rawValue: status),
+        message: unsafe handle.map { unsafe String(cString: sqlite3_errmsg($0)) }
+          ?? "out of memory",
+        operation: "open",
+        sql: nil
+      )
+      unsafe sqlite3_close_v2(handle)
+      throw BatchError(error, database: path)
+    }
+    self.path = path
+    unsafe database = handle
+    unsafe statements = StatementCache(database: handle)
+    unsafe interrupter = Interrupter(database: handle)
+    unsafe sqlite3_busy_timeout(
+      handle, Int32(clamping: options.busyTimeout.components.seconds * 1000
+        + options.busyTimeout.components.attoseconds / 1_000_000_000_000_000))
+    unsafe log.attach(to: handle)
+    try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
+    // Reading the schema is what makes SQLite look at the file: a file that is no database, is
+    // encrypted or is damaged shows here rather than in the middle of the work.
+    try execute("SELECT count(*) FROM sqlite_schema")
+  }
+
+  deinit {
+    interrupter.close()
+    statements.removeAll()
+    unsafe sqlite3_close_v2(database)
+  }
+
+  /// Whether the file, or the way it was opened, forbids writing.
+  package var isReadOnly: Bool { unsafe sqlite3_db_readonly(database, "main") == 1 }
+
+  /// Whether no transaction is open.
+  package var isAutocommit: Bool { unsafe sqlite3_get_autocommit(database) != 0 }
+
+  /// How many rows the last statement inserted, changed or deleted, triggers not counted.
+  package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
+
+  /// A compiled statement, taken from the cache when the same text was compiled before.
+  ///
+  /// - Throws: ``BatchError`` if the text does not compile, or holds more than one statement.
+  package func prepare(_ sql: String) throws(BatchError) -> Statement {
+    if let cached = unsafe statements.take(sql) {
+      return unsafe Statement(cached, sql: sql, connection: self)
+    }
+    var statement: OpaquePointer?
+    var rest = ""
+    let status: Int32 = unsafe sql.withCString { (start: UnsafePointer<CChar>) -> Int32 in
+      var tail: UnsafePointer<CChar>?
+      let status = unsafe sqlite3_prepare_v3(
+        database, start, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, &tail)
+      if let tail = unsafe tail { rest = unsafe String(cString: tail) }
+      return status
+    }
+    guard status == SQLITE_OK else { throw error(status, "prepare", sql: sql) }
+    guard let statement = unsafe statement, rest.allSatisfy(\.isWhitespace) else {
+      unsafe sqlite3_finalize(statement)
+      throw BatchError(.invalidSQL, "expected exactly one SQL statement", at: path)
+    }
+    return unsafe Statement(statement, sql: sql, connection: self)
+  }
+
+  /// Runs one statement to its end and drops its rows.
+  package func execute(_ sql: String, _ values: SQLValue...) throws(BatchError) {
+    let statement = try prepare(sql)
+    for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+    while try statement.step() {}
+  }
+
+  /// The first column of the first row, or nil where there is no row.
+  package func value(_ sql: String, _ values: SQLValue...) throws(BatchError) -> SQLValue? {
+    let statement = try prepare(sql)
+    for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+    return try statement.step() ? statement.value(at: 0) : nil
+  }
+
+  /// The first column of all rows, as text.
+  package func texts(_ sql: String, _ values: SQLValue...) throws(BatchError) -> [String] {
+    let statement = try prepare(sql)
+    for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+    var texts: [String] = []
+    while try statement.step() { texts.append(statement.text(at: 0)) }
+    return texts
+  }
+
+  /// SQLite's plan for the first of some statements, a line a step; parameters need no values.
+  package func explain(_ sql: String) throws(BatchError) -> [String] {
+    let statement = try prepare("EXPLAIN QUERY PLAN \(sql)")
+    var lines: [String] = []
+    while try statement.step() { lines.append(statement.text(at: 3)) }
+    return lines
+  }
+
+  /// How a transaction begins.
+  package enum TransactionKind: String {
+    /// A snapshot for reading, taken at the first read.
+    case deferred = "BEGIN DEFERRED"
+    /// The write lock, taken at once, so that the body cannot fail half-way for want of it.
+    case immediate = "BEGIN IMMEDIATE"
+  }
+
+  /// Runs `body` in a transaction: committed if it returns, rolled back if it throws.
+  package func transaction<Result>(
+    _ kind: TransactionKind, _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try execute(kind.rawValue)
+    do {
+      let result = try body()
+      try execute("COMMIT")
+      return result
+    } catch {
+      // Some errors (a full disk, an I/O error) have already rolled back.
+      if !isAutocommit { try? execute("ROLLBACK") }
+      throw error
+    }
+  }
+
+  func giveBack(_ statement: OpaquePointer, sql: String) {
+    unsafe statements.put(statement, sql: sql)
+  }
+
+  func error(_ status: Int32, _ operation: String, sql: String?) -> BatchError {
+    let error = SQLiteError(
+      resultCode: ResultCode(rawValue: status),
+      message: unsafe String(cString: sqlite3_errmsg(database)),
+      operation: operation,
+      sql: sql
+    )
+    return BatchError(error, database: path)
+  }
+}
+
+/// Stops the statement that a connection is running, from any thread.
+@safe
+package final class Interrupter: Sendable {
+  private let database: Lock<OpaquePointer?>
+
+  init(database: OpaquePointer) {
+    unsafe self.database = unsafe Lock(database)
+  }
+
+  /// Makes the running statement, if there is one, fail with ``BatchError/Code/interrupted``.
+  package func interrupt() {
+    unsafe database.withLock { (handle: inout OpaquePointer?) in
+      if let handle = unsafe handle { unsafe sqlite3_interrupt(handle) }
+    }
+  }
+
+  /// Called before the connection closes: `sqlite3_interrupt` must not see a closed one.
+  func close() {
+    unsafe database.withLock { (handle: inout OpaquePointer?) in unsafe handle = nil }
+  }
+}

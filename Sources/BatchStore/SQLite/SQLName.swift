@@ -1,0 +1,22 @@
+/// Names as they are written in SQL.
+enum SQLName {
+  /// The name in double quotes, so that spaces, quotes, keywords and any script work in it.
+  static func quoted(_ name: String) -> String {
+    "\"" + name.replacing("\"", with: "\"\"") + "\""
+  }
+
+  /// The names, quoted and separated by commas.
+  static func list(_ names: some Sequence<String>) -> String {
+    names.map(quoted).joined(separator: ", ")
+  }
+
+  /// Whether two names are the same to SQLite, which folds the case of ASCII letters only.
+  static func equal(_ left: String, _ right: String) -> Bool {
+    left.utf8.count == right.utf8.count
+      && zip(left.utf8, right.utf8).allSatisfy { folded($0) == folded($1) }
+  }
+
+  private static func folded(_ byte: UInt8) -> UInt8 {
+    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+  }
+}

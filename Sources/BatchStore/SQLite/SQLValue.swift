@@ -1,0 +1,40 @@
+/// A value in one of SQLite's storage classes.
+///
+/// See <https://www.sqlite.org/datatype3.html>.
+public enum SQLValue: Hashable, Sendable {
+  /// SQL NULL.
+  case null
+  /// A 64-bit signed integer.
+  case integer(Int64)
+  /// A 64-bit IEEE float.
+  case real(Double)
+  /// Text.
+  case text(String)
+  /// Bytes.
+  case blob([UInt8])
+}
+
+extension SQLValue: Encodable {
+  private enum BlobKeys: String, CodingKey {
+    case isBase64 = "$base64"
+    case encoded
+  }
+
+  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as exports do.
+  public func encode(to encoder: any Encoder) throws {
+    if case .blob(let bytes) = self {
+      var text: [UInt8] = []
+      bytes.withUnsafeBytes { unsafe Base64.append($0, to: &text) }
+      var container = encoder.container(keyedBy: BlobKeys.self)
+      try container.encode(true, forKey: .isBase64)
+      return try container.encode(String(decoding: text, as: UTF8.self), forKey: .encoded)
+    }
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .null, .blob: try container.encodeNil()
+    case .integer(let value): try container.encode(value)
+    case .real(let value): try container.encode(value)
+    case .text(let value): try container.encode(value)
+    }
+  }
+}

@@ -1,0 +1,84 @@
+public import BatchIdentifiers
+import CSQLite
+
+/// What SQLite said, kept as ``BatchError/underlying`` of the error that it led to.
+public struct SQLiteError: Error, Sendable, CustomStringConvertible {
+  /// The extended result code.
+  public let resultCode: ResultCode
+  /// SQLite's own message.
+  public let message: String
+  /// What was being done: `open`, `prepare`, `step`, `bind`, …
+  public let operation: String
+  /// The statement, with placeholders; never the values bound to them.
+  public let sql: String?
+
+  /// SQLite's message and code with the operation and the statement.
+  public var description: String {
+    let statement = sql.map { " [\($0)]" } ?? ""
+    return "SQLite error \(resultCode.rawValue) in \(operation): \(message)\(statement)"
+  }
+}
+
+extension BatchError.Code {
+  /// Another connection held the database longer than the busy timeout.
+  public static let busy = Self(rawValue: "busy")
+  /// The disk is full, or the database has reached its greatest size.
+  public static let diskFull = Self(rawValue: "diskFull")
+  /// The database cannot be written.
+  public static let readOnly = Self(rawValue: "readOnly")
+  /// The file is not an SQLite database, is encrypted, or is damaged.
+  public static let notADatabase = Self(rawValue: "notADatabase")
+  /// A constraint of the database refused a change.
+  public static let constraint = Self(rawValue: "constraint")
+  /// The operation was interrupted.
+  public static let interrupted = Self(rawValue: "interrupted")
+  /// SQLite refused a statement or an expression.
+  public static let invalidSQL = Self(rawValue: "invalidSQL")
+  /// The operating system failed to read or write the database.
+  public static let databaseAccess = Self(rawValue: "databaseAccess")
+}
+
+extension BatchError {
+  /// The SQLite error behind this one, if there is one.
+  public var sqlite: SQLiteError? { underlying as? SQLiteError }
+
+  init(_ error: SQLiteError, database: String) {
+    let code: Code
+    let message: String
+    var remedy: String?
+    switch error.resultCode {
+    case .SQLITE_BUSY, .SQLITE_LOCKED:
+      code = .busy
+      message = "the database is locked by another connection"
+      remedy = "wait for it to finish, or raise database.busyTimeout"
+    case .SQLITE_FULL:
+      code = .diskFull
+      message = "the disk or the database is full"
+      remedy = "make room, then run the same command again: it resumes"
+    case .SQLITE_READONLY:
+      code = .readOnly
+      message = "the database is read-only (\(error.message))"
+      remedy = "check the permissions of the file and of its folder"
+    case .SQLITE_NOTADB:
+      code = .notADatabase
+      message = "the file is not an SQLite database, or is encrypted"
+    case .SQLITE_CORRUPT:
+      code = .notADatabase
+      message = "the database is damaged (\(error.message))"
+      remedy = "check it with PRAGMA integrity_check and restore a backup"
+    case .SQLITE_CONSTRAINT:
+      code = .constraint
+      message = error.message
+    case .SQLITE_INTERRUPT:
+      code = .interrupted
+      message = "interrupted"
+    case .SQLITE_ERROR, .SQLITE_AUTH, .SQLITE_PERM:
+      code = .invalidSQL
+      message = error.message
+    default:
+      code = .databaseAccess
+      message = "\(error.message) (\(error.operation), SQLite code \(error.resultCode.rawValue))"
+    }
+    self.init(code, message, at: database, remedy: remedy, underlying: error)
+  }
+}

@@ -1,0 +1,170 @@
+package import BatchIdentifiers
+import CSQLite
+
+/// A compiled statement, owned by one place at a time; it goes back to its connection's cache at
+/// the end of its life.
+///
+/// Parameters are numbered from 1 and columns from 0, as in SQLite.
+@safe
+package struct Statement: ~Copyable {
+  package let sql: String
+  private let connection: Connection
+  private let statement: OpaquePointer
+
+  init(_ statement: OpaquePointer, sql: String, connection: Connection) {
+    unsafe self.statement = unsafe statement
+    self.sql = sql
+    self.connection = connection
+  }
+
+  deinit {
+    unsafe connection.giveBack(statement, sql: sql)
+  }
+
+  // MARK: Stepping
+
+  /// Goes to the next row; false when there are no more.
+  package func step() throws(BatchError) -> Bool {
+    let status = unsafe sqlite3_step(statement)
+    if status == SQLITE_ROW { return true }
+    if status == SQLITE_DONE { return false }
+    throw connection.error(status, "step", sql: sql)
+  }
+
+  /// Makes the statement ready to run again; bound values stay.
+  package func reset() {
+    unsafe sqlite3_reset(statement)
+  }
+
+  /// Runs to the end, drops any rows, and makes ready to run again.
+  package func run() throws(BatchError) {
+    defer { reset() }
+    while try step() {}
+  }
+
+  /// Whether SQLite says that the statement writes nothing.
+  package var isReadOnly: Bool { unsafe sqlite3_stmt_readonly(statement) != 0 }
+
+  // MARK: Parameters
+
+  package var parameterCount: Int { Int(unsafe sqlite3_bind_parameter_count(statement)) }
+
+  /// The name of a parameter with its prefix, or nil for `?`.
+  package func parameterName(at index: Int) -> String? {
+    unsafe sqlite3_bind_parameter_name(statement, Int32(index)).map { unsafe String(cString: $0) }
+  }
+
+  /// The number of a named parameter (with its prefix), or nil if the statement has none of it.
+  package func parameterIndex(_ name: String) -> Int? {
+    let index = Int(unsafe sqlite3_bind_parameter_index(statement, name))
+    return index > 0 ? index : nil
+  }
+
+  package func bind(_ value: Int64, at index: Int) throws(BatchError) {
+    try check(unsafe sqlite3_bind_int64(statement, Int32(index), value))
+  }
+
+  package func bind(_ value: SQLValue, at index: Int) throws(BatchError) {
+    switch value {
+    case .null:
+      try check(unsafe sqlite3_bind_null(statement, Int32(index)))
+    case .integer(let value):
+      try bind(value, at: index)
+    case .real(let value):
+      try check(unsafe sqlite3_bind_double(statement, Int32(index), value))
+    case .text(var value):
+      let status = unsafe value.withUTF8 { bytes in
+        unsafe bindText(UnsafeRawBufferPointer(bytes), at: index)
+      }
+      try check(status)
+    case .blob(let value):
+      let status = unsafe value.withUnsafeBytes { bytes in unsafe bindBlob(bytes, at: index) }
+      try check(status)
+    }
+  }
+
+  /// Binds text that is copied by SQLite; any bytes will do.
+  func bindText(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int32 {
+    // A null pointer would bind NULL, so an empty text needs some address.
+    let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+    return unsafe sqlite3_bind_text64(
+      statement, Int32(index), start?.assumingMemoryBound(to: CChar.self),
+      UInt64(bytes.count), Self.transient, UInt8(SQLITE_UTF8))
+  }
+
+  /// Binds bytes that are copied by SQLite.
+  func bindBlob(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int32 {
+    let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+    return unsafe sqlite3_bind_blob64(
+      statement, Int32(index), start, UInt64(bytes.count), Self.transient)
+  }
+
+  func check(_ status: Int32) throws(BatchError) {
+    guard status == SQLITE_OK else { throw connection.error(status, "bind", sql: sql) }
+  }
+
+  /// SQLite's `SQLITE_TRANSIENT`, a macro that Swift does not import: copy before returning.
+  private static var transient: sqlite3_destructor_type {
+    unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+  }
+
+  // MARK: Columns
+
+  package var columnCount: Int { Int(unsafe sqlite3_column_count(statement)) }
+
+  package func columnName(at column: Int) -> String {
+    unsafe sqlite3_column_name(statement, Int32(column)).map { unsafe String(cString: $0) } ?? ""
+  }
+
+  /// The table and column that a result column is read from, or nil for an expression.
+  package func columnOrigin(at column: Int) -> (table: String, column: String)? {
+    guard
+      let table = unsafe sqlite3_column_table_name(statement, Int32(column)),
+      let origin = unsafe sqlite3_column_origin_name(statement, Int32(column))
+    else { return nil }
+    return unsafe (String(cString: table), String(cString: origin))
+  }
+
+  /// The storage class of a column of the current row: one of SQLite's five type numbers.
+  func storageClass(at column: Int) -> Int32 {
+    unsafe sqlite3_column_type(statement, Int32(column))
+  }
+
+  package func isInteger(at column: Int) -> Bool { storageClass(at: column) == SQLITE_INTEGER }
+  package func isNull(at column: Int) -> Bool { storageClass(at: column) == SQLITE_NULL }
+
+  package func integer(at column: Int) -> Int64 {
+    unsafe sqlite3_column_int64(statement, Int32(column))
+  }
+
+  package func real(at column: Int) -> Double {
+    unsafe sqlite3_column_double(statement, Int32(column))
+  }
+
+  /// Text, invalid UTF-8 repaired; NULL as an empty text.
+  package func text(at column: Int) -> String {
+    unsafe String(decoding: bytes(at: column), as: UTF8.self)
+  }
+
+  /// The bytes of a text or a blob, valid until the next step.
+  func bytes(at column: Int) -> UnsafeRawBufferPointer {
+    let isText = storageClass(at: column) != SQLITE_BLOB
+    // Asking for the pointer first and the length second is what SQLite's page demands.
+    let start: UnsafeRawPointer? =
+      isText
+      ? unsafe UnsafeRawPointer(sqlite3_column_text(statement, Int32(column)))
+      : unsafe sqlite3_column_blob(statement, Int32(column))
+    let count = Int(unsafe sqlite3_column_bytes(statement, Int32(column)))
+    return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+  }
+
+  package func value(at column: Int) -> SQLValue {
+    switch storageClass(at: column) {
+    case SQLITE_INTEGER: .integer(integer(at: column))
+    case SQLITE_FLOAT: .real(real(at: column))
+    case SQLITE_TEXT: .text(text(at: column))
+    case SQLITE_BLOB: unsafe .blob([UInt8](bytes(at: column)))
+    default: .null
+    }
+  }
+}

@@ -1,0 +1,94 @@
+package import BatchIdentifiers
+import CSQLite
+
+/// What the write-ahead log of one connection holds, and its checkpoints, which happen when we say.
+///
+/// SQLite's automatic checkpoint is replaced by a hook that counts frames, so that the owner of the
+/// connection decides when the pages move to the database. See <https://www.sqlite.org/wal.html>.
+@safe
+final class WriteAheadLog {
+  /// The frames in the log after the last commit.
+  fileprivate(set) var frames = 0
+  /// The most frames there have been.
+  fileprivate(set) var peakFrames = 0
+
+  /// Listens to the commits of a connection, which must not outlive this object.
+  func attach(to database: OpaquePointer) {
+    let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+    unsafe sqlite3_wal_hook(
+      database,
+      { context, _, _, frames in
+        guard let context = unsafe context else { return SQLITE_OK }
+        let log = unsafe Unmanaged<WriteAheadLog>.fromOpaque(context).takeUnretainedValue()
+        log.frames = Int(frames)
+        log.peakFrames = max(log.peakFrames, Int(frames))
+        return SQLITE_OK
+      },
+      context)
+  }
+}
+
+extension Connection {
+  /// Switches the database to write-ahead logging; false if it cannot be (a network file system).
+  package func useWriteAheadLog() throws(BatchError) -> Bool {
+    try value("PRAGMA journal_mode = wal") == .text("wal")
+  }
+
+  /// The journal mode the database is in: `wal`, `delete`, …
+  package func journalMode() throws(BatchError) -> String {
+    guard case .text(let mode) = try value("PRAGMA journal_mode") else { return "unknown" }
+    return mode
+  }
+
+  /// How much a commit waits for the disk; see <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+  package func setSynchronous(_ level: Synchronous) throws(BatchError) {
+    try execute("PRAGMA synchronous = \(level.rawValue)")
+  }
+
+  /// The frames in the write-ahead log after this connection's last commit.
+  package var logFrames: Int { log.frames }
+
+  /// The greatest size in bytes that the write-ahead log had after a commit of this connection.
+  package func peakLogBytes() throws(BatchError) -> Int {
+    guard log.peakFrames > 0, case .integer(let page) = try value("PRAGMA page_size") else {
+      return 0
+    }
+    // https://www.sqlite.org/fileformat2.html#walformat: a header of 32 bytes, then frames of 24
+    // bytes and a page.
+    return 32 + log.peakFrames * (24 + Int(page))
+  }
+
+  /// Moves the pages of the write-ahead log to the database without waiting for readers, and syncs
+  /// both to the disk.
+  ///
+  /// - Returns: Whether every frame was moved, so that the next commit starts the log anew.
+  @discardableResult
+  package func checkpoint() throws(BatchError) -> Bool {
+    var inLog: Int32 = 0
+    var moved: Int32 = 0
+    let status = unsafe sqlite3_wal_checkpoint_v2(
+      database, nil, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved)
+    switch ResultCode(rawValue: status) {
+    case .SQLITE_OK:
+      let complete = inLog == moved
+      if complete { log.frames = 0 }
+      return complete
+    case .SQLITE_BUSY: return false
+    default: throw error(status, "checkpoint", sql: nil)
+    }
+  }
+}
+
+/// How much a commit waits for the disk.
+///
+/// See <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+public enum Synchronous: String, Sendable, CaseIterable {
+  /// Never: a power failure may damage the database.
+  case off
+  /// At checkpoints: a power failure may undo the last commits, ledger and data together.
+  case normal
+  /// At each commit.
+  case full
+  /// At each commit, and the folder too.
+  case extra
+}

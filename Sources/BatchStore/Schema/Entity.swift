@@ -1,0 +1,81 @@
+/// A kind of object and how it is stored: its table, what identifies a row, its attributes.
+///
+/// Nothing above the mapping knows where it came from. For a plain SQLite database the entity has
+/// the name of its table; see ``Schema``.
+public struct Entity: Sendable, Hashable {
+  /// What SQLite keeps the rows in.
+  public enum Kind: String, Sendable {
+    /// An ordinary table, with or without a rowid.
+    case table
+    /// A view: readable, not writable.
+    case view
+    /// A virtual table: readable, not writable by a job.
+    case virtualTable = "virtual"
+  }
+
+  /// What the entity is called in job files and identifiers.
+  public let name: String
+  /// The table, view or virtual table.
+  public let table: String
+  /// What the table is to SQLite.
+  public let kind: Kind
+  /// What identifies a row, or nil where nothing does in a way that lasts.
+  public let key: EntityKey?
+  /// The attributes in the order of the table's columns.
+  public let attributes: [Attribute]
+
+  /// The attribute of this name; case matters only outside ASCII, as in SQLite.
+  public func attribute(named name: String) -> Attribute? {
+    attributes.first { SQLName.equal($0.name, name) }
+  }
+
+  /// The same entity with another key.
+  func identified(by key: EntityKey) -> Entity {
+    Entity(name: name, table: table, kind: kind, key: key, attributes: attributes)
+  }
+}
+
+/// What identifies the rows of an entity.
+public struct EntityKey: Sendable, Hashable {
+  /// Where the key comes from, which says how far it can be trusted.
+  public enum Origin: String, Sendable {
+    /// An INTEGER PRIMARY KEY, the table's own rowid.
+    case rowID = "rowid"
+    /// A declared primary key.
+    case primaryKey
+    /// The columns of a unique index that admits no NULL, in a table without a primary key.
+    case uniqueIndex
+    /// The primary keys of the tables that a view shows, as far as it shows them.
+    case viewOrigin
+    /// Every column of a view that shows no primary key.
+    case wholeRow
+    /// Columns that the job names.
+    case declared
+  }
+
+  /// The columns, in the order of the key.
+  public let columns: [String]
+  /// Where the key comes from.
+  public let origin: Origin
+  /// Whether a value is tried as an integer first: the key is one column of INTEGER affinity.
+  let prefersIntegers: Bool
+
+  /// Whether rows with keys from a to b can be named by the range a ... b.
+  var isRowID: Bool { origin == .rowID }
+}
+
+/// A column of an entity.
+public struct Attribute: Sendable, Hashable {
+  /// What the attribute is called in job files.
+  public let name: String
+  /// The column.
+  public let column: String
+  /// The type as declared, which may be empty.
+  public let type: String
+  /// Whether NULL is allowed.
+  public let isOptional: Bool
+  /// Whether SQLite computes the value, so that it cannot be set.
+  public let isGenerated: Bool
+  /// Whether a row can be inserted without a value for it.
+  public let hasDefault: Bool
+}

@@ -1,0 +1,167 @@
+package import BatchIdentifiers
+
+extension Schema {
+  /// Reads the entities of the main database.
+  package init(reading connection: Connection) throws(BatchError) {
+    var entities: [Entity] = []
+    let tables = try connection.prepare(
+      """
+      SELECT name, type, wr FROM pragma_table_list
+      WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')
+        AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
+      ORDER BY name
+      """)
+    while try tables.step() {
+      let name = tables.text(at: 0)
+      guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }
+      let columns = try Column.read(of: name, in: connection)
+      let key =
+        switch kind {
+        case .table:
+          try tableKey(name, columns, hasRowID: tables.integer(at: 2) == 0, in: connection)
+        case .view: try viewKey(name, columns, in: connection)
+        case .virtualTable: try virtualTableKey(name, columns, in: connection)
+        }
+      entities.append(
+        Entity(
+          name: name,
+          table: name,
+          kind: kind,
+          key: key,
+          attributes: columns.filter { !$0.isHidden }.map(\.attribute)
+        ))
+    }
+    self.init(entities: entities)
+  }
+}
+
+/// A row of `PRAGMA table_xinfo`.
+private struct Column {
+  let name: String
+  let type: String
+  let isNotNull: Bool
+  let hasDefault: Bool
+  /// The place in the primary key, from 1; 0 outside it.
+  let keyPosition: Int
+  let isHidden: Bool
+  let isGenerated: Bool
+
+  var attribute: Attribute {
+    Attribute(
+      name: name, column: name, type: type, isOptional: !isNotNull, isGenerated: isGenerated,
+      hasDefault: hasDefault || !isNotNull)
+  }
+
+  /// Whether the declared type gives INTEGER affinity: https://www.sqlite.org/datatype3.html §3.1.
+  var hasIntegerAffinity: Bool { type.uppercased().contains("INT") }
+
+  static func read(of table: String, in connection: Connection) throws(BatchError) -> [Column] {
+    let info = try connection.prepare(
+      """
+      SELECT name, type, "notnull", dflt_value IS NOT NULL, pk, hidden
+      FROM pragma_table_xinfo(?, 'main')
+      """)
+    try info.bind(.text(table), at: 1)
+    var columns: [Column] = []
+    while try info.step() {
+      columns.append(
+        Column(
+          name: info.text(at: 0),
+          type: info.text(at: 1),
+          isNotNull: info.integer(at: 2) != 0,
+          hasDefault: info.integer(at: 3) != 0,
+          keyPosition: Int(info.integer(at: 4)),
+          isHidden: info.integer(at: 5) == 1,
+          isGenerated: info.integer(at: 5) >= 2
+        ))
+    }
+    return columns
+  }
+}
+
+private func key(
+  _ columns: [Column], origin: EntityKey.Origin
+) -> EntityKey {
+  EntityKey(
+    columns: columns.map(\.name),
+    origin: origin,
+    prefersIntegers: columns.count == 1 && columns[0].hasIntegerAffinity
+  )
+}
+
+private func tableKey(
+  _ table: String, _ columns: [Column], hasRowID: Bool, in connection: Connection
+) throws(BatchError) -> EntityKey? {
+  let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
+  if !declared.isEmpty {
+    // An INTEGER PRIMARY KEY is the rowid itself unless SQLite keeps an index for it, as it does
+    // for INTEGER PRIMARY KEY DESC: https://www.sqlite.org/lang_createtable.html#rowid.
+    let indexed = try connection.value(
+      "SELECT count(*) FROM pragma_index_list(?, 'main') WHERE origin = 'pk'", .text(table))
+    let isRowID = hasRowID && indexed == .integer(0)
+    return key(declared, origin: isRowID ? .rowID : .primaryKey)
+  }
+  let indexes = try connection.prepare(
+    """
+    SELECT name FROM pragma_index_list(?, 'main') WHERE "unique" AND NOT partial
+    ORDER BY seq DESC
+    """)
+  try indexes.bind(.text(table), at: 1)
+  while try indexes.step() {
+    let names = try connection.prepare("SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno")
+    try names.bind(.text(indexes.text(at: 0)), at: 1)
+    var unique: [Column?] = []
+    while try names.step() {
+      let name = names.text(at: 0)
+      unique.append(names.isNull(at: 0) ? nil : columns.first { $0.name == name })
+    }
+    let found = unique.compactMap { $0 }
+    if found.count == unique.count, found.allSatisfy(\.isNotNull) {
+      return key(found, origin: .uniqueIndex)
+    }
+  }
+  return nil
+}
+
+/// The primary keys that a view shows, or the whole row where it shows none.
+private func viewKey(
+  _ view: String, _ columns: [Column], in connection: Connection
+) throws(BatchError) -> EntityKey? {
+  guard !columns.isEmpty else { return nil }
+  let statement: Statement
+  do {
+    statement = try connection.prepare("SELECT * FROM \(SQLName.quoted(view))")
+  } catch {
+    return nil  // A view whose tables are gone: listed, not readable.
+  }
+  var shown: [(table: String, column: String, index: Int)] = []
+  for index in 0..<min(statement.columnCount, columns.count) {
+    if let origin = statement.columnOrigin(at: index) {
+      shown.append((origin.table, origin.column, index))
+    }
+  }
+  var chosen: [Int] = []
+  for table in Set(shown.map(\.table)).sorted() {
+    let base = try Column.read(of: table, in: connection).filter { $0.keyPosition > 0 }
+    let indexes = base.compactMap { column in
+      shown.first { $0.table == table && $0.column == column.name }?.index
+    }
+    if !base.isEmpty, indexes.count == base.count { chosen += indexes }
+  }
+  guard !chosen.isEmpty else { return key(columns, origin: .wholeRow) }
+  return key(chosen.sorted().map { columns[$0] }, origin: .viewOrigin)
+}
+
+private func virtualTableKey(
+  _ table: String, _ columns: [Column], in connection: Connection
+) throws(BatchError) -> EntityKey? {
+  let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
+  if !declared.isEmpty { return key(declared, origin: .primaryKey) }
+  do {
+    _ = try connection.prepare("SELECT rowid FROM \(SQLName.quoted(table))")
+    return EntityKey(columns: ["rowid"], origin: .rowID, prefersIntegers: true)
+  } catch {
+    // Its module is not loaded here, or it has no rowid: listed, not readable by key.
+    return nil
+  }
+}

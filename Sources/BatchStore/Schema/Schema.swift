@@ -1,0 +1,64 @@
+public import BatchIdentifiers
+
+/// The entities of a store, read from the database as it is.
+///
+/// Each table, view and virtual table becomes an entity of the same name. Tables of SQLite's own
+/// (`sqlite_…`), of this library (`_batch_…`) and the shadow tables of virtual tables are left out.
+public struct Schema: Sendable {
+  /// The entities, ordered by name.
+  public let entities: [Entity]
+
+  /// The entity of this name.
+  ///
+  /// - Throws: ``BatchError/Code/unknownEntity`` with the nearest name there is.
+  public func entity(named name: String) throws(BatchError) -> Entity {
+    if let entity = entities.first(where: { SQLName.equal($0.name, name) }) { return entity }
+    let nearest = nearestName(to: name, among: entities.map(\.name))
+    throw BatchError(
+      .unknownEntity,
+      "there is no entity \"\(name)\"",
+      remedy: nearest.map { "did you mean \"\($0)\"?" }
+        ?? (entities.isEmpty ? "the database has no tables" : "`batch schema` lists the entities")
+    )
+  }
+}
+
+extension BatchError.Code {
+  /// The store has no entity of this name.
+  public static let unknownEntity = Self(rawValue: "unknownEntity")
+  /// The entity has no attribute of this name.
+  public static let unknownAttribute = Self(rawValue: "unknownAttribute")
+  /// Nothing identifies the entity's rows in a way that lasts.
+  public static let unstableKey = Self(rawValue: "unstableKey")
+}
+
+extension Entity {
+  /// The attribute of this name.
+  ///
+  /// - Throws: ``BatchError/Code/unknownAttribute`` with the nearest name there is.
+  public func requireAttribute(named name: String) throws(BatchError) -> Attribute {
+    if let attribute = attribute(named: name) { return attribute }
+    let nearest = nearestName(to: name, among: attributes.map(\.name))
+    throw BatchError(
+      .unknownAttribute,
+      "entity \"\(self.name)\" has no attribute \"\(name)\"",
+      remedy: nearest.map { "did you mean \"\($0)\"?" }
+        ?? "it has \(attributes.map(\.name).joined(separator: ", "))"
+    )
+  }
+
+  /// The key.
+  ///
+  /// - Throws: ``BatchError/Code/unstableKey`` if there is none.
+  public func requireKey() throws(BatchError) -> EntityKey {
+    if let key { return key }
+    throw BatchError(
+      .unstableKey,
+      """
+      table "\(name)" has no primary key, and its rowids cannot be kept: VACUUM may change them
+      """.replacing("\n", with: " "),
+      remedy: "declare a primary key or a unique index over NOT NULL columns, "
+        + "or name unique columns in source.key"
+    )
+  }
+}

@@ -1,0 +1,70 @@
+public import BatchIdentifiers
+
+/// A SQLite database, as it is, seen as a store of entities.
+///
+/// Opening reads the schema and the store's identity and leaves nothing open. Every call then works
+/// on a connection of its own, on a thread of its own, so a store may be used from any task.
+///
+///     let store = try await Store(path: "shop.db")
+///     let orders = try await store.fetchIdentifiers(
+///       FetchRequest(entity: "orders", where: "price_cents IS NULL"))
+///     print(orders.count)
+public struct Store: Sendable {
+  /// The absolute path of the database.
+  public let path: String
+  /// The UUID that the identifiers of this store carry.
+  public let identity: StoreIdentity
+  /// The entities, as they were when the store was opened.
+  public let schema: Schema
+  /// Whether the database, or the way it was opened, forbids writing.
+  public let isReadOnly: Bool
+  /// The journal mode that the database was in when the store was opened: `wal`, `delete`, ….
+  public let journalMode: String
+
+  let options: Connection.Options
+
+  /// Opens an existing database.
+  ///
+  /// - Parameters:
+  ///   - path: The database; a relative path is taken from the current folder.
+  ///   - isReadOnly: Whether to open it for reading even where it could be written.
+  ///   - busyTimeout: How long to wait for another connection's lock.
+  /// - Throws: ``BatchError`` with code `fileAccess` if there is no such file, `notADatabase` if it
+  ///   is something else, is encrypted or is damaged.
+  /// - Complexity: O(*n*) in the number of tables and columns.
+  public init(
+    path: String, isReadOnly: Bool = false, busyTimeout: Duration = .seconds(5)
+  ) async throws(BatchError) {
+    let path = try resolvedPath(path)
+    let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
+    let context = try BackgroundContext(label: "batch.open", path: path, options: options)
+    self = try await context.perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try Store(reading: connection, options: options)
+      }
+    }
+  }
+
+  private init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
+    path = connection.path
+    self.options = options
+    isReadOnly = connection.isReadOnly
+    journalMode = try connection.journalMode()
+    identity = try StoreIdentity.read(in: connection)
+    schema = try Schema(reading: connection)
+  }
+
+  /// A new background context on this store, for reading.
+  package func makeContext(label: String) throws(BatchError) -> BackgroundContext {
+    var options = options
+    options.isReadOnly = true
+    return try BackgroundContext(label: label, path: path, options: options)
+  }
+
+  /// The lane that writes to this store.
+  package func makeWriterLane(
+    _ configuration: WriterConfiguration
+  ) throws(BatchError) -> WriterLane {
+    try WriterLane(path: path, options: options, configuration: configuration)
+  }
+}

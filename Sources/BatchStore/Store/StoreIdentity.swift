@@ -1,0 +1,68 @@
+package import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What tells one store from another: the UUID in the identifiers of its rows.
+///
+/// The UUID is kept in the table `_batch_store`, which the first run that writes makes, and travels
+/// with the file: a copy has the same one, as a copy of a Core Data store has. A database that was
+/// never written by this library has a UUID derived from its path instead, which another path
+/// changes.
+public struct StoreIdentity: Sendable, Hashable {
+  /// The UUID, in upper case.
+  public let uuid: String
+  /// Whether the UUID stands for the path because the database holds none.
+  public let isDerived: Bool
+
+  /// Whether identifiers made under `other` name rows of this store at this path.
+  package func admits(_ other: String, atPath path: String) -> Bool {
+    other == uuid || other == Self.derived(fromPath: path).uuid
+  }
+
+  static func read(in connection: Connection) throws(BatchError) -> StoreIdentity {
+    let hasTable = try connection.value(
+      "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_store'")
+    if hasTable != nil,
+      case .text(let text) = try connection.value("SELECT uuid FROM _batch_store LIMIT 1")
+    {
+      guard let uuid = UUID(uuidString: text) else {
+        throw BatchError(
+          .notADatabase, "the store's UUID in table _batch_store is \"\(text)\"",
+          at: connection.path, remedy: "restore it, or drop the table to get a new one")
+      }
+      return StoreIdentity(uuid: uuid.uuidString, isDerived: false)
+    }
+    return derived(fromPath: connection.path)
+  }
+
+  /// Reads the store's UUID, or makes one; inside a transaction of the caller.
+  static func establish(in connection: Connection) throws(BatchError) -> StoreIdentity {
+    try connection.execute("CREATE TABLE IF NOT EXISTS _batch_store (uuid TEXT NOT NULL)")
+    let identity = try read(in: connection)
+    guard identity.isDerived else { return identity }
+    let uuid = UUID().uuidString
+    try connection.execute("INSERT INTO _batch_store (uuid) VALUES (?)", .text(uuid))
+    return StoreIdentity(uuid: uuid, isDerived: false)
+  }
+
+  /// A UUID of version 8, which RFC 9562 leaves to the maker, from a hash of the path.
+  static func derived(fromPath path: String) -> StoreIdentity {
+    var path = path
+    let (high, low) = path.withUTF8 { bytes in
+      unsafe (XXH64.hash(bytes, seed: 0), XXH64.hash(bytes, seed: 1))
+    }
+    let version = high & 0xffff_ffff_ffff_0fff | 0x8000
+    let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
+    let bytes = withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) { unsafe [UInt8]($0) }
+    let uuid = UUID(
+      uuid: (
+        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+        bytes[8], bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+      ))
+    return StoreIdentity(uuid: uuid.uuidString, isDerived: true)
+  }
+}

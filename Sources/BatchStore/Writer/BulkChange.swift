@@ -1,0 +1,210 @@
+public import BatchIdentifiers
+
+/// What happens to a row that was selected but no longer satisfies `where` when its chunk is
+/// written.
+public enum Recheck: String, Sendable, CaseIterable {
+  /// It is left alone and counted as no longer matching.
+  case skip
+  /// The chunk is rolled back and the run stops.
+  case fail
+  /// `where` is not applied again.
+  case off
+}
+
+extension BatchError.Code {
+  /// A selected row no longer satisfies `where`, and the job said to stop then.
+  public static let noLongerMatching = Self(rawValue: "noLongerMatching")
+}
+
+/// A change to rows that SQL alone can make: the chunk's identifiers go straight to the writer
+/// lane, no row is materialized.
+package struct BulkChange: Sendable {
+  /// What is done to each row.
+  package enum Action: Sendable {
+    /// Columns set to expressions over the row as it was.
+    case update([(column: String, value: SQLExpression)])
+    /// The row is removed, after it was copied to another entity if one is given.
+    case delete(archive: Archive?)
+  }
+
+  /// Where deleted rows go.
+  package struct Archive: Sendable {
+    let entity: Entity
+    let columns: [String]
+  }
+
+  package let entity: Entity
+  package let key: EntityKey
+  package let action: Action
+  package let predicate: SQLExpression?
+  package let recheck: Recheck
+  package let parameters: [String: SQLValue]
+
+  /// A change of the rows of `entity`; the expressions must have been checked before.
+  package init(
+    entity: Entity,
+    key: EntityKey,
+    action: Action,
+    predicate: SQLExpression?,
+    recheck: Recheck,
+    parameters: [String: SQLValue]
+  ) {
+    self.entity = entity
+    self.key = key
+    self.action = action
+    self.predicate = predicate
+    self.recheck = recheck
+    self.parameters = parameters
+  }
+
+  // MARK: The statements
+
+  private var table: String { SQLName.quoted(entity.table) }
+
+  private func condition(for keys: ChunkKeys) -> String {
+    let found = keys.condition(key: key)
+    guard let predicate, recheck != .off else { return found }
+    return "\(found) AND \(predicate.sql)"
+  }
+
+  /// The statement that changes rows found by keys of this shape.
+  package func changeSQL(for keys: ChunkKeys) -> String {
+    switch action {
+    case .update(let assignments):
+      let set = assignments.map { "\(SQLName.quoted($0.column)) = \($0.value.sql)" }
+      return "UPDATE \(table) SET \(set.joined(separator: ", ")) WHERE \(condition(for: keys))"
+    case .delete:
+      return "DELETE FROM \(table) WHERE \(condition(for: keys))"
+    }
+  }
+
+  /// The statement that copies rows to the archive, or nil without one.
+  package func archiveSQL(for keys: ChunkKeys) -> String? {
+    guard case .delete(let archive?) = action else { return nil }
+    let columns = SQLName.list(archive.columns)
+    return """
+      INSERT INTO \(SQLName.quoted(archive.entity.table)) (\(columns)) \
+      SELECT \(columns) FROM \(table) WHERE \(condition(for: keys))
+      """
+  }
+
+  private func countSQL(for keys: ChunkKeys) -> String {
+    "SELECT count(*) FROM \(table) WHERE \(keys.condition(key: key))"
+  }
+
+  /// Compiles the statements, and so whatever triggers they set off; runs nothing.
+  package func compile(in connection: Connection) throws(BatchError) {
+    let keys = ChunkKeys.shape(of: key)
+    if let sql = archiveSQL(for: keys) { _ = try connection.prepare(sql) }
+    _ = try connection.prepare(changeSQL(for: keys))
+  }
+
+  // MARK: Carrying it out
+
+  /// Changes the rows of one chunk, inside a transaction of the caller.
+  func apply(to keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Outcomes {
+    let selected = (0..<keys.bindingCount).reduce(0) { $0 + keys.identifierCount(at: $1) }
+    var outcomes = Outcomes()
+    if let sql = archiveSQL(for: keys) {
+      let archived = try run(sql, for: keys, in: connection)
+      outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)
+      guard archived == outcomes.succeeded else {
+        throw BatchError(
+          .constraint,
+          "\(archived) rows were archived but \(outcomes.succeeded) would be deleted",
+          remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed")
+      }
+    } else {
+      outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)
+    }
+    guard outcomes.succeeded < selected else { return outcomes }
+
+    // Rows that are still there although the statement passed over them did not satisfy `where`;
+    // the rest are gone. A deleted row is not still there.
+    let present = try count(keys, in: connection)
+    switch action {
+    case .update: outcomes.noLongerMatching = present - outcomes.succeeded
+    case .delete: outcomes.noLongerMatching = present
+    }
+    outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
+    if recheck == .fail, outcomes.noLongerMatching > 0 {
+      throw BatchError(
+        .noLongerMatching,
+        "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
+        remedy: "set source.recheck to \"skip\" to pass over such rows")
+    }
+    return outcomes
+  }
+
+  /// Runs a statement for every run of keys or key.
+  ///
+  /// - Returns: The number of rows it changed, triggers not counted.
+  private func run(
+    _ sql: String, for keys: ChunkKeys, in connection: Connection
+  ) throws(BatchError) -> Int {
+    let statement = try connection.prepare(sql)
+    try statement.bind(parameters)
+    let slots = keys.slots(in: statement, key: key)
+    var changed = 0
+    for binding in 0..<keys.bindingCount {
+      try keys.bind(binding, to: statement, slots: slots)
+      try statement.run()
+      changed += connection.changes
+    }
+    return changed
+  }
+
+  private func count(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Int {
+    let statement = try connection.prepare(countSQL(for: keys))
+    let slots = keys.slots(in: statement, key: key)
+    var count = 0
+    for binding in 0..<keys.bindingCount {
+      try keys.bind(binding, to: statement, slots: slots)
+      if try statement.step() { count += Int(statement.integer(at: 0)) }
+      statement.reset()
+    }
+    return count
+  }
+}
+
+extension BulkChange.Archive {
+  /// An archive that has a column for every stored column of the entity it takes rows from.
+  ///
+  /// - Throws: ``BatchError/Code/unknownAttribute`` if a column would be lost, or if the archive
+  ///   has a column that must be given a value and gets none.
+  package init(_ archive: Entity, for entity: Entity) throws(BatchError) {
+    guard archive.kind == .table, archive.table != entity.table else {
+      throw BatchError(
+        .unknownEntity, "\"\(archive.name)\" cannot be the archive of \"\(entity.name)\"",
+        remedy: "name another table")
+    }
+    let stored = entity.attributes.filter { !$0.isGenerated }
+    let missing = stored.filter { archive.attribute(named: $0.name)?.isGenerated ?? true }
+    guard missing.isEmpty else {
+      throw BatchError(
+        .unknownAttribute,
+        "the archive \"\(archive.name)\" has no column for \(missing.map(\.name).joined(separator: ", "))",
+        remedy: "add it: rows would lose it")
+    }
+    let unfilled = archive.attributes.filter {
+      !$0.hasDefault && !$0.isGenerated && entity.attribute(named: $0.name) == nil
+    }
+    guard unfilled.isEmpty else {
+      throw BatchError(
+        .unknownAttribute,
+        "the archive \"\(archive.name)\" needs a value for \(unfilled.map(\.name).joined(separator: ", "))",
+        remedy: "give it a default")
+    }
+    self.entity = archive
+    columns = stored.map(\.column)
+  }
+}
+
+extension Statement {
+  /// Binds the parameters of a job that the statement uses.
+  func bind(_ parameters: [String: SQLValue]) throws(BatchError) {
+    for (name, value) in parameters {
+      if let index = parameterIndex(":" + name) { try bind(value, at: index) }
+    }
+  }
+}

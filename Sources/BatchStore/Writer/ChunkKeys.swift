@@ -1,0 +1,103 @@
+package import BatchIdentifiers
+
+/// The keys of one chunk, in the shape that SQL statements want them.
+package enum ChunkKeys: Sendable {
+  /// Rowids, as runs of neighbours: `BETWEEN first AND last` names exactly the selected rows, and
+  /// no row that was inserted since.
+  case runs([ClosedRange<Int64>])
+  /// Integer keys that are not rowids, one by one: a REAL may lie between two neighbours.
+  case integers([Int64])
+  /// Any other keys.
+  case encoded(EncodedKeys)
+
+  /// Reads the keys at some positions of a list.
+  package init(
+    _ list: IdentifierList, _ positions: Range<Int>, key: EntityKey
+  ) throws(BatchError) {
+    guard list.header.keyKind == .integer else {
+      self = .encoded(try list.encodedKeys(in: positions))
+      return
+    }
+    let integers = try list.integers(in: positions)
+    guard key.isRowID else {
+      self = .integers(integers)
+      return
+    }
+    var runs: [ClosedRange<Int64>] = []
+    var first: Int64?
+    var last: Int64 = 0
+    for integer in integers {
+      if let start = first {
+        if last < .max, integer == last + 1 {
+          last = integer
+          continue
+        }
+        runs.append(start...last)
+      }
+      first = integer
+      last = integer
+    }
+    if let first { runs.append(first...last) }
+    self = .runs(runs)
+  }
+}
+
+extension ChunkKeys {
+  /// No keys, in the shape that the keys of an entity have.
+  package static func shape(of key: EntityKey) -> ChunkKeys {
+    key.isRowID ? .runs([]) : .integers([])
+  }
+
+  /// The condition that finds rows by keys of this shape. Its parameters start with `@`, which no
+  /// expression of a job may use.
+  func condition(key: EntityKey) -> String {
+    switch self {
+    case .runs:
+      "\(SQLName.quoted(key.columns[0])) BETWEEN @first AND @last"
+    case .integers, .encoded:
+      // IS is `=` that also finds NULL, which a key of a view may hold; it uses indexes like `=`.
+      key.columns.enumerated()
+        .map { "\(SQLName.quoted($1)) IS @key\($0)" }
+        .joined(separator: " AND ")
+    }
+  }
+
+  /// How often a statement with that condition has to run for all of the keys.
+  var bindingCount: Int {
+    switch self {
+    case .runs(let runs): runs.count
+    case .integers(let integers): integers.count
+    case .encoded(let encoded): encoded.count
+    }
+  }
+
+  /// How many identifiers the keys of one execution stand for.
+  func identifierCount(at binding: Int) -> Int {
+    if case .runs(let runs) = self {
+      return Int(runs[binding].upperBound - runs[binding].lowerBound) + 1
+    }
+    return 1
+  }
+
+  /// Where a statement takes its keys.
+  func slots(in statement: borrowing Statement, key: EntityKey) -> [Int] {
+    let names =
+      if case .runs = self { ["@first", "@last"] } else { key.columns.indices.map { "@key\($0)" } }
+    return names.map { statement.parameterIndex($0) ?? 0 }
+  }
+
+  /// Binds the keys of one execution.
+  func bind(
+    _ binding: Int, to statement: borrowing Statement, slots: [Int]
+  ) throws(BatchError) {
+    switch self {
+    case .runs(let runs):
+      try statement.bind(runs[binding].lowerBound, at: slots[0])
+      try statement.bind(runs[binding].upperBound, at: slots[1])
+    case .integers(let integers):
+      try statement.bind(integers[binding], at: slots[0])
+    case .encoded(let encoded):
+      try statement.bind(encoded, binding, slots: slots)
+    }
+  }
+}

@@ -1,0 +1,125 @@
+public import BatchIdentifiers
+
+/// How a lane keeps the database.
+public struct WriterConfiguration: Sendable {
+  /// How much a commit waits for the disk.
+  public var synchronous = Synchronous.normal
+  /// Whether the database is switched to write-ahead logging.
+  public var usesWriteAheadLog = true
+  /// The size of the write-ahead log in bytes past which it is checkpointed.
+  public var checkpointBytes = 4 << 20
+
+  /// The defaults.
+  public init() {}
+}
+
+/// The one place that writes to a store: SQLite has one writer, so the run has one too.
+///
+/// Each chunk is one transaction that holds the change and its row in the ledger.
+package actor WriterLane {
+  private let executor: DispatchSerialExecutor
+  private let connection: Connection
+  private let configuration: WriterConfiguration
+  private let checkpointFrames: Int
+  private var ledger: Ledger?
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
+    unsafe executor.asUnownedSerialExecutor()
+  }
+
+  /// Stops the statement that the lane is running, from any thread.
+  package nonisolated let interrupter: Interrupter
+
+  /// Opens the write connection of a store.
+  ///
+  /// - Throws: ``BatchError/Code/readOnly`` if the database cannot be written.
+  package init(
+    path: String, options: Connection.Options, configuration: WriterConfiguration
+  ) throws(BatchError) {
+    let connection = try Connection(path: path, options: options)
+    guard !connection.isReadOnly else {
+      throw BatchError(
+        .readOnly, "the database is read-only", at: path,
+        remedy: "check the permissions of the file and of its folder")
+    }
+    if configuration.usesWriteAheadLog {
+      // Where it is refused, on a network file system, the old journal serves: slower, as safe.
+      _ = try connection.useWriteAheadLog()
+    }
+    try connection.setSynchronous(configuration.synchronous)
+    guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
+      throw BatchError(.notADatabase, "the database has no page size", at: path)
+    }
+    executor = DispatchSerialExecutor(label: "batch.writer")
+    checkpointFrames = max(1, configuration.checkpointBytes / Int(page))
+    interrupter = connection.interrupter
+    self.configuration = configuration
+    self.connection = connection
+  }
+
+  // MARK: The store's own tables
+
+  /// Gives the store a UUID if it has none, and makes the ledger's tables.
+  package func prepareStore() throws(BatchError) -> StoreIdentity {
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try Ledger.createTables(in: connection)
+      return try StoreIdentity.establish(in: connection)
+    }
+  }
+
+  /// Enters a new run in the ledger.
+  package func begin(_ run: RunDescription) throws(BatchError) {
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try Ledger.begin(run, in: connection)
+    }
+    try resume(run.identifier)
+  }
+
+  /// Takes up the ledger of a run.
+  ///
+  /// - Returns: What is done, or nil if the store knows no such run.
+  @discardableResult
+  package func resume(_ run: String) throws(BatchError) -> DoneRanges? {
+    ledger = try Ledger(of: run, in: connection)
+    return ledger?.done
+  }
+
+  // MARK: Chunks
+
+  /// Changes the rows of one chunk and enters it in the ledger, both or neither.
+  ///
+  /// - Throws: Whatever SQLite says; the store is then as it was before.
+  package func apply(
+    _ change: BulkChange, to keys: ChunkKeys, at positions: Range<Int>
+  ) throws(BatchError) -> Outcomes {
+    var entered = ledger
+    let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
+      let outcomes = try change.apply(to: keys, in: connection)
+      entered = try ledger?.entering(
+        DoneRanges.Row(positions, outcomes: outcomes, chunks: 1), in: connection)
+      return outcomes
+    }
+    ledger = entered
+    if connection.logFrames >= checkpointFrames { try connection.checkpoint() }
+    return outcomes
+  }
+
+  /// Makes all that was committed durable, whatever `synchronous` is: afterwards not even a power
+  /// failure undoes it.
+  ///
+  /// - Returns: What is done and durable.
+  package func makeDurable() throws(BatchError) -> DoneRanges {
+    // Under `synchronous = full` a commit waits for its journal, and so for all before it.
+    try connection.setSynchronous(.full)
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try ledger?.touch(in: connection)
+    }
+    try connection.setSynchronous(configuration.synchronous)
+    return ledger?.done ?? DoneRanges()
+  }
+
+  /// The greatest size of the write-ahead log so far, in bytes.
+  package func peakLogBytes() throws(BatchError) -> Int {
+    try connection.peakLogBytes()
+  }
+}
