@@ -1,0 +1,62 @@
+public import BatchIdentifiers
+public import SystemPackage
+
+extension Job {
+  /// Reads a job file.
+  ///
+  /// - Throws: A ``BatchError``: `fileAccess` if the file cannot be read, `invalidJSON` if it is no
+  ///   JSON, `invalidJob` if it breaks a rule; the latter two name line and column.
+  public init(contentsOf file: FilePath) throws(BatchError) {
+    let bytes = try Self.read(file)
+    try self.init(
+      json: bytes,
+      file: file.string,
+      baseDirectory: file.removingLastComponent()
+    )
+  }
+
+  /// Decodes the bytes of a job file.
+  ///
+  /// - Parameters:
+  ///   - json: The content of the file.
+  ///   - file: The name that errors give to the file, and that the default checkpoint has.
+  ///   - baseDirectory: The folder that relative paths lead from.
+  /// - Throws: A ``BatchError``: `invalidJSON` or `invalidJob`, with line and column.
+  public init(
+    json: [UInt8],
+    file: String = "job.json",
+    baseDirectory: FilePath = ""
+  ) throws(BatchError) {
+    let root = try JSONReader.read(json, file: file)
+    self = try JobDecoder(baseDirectory: baseDirectory).job(from: root, file: file)
+  }
+
+  private static func read(_ file: FilePath) throws(BatchError) -> [UInt8] {
+    let limit = JSONReader.byteLimit
+    do {
+      let descriptor = try FileDescriptor.open(file, .readOnly)
+      return try descriptor.closeAfter {
+        var bytes: [UInt8] = []
+        while bytes.count <= limit {
+          // A byte more than the limit tells a file that is too long.
+          let room = min(1 << 16, limit + 1 - bytes.count)
+          let piece = try [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+            count = try descriptor.read(into: UnsafeMutableRawBufferPointer(buffer))
+          }
+          if piece.isEmpty { break }
+          bytes += piece
+        }
+        return bytes
+      }
+    } catch {
+      let isMissing = (error as? Errno) == .noSuchFileOrDirectory
+      throw BatchError(
+        .fileAccess,
+        "cannot read the job file: \(error)",
+        at: file.string,
+        remedy: isMissing ? "check the path" : nil,
+        underlying: error
+      )
+    }
+  }
+}

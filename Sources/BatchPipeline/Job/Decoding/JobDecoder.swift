@@ -1,0 +1,169 @@
+package import BatchIdentifiers
+package import SystemPackage
+
+/// Makes a job of a JSON tree and collects everything that is wrong on the way.
+///
+/// After a problem decoding goes on with a stand-in value, so that one run of the decoder finds
+/// as many problems as it can; no job with a stand-in value ever leaves ``job(from:file:)``.
+package final class JobDecoder {
+  private(set) var problems: [JobProblem] = []
+  /// The keys that were asked for, by the path of their object: those that a file may have.
+  package private(set) var askedKeys: [JobPath: [String]] = [:]
+  private let baseDirectory: FilePath
+
+  package init(baseDirectory: FilePath) {
+    self.baseDirectory = baseDirectory
+  }
+
+  func report(_ problem: JobProblem) {
+    problems.append(problem)
+  }
+
+  func noteKeys(_ keys: [String], at path: JobPath) {
+    askedKeys[path, default: []] += keys.filter { !askedKeys[path, default: []].contains($0) }
+  }
+
+  /// A path of the file, led from the folder of the job.
+  func resolve(_ path: FilePath) -> FilePath {
+    path.isEmpty || path.isAbsolute ? path : baseDirectory.pushing(path)
+  }
+
+  /// Decodes a whole job.
+  ///
+  /// - Throws: A ``BatchError`` with code `invalidJob` and a line for each problem.
+  package func job(from root: JSONValue, file: String) throws(BatchError) -> Job {
+    let origin = JobOrigin(file: file, root: root)
+    // A file for another version may have any keys: nothing but its version is worth a word.
+    if case .integer(let version)? = root.members?.first(where: { $0.key == "version" })?
+      .value.content, version != Int64(Job.currentVersion)
+    {
+      report(Job.problem(withVersion: version))
+      problems[0].position = origin.position(of: JobPath("version"))
+    }
+    if let error = BatchError.invalidJob(problems, file: file) { throw error }
+
+    var job = decodeJob(root)
+    if let error = BatchError.invalidJob(problems, file: file) { throw error }
+    job.origin = origin
+    if job.checkpoint.path == nil {
+      let stem = FilePath(file).lastComponent?.stem ?? job.name
+      job.checkpoint.path = resolve(FilePath("\(stem).batch"))
+    }
+    try job.validate()
+    return job
+  }
+}
+
+// MARK: - Sections
+
+extension JobDecoder {
+  private func decodeJob(_ root: JSONValue) -> Job {
+    var section = JobSection(root, at: JobPath(), decoder: self)
+    _ = section.integer("version", required: true)
+    let name = section.string("name", required: true) ?? ""
+    let description = section.string("description")
+    let database = section.section("database", required: true, decodeDatabase)
+    let parameters = section.namedSections("parameters", decodeParameter)
+    let source = section.section("source", required: true, decodeSource)
+    let action = section.section("action", required: true, decodeAction) ?? nil
+    let chunk = section.section("chunk", decodeChunk)
+    let workers = section.integer("workers")
+    let checkpoint = section.section("checkpoint", decodeCheckpoint)
+    section.finish(later: ["retry", "skip", "throttle", "limits", "hooks", "report"])
+    return Job(
+      name: name,
+      description: description,
+      database: database ?? Job.DatabaseOptions(path: ""),
+      parameters: parameters,
+      source: source ?? Job.Source(entity: ""),
+      action: action ?? .delete(Job.Delete()),
+      chunk: chunk ?? Job.Chunk(),
+      workers: workers,
+      checkpoint: checkpoint ?? Job.Checkpoint(),
+      baseDirectory: baseDirectory
+    )
+  }
+
+  private func decodeDatabase(_ section: inout JobSection) -> Job.DatabaseOptions {
+    var options = Job.DatabaseOptions(path: section.path("path", required: true) ?? "")
+    options.busyTimeout = section.duration("busyTimeout") ?? options.busyTimeout
+    options.synchronous = section.oneOf("synchronous") ?? options.synchronous
+    options.journalMode = section.oneOf("journalMode") ?? options.journalMode
+    options.readOnly = section.boolean("readOnly") ?? options.readOnly
+    section.finish()
+    return options
+  }
+
+  private func decodeSource(_ section: inout JobSection) -> Job.Source {
+    var source = Job.Source(entity: section.string("entity", required: true) ?? "")
+    source.where = section.string("where")
+    source.orderBy = (section.strings("orderBy") ?? []).map(Job.OrderTerm.init(parsing:))
+    source.limit = section.integer("limit")
+    source.everything = section.boolean("everything") ?? source.everything
+    source.recheck = section.oneOf("recheck") ?? source.recheck
+    source.identifiers = section.path("identifiers")
+    source.key = section.strings("key")
+    section.finish(later: ["csv", "ndjson"])
+    return source
+  }
+
+  private func decodeAction(_ section: inout JobSection) -> Job.Action? {
+    // The keys of the other actions are no typing mistakes, and get a message of their own.
+    let keys = [
+      "update": ["set"], "delete": ["archive"],
+      "export": ["file", "format", "columns", "overwrite"],
+    ]
+    let names = ["update", "delete", "export"]
+    let type = section.name("type", among: names, later: ["transform", "insert"])
+    let action: Job.Action
+    switch type {
+    case "update": action = .update(Job.Update(set: section.assignments("set")))
+    case "delete":
+      let archive = section.section("archive") { section in
+        let entity = section.string("entity", required: true) ?? ""
+        section.finish()
+        return entity
+      }
+      action = .delete(Job.Delete(archive: archive))
+    case "export":
+      action = .export(
+        Job.Export(
+          file: section.path("file", required: true) ?? "",
+          format: section.oneOf("format", required: true) ?? .ndjson,
+          columns: section.strings("columns"),
+          overwrite: section.boolean("overwrite") ?? false
+        )
+      )
+    default: return nil
+    }
+    section.finish(elsewhere: keys.filter { $0.key != type })
+    return action
+  }
+
+  private func decodeChunk(_ section: inout JobSection) -> Job.Chunk {
+    var chunk = Job.Chunk()
+    chunk.size = section.integer("size") ?? chunk.size
+    section.finish(later: ["target", "minimum", "maximum"])
+    return chunk
+  }
+
+  private func decodeCheckpoint(_ section: inout JobSection) -> Job.Checkpoint {
+    var checkpoint = Job.Checkpoint()
+    checkpoint.path = section.path("path")
+    checkpoint.ledger = section.oneOf("ledger") ?? checkpoint.ledger
+    checkpoint.interval = section.duration("interval") ?? checkpoint.interval
+    section.finish()
+    return checkpoint
+  }
+
+  private func decodeParameter(_ section: inout JobSection) -> ParameterDeclaration {
+    let type: ParameterType? = section.oneOf("type", required: true)
+    var declaration = ParameterDeclaration(type ?? .text)
+    declaration.required = section.boolean("required") ?? true
+    declaration.secret = section.boolean("secret") ?? false
+    // Without a type nothing can be said about the default.
+    declaration.default = section.parameterDefault("default", type: type, declaration.secret)
+    section.finish()
+    return declaration
+  }
+}

@@ -1,0 +1,59 @@
+import BatchIdentifiers
+
+/// One thing that is wrong with a job.
+struct JobProblem: Sendable {
+  let path: JobPath
+  /// Where it is; nil until it is known, and for a job made in code.
+  var position: SourcePosition?
+  let message: String
+  let remedy: String?
+
+  init(
+    _ path: JobPath,
+    _ message: String,
+    remedy: String? = nil,
+    position: SourcePosition? = nil
+  ) {
+    self.path = path
+    self.position = position
+    self.message = message
+    self.remedy = remedy
+  }
+}
+
+extension BatchError {
+  /// One error for all problems, in the order of the file; nil if there are none.
+  static func invalidJob(_ problems: [JobProblem], file: String?) -> BatchError? {
+    let unknown = SourcePosition(line: 0, column: 0)
+    let sorted = problems.enumerated().sorted { first, second in
+      (first.element.position ?? unknown, first.offset)
+        < (second.element.position ?? unknown, second.offset)
+    }
+    let errors = sorted.map { _, problem in
+      let path = problem.path.description
+      let place = [
+        file.map { file in problem.position.map { "\(file):\($0)" } ?? file },
+        path.isEmpty ? nil : path,
+      ].compactMap(\.self).joined(separator: ": ")
+      return BatchError(
+        .invalidJob,
+        problem.message,
+        at: place.isEmpty ? nil : place,
+        remedy: problem.remedy
+      )
+    }
+    return joining(errors)
+  }
+
+  /// One error that tells of the first ten errors, a line each; nil if there are none.
+  static func joining(_ errors: [BatchError]) -> BatchError? {
+    let limit = 10
+    guard var first = errors.first else { return nil }
+    if errors.count == 1 { return first }
+    if let remedy = first.remedy { first.message += "; \(remedy)" }
+    for error in errors.dropFirst().prefix(limit - 1) { first.message += "\n\(error)" }
+    if errors.count > limit { first.message += "\nand \(errors.count - limit) more" }
+    first.remedy = nil
+    return first
+  }
+}

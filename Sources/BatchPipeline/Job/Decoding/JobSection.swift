@@ -1,0 +1,336 @@
+import BatchIdentifiers
+import SystemPackage
+
+/// An object of the job file while it is decoded.
+///
+/// Hands out members by key, says what is wrong with them, and at the end names the members that
+/// nobody asked for. What was asked for is thus, by construction, what the file may have.
+struct JobSection {
+  private let path: JobPath
+  private let position: SourcePosition
+  private let members: [JSONMember]
+  /// Whether the section is no object at all, which has been reported.
+  private let isBroken: Bool
+  private let decoder: JobDecoder
+  private var asked: [String] = []
+
+  init(_ value: JSONValue, at path: JobPath, decoder: JobDecoder) {
+    self.path = path
+    self.position = value.position
+    self.members = value.members ?? []
+    self.isBroken = value.members == nil
+    self.decoder = decoder
+    if isBroken { report(value, at: path, expected: "an object") }
+  }
+
+  /// Reports the members that nobody asked for.
+  ///
+  /// - Parameters:
+  ///   - later: Keys of the job file that this version does not know yet.
+  ///   - elsewhere: Keys that belong to other types of the same section.
+  func finish(later: [String] = [], elsewhere: [String: [String]] = [:]) {
+    decoder.noteKeys(asked, at: path)
+    for member in members where !asked.contains(member.key) {
+      let path = path.appending(member.key)
+      if later.contains(member.key) {
+        decoder.report(
+          JobProblem(path, "not supported yet", remedy: "remove it", position: member.keyPosition)
+        )
+      } else if let owner = elsewhere.first(where: { $0.value.contains(member.key) }) {
+        decoder.report(
+          JobProblem(
+            path,
+            "is a key of the action \(owner.key)",
+            remedy: "remove it, or change the type",
+            position: member.keyPosition
+          )
+        )
+      } else {
+        decoder.report(
+          JobProblem(
+            path,
+            "unknown key",
+            remedy: remedyForUnknownName(member.key, among: asked, kind: "keys here"),
+            position: member.keyPosition
+          )
+        )
+      }
+    }
+  }
+}
+
+// MARK: - Plain values
+
+extension JobSection {
+  mutating func string(_ key: String, required: Bool = false) -> String? {
+    value(key, required: required, expected: "a string") { $0.asString }
+  }
+
+  mutating func boolean(_ key: String) -> Bool? {
+    value(key, required: false, expected: "true or false") {
+      if case .boolean(let flag) = $0.content { flag } else { nil }
+    }
+  }
+
+  mutating func integer(_ key: String, required: Bool = false) -> Int? {
+    value(key, required: required, expected: "a whole number") {
+      if case .integer(let number) = $0.content { Int(number) } else { nil }
+    }
+  }
+
+  mutating func strings(_ key: String) -> [String]? {
+    guard let list = member(key, required: false) else { return nil }
+    let path = path.appending(key)
+    guard case .array(let items) = list.content else {
+      report(list, at: path, expected: "an array of strings")
+      return nil
+    }
+    return items.enumerated().compactMap { index, item in
+      if let text = item.asString { return text }
+      report(item, at: path.appending(index), expected: "a string")
+      return nil
+    }
+  }
+
+  mutating func path(_ key: String, required: Bool = false) -> FilePath? {
+    guard let text = string(key, required: required) else { return nil }
+    if text.utf8.contains(0) {
+      decoder.report(
+        JobProblem(
+          path.appending(key),
+          "a path cannot have the character U+0000",
+          position: member(key, required: false)?.position
+        )
+      )
+      return nil
+    }
+    return decoder.resolve(FilePath(text))
+  }
+
+  mutating func duration(_ key: String) -> Duration? {
+    let example = "a duration such as \"5s\""
+    guard let value = member(key, required: false) else { return nil }
+    guard let text = value.asString else {
+      report(value, at: path.appending(key), expected: example)
+      return nil
+    }
+    do {
+      return try Duration(parsing: text)
+    } catch {
+      decoder.report(
+        JobProblem(
+          path.appending(key),
+          error.message,
+          remedy: error.remedy,
+          position: value.position
+        )
+      )
+      return nil
+    }
+  }
+}
+
+// MARK: - Names out of a list
+
+extension JobSection {
+  mutating func oneOf<Choice: RawRepresentable<String> & CaseIterable>(
+    _ key: String,
+    required: Bool = false
+  ) -> Choice? {
+    let names = Choice.allCases.map(\.rawValue)
+    return name(key, among: names, required: required).flatMap(Choice.init(rawValue:))
+  }
+
+  mutating func name(
+    _ key: String,
+    among names: [String],
+    later: [String] = [],
+    required: Bool
+  ) -> String? {
+    guard let value = member(key, required: required) else { return nil }
+    let path = path.appending(key)
+    guard let text = value.asString else {
+      let list = names.map(\.quotedForMessage).joined(separator: ", ")
+      report(value, at: path, expected: "one of \(list)")
+      return nil
+    }
+    if names.contains(text) { return text }
+    let list = names.map(\.quotedForMessage).joined(separator: ", ")
+    if later.contains(text) {
+      decoder.report(
+        JobProblem(
+          path,
+          "\(text.quotedForMessage) is not supported yet",
+          remedy: "there are \(list)",
+          position: value.position
+        )
+      )
+    } else {
+      let nearest = nearestName(to: text, among: names)
+      decoder.report(
+        JobProblem(
+          path,
+          "unknown \(key) \(text.quotedForMessage)",
+          remedy: nearest.map { "did you mean \($0.quotedForMessage)?" } ?? "there are \(list)",
+          position: value.position
+        )
+      )
+    }
+    return nil
+  }
+
+  mutating func name(_ key: String, among names: [String], later: [String]) -> String? {
+    name(key, among: names, later: later, required: true)
+  }
+}
+
+// MARK: - Objects
+
+extension JobSection {
+  mutating func section<Result>(
+    _ key: String,
+    required: Bool = false,
+    _ decode: (inout JobSection) -> Result
+  ) -> Result? {
+    guard let value = member(key, required: required) else { return nil }
+    var section = JobSection(value, at: path.appending(key), decoder: decoder)
+    return section.isBroken ? nil : decode(&section)
+  }
+
+  /// An object whose keys are names and whose values are sections.
+  mutating func namedSections<Result>(
+    _ key: String,
+    _ decode: (inout JobSection) -> Result
+  ) -> [String: Result] {
+    guard let value = member(key, required: false) else { return [:] }
+    let names = JobSection(value, at: path.appending(key), decoder: decoder)
+    var results: [String: Result] = [:]
+    for member in names.members {
+      var section = JobSection(
+        member.value,
+        at: names.path.appending(member.key),
+        decoder: decoder
+      )
+      if !section.isBroken { results[member.key] = decode(&section) }
+    }
+    return results
+  }
+
+  /// An object of columns and expressions, in the order of the file.
+  mutating func assignments(_ key: String) -> [Job.Assignment] {
+    guard let value = member(key, required: true) else { return [] }
+    let columns = JobSection(value, at: path.appending(key), decoder: decoder)
+    return columns.members.compactMap { member in
+      if let text = member.value.asString { return Job.Assignment(member.key, to: text) }
+      report(
+        member.value,
+        at: columns.path.appending(member.key),
+        expected: "an SQL expression",
+        remedy: "write it as a string, such as \"coalesce(price, 0)\""
+      )
+      return nil
+    }
+  }
+
+  mutating func parameterDefault(
+    _ key: String,
+    type: ParameterType?,
+    _ secret: Bool
+  ) -> ParameterDeclaration.Default? {
+    guard let value = member(key, required: false), let type else { return nil }
+    switch (type, value.content) {
+    case (_, .null): return .value(.null)
+    case (.boolean, .boolean(let flag)): return .value(.integer(flag ? 1 : 0))
+    case (.integer, .integer(let number)): return .value(.integer(number))
+    case (.real, .integer(let number)): return .value(.real(Double(number)))
+    case (.real, .real(let number)): return .value(.real(number))
+    case (_, .string("$runStartedAt")): return .runStartedAt
+    case (_, .string("$runID")): return .runID
+    case (_, .string(let text)) where text.namesRunValue:
+      let remedy = remedyForUnknownName(text, among: ["$runStartedAt", "$runID"], kind: "names")
+      decoder.report(
+        JobProblem(
+          path.appending(key),
+          "unknown value \(text.quotedForMessage)",
+          remedy: remedy,
+          position: value.position
+        )
+      )
+      return nil
+    case (.text, .string(let text)), (.date, .string(let text)), (.timestamp, .string(let text)):
+      return .value(.text(text))
+    default:
+      report(
+        value,
+        at: path.appending(key),
+        expected: "\(type.noun)",
+        secret: secret,
+        remedy: "the parameter has the type \(type.rawValue)"
+      )
+      return nil
+    }
+  }
+}
+
+// MARK: - Members
+
+extension JobSection {
+  private mutating func member(_ key: String, required: Bool) -> JSONValue? {
+    if !asked.contains(key) { asked.append(key) }
+    if let member = members.first(where: { $0.key == key }) { return member.value }
+    if required, !isBroken {
+      decoder.report(
+        JobProblem(
+          path.appending(key),
+          "missing",
+          remedy: "add the key \(key.quotedForMessage)",
+          position: position
+        )
+      )
+    }
+    return nil
+  }
+
+  private mutating func value<Result>(
+    _ key: String,
+    required: Bool,
+    expected: String,
+    _ convert: (JSONValue) -> Result?
+  ) -> Result? {
+    guard let value = member(key, required: required) else { return nil }
+    if let result = convert(value) { return result }
+    report(value, at: path.appending(key), expected: expected)
+    return nil
+  }
+
+  private func report(
+    _ value: JSONValue,
+    at path: JobPath,
+    expected: String,
+    secret: Bool = false,
+    remedy: String? = nil
+  ) {
+    let found = secret ? "something else" : value.descriptionForMessage
+    decoder.report(
+      JobProblem(
+        path,
+        "expected \(expected), found \(found)",
+        remedy: remedy,
+        position: value.position
+      )
+    )
+  }
+}
+
+extension JSONValue {
+  fileprivate var asString: String? {
+    if case .string(let text) = content { text } else { nil }
+  }
+}
+
+extension String {
+  /// Whether the text looks like the name of something that each run has.
+  fileprivate var namesRunValue: Bool {
+    hasPrefix("$") && dropFirst().first?.isLetter == true
+  }
+}

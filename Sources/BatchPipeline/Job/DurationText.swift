@@ -1,0 +1,86 @@
+package import BatchIdentifiers
+
+extension Duration {
+  /// Reads a duration with its unit: `50ms`, `1.5s`, `10m`, `6h`, `2d`.
+  ///
+  /// - Throws: A ``BatchError`` with code `invalidJob` and no place.
+  package init(parsing text: String) throws(BatchError) {
+    let quantity = try Quantity(
+      parsing: text,
+      name: "duration",
+      example: "5s",
+      units: [
+        ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
+        ("d", 86_400_000_000_000),
+      ]
+    )
+    self = .nanoseconds(quantity.amount)
+  }
+}
+
+/// A number of bytes, written with its unit.
+package struct ByteSize: Hashable, Sendable {
+  /// The number of bytes.
+  package let bytes: Int64
+
+  /// Reads a size with its unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
+  ///
+  /// - Throws: A ``BatchError`` with code `invalidJob` and no place.
+  package init(parsing text: String) throws(BatchError) {
+    let quantity = try Quantity(
+      parsing: text,
+      name: "size",
+      example: "64MB",
+      units: [
+        ("B", 1), ("kB", 1000), ("KB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+      ]
+    )
+    bytes = quantity.amount
+  }
+}
+
+/// A decimal number and its unit, as a whole number of the smallest unit.
+private struct Quantity {
+  let amount: Int64
+
+  init(
+    parsing text: String,
+    name: String,
+    example: String,
+    units: [(name: String, factor: Int64)]
+  ) throws(BatchError) {
+    func failure(_ reason: String) -> BatchError {
+      BatchError(
+        .invalidJob,
+        "\(text.quotedForMessage) is not a \(name): \(reason)",
+        remedy: "expected a number and a unit, such as \"\(example)\""
+      )
+    }
+    if text.isEmpty { throw failure("it is empty") }
+    if text.hasPrefix("-") { throw failure("it is negative") }
+    let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+    let parts = number.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count <= 2, parts.allSatisfy({ !$0.isEmpty }) else {
+      throw failure(number.isEmpty ? "it begins with no number" : "the number is malformed")
+    }
+    let unit = String(text[number.endIndex...])
+    let names = units.map(\.name)
+    guard let factor = units.first(where: { $0.name == unit })?.factor else {
+      if unit.isEmpty { throw failure("the unit is missing") }
+      throw BatchError(
+        .invalidJob,
+        "\(text.quotedForMessage) is not a \(name): unknown unit",
+        remedy: "the units are \(names.joined(separator: ", "))"
+      )
+    }
+    let fraction = parts.count == 2 ? parts[1] : ""
+    guard fraction.count <= 6 else { throw failure("more than six decimals") }
+    let scale = (0..<fraction.count).reduce(Int64(1)) { scale, _ in scale * 10 }
+    guard let digits = Int64(parts[0] + fraction) else { throw failure("it is too large") }
+    let product = digits.multipliedReportingOverflow(by: factor)
+    guard !product.overflow else { throw failure("it is too large") }
+    amount = product.partialValue / scale
+  }
+}

@@ -1,0 +1,72 @@
+/// A value that has exactly one JSON text: keys sorted, no white space, escapes only where needed.
+enum CanonicalJSON {
+  case null
+  case boolean(Bool)
+  case integer(Int64)
+  case real(Double)
+  case string(String)
+  case array([CanonicalJSON])
+  case object([String: CanonicalJSON])
+
+  /// The text.
+  var text: String {
+    switch self {
+    case .null: "null"
+    case .boolean(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .real(let value): "\(value)"
+    case .string(let value): Self.quoted(value)
+    case .array(let items): "[\(items.map(\.text).joined(separator: ","))]"
+    case .object(let members): Self.text(of: members)
+    }
+  }
+
+  private static func text(of members: [String: CanonicalJSON]) -> String {
+    let pairs = members.sorted { $0.key < $1.key }.map { key, value in
+      "\(quoted(key)):\(value.text)"
+    }
+    return "{\(pairs.joined(separator: ","))}"
+  }
+
+  /// The value that a JSON tree has, without its positions.
+  init(_ value: JSONValue) {
+    self =
+      switch value.content {
+      case .null: .null
+      case .boolean(let value): .boolean(value)
+      case .integer(let value): .integer(value)
+      case .real(let value): .real(value)
+      case .string(let value): .string(value)
+      case .array(let items): .array(items.map(Self.init))
+      case .object(let members):
+        .object(
+          Dictionary(uniqueKeysWithValues: members.map { ($0.key, Self($0.value)) })
+        )
+      }
+  }
+
+  /// A string, or null.
+  init(_ text: String?) {
+    self = text.map(Self.string) ?? .null
+  }
+
+  /// An array of strings, or null.
+  init(_ texts: [String]?) {
+    self = texts.map { .array($0.map(Self.string)) } ?? .null
+  }
+
+  private static func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      case "\u{0}"..<" ":
+        let digits = String(scalar.value, radix: 16)
+        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result + "\""
+  }
+}

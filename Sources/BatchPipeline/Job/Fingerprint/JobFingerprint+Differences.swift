@@ -1,0 +1,81 @@
+extension JobFingerprint {
+  /// What is no longer as it was, in words: `where was "a > 1", is now "a > 2"`.
+  ///
+  /// - Parameter earlier: The fingerprint that a checkpoint has kept.
+  /// - Returns: A clause for each difference; none if the fingerprints are the same.
+  public func differences(from earlier: JobFingerprint) -> [String] {
+    if text == earlier.text { return [] }
+    guard let now = Facts(text), let was = Facts(earlier.text) else {
+      return ["the fingerprint is of another kind"]
+    }
+    if now.format != was.format { return ["the fingerprint is of another version of batch"] }
+    // The parts of two different actions have nothing to do with each other.
+    let comparesActions = now.values["the action"] == was.values["the action"]
+    let labels = was.labels + now.labels.filter { !was.labels.contains($0) }
+    return labels.compactMap { label in
+      guard now.values[label] != was.values[label] else { return nil }
+      if !comparesActions, now.partsOfAction.union(was.partsOfAction).contains(label) { return nil }
+      if now.secrets.contains(label), was.secrets.contains(label) {
+        return "\(label) has another value"
+      }
+      let before = was.values[label] ?? "not set"
+      return "\(label) was \(before), is now \(now.values[label] ?? "not set")"
+    }
+  }
+}
+
+/// What a fingerprint states, as labels and values for people.
+private struct Facts {
+  let format: String
+  var labels: [String] = []
+  var values: [String: String] = [:]
+  var secrets: Set<String> = []
+  var partsOfAction: Set<String> = []
+
+  /// Reads the text of a fingerprint; nil if it is none.
+  init?(_ text: String) {
+    guard let root = try? JSONReader.read(Array(text.utf8), file: "fingerprint"),
+      case .object(let members) = CanonicalJSON(root), let format = members["format"]
+    else { return nil }
+    self.format = format.text
+    let names = [
+      "store": "the database", "identifiers": "the content of the identifier file",
+    ]
+    for key in ["store", "entity", "key", "where", "orderBy", "limit", "everything", "identifiers"]
+    {
+      state(names[key] ?? key, members[key])
+    }
+    if case .object(var action)? = members["action"] {
+      state("the action", action.removeValue(forKey: "type"))
+      let before = labels.count
+      if case .object(let set)? = action.removeValue(forKey: "set") {
+        for (column, expression) in set.sorted(by: { $0.key < $1.key }) {
+          state("set \(column.quotedForMessage)", expression)
+        }
+      }
+      for (key, value) in action.sorted(by: { $0.key < $1.key }) { state(key, value) }
+      partsOfAction = Set(labels[before...])
+    }
+    if case .object(let parameters)? = members["parameters"] {
+      for (name, value) in parameters.sorted(by: { $0.key < $1.key }) {
+        let label = "parameter \(name.quotedForMessage)"
+        guard case .object(let typed) = value, let (type, content) = typed.first else { continue }
+        if type == "secret" { secrets.insert(label) }
+        state(label, content)
+        if type == "null" { values[label] = "NULL" }
+        if type == "secret" { values[label] = "a secret (\(content.text))" }
+        if type == "run" { values[label] = "that of the run" }
+      }
+    }
+  }
+
+  private mutating func state(_ label: String, _ value: CanonicalJSON?) {
+    guard let value else { return }
+    labels.append(label)
+    switch value {
+    case .null: break
+    case .string(let text): values[label] = text.quotedForMessage
+    default: values[label] = value.text
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import SystemPackage
+
+/// What decides which rows a job concerns and what is written: two runs may share a checkpoint if
+/// and only if they have the same fingerprint.
+///
+/// Covers the store, the entity and its key, `where`, `orderBy`, `limit`, `everything`, the content
+/// of the identifier file, the action, and the values of the parameters. Everything else is tuning
+/// and may change between two runs. A parameter that defaults to the start or the identifier of
+/// the run enters as such, since both change with every run; a secret one as a hash.
+public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
+  /// The version of the text.
+  private static let format: Int64 = 1
+
+  /// The fingerprint as JSON, the same for the same job on every machine.
+  public let text: String
+
+  /// Takes a fingerprint from the text that an earlier run kept.
+  public init(text: String) {
+    self.text = text
+  }
+
+  /// Makes the fingerprint of a job with its parameters.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of the job's parameters.
+  ///   - store: The identity of the database.
+  ///   - identifiersHash: A hash of the content of `source.identifiers`, if the job has one.
+  public init(job: Job, parameters: ParameterValues, store: String, identifiersHash: String? = nil)
+  {
+    let source = job.source
+    let values = parameters.entries.map { name, entry in (name, entry.canonical(name: name)) }
+    let members: [String: CanonicalJSON] = [
+      "format": .integer(Self.format),
+      "store": .string(store),
+      "entity": .string(source.entity),
+      "key": CanonicalJSON(source.key),
+      "where": CanonicalJSON(source.where),
+      "orderBy": CanonicalJSON(source.orderBy.map(\.description)),
+      "limit": source.limit.map { .integer(Int64($0)) } ?? .null,
+      "everything": .boolean(source.everything),
+      "identifiers": CanonicalJSON(identifiersHash),
+      "action": job.action.canonical(baseDirectory: job.baseDirectory),
+      "parameters": .object(Dictionary(uniqueKeysWithValues: values)),
+    ]
+    text = CanonicalJSON.object(members).text
+  }
+
+  /// A number that stands for the text.
+  public var digest: UInt64 {
+    var hash = FNV1a()
+    hash.add(text.utf8)
+    return hash.value
+  }
+
+  /// The text.
+  public var description: String { text }
+}
+
+extension Job.Action {
+  fileprivate func canonical(baseDirectory: FilePath) -> CanonicalJSON {
+    var members: [String: CanonicalJSON] = ["type": .string(type)]
+    switch self {
+    case .update(let update):
+      // All expressions see the row as it was, so the order in which columns are set says nothing.
+      let pairs = update.set.map { ($0.column, CanonicalJSON.string($0.expression)) }
+      members["set"] = .object(Dictionary(pairs) { first, _ in first })
+    case .delete(let delete):
+      members["archive"] = CanonicalJSON(delete.archive)
+    case .export(let export):
+      // The path as the job file has it: the folder of a job may be moved between two runs.
+      var file = export.file
+      if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
+      members["file"] = .string(file.string)
+      members["format"] = .string(export.format.rawValue)
+      members["columns"] = CanonicalJSON(export.columns)
+    }
+    return .object(members)
+  }
+}
+
+extension ParameterValues.Entry {
+  /// The value; instead of what changes with every run its name, instead of a secret its hash.
+  fileprivate func canonical(name: String) -> CanonicalJSON {
+    switch origin {
+    case .runStartedAt: return .object(["run": .string("$runStartedAt")])
+    case .runID: return .object(["run": .string("$runID")])
+    case .given, .declared:
+      guard isSecret else { return value.canonical }
+      var hash = FNV1a()
+      hash.add("\(name)\0\(value.canonical.text)".utf8)
+      return .object(["secret": .string(hash.hexadecimal)])
+    }
+  }
+}
+
+extension ParameterValue {
+  /// The value with its type as the key: 1 and "1" are not the same.
+  fileprivate var canonical: CanonicalJSON {
+    switch self {
+    case .null: .object(["null": .null])
+    case .integer(let value): .object(["integer": .integer(value)])
+    case .real(let value): .object(["real": .real(value)])
+    case .text(let value): .object(["text": .string(value)])
+    }
+  }
+}

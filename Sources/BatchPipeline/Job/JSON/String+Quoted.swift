@@ -1,0 +1,37 @@
+extension String {
+  /// The text in double quotes, on one line and of bounded length, for error messages.
+  ///
+  /// What an error quotes comes from files and command lines: a line break or an escape sequence
+  /// in it must neither break the one-line form nor reach a terminal.
+  package var quotedForMessage: String {
+    let limit = 80
+    var text = "\""
+    for (count, scalar) in unicodeScalars.enumerated() {
+      if count == limit { return text + "…\"" }
+      switch scalar {
+      case "\"": text += "\\\""
+      case "\\": text += "\\\\"
+      case "\n": text += "\\n"
+      case "\r": text += "\\r"
+      case "\t": text += "\\t"
+      default:
+        if scalar.isUnprintable {
+          text += "\\u{\(String(scalar.value, radix: 16))}"
+        } else {
+          text.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return text + "\""
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether the scalar would move the cursor or hide in a line of a terminal.
+  var isUnprintable: Bool {
+    switch properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
+    default: false
+    }
+  }
+}

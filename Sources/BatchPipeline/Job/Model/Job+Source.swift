@@ -1,0 +1,77 @@
+public import SystemPackage
+
+extension Job {
+  /// The rows that a job concerns.
+  public struct Source: Hashable, Sendable {
+    /// The table or view.
+    public var entity: String
+    /// The SQL condition that selects rows; nil for all rows.
+    public var `where`: String?
+    /// The order in which rows are done; the order of their keys if empty.
+    public var orderBy: [OrderTerm]
+    /// The most rows to select.
+    public var limit: Int?
+    /// Says that an update or delete without `where` is meant to concern every row.
+    public var everything: Bool
+    /// What to do about a row that no longer matches `where` when its turn comes.
+    public var recheck: Recheck
+    /// A file of identifiers that names the rows instead of `where`.
+    public var identifiers: FilePath?
+    /// The columns that identify a row of a view or of a table without a key.
+    public var key: [String]?
+
+    /// Makes a source; all but the entity have defaults.
+    public init(
+      entity: String,
+      where: String? = nil,
+      orderBy: [OrderTerm] = [],
+      limit: Int? = nil,
+      everything: Bool = false,
+      recheck: Recheck = .skip,
+      identifiers: FilePath? = nil,
+      key: [String]? = nil
+    ) {
+      self.entity = entity
+      self.where = `where`
+      self.orderBy = orderBy
+      self.limit = limit
+      self.everything = everything
+      self.recheck = recheck
+      self.identifiers = identifiers
+      self.key = key
+    }
+  }
+
+  /// A column to order rows by.
+  public struct OrderTerm: Hashable, Sendable, CustomStringConvertible {
+    /// The column.
+    public var column: String
+    /// Whether the largest value comes first.
+    public var descending: Bool
+
+    /// Makes a term from its parts.
+    public init(_ column: String, descending: Bool = false) {
+      self.column = column
+      self.descending = descending
+    }
+
+    /// Reads a term of a job file: a column, with `-` before it for the largest value first.
+    public init(parsing text: String) {
+      descending = text.hasPrefix("-")
+      column = descending ? String(text.dropFirst()) : text
+    }
+
+    /// The term as a job file has it.
+    public var description: String { descending ? "-\(column)" : column }
+  }
+
+  /// What to do about a row that no longer matches `where` when it is about to be written.
+  public enum Recheck: String, CaseIterable, Sendable {
+    /// Leave it alone and count it as no longer matching.
+    case skip
+    /// Stop the run.
+    case fail
+    /// Do not look: write it all the same.
+    case off
+  }
+}

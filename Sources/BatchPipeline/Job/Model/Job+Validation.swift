@@ -1,0 +1,326 @@
+public import BatchIdentifiers
+import SystemPackage
+
+extension Job {
+  /// The most rows of a chunk.
+  public static let chunkSizeLimit = 1_000_000
+  /// The most background contexts.
+  public static let workerLimit = 256
+  /// The longest time that a setting may name.
+  static let durationLimit = Duration.seconds(24 * 60 * 60)
+
+  /// Checks every rule that can be checked without the database.
+  ///
+  /// ``init(contentsOf:)`` has done so; call it for a job made in code.
+  ///
+  /// - Throws: A ``BatchError`` with code `invalidJob` and a line for each problem.
+  public func validate() throws(BatchError) {
+    var problems = problems()
+    if let origin {
+      for index in problems.indices {
+        problems[index].position = origin.position(of: problems[index].path)
+      }
+    }
+    if let error = BatchError.invalidJob(problems, file: origin?.file) { throw error }
+  }
+
+  func problems() -> [JobProblem] {
+    identityProblems() + databaseProblems() + parameterProblems() + sourceProblems()
+      + selectionProblems() + actionProblems() + tuningProblems()
+  }
+}
+
+// MARK: - Rules by section
+
+extension Job {
+  private func identityProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if version != Self.currentVersion {
+      problems.append(Self.problem(withVersion: Int64(version)))
+    }
+    if name.isEmpty {
+      problems.append(.init("name", "is empty", remedy: "name the job"))
+    } else if name.utf8.count > 100 || !name.utf8.allSatisfy(\.isNameByte) {
+      problems.append(
+        .init(
+          "name",
+          "\(name.quotedForMessage) is not a name",
+          remedy: "use at most 100 of A-Z a-z 0-9 . _ -"
+        )
+      )
+    }
+    return problems
+  }
+
+  /// What is wrong with a version that is not the current one.
+  static func problem(withVersion version: Int64) -> JobProblem {
+    version > Int64(currentVersion)
+      ? .init(
+        "version",
+        "version \(version) was written for a newer batch",
+        remedy: "install a newer batch, or write the job for version \(currentVersion)"
+      )
+      : .init("version", "there is no version \(version)", remedy: "write \(currentVersion)")
+  }
+
+  private func databaseProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if database.path.isEmpty { problems.append(.empty(.database)) }
+    problems += Self.durationProblems(
+      database.busyTimeout,
+      JobPath("database", "busyTimeout"),
+      zeroAllowed: true
+    )
+    if database.readOnly, action.writes {
+      problems.append(
+        .init(
+          JobPath("database", "readOnly"),
+          "the action \(action.type) writes to the database",
+          remedy: "remove readOnly"
+        )
+      )
+    }
+    return problems
+  }
+
+  private func parameterProblems() -> [JobProblem] {
+    parameters.sorted { $0.key < $1.key }.flatMap { name, declaration in
+      let path = JobPath.parameter(name)
+      var problems: [JobProblem] = []
+      if !name.isParameterName {
+        problems.append(
+          .init(
+            path,
+            "\(name.quotedForMessage) is not a parameter name",
+            remedy: "begin with a letter and use A-Z a-z 0-9 _"
+          )
+        )
+      }
+      if let problem = declaration.defaultProblem(at: path.appending("default")) {
+        problems.append(problem)
+      }
+      return problems
+    }
+  }
+
+  private func sourceProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if source.entity.isEmpty { problems.append(.empty(.entity)) }
+    if let condition = source.where, condition.isBlank {
+      problems.append(
+        .init(.where, "is empty", remedy: "write a condition, or remove the key")
+      )
+    }
+    if let identifiers = source.identifiers, identifiers.isEmpty {
+      problems.append(.empty(.identifiers))
+    }
+    if let limit = source.limit, limit < 1 {
+      problems.append(
+        .init(JobPath("source", "limit"), "is \(limit)", remedy: "select at least 1 row")
+      )
+    }
+    problems += Self.columnProblems(source.orderBy.map(\.column), "source", "orderBy")
+    if let key = source.key { problems += Self.columnProblems(key, "source", "key", least: 1) }
+    return problems
+  }
+
+  /// The rules about keys of `source` that exclude or need one another.
+  private func selectionProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    let everything = JobPath("source", "everything")
+    if source.everything, source.where != nil {
+      problems.append(
+        .init(everything, "contradicts source.where", remedy: "remove one of the two")
+      )
+    }
+    if source.identifiers != nil {
+      let others: [(path: JobPath, isGiven: Bool)] = [
+        (.where, source.where != nil),
+        (JobPath("source", "orderBy"), !source.orderBy.isEmpty),
+        (JobPath("source", "limit"), source.limit != nil),
+        (everything, source.everything),
+      ]
+      for other in others where other.isGiven {
+        problems.append(
+          .init(
+            other.path,
+            "contradicts source.identifiers, which names the rows and their order",
+            remedy: "remove one of the two"
+          )
+        )
+      }
+    }
+    if action.writes, source.where == nil, source.identifiers == nil, !source.everything {
+      problems.append(
+        .init(
+          JobPath("source"),
+          "\(action.type) without \"where\" would concern every row",
+          remedy: "add \"where\", or \"everything\": true if that is meant"
+        )
+      )
+    }
+    return problems
+  }
+
+  private func actionProblems() -> [JobProblem] {
+    switch action {
+    case .update(let update):
+      var problems = update.set.filter(\.expression.isBlank).map {
+        JobProblem(.set($0.column), "the expression is empty", remedy: "write NULL to clear it")
+      }
+      problems += Self.columnProblems(
+        update.set.map(\.column),
+        "action",
+        "set",
+        least: 1,
+        path: { .set(update.set[$0].column) }
+      )
+      return problems
+    case .delete(let delete):
+      guard let archive = delete.archive else { return [] }
+      if archive.isEmpty { return [.empty(.archive)] }
+      guard archive.foldedForSQLite == source.entity.foldedForSQLite else { return [] }
+      return [
+        .init(.archive, "is the entity that rows are deleted from", remedy: "name another entity")
+      ]
+    case .export(let export):
+      var problems: [JobProblem] = []
+      if export.file.isEmpty { problems.append(.empty(.exportFile)) }
+      if let columns = export.columns {
+        problems += Self.columnProblems(columns, "action", "columns", least: 1)
+      }
+      return problems
+    }
+  }
+
+  private func tuningProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if !(1...Self.chunkSizeLimit).contains(chunk.size) {
+      problems.append(
+        .init(
+          JobPath("chunk", "size"),
+          "is \(chunk.size)",
+          remedy: "choose a size from 1 to \(Self.chunkSizeLimit)"
+        )
+      )
+    }
+    if let workers, !(1...Self.workerLimit).contains(workers) {
+      problems.append(
+        .init(
+          "workers",
+          "is \(workers)",
+          remedy: "choose a number from 1 to \(Self.workerLimit)"
+        )
+      )
+    }
+    if let path = checkpoint.path, path.isEmpty { problems.append(.empty(.checkpoint)) }
+    problems += Self.durationProblems(
+      checkpoint.interval,
+      JobPath("checkpoint", "interval"),
+      zeroAllowed: false
+    )
+    return problems + collidingFileProblems()
+  }
+
+  /// Files of the job that would overwrite one another.
+  private func collidingFileProblems() -> [JobProblem] {
+    var files: [(path: JobPath, name: String, file: FilePath?)] = [
+      (.database, "the database", database.path),
+      (.identifiers, "the file of identifiers", source.identifiers),
+      (.checkpoint, "the checkpoint", checkpointPath),
+    ]
+    if case .export(let export) = action {
+      files.append((.exportFile, "the exported file", export.file))
+    }
+    var problems: [JobProblem] = []
+    for (index, second) in files.enumerated() {
+      guard let file = second.file, !file.isEmpty else { continue }
+      for first in files[..<index]
+      where first.file?.lexicallyNormalized() == file.lexicallyNormalized() {
+        problems.append(
+          .init(
+            second.path,
+            "\(second.name) and \(first.name) are the same file",
+            remedy: "choose another path"
+          )
+        )
+      }
+    }
+    return problems
+  }
+}
+
+// MARK: - Rules by kind of value
+
+extension Job {
+  private static func durationProblems(
+    _ duration: Duration,
+    _ path: JobPath,
+    zeroAllowed: Bool
+  ) -> [JobProblem] {
+    if duration < .zero || (duration == .zero && !zeroAllowed) {
+      return [.init(path, "is not a positive duration", remedy: "write one such as \"5s\"")]
+    }
+    if duration > durationLimit {
+      return [.init(path, "is too long", remedy: "24 hours are the most")]
+    }
+    return []
+  }
+
+  private static func columnProblems(
+    _ columns: [String],
+    _ section: String,
+    _ key: String,
+    least: Int = 0,
+    path: ((Int) -> JobPath)? = nil
+  ) -> [JobProblem] {
+    let list = JobPath(section, key)
+    if columns.count < least {
+      return [.init(list, "is empty", remedy: "name at least one column")]
+    }
+    var seen: Set<[UInt8]> = []
+    return columns.enumerated().compactMap { index, column in
+      let path = path?(index) ?? list.appending(index)
+      if column.isEmpty { return .init(path, "the column has no name") }
+      if seen.insert(column.foldedForSQLite).inserted { return nil }
+      return .init(path, "the column \(column.quotedForMessage) is named twice")
+    }
+  }
+}
+
+extension JobProblem {
+  fileprivate init(_ key: String, _ message: String, remedy: String) {
+    self.init(JobPath(key), message, remedy: remedy)
+  }
+
+  fileprivate static func empty(_ path: JobPath) -> JobProblem {
+    .init(path, "is empty", remedy: "give it a value")
+  }
+}
+
+extension UInt8 {
+  fileprivate var isNameByte: Bool {
+    switch Unicode.Scalar(self) {
+    case "A"..."Z", "a"..."z", "0"..."9", ".", "_", "-": true
+    default: false
+    }
+  }
+}
+
+extension String {
+  fileprivate var isBlank: Bool { allSatisfy(\.isWhitespace) }
+
+  /// The bytes that SQLite compares names by: it disregards the case of ASCII letters alone.
+  fileprivate var foldedForSQLite: [UInt8] {
+    utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+  }
+
+  fileprivate var isParameterName: Bool {
+    guard let first = unicodeScalars.first, first.isASCII, first.properties.isAlphabetic else {
+      return false
+    }
+    return unicodeScalars.allSatisfy {
+      $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
+    }
+  }
+}

@@ -1,0 +1,88 @@
+public import SystemPackage
+
+/// What to do to which rows of which database: the content of a job file.
+///
+/// Read one with ``init(contentsOf:)``, or make one in code and ``validate()`` it:
+///
+///     let job = Job(
+///       name: "reprice",
+///       database: .init(path: "shop.db"),
+///       source: .init(entity: "orders", where: "price IS NULL"),
+///       action: .update(.init(set: [.init("price", to: "cost * 2")]))
+///     )
+///     try job.validate()
+///
+/// A job that was read from a file has been validated, and its relative paths lead from the folder
+/// of the file. Paths of a job made in code are taken as they are.
+public struct Job: Sendable {
+  /// The version of the job file that this library reads.
+  public static let currentVersion = 1
+
+  /// The version of the job file, always ``currentVersion``.
+  public var version: Int
+  /// The name of the job, of `A-Z a-z 0-9 . _ -`, at most 100 characters.
+  public var name: String
+  /// What the job is for, in free text.
+  public var description: String?
+  /// The database and how to open it.
+  public var database: DatabaseOptions
+  /// The values that are given anew for each run, by name.
+  public var parameters: [String: ParameterDeclaration]
+  /// The rows that the job concerns.
+  public var source: Source
+  /// What is done to the rows.
+  public var action: Action
+  /// How many rows are done at a time.
+  public var chunk: Chunk
+  /// The number of background contexts; nil for the number of cores.
+  public var workers: Int?
+  /// Where and how often progress is kept.
+  public var checkpoint: Checkpoint
+  /// The folder that the relative paths of the job file were resolved against.
+  public var baseDirectory: FilePath
+  /// Where the values of the job stand in its file; nil for a job made in code.
+  package var origin: JobOrigin?
+
+  /// Makes a job in code.
+  public init(
+    name: String,
+    description: String? = nil,
+    database: DatabaseOptions,
+    parameters: [String: ParameterDeclaration] = [:],
+    source: Source,
+    action: Action,
+    chunk: Chunk = Chunk(),
+    workers: Int? = nil,
+    checkpoint: Checkpoint = Checkpoint(),
+    baseDirectory: FilePath = ""
+  ) {
+    self.version = Self.currentVersion
+    self.name = name
+    self.description = description
+    self.database = database
+    self.parameters = parameters
+    self.source = source
+    self.action = action
+    self.chunk = chunk
+    self.workers = workers
+    self.checkpoint = checkpoint
+    self.baseDirectory = baseDirectory
+  }
+
+  /// The path of the checkpoint: the one that the job names, or the job's name with `.batch`.
+  ///
+  /// A job that was read from a file always names one: the default is the name of the file with
+  /// the extension `.batch`, in the same folder.
+  public var checkpointPath: FilePath {
+    checkpoint.path ?? baseDirectory.appending("\(name).batch")
+  }
+
+  /// Where a value of the job stands, for an error: `job.json:9:14: action.set.price`.
+  ///
+  /// The path alone if the job was made in code; the place of what would contain the value if the
+  /// file leaves the value out.
+  public func place(of path: JobPath) -> String {
+    guard let origin else { return path.description }
+    return origin.place(of: path)
+  }
+}

@@ -1,0 +1,66 @@
+/// The candidate that a misspelled name most likely stands for, if any is near enough.
+///
+/// Letter case is left aside. Up to a third of the letters may be wrong, missing, surplus or, two
+/// by two, exchanged; of equally near candidates the alphabetically first one wins.
+///
+/// - Complexity: O(candidates × length²); names of more than 100 characters have no nearest name.
+package func nearestName(
+  to name: String,
+  among candidates: some Sequence<String>
+) -> String? {
+  let sought = Array(name.lowercased().unicodeScalars)
+  guard sought.count <= 100 else { return nil }
+  var nearest: (distance: Int, name: String)?
+  for candidate in candidates where candidate != name {
+    let letters = Array(candidate.lowercased().unicodeScalars)
+    let bound = max(1, max(sought.count, letters.count) / 3)
+    guard letters.count <= 100, abs(letters.count - sought.count) <= bound else { continue }
+    let distance = editDistance(sought, letters)
+    guard distance <= bound, distance < max(sought.count, letters.count) else { continue }
+    if let nearest, (nearest.distance, nearest.name) <= (distance, candidate) { continue }
+    nearest = (distance, candidate)
+  }
+  return nearest?.name
+}
+
+/// A remedy for an unknown name: `did you mean "where"?`, or the names there are.
+///
+/// - Parameters:
+///   - name: The name that is unknown.
+///   - candidates: The names that would do, in the order in which they should be listed.
+///   - kind: What the names are, in the plural, as in "the columns are …".
+/// - Returns: A clause without a full stop.
+package func remedyForUnknownName(
+  _ name: String,
+  among candidates: [String],
+  kind: String
+) -> String {
+  if let nearest = nearestName(to: name, among: candidates) {
+    return "did you mean \(nearest.quotedForMessage)?"
+  }
+  if candidates.isEmpty { return "there are no \(kind)" }
+  let listed = candidates.prefix(12).joined(separator: ", ")
+  return "the \(kind) are \(listed)\(candidates.count > 12 ? ", …" : "")"
+}
+
+/// The number of letters to insert, remove, replace or exchange with their neighbour.
+private func editDistance(_ first: [Unicode.Scalar], _ second: [Unicode.Scalar]) -> Int {
+  var beforeLast: [Int] = []
+  var last = Array(0...second.count)
+  for row in first.indices {
+    var current = [row + 1]
+    for column in second.indices {
+      var cost = min(
+        last[column] + (first[row] == second[column] ? 0 : 1),
+        last[column + 1] + 1,
+        current[column] + 1
+      )
+      if row > 0, column > 0, first[row] == second[column - 1], first[row - 1] == second[column] {
+        cost = min(cost, beforeLast[column - 1] + 1)
+      }
+      current.append(cost)
+    }
+    (beforeLast, last) = (last, current)
+  }
+  return last[second.count]
+}

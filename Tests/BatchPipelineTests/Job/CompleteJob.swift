@@ -1,0 +1,60 @@
+/// Job files that between them have every key there is.
+enum CompleteJob {
+  static let update = """
+    {
+      "version": 1,
+      "name": "reprice",
+      "description": "Gives every order without a price its price",
+      "database": {
+        "path": "shop.db", "busyTimeout": "250ms", "synchronous": "full",
+        "journalMode": "keep", "readOnly": false
+      },
+      "parameters": {
+        "before": { "type": "date", "required": true },
+        "factor": { "type": "real", "default": 2 },
+        "token": { "type": "text", "secret": true, "required": false },
+        "now": { "type": "timestamp", "default": "$runStartedAt" },
+        "run": { "type": "text", "default": "$runID" }
+      },
+      "source": {
+        "entity": "orders",
+        "where": "price IS NULL AND day < :before",
+        "orderBy": ["-priority", "id"],
+        "limit": 1000000,
+        "everything": false,
+        "recheck": "fail",
+        "key": ["id"]
+      },
+      "action": {
+        "type": "update",
+        "set": { "price": "cost * :factor", "changed": ":now", "a \\"b\\"": "NULL" }
+      },
+      "chunk": { "size": 500 },
+      "workers": 3,
+      "checkpoint": { "path": "state/reprice.batch", "ledger": "file", "interval": "1.5s" }
+    }
+    """
+
+  static let delete = """
+    {
+      "version": 1,
+      "name": "purge",
+      "database": { "path": "/data/shop.db" },
+      "source": { "entity": "orders", "identifiers": "some.ids" },
+      "action": { "type": "delete", "archive": { "entity": "orders_archive" } }
+    }
+    """
+
+  static let export = """
+    {
+      "version": 1,
+      "name": "export",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders" },
+      "action": {
+        "type": "export", "file": "orders.csv", "format": "csv",
+        "columns": ["id", "price"], "overwrite": true
+      }
+    }
+    """
+}

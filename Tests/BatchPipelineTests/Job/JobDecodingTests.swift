@@ -1,0 +1,350 @@
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+import Testing
+
+@Suite struct JobDecodingTests {
+  @Test func `a complete update is decoded in every part`() throws {
+    let job = try Job(
+      json: Array(CompleteJob.update.utf8),
+      file: "jobs/reprice.json",
+      baseDirectory: "jobs"
+    )
+    #expect(job.version == 1)
+    #expect(job.name == "reprice")
+    #expect(job.description == "Gives every order without a price its price")
+    #expect(
+      job.database
+        == .init(
+          path: "jobs/shop.db",
+          busyTimeout: .milliseconds(250),
+          synchronous: .full,
+          journalMode: .keep,
+          readOnly: false
+        )
+    )
+    #expect(
+      job.parameters == [
+        "before": .init(.date),
+        "factor": .init(.real, default: .value(.real(2))),
+        "token": .init(.text, required: false, secret: true),
+        "now": .init(.timestamp, default: .runStartedAt),
+        "run": .init(.text, default: .runID),
+      ]
+    )
+    #expect(
+      job.source
+        == .init(
+          entity: "orders",
+          where: "price IS NULL AND day < :before",
+          orderBy: [.init("priority", descending: true), .init("id")],
+          limit: 1_000_000,
+          recheck: .fail,
+          key: ["id"]
+        )
+    )
+    let assignments: [Job.Assignment] = [
+      .init("price", to: "cost * :factor"), .init("changed", to: ":now"),
+      .init("a \"b\"", to: "NULL"),
+    ]
+    #expect(job.action == .update(.init(set: assignments)))
+    #expect(job.chunk == .init(size: 500))
+    #expect(job.workers == 3)
+    #expect(
+      job.checkpoint
+        == .init(path: "jobs/state/reprice.batch", ledger: .file, interval: .milliseconds(1500))
+    )
+  }
+
+  @Test func `what a file leaves out has its default`() throws {
+    let job = try Job(
+      json: Array(CompleteJob.delete.utf8),
+      file: "/jobs/night.json",
+      baseDirectory: "/jobs"
+    )
+    #expect(job.database == .init(path: "/data/shop.db"))
+    #expect(job.database.busyTimeout == .seconds(5))
+    #expect(job.source == .init(entity: "orders", identifiers: "/jobs/some.ids"))
+    #expect(job.source.recheck == .skip)
+    #expect(job.action == .delete(.init(archive: "orders_archive")))
+    #expect(job.chunk.size == 1000)
+    #expect(job.workers == nil)
+    #expect(job.checkpoint == .init(path: "/jobs/night.batch"))
+    #expect(job.checkpointPath == "/jobs/night.batch")
+  }
+
+  @Test func `an export needs neither where nor everything`() throws {
+    let job = try Job(json: Array(CompleteJob.export.utf8))
+    let export = Job.Export(
+      file: "orders.csv",
+      format: .csv,
+      columns: ["id", "price"],
+      overwrite: true
+    )
+    #expect(job.action == .export(export))
+    #expect(job.checkpointPath == "job.batch")
+  }
+
+  @Test func `a value can be placed for errors that come later`() throws {
+    let job = try Job(json: Array(CompleteJob.update.utf8), file: "j.json")
+    #expect(job.place(of: .where) == "j.json:18:14: source.where")
+    #expect(job.place(of: .set("price")) == "j.json:27:23: action.set.price")
+    #expect(job.place(of: .set("a \"b\"")) == #"j.json:27:71: action.set["a \"b\""]"#)
+    #expect(job.place(of: .orderBy(1)) == "j.json:19:30: source.orderBy[1]")
+    #expect(job.place(of: .identifiers) == "j.json:16:13: source.identifiers")
+    #expect(job.place(of: JobPath()) == "j.json:1:1")
+    let inCode = Job(
+      name: "x",
+      database: .init(path: "x.db"),
+      source: .init(entity: "t"),
+      action: .delete(.init())
+    )
+    #expect(inCode.place(of: .where) == "source.where")
+  }
+
+  @Test(arguments: [
+    ("\"wehre\": \"a\",", "source.wehre: unknown key; did you mean \"where\"?"),
+    (
+      "\"zzzzzz\": 1,",
+      "source.zzzzzz: unknown key; the keys here are "
+        + "entity, where, orderBy, limit, everything, recheck, identifiers, key"
+    ),
+    ("\"csv\": \"a.csv\",", "source.csv: not supported yet; remove it"),
+    ("\"limit\": \"5\",", "source.limit: expected a whole number, found the string \"5\""),
+    ("\"limit\": 5.0,", "source.limit: expected a whole number, found the number 5.0"),
+    ("\"limit\": 0,", "source.limit: is 0; select at least 1 row"),
+    ("\"limit\": -3,", "source.limit: is -3; select at least 1 row"),
+    (
+      "\"recheck\": \"skipp\",", "source.recheck: unknown recheck \"skipp\"; did you mean \"skip\"?"
+    ),
+    (
+      "\"recheck\": 1,",
+      "source.recheck: expected one of \"skip\", \"fail\", \"off\", found the number 1"
+    ),
+    (
+      "\"orderBy\": \"id\",",
+      "source.orderBy: expected an array of strings, found the string \"id\""
+    ),
+    ("\"orderBy\": [null],", "source.orderBy[0]: expected a string, found null"),
+    ("\"orderBy\": [\"-\"],", "source.orderBy[0]: the column has no name"),
+    ("\"orderBy\": [\"a\", \"-A\"],", "source.orderBy[1]: the column \"A\" is named twice"),
+    ("\"key\": [],", "source.key: is empty; name at least one column"),
+    ("\"everything\": 1,", "source.everything: expected true or false, found the number 1"),
+    ("\"where\": null,", "source.where: expected a string, found null"),
+    ("\"where\": \" \",", "source.where: is empty; write a condition, or remove the key"),
+    (
+      "\"identifiers\": \"a\\u0000\",",
+      "source.identifiers: a path cannot have the character U+0000"
+    ),
+  ])
+  func `a wrong member of source is named with its place`(member: String, expected: String) {
+    let text = """
+      { "version": 1, "name": "x", "database": { "path": "x.db" },
+        "source": { \(member) "entity": "t" },
+        "action": { "type": "export", "file": "x.csv", "format": "csv" } }
+      """
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
+    #expect(error?.code == .invalidJob)
+    #expect(error?.place?.hasPrefix("job.json:2:") == true)
+    #expect(error?.description.hasSuffix(expected) == true, "\(error?.description ?? "")")
+  }
+
+  @Test(arguments: [
+    (#""retry": {}"#, "job.json:4:3: retry: not supported yet; remove it"),
+    (#""throttle": null"#, "job.json:4:3: throttle: not supported yet; remove it"),
+    (
+      #""chunk": { "target": "100ms" }"#,
+      "job.json:4:14: chunk.target: not supported yet; remove it"
+    ),
+    (
+      #""chunk": { "size": 0 }"#, "job.json:4:22: chunk.size: is 0; choose a size from 1 to 1000000"
+    ),
+    (#""chunk": 1000"#, "job.json:4:12: chunk: expected an object, found the number 1000"),
+    (#""workers": 0"#, "job.json:4:14: workers: is 0; choose a number from 1 to 256"),
+    (#""workers": -1"#, "job.json:4:14: workers: is -1; choose a number from 1 to 256"),
+    (
+      #""checkpoint": { "interval": 5 }"#,
+      "job.json:4:31: checkpoint.interval: "
+        + "expected a duration such as \"5s\", found the number 5"
+    ),
+    (
+      #""checkpoint": { "interval": "5" }"#,
+      "job.json:4:31: checkpoint.interval: \"5\" is not a duration: the unit is missing; "
+        + "expected a number and a unit, such as \"5s\""
+    ),
+    (
+      #""checkpoint": { "interval": "0s" }"#,
+      "job.json:4:31: checkpoint.interval: is not a positive duration; write one such as \"5s\""
+    ),
+    (
+      #""checkpoint": { "interval": "25h" }"#,
+      "job.json:4:31: checkpoint.interval: is too long; 24 hours are the most"
+    ),
+    (
+      #""checkpoint": { "path": "./x.db" }"#,
+      "job.json:4:27: checkpoint.path: the checkpoint and the database are the same file; "
+        + "choose another path"
+    ),
+    (
+      #""parameters": { "1a": { "type": "text" } }"#,
+      "job.json:4:25: parameters.1a: \"1a\" is not a parameter name; "
+        + "begin with a letter and use A-Z a-z 0-9 _"
+    ),
+    (
+      #""parameters": { "a": { "type": "int" } }"#,
+      "job.json:4:34: parameters.a.type: unknown type \"int\"; "
+        + "there are \"integer\", \"real\", \"text\", \"boolean\", \"date\", \"timestamp\""
+    ),
+    (
+      #""parameters": { "a": { "type": "integer", "default": 1.5 } }"#,
+      "job.json:4:56: parameters.a.default: expected an integer, found the number 1.5; "
+        + "the parameter has the type integer"
+    ),
+    (
+      #""parameters": { "a": { "type": "integer", "default": "hunter2", "secret": true } }"#,
+      "job.json:4:56: parameters.a.default: expected an integer, found something else; "
+        + "the parameter has the type integer"
+    ),
+    (
+      #""parameters": { "a": { "type": "date", "default": "2021-02-29" } }"#,
+      "job.json:4:53: parameters.a.default: \"2021-02-29\" is not a date: 2021-02 has 28 days; "
+        + "expected YYYY-MM-DD"
+    ),
+    (
+      #""parameters": { "a": { "type": "integer", "default": "$runID" } }"#,
+      "job.json:4:56: parameters.a.default: \"$runID\" is a text, not an integer; "
+        + "declare the type text"
+    ),
+    (
+      #""parameters": { "a": { "type": "text", "default": "$runStarted" } }"#,
+      "job.json:4:53: parameters.a.default: unknown value \"$runStarted\"; "
+        + "did you mean \"$runStartedAt\"?"
+    ),
+  ])
+  func `a wrong section is named with its place`(member: String, expected: String) {
+    let text = """
+      { "version": 1, "name": "x", "database": { "path": "x.db" },
+        "source": { "entity": "t" },
+        "action": { "type": "export", "file": "x.csv", "format": "csv" },
+        \(member) }
+      """
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
+    #expect(error?.description == expected)
+  }
+
+  @Test(arguments: [
+    (#"{}"#, "job.json:3:13: action.type: missing; add the key \"type\""),
+    (
+      #"{ "type": "transform", "command": [] }"#,
+      "job.json:3:23: action.type: \"transform\" is not supported yet; "
+        + "there are \"update\", \"delete\", \"export\""
+    ),
+    (
+      #"{ "type": "insert" }"#,
+      "job.json:3:23: action.type: \"insert\" is not supported yet; "
+        + "there are \"update\", \"delete\", \"export\""
+    ),
+    (
+      #"{ "type": "upadte" }"#,
+      "job.json:3:23: action.type: unknown type \"upadte\"; did you mean \"update\"?"
+    ),
+    (#"{ "type": "update" }"#, "job.json:3:13: action.set: missing; add the key \"set\""),
+    (
+      #"{ "type": "update", "set": {} }"#,
+      "job.json:3:40: action.set: is empty; name at least one column"
+    ),
+    (
+      #"{ "type": "update", "set": { "a": 5 } }"#,
+      "job.json:3:47: action.set.a: expected an SQL expression, found the number 5; "
+        + "write it as a string, such as \"coalesce(price, 0)\""
+    ),
+    (
+      #"{ "type": "update", "set": { "a": "" } }"#,
+      "job.json:3:47: action.set.a: the expression is empty; write NULL to clear it"
+    ),
+    (
+      #"{ "type": "update", "set": { "a": "1", "A": "2" } }"#,
+      "job.json:3:57: action.set.A: the column \"A\" is named twice"
+    ),
+    (
+      #"{ "type": "delete", "set": { "a": "1" } }"#,
+      "job.json:3:33: action.set: is a key of the action update; remove it, or change the type"
+    ),
+    (
+      #"{ "type": "delete", "archive": "old" }"#,
+      "job.json:3:44: action.archive: expected an object, found the string \"old\""
+    ),
+    (
+      #"{ "type": "delete", "archive": { "entity": "T" } }"#,
+      "job.json:3:56: action.archive.entity: is the entity that rows are deleted from; "
+        + "name another entity"
+    ),
+    (
+      #"{ "type": "export", "file": "x.db", "format": "csv" }"#,
+      "job.json:3:41: action.file: the exported file and the database are the same file; "
+        + "choose another path"
+    ),
+    (
+      #"{ "type": "export", "file": "x.csv", "format": "cvs" }"#,
+      "job.json:3:60: action.format: unknown format \"cvs\"; did you mean \"csv\"?"
+    ),
+  ])
+  func `a wrong action is named with its place`(action: String, expected: String) {
+    let text = """
+      { "version": 1, "name": "x", "database": { "path": "x.db" },
+        "source": { "entity": "t", "where": "a" },
+        "action": \(action) }
+      """
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
+    #expect(error?.description == expected)
+  }
+
+  @Test(arguments: [
+    (
+      "2",
+      "job.json:1:14: version: version 2 was written for a newer batch; "
+        + "install a newer batch, or write the job for version 1"
+    ),
+    ("0", "job.json:1:14: version: there is no version 0; write 1"),
+    ("-1", "job.json:1:14: version: there is no version -1; write 1"),
+  ])
+  func `another version is refused before its keys are read`(version: String, expected: String) {
+    let text = "{ \"version\": \(version), \"newKey\": 1 }"
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
+    #expect(error?.description == expected)
+  }
+
+  @Test func `all problems are told, a line each, in the order of the file`() {
+    let text = """
+      {
+        "version": "1",
+        "databse": { "path": "x.db" },
+        "source": { "entity": 5 },
+        "action": { "type": "delete" }
+      }
+      """
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
+    #expect(
+      error?.description == """
+        job.json:1:1: name: missing; add the key "name"
+        job.json:1:1: database: missing; add the key "database"
+        job.json:2:14: version: expected a whole number, found the string "1"
+        job.json:3:3: databse: unknown key; did you mean "database"?
+        job.json:4:25: source.entity: expected a string, found the number 5
+        """
+    )
+  }
+
+  @Test func `of many problems the first ten are told`() {
+    let keys = (1...30).map { "\"unknown\($0)\": 1" }.joined(separator: ",\n")
+    let error = #expect(throws: BatchError.self) { try Job(json: Array("{\(keys)}".utf8)) }
+    let lines = error?.description.split(separator: "\n") ?? []
+    #expect(lines.count == 11)
+    #expect(lines.last == "and 25 more")
+  }
+
+  @Test func `a root that is no object is refused`() {
+    let error = #expect(throws: BatchError.self) { try Job(json: Array("[1]".utf8)) }
+    #expect(error?.description == "job.json:1:1: expected an object, found an array")
+  }
+}

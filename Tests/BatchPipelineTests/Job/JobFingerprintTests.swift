@@ -1,0 +1,152 @@
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+import Testing
+
+@Suite struct JobFingerprintTests {
+  private static func job(
+    _ text: String = CompleteJob.update,
+    folder: FilePath = ""
+  ) throws(BatchError) -> Job {
+    try Job(json: Array(text.utf8), baseDirectory: folder)
+  }
+
+  private func fingerprint(
+    of job: Job,
+    _ arguments: [String] = ["before=2020-01-01"],
+    store: String = "S",
+    start: String = "2026-11-21T10:00:00Z",
+    run: String = "R",
+    identifiers: String? = nil
+  ) throws -> JobFingerprint {
+    let values = try ParameterValues(
+      arguments: arguments,
+      declarations: job.parameters,
+      runStartedAt: start,
+      runID: run
+    )
+    return JobFingerprint(
+      job: job,
+      parameters: values,
+      store: store,
+      identifiersHash: identifiers
+    )
+  }
+
+  @Test func `the text is canonical and stays the same from version to version`() throws {
+    let text = try fingerprint(of: Self.job()).text
+    #expect(
+      text == """
+        {"action":{"set":{"a \\"b\\"":"NULL","changed":":now","price":"cost * :factor"},\
+        "type":"update"},"entity":"orders","everything":false,"format":1,"identifiers":null,\
+        "key":["id"],"limit":1000000,"orderBy":["-priority","id"],"parameters":{\
+        "before":{"text":"2020-01-01"},"factor":{"real":2.0},"now":{"run":"$runStartedAt"},\
+        "run":{"run":"$runID"},"token":{"secret":"1ada51fb5eeaf7b6"}},"store":"S",\
+        "where":"price IS NULL AND day < :before"}
+        """
+    )
+    #expect(try fingerprint(of: Self.job()).digest == JobFingerprint(text: text).digest)
+  }
+
+  @Test func `tuning, and what differs with every run, is left out`() throws {
+    let first = try fingerprint(of: Self.job())
+    var job = try Self.job()
+    job.chunk.size = 7
+    job.workers = nil
+    job.checkpoint = .init()
+    job.database = .init(path: "elsewhere.db")
+    job.description = nil
+    job.source.recheck = .off
+    if case .update(let update) = job.action {
+      job.action = .update(.init(set: update.set.reversed()))
+    }
+    let second = try fingerprint(of: job, start: "2027-01-01T00:00:00Z", run: "Q")
+    #expect(first == second)
+    #expect(second.differences(from: first).isEmpty)
+  }
+
+  @Test func `the folder of an export may be moved`() throws {
+    let first = try fingerprint(of: Self.job(CompleteJob.export, folder: "/a"), [])
+    let second = try fingerprint(of: Self.job(CompleteJob.export, folder: "/b/c"), [])
+    #expect(first == second)
+    #expect(first.text.contains(#""file":"orders.csv""#))
+  }
+
+  private static let changes: [(@Sendable (inout Job) -> Void, String)] = [
+    (
+      { $0.source.where = "a > 2" },
+      #"where was "price IS NULL AND day < :before", is now "a > 2""#
+    ),
+    (
+      { $0.source.where = nil },
+      #"where was "price IS NULL AND day < :before", is now not set"#
+    ),
+    ({ $0.source.entity = "items" }, #"entity was "orders", is now "items""#),
+    ({ $0.source.limit = 10 }, "limit was 1000000, is now 10"),
+    ({ $0.source.orderBy = [] }, #"orderBy was ["-priority","id"], is now []"#),
+    ({ $0.source.key = nil }, #"key was ["id"], is now not set"#),
+    ({ $0.source.everything = true }, "everything was false, is now true"),
+    (
+      { $0.action = .delete(.init(archive: "old")) },
+      #"the action was "update", is now "delete""#
+    ),
+    (
+      { $0.action = .update(.init(set: [.init("price", to: "1"), .init("a \"b\"", to: "NULL")])) },
+      #"set "changed" was ":now", is now not set; set "price" was "cost * :factor", is now "1""#
+    ),
+  ]
+
+  @Test(arguments: changes)
+  func `a difference is told in words`(
+    change: @Sendable (inout Job) -> Void,
+    expected: String
+  ) throws {
+    let first = try fingerprint(of: Self.job())
+    var job = try Self.job()
+    change(&job)
+    let second = try fingerprint(of: job)
+    #expect(first != second)
+    #expect(second.differences(from: first).joined(separator: "; ") == expected)
+  }
+
+  @Test func `parameters, store and identifiers are compared, too`() throws {
+    let job = try Self.job()
+    let first = try fingerprint(of: job, ["before=2020-01-01", "token=hunter2"], identifiers: "1f")
+    let second = try fingerprint(
+      of: job,
+      ["before=2020-01-02", "token=hunter3", "now=2020-01-01", "factor=2"],
+      store: "T",
+      identifiers: "2f"
+    )
+    #expect(
+      second.differences(from: first) == [
+        #"the database was "S", is now "T""#,
+        #"the content of the identifier file was "1f", is now "2f""#,
+        #"parameter "before" was "2020-01-01", is now "2020-01-02""#,
+        #"parameter "now" was that of the run, is now "2020-01-01T00:00:00Z""#,
+        #"parameter "token" has another value"#,
+      ]
+    )
+    #expect(!first.text.contains("hunter"))
+  }
+
+  @Test func `an integer and its text are not the same`() throws {
+    func text(_ type: ParameterType) throws -> String {
+      var job = try Self.job(CompleteJob.delete)
+      job.parameters = ["p": .init(type)]
+      return try fingerprint(of: job, ["p=1"]).text
+    }
+    let texts = try Set([.integer, .real, .text].map(text))
+    #expect(texts.count == 3)
+  }
+
+  @Test func `a text that is no fingerprint differs as a whole`() throws {
+    let fingerprint = try fingerprint(of: Self.job())
+    let other = JobFingerprint(text: "{")
+    #expect(fingerprint.differences(from: other) == ["the fingerprint is of another kind"])
+    let newer = JobFingerprint(text: #"{"format":2}"#)
+    #expect(
+      fingerprint.differences(from: newer) == ["the fingerprint is of another version of batch"]
+    )
+  }
+}

@@ -1,0 +1,34 @@
+import BatchPipeline
+import Testing
+
+@Suite struct NearestNameTests {
+  @Test(arguments: [
+    ("wehre", "where"), ("Where", "where"), ("wher", "where"), ("order_by", "orderBy"),
+    ("orderby", "orderBy"), ("limt", "limit"), ("enttiy", "entity"),
+  ])
+  func `a misspelled name finds the one that was meant`(name: String, expected: String) {
+    let names = ["entity", "where", "orderBy", "limit", "recheck"]
+    #expect(nearestName(to: name, among: names) == expected)
+  }
+
+  @Test(arguments: ["filter", "x", "", "where", String(repeating: "w", count: 1000)])
+  func `a name that is like no other has no nearest name`(name: String) {
+    #expect(nearestName(to: name, among: ["where", "limit"]) == nil)
+  }
+
+  @Test func `of equally near names the alphabetically first one wins`() {
+    #expect(nearestName(to: "cat", among: ["rat", "bat", "hat"]) == "bat")
+  }
+
+  @Test func `a remedy names the nearest name, or all names`() {
+    let columns = ["price", "name"]
+    #expect(
+      remedyForUnknownName("prize", among: columns, kind: "columns") == #"did you mean "price"?"#
+    )
+    #expect(
+      remedyForUnknownName("zzz", among: columns, kind: "columns")
+        == "the columns are price, name"
+    )
+    #expect(remedyForUnknownName("zzz", among: [], kind: "columns") == "there are no columns")
+  }
+}
