@@ -83,7 +83,11 @@ let package = Package(
     ),
     .testTarget(
       name: "BatchIdentifiersTests",
-      dependencies: ["BatchIdentifiers", "BatchTestSupport"],
+      dependencies: [
+        "BatchIdentifiers",
+        "BatchTestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: settings
     ),
     .testTarget(

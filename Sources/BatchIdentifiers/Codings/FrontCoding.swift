@@ -1,0 +1,52 @@
+/// Keys without the bytes that they share with the one before.
+///
+/// For each key: how many bytes it shares (varint), how many follow (varint), those bytes.
+enum FrontCoding {
+  /// A segment ends when its keys have this many bytes.
+  static let segmentByteCount = 1 << 16
+
+  static func encode(_ keys: EncodedKeys) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for index in 0..<keys.count {
+      keys.withBytes(at: index) { key in
+        let shared =
+          index == 0 ? 0 : keys.withBytes(at: index - 1) { sharedCount($0, key) }
+        bytes.appendVarint(UInt64(shared))
+        bytes.appendVarint(UInt64(key.count - shared))
+        bytes.append(contentsOf: key[shared...])
+      }
+    }
+    return bytes
+  }
+
+  static func decode(
+    _ bytes: UnsafeRawBufferPointer,
+    count: Int,
+    into keys: inout EncodedKeys
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(bytes)
+    var previousCount = 0
+    var total = 0
+    for _ in 0..<count {
+      let shared = try reader.count(atMost: previousCount)
+      let suffix = try reader.take(try reader.count(atMost: EncodedKey.maximumByteCount))
+      previousCount = shared + suffix.count
+      total += previousCount
+      guard previousCount > 0, total <= EncodedDecoder.maximumByteCount else {
+        throw ByteReader.Damage("a key has an impossible length")
+      }
+      keys.append(sharing: shared, suffix)
+    }
+    guard reader.isAtEnd else { throw ByteReader.Damage("a segment has the wrong length") }
+  }
+
+  private static func sharedCount(
+    _ left: UnsafeRawBufferPointer,
+    _ right: UnsafeRawBufferPointer
+  ) -> Int {
+    let limit = min(left.count, right.count)
+    var count = 0
+    while count < limit, left[count] == right[count] { count += 1 }
+    return count
+  }
+}

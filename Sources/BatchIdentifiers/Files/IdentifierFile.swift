@@ -1,0 +1,167 @@
+public import SystemPackage
+
+/// A file with a list of identifiers: the one container of identifier files and checkpoints.
+///
+/// A file has a snapshot, which is written once and never changed: names, metadata of the caller's,
+/// and the list. A log may follow it, to which an ``IdentifierFileLog`` adds records at a cost that
+/// does not depend on the length of the list. Everything has a checksum, and what does not match is
+/// refused. `Documentation/Formats.md` describes every byte.
+///
+///     try IdentifierFile.create(at: "orders.ids", list: list, metadata: [], overwriting: false)
+///     let file = try IdentifierFile(opening: "orders.ids")
+///     for id in file.list { … }
+public struct IdentifierFile: Sendable {
+  /// The most bytes of metadata.
+  public static let maximumMetadataByteCount = FileLayout.maximumMetadataByteCount
+
+  /// Where the file is.
+  public let path: FilePath
+  /// The list, which reads from the file what it is asked for.
+  public let list: IdentifierList
+  /// What the caller keeps beside the list.
+  public let metadata: [UInt8]
+  /// The version of the format.
+  public let version: Int
+
+  let layout: FileLayout
+  let file: OpenFile
+  let log: LogScan
+
+  /// The UUID of the store; empty if it is not known.
+  public var storeIdentifier: String { layout.storeIdentifier }
+  /// The name of the entity.
+  public var entityName: String { layout.entityName }
+  /// The size of the file when it was opened.
+  public var byteCount: Int { file.byteCount }
+  /// The part of the file before the log.
+  public var snapshotByteCount: Int { layout.logOffset }
+  /// The number of whole records in the log.
+  public var recordCount: Int { log.recordCount }
+  /// Bytes at the end of the log that a killed process left behind: they are ignored, and the next
+  /// record takes their place.
+  public var tornByteCount: Int { file.byteCount - log.end }
+
+  /// Opens a file.
+  ///
+  /// Header, metadata, directory and log are checked now; the blocks of the list when they are
+  /// read, or all by ``verify()``.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, `.damagedFile` if it
+  ///   is not an identifier file or damaged, `.unsupportedVersion` if it is too new.
+  /// - Complexity: O(directory + metadata + log): about 16 bytes for 4 KiB of list.
+  public init(opening path: FilePath) throws(BatchError) {
+    self.path = path
+    file = try OpenFile(opening: path)
+    layout = try FileLayout(reading: file)
+    version = Int(FileLayout.version)
+    metadata = try file.bytes(layout.metadataByteCount, at: layout.metadataOffset)
+    guard XXHash64.hash(metadata) == layout.metadataChecksum else {
+      throw .damaged("the metadata", ByteReader.Damage("its checksum does not match"), in: path)
+    }
+    let bytes = try file.bytes(layout.directoryByteCount, at: layout.directoryOffset)
+    let directory: BlockDirectory
+    do throws(ByteReader.Damage) {
+      guard XXHash64.hash(bytes) == layout.directoryChecksum else {
+        throw ByteReader.Damage("its checksum does not match")
+      }
+      let layout = layout
+      directory = try bytes.withRawBytes { bytes throws(ByteReader.Damage) in
+        try BlockDirectory(
+          decoding: bytes,
+          keyKind: layout.keyKind,
+          blockCount: layout.blockCount,
+          count: layout.count,
+          byteCount: layout.blocksByteCount
+        )
+      }
+    } catch {
+      throw .damaged("the directory", error, in: path)
+    }
+    list = IdentifierList(
+      header: IdentifierList.Header(
+        storeIdentifier: layout.storeIdentifier,
+        entityName: layout.entityName,
+        keyKind: layout.keyKind
+      ),
+      isSorted: layout.isSorted,
+      directory: directory,
+      source: .file(file, offset: layout.blocksOffset)
+    )
+    log = try LogScan(file, from: layout.logOffset)
+  }
+
+  /// Reads and checks the whole list: checksums, codings, counts, and the order if it is sorted.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(n)
+  public func verify() throws(BatchError) {
+    try list.verify()
+  }
+}
+
+extension FileLayout {
+  /// Reads and checks the start of a file.
+  init(reading file: OpenFile) throws(BatchError) {
+    let path = file.path
+    guard file.byteCount > 0 else {
+      throw BatchError(
+        .damagedFile,
+        "the file is empty",
+        at: path.string,
+        remedy: "select the identifiers again"
+      )
+    }
+    let preamble = try file.bytes(min(file.byteCount, Self.preambleByteCount), at: 0)
+    guard preamble.starts(with: Self.magic.prefix(preamble.count)) else {
+      throw BatchError(
+        .damagedFile,
+        "the file is not an identifier file",
+        at: path.string,
+        remedy: "give a file that batch has written, or read text with `batch ids from`"
+      )
+    }
+    do throws(ByteReader.Damage) {
+      guard preamble.count == Self.preambleByteCount else {
+        throw ByteReader.Damage("the file ends in it")
+      }
+    } catch {
+      throw .damaged("the header", error, in: path)
+    }
+    let version = UInt16(preamble[8]) | UInt16(preamble[9]) << 8
+    guard version <= Self.version else {
+      throw BatchError(
+        .unsupportedVersion,
+        "the file has version \(version) of the format; this program reads up to \(Self.version)",
+        at: path.string,
+        remedy: "use the version of batch that wrote it, or a newer one"
+      )
+    }
+    let length = preamble[12..<16].reversed().reduce(0) { $0 << 8 | Int($1) }
+    do throws(ByteReader.Damage) {
+      guard version > 0, length <= Self.maximumHeaderByteCount,
+        Self.preambleByteCount + length <= file.byteCount
+      else { throw ByteReader.Damage("its length is out of bounds") }
+    } catch {
+      throw .damaged("the header", error, in: path)
+    }
+    let header = try file.bytes(length, at: Self.preambleByteCount)
+    let checksum = preamble[16..<24].reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+    do throws(ByteReader.Damage) {
+      guard XXHash64.hash(Array(preamble[..<16]) + header) == checksum else {
+        throw ByteReader.Damage("its checksum does not match")
+      }
+      self = try header.withRawBytes { bytes throws(ByteReader.Damage) in
+        try FileLayout(header: bytes)
+      }
+    } catch {
+      throw .damaged("the header", error, in: path)
+    }
+    guard logOffset <= file.byteCount else {
+      throw .damaged(
+        "the file",
+        ByteReader.Damage("it was cut short inside the list"),
+        in: path
+      )
+    }
+  }
+}

@@ -1,0 +1,99 @@
+public import SystemPackage
+
+/// Adds records to the log of an ``IdentifierFile``.
+///
+/// A record is there as a whole after a crash, or not at all. One writer at a time: who opens two
+/// for one file gets a file that is damaged.
+public struct IdentifierFileLog: ~Copyable, Sendable {
+  private let path: FilePath
+  private let descriptor: FileDescriptor
+  private var end: Int
+
+  /// The number of records, those that were there before included.
+  public private(set) var recordCount: Int
+
+  /// Opens the log of a file.
+  ///
+  /// Bytes that a killed process left behind are cut off.
+  ///
+  /// - Throws: ``BatchError`` as ``IdentifierFile/init(opening:)`` does.
+  /// - Complexity: O(n) in the bytes of the log; the list is not read.
+  public init(appendingTo path: FilePath) throws(BatchError) {
+    let file = try OpenFile(opening: path)
+    let layout = try FileLayout(reading: file)
+    let log = try LogScan(file, from: layout.logOffset)
+    let descriptor = try Self.open(path, cutTo: log.end < file.byteCount ? log.end : nil)
+    self.path = path
+    self.descriptor = descriptor
+    end = log.end
+    recordCount = log.recordCount
+  }
+
+  private static func open(
+    _ path: FilePath,
+    cutTo end: Int?
+  ) throws(BatchError) -> FileDescriptor {
+    let descriptor: FileDescriptor
+    do {
+      descriptor = try FileDescriptor.open(path, .readWrite, options: [.closeOnExec])
+    } catch {
+      throw .access(path, "it cannot be opened for writing", error)
+    }
+    guard let end else { return descriptor }
+    do {
+      try descriptor.resize(to: Int64(end))
+    } catch {
+      try? descriptor.close()
+      throw .access(path, "its torn end cannot be cut off", error)
+    }
+    return descriptor
+  }
+
+  deinit {
+    try? descriptor.close()
+  }
+
+  /// Adds a record.
+  ///
+  /// If this throws, the log is as it was before, or ends in bytes that readers ignore.
+  ///
+  /// - Parameters:
+  ///   - kind: What the record is about, not zero.
+  ///   - payload: What it says, up to ``IdentifierFile/maximumRecordByteCount``.
+  ///   - sync: Whether to wait until it is on the disk.
+  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
+  /// - Complexity: O(payload); the lengths of list and log do not matter.
+  public mutating func append(
+    kind: UInt8,
+    payload: [UInt8],
+    sync: Bool = true
+  ) throws(BatchError) {
+    precondition(kind != 0, "a record of kind 0 looks like no record")
+    guard payload.count <= IdentifierFile.maximumRecordByteCount else {
+      throw BatchError(
+        .fileAccess,
+        "a record of \(payload.count) bytes is too long for the log",
+        at: path.string,
+        remedy: "split it into records of at most 16 MiB"
+      )
+    }
+    let bytes = LogFrame(kind: kind, payload: payload).encoded(at: end) + payload
+    do {
+      try descriptor.writeAll(toAbsoluteOffset: Int64(end), bytes)
+    } catch {
+      // What was written of it would stand before the next record otherwise.
+      try? descriptor.resize(to: Int64(end))
+      throw .access(path, "a record cannot be written", error)
+    }
+    if sync { try descriptor.synchronize(path) }
+    end += bytes.count
+    recordCount += 1
+  }
+
+  /// Waits until all records are on the disk.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
+  public func synchronize() throws(BatchError) {
+    try descriptor.synchronize(path)
+  }
+}

@@ -1,0 +1,154 @@
+extension IdentifierFile {
+  /// A record of the log behind the list.
+  public struct Record: Hashable, Sendable {
+    /// What the record is about; the caller decides what the numbers mean.
+    public let kind: UInt8
+    /// What it says.
+    public let payload: [UInt8]
+  }
+
+  /// The most bytes of a record's payload.
+  public static let maximumRecordByteCount = 16 << 20
+
+  /// All records of the log, as it was when the file was opened.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
+  /// - Complexity: O(n) in the bytes of the log; ``forEachRecord(_:)`` needs the memory of one.
+  public func records() throws(BatchError) -> [Record] {
+    var records: [Record] = []
+    try forEachRecord { record throws(BatchError) in records.append(record) }
+    return records
+  }
+
+  /// Calls `body` with each record of the log, as it was when the file was opened.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read, and
+  ///   whatever `body` throws.
+  public func forEachRecord(
+    _ body: (Record) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    try LogScan.forEachRecord(of: file, from: layout.logOffset, to: log.end) {
+      _,
+      record throws(BatchError) in
+      try body(record)
+    }
+  }
+}
+
+/// The frame around a record: kind, check of the frame, length, checksum of the payload.
+struct LogFrame {
+  static let byteCount = 16
+
+  var kind: UInt8
+  var length: Int
+  var checksum: UInt64
+
+  /// The frame as it stands at an offset of the file.
+  func encoded(at offset: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    let check = Self.check(kind: kind, length: length, checksum: checksum, offset: offset)
+    bytes.appendInteger(UInt32(kind) | check << 8)
+    bytes.appendInteger(UInt32(length))
+    bytes.appendInteger(checksum)
+    return bytes
+  }
+
+  /// Reads a frame; nil if it is not what was once written at this offset.
+  init?(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+    var reader = ByteReader(bytes)
+    guard let word = try? reader.integer(UInt32.self),
+      let length = try? reader.integer(UInt32.self),
+      let checksum = try? reader.integer(UInt64.self)
+    else { return nil }
+    kind = UInt8(truncatingIfNeeded: word)
+    self.length = Int(length)
+    self.checksum = checksum
+    let check = Self.check(kind: kind, length: self.length, checksum: checksum, offset: offset)
+    guard check == word >> 8, kind != 0, self.length <= IdentifierFile.maximumRecordByteCount else {
+      return nil
+    }
+  }
+
+  init(kind: UInt8, payload: [UInt8]) {
+    self.kind = kind
+    length = payload.count
+    checksum = XXHash64.hash(payload)
+  }
+
+  /// 24 bits that depend on the frame and its place.
+  ///
+  /// Without them a damaged length would pass for a record that a killed process did not finish.
+  private static func check(kind: UInt8, length: Int, checksum: UInt64, offset: Int) -> UInt32 {
+    var bytes: [UInt8] = [kind]
+    bytes.appendInteger(UInt32(length))
+    bytes.appendInteger(checksum)
+    let hash = XXHash64.hash(bytes, seed: UInt64(offset))
+    return UInt32(truncatingIfNeeded: hash & 0xFF_FFFF)
+  }
+}
+
+/// The result of walking over a log: how many records are whole, and where they end.
+struct LogScan {
+  private(set) var recordCount = 0
+  private(set) var end: Int
+
+  init(_ file: OpenFile, from offset: Int) throws(BatchError) {
+    var count = 0
+    end = try Self.forEachRecord(of: file, from: offset, to: file.byteCount) { _, _ in count += 1 }
+    recordCount = count
+  }
+
+  /// Calls `body` with each whole record and its offset, and returns where the last one ends.
+  ///
+  /// What follows the last whole record is torn if the file ends inside it or all of it is zeros;
+  /// otherwise it is damage.
+  @discardableResult
+  static func forEachRecord(
+    of file: OpenFile,
+    from start: Int,
+    to end: Int,
+    _ body: (Int, IdentifierFile.Record) throws(BatchError) -> Void
+  ) throws(BatchError) -> Int {
+    var offset = start
+    var index = 0
+    while end - offset >= LogFrame.byteCount {
+      let bytes = try file.bytes(LogFrame.byteCount, at: offset)
+      guard let frame = bytes.withUnsafeBytes({ LogFrame($0, at: offset) }) else {
+        if try isZero(file, from: offset, to: end) { return offset }
+        throw damage("its frame does not match its check", index, offset, file)
+      }
+      guard frame.length <= end - offset - LogFrame.byteCount else { return offset }
+      let payload = try file.bytes(frame.length, at: offset + LogFrame.byteCount)
+      guard XXHash64.hash(payload) == frame.checksum else {
+        throw damage("its checksum does not match", index, offset, file)
+      }
+      try body(offset, IdentifierFile.Record(kind: frame.kind, payload: payload))
+      offset += LogFrame.byteCount + frame.length
+      index += 1
+    }
+    return offset
+  }
+
+  private static func damage(
+    _ reason: StaticString,
+    _ index: Int,
+    _ offset: Int,
+    _ file: OpenFile
+  ) -> BatchError {
+    .damaged("record \(index) at byte \(offset)", ByteReader.Damage(reason), in: file.path)
+  }
+
+  private static func isZero(
+    _ file: OpenFile,
+    from start: Int,
+    to end: Int
+  ) throws(BatchError) -> Bool {
+    var offset = start
+    while offset < end {
+      let bytes = try file.bytes(min(end - offset, 1 << 16), at: offset)
+      guard bytes.allSatisfy({ $0 == 0 }) else { return false }
+      offset += bytes.count
+    }
+    return true
+  }
+}

@@ -1,0 +1,87 @@
+internal import SystemPackage
+
+/// A file that is open for reading, shared by all lists that stand in it.
+///
+/// It reads with `pread`, never through a mapping: a file that is cut short under a mapping kills
+/// the process, under `pread` it is an error.
+final class OpenFile: Sendable {
+  let path: FilePath
+  let byteCount: Int
+  private let descriptor: FileDescriptor
+
+  init(opening path: FilePath) throws(BatchError) {
+    self.path = path
+    do {
+      descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+    } catch {
+      throw .access(path, "it cannot be opened", error)
+    }
+    do {
+      byteCount = Int(try descriptor.seek(offset: 0, from: .end))
+    } catch {
+      try? descriptor.close()
+      throw .access(path, "it cannot be read from end to end", error)
+    }
+  }
+
+  deinit {
+    try? descriptor.close()
+  }
+
+  /// Fills a buffer with the bytes from `offset` on.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(BatchError) {
+    var done = 0
+    while done < buffer.count {
+      let count: Int
+      do {
+        count = try descriptor.read(
+          fromAbsoluteOffset: Int64(offset + done),
+          into: UnsafeMutableRawBufferPointer(rebasing: buffer[done...]),
+          retryOnInterrupt: true
+        )
+      } catch {
+        throw .access(path, "it cannot be read", error)
+      }
+      guard count > 0 else {
+        throw .damaged("byte \(offset + done)", ByteReader.Damage("the file ends here"), in: path)
+      }
+      done += count
+    }
+  }
+
+  /// The bytes of a range, which the caller has bounded.
+  func bytes(_ count: Int, at offset: Int) throws(BatchError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try bytes.withMutableRawBytes { buffer throws(BatchError) in
+      try read(into: buffer, at: offset)
+    }
+    return bytes
+  }
+}
+
+extension BatchError {
+  /// The error about a file that the system would not give or take.
+  static func access(_ path: FilePath, _ what: String, _ error: any Error) -> BatchError {
+    BatchError(
+      .fileAccess,
+      "\(what): \(error)",
+      at: path.string,
+      remedy: "check that it exists, its permissions and the free space",
+      underlying: error
+    )
+  }
+
+  /// The error about a part of a file that is not what was once written.
+  static func damaged(
+    _ part: String,
+    _ damage: ByteReader.Damage,
+    in path: FilePath
+  ) -> BatchError {
+    BatchError(
+      .damagedFile,
+      "\(part) is damaged: \(damage.reason)",
+      at: path.string,
+      remedy: "restore the file from a copy, or select the identifiers again"
+    )
+  }
+}

@@ -1,0 +1,43 @@
+internal import FoundationEssentials
+internal import Synchronization
+
+extension PersistentIdentifier {
+  /// The two forms of identifiers of objects that have not been saved.
+  public enum TemporaryForm: Sendable {
+    /// Core Data's: `x-coredata:///Item/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402`.
+    case coreData
+    /// SwiftData's: `x-swiftdata://Item/6E5D1507-3E60-41F0-A5F7-C1F28DC63F40`.
+    case swiftData
+  }
+
+  /// A new temporary identifier, different from every other one.
+  public static func temporary(
+    entityName: String,
+    form: TemporaryForm = .coreData
+  ) -> PersistentIdentifier {
+    switch form {
+    case .coreData:
+      let counter = TemporaryCounter.next()
+      let text = TemporaryCounter.prefix + String(counter)
+      return PersistentIdentifier(
+        domain: .interned(.temporary, nil, entityName),
+        key: .temporary([UInt8](text.utf8))
+      )
+    case .swiftData:
+      return PersistentIdentifier(
+        domain: .interned(.temporarySwiftData, nil, entityName),
+        key: .temporary([UInt8](UUID().uuidString.utf8))
+      )
+    }
+  }
+}
+
+/// What makes temporary identifiers of Core Data's form unique: a UUID a process, and a counter.
+private enum TemporaryCounter {
+  static let prefix = UUID().uuidString
+  private static let counter = Atomic<UInt64>(0)
+
+  static func next() -> UInt64 {
+    counter.add(1, ordering: .relaxed).newValue
+  }
+}

@@ -1,0 +1,188 @@
+public import FoundationEssentials
+
+extension PersistentIdentifier {
+  /// The identifier as a URI: `x-coredata://STORE/Item/p28`.
+  public var uriRepresentation: URL {
+    // Every character that a URL may not hold is escaped, so this does not come to the file path.
+    URL(string: uriString) ?? URL(filePath: uriString)
+  }
+
+  /// The text of ``uriRepresentation``, which it costs less to make.
+  public var uriString: String {
+    var text: [UInt8] = []
+    appendURI(to: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// The last part of the URI: `p28`, with its `p`.
+  public var primaryKey: String {
+    var text: [UInt8] = []
+    appendPrimaryKey(to: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Reads a URI; nil if it is not the URI of an identifier.
+  public init?(uriRepresentation: URL) {
+    self.init(uriString: uriRepresentation.absoluteString)
+  }
+
+  /// Reads the text of a URI; nil if it is not the URI of an identifier.
+  public init?(uriString: String) {
+    var text = uriString
+    guard let identifier = text.withUTF8({ Self(uriBytes: UnsafeRawBufferPointer($0)) }) else {
+      return nil
+    }
+    self = identifier
+  }
+
+  func appendURI(to text: inout [UInt8]) {
+    Self.appendPrefix(of: id.domain, to: &text)
+    appendPrimaryKey(to: &text)
+  }
+
+  /// Appends the URI up to and without the last part.
+  static func appendPrefix(of domain: IdentifierDomain, to text: inout [UInt8]) {
+    switch domain.form {
+    case .coreData, .temporary:
+      text.append(contentsOf: "x-coredata://".utf8)
+    case .developerProvided:
+      text.append(contentsOf: "x-developer-provided://".utf8)
+    case .temporarySwiftData:
+      text.append(contentsOf: "x-swiftdata://".utf8)
+      PercentEncoding.append(domain.entityName.utf8, to: &text, .unreserved)
+      text.append(UInt8(ascii: "/"))
+      return
+    }
+    if let store = domain.storeIdentifier {
+      PercentEncoding.append(store.utf8, to: &text, .unreserved)
+    }
+    text.append(UInt8(ascii: "/"))
+    PercentEncoding.append(domain.entityName.utf8, to: &text, .pathComponent)
+    text.append(UInt8(ascii: "/"))
+  }
+
+  func appendPrimaryKey(to text: inout [UInt8]) {
+    switch id.domain.form {
+    case .coreData: text.append(UInt8(ascii: "p"))
+    case .temporary: text.append(UInt8(ascii: "t"))
+    case .developerProvided, .temporarySwiftData: break
+    }
+    switch id.key {
+    case .integer(let value):
+      KeyReference.append(value, to: &text)
+    case .encoded(let key):
+      key.bytes.withUnsafeBytes { bytes in
+        var reader = EncodedKey.ComponentReader()
+        KeyReference.append(bytes, reader: &reader, to: &text)
+      }
+    case .reference(let reference), .temporary(let reference):
+      text.append(contentsOf: reference)
+    }
+  }
+
+  /// Reads the bytes of a URI.
+  init?(uriBytes bytes: UnsafeRawBufferPointer) {
+    guard let parts = URIParts(bytes), let identifier = parts.identifier else { return nil }
+    self = identifier
+  }
+}
+
+/// A URI cut at its slashes: scheme, host, first path component, everything after it.
+private struct URIParts {
+  let form: IdentifierDomain.Form
+  let host: UnsafeRawBufferPointer
+  let rest: UnsafeRawBufferPointer
+
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    let schemes: [(String, IdentifierDomain.Form)] = [
+      ("x-coredata://", .coreData),
+      ("x-developer-provided://", .developerProvided),
+      ("x-swiftdata://", .temporarySwiftData),
+    ]
+    guard let (prefix, form) = schemes.first(where: { bytes.starts(with: $0.0.utf8) }) else {
+      return nil
+    }
+    let body = bytes.dropFirst(prefix.utf8.count)
+    guard let slash = body.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+    self.form = form
+    host = UnsafeRawBufferPointer(rebasing: body[..<slash])
+    rest = UnsafeRawBufferPointer(rebasing: body[(slash + 1)...])
+  }
+
+  var identifier: PersistentIdentifier? {
+    if form == .temporarySwiftData {
+      guard let entity = name(host, .unreserved), isUUID(rest) else { return nil }
+      return PersistentIdentifier(
+        domain: .interned(.temporarySwiftData, nil, entity),
+        key: .temporary([UInt8](rest))
+      )
+    }
+    guard let slash = rest.firstIndex(of: UInt8(ascii: "/")),
+      let entity = name(UnsafeRawBufferPointer(rebasing: rest[..<slash]), .pathComponent)
+    else { return nil }
+    let last = UnsafeRawBufferPointer(rebasing: rest[(slash + 1)...])
+    guard let mark = last.first else { return nil }
+    let store: String?
+    if host.isEmpty {
+      store = nil
+    } else {
+      guard let name = name(host, .pathComponent) else { return nil }
+      store = name
+    }
+    if form == .developerProvided {
+      guard let store, let key = referenceKey(last) else { return nil }
+      return PersistentIdentifier(domain: .interned(form, store, entity), key: key)
+    }
+    let reference = UnsafeRawBufferPointer(rebasing: last.dropFirst())
+    switch mark {
+    case UInt8(ascii: "p"):
+      guard let key = permanentKey(reference) else { return nil }
+      return PersistentIdentifier(domain: .interned(.coreData, store, entity), key: key)
+    case UInt8(ascii: "t"):
+      guard store == nil, isTemporaryReference(reference) else { return nil }
+      return PersistentIdentifier(
+        domain: .interned(.temporary, nil, entity),
+        key: .temporary([UInt8](reference))
+      )
+    default:
+      return nil
+    }
+  }
+
+  private func permanentKey(_ text: UnsafeRawBufferPointer) -> PersistentIdentifier.Key? {
+    guard let first = text.first else { return nil }
+    if let key = KeyReference.parse(text) {
+      switch key.canonical {
+      case .integer(let value): return .integer(value)
+      case .encoded(let key): return .encoded(key)
+      }
+    }
+    return PersistentIdentifier.keyMarks.contains(first) ? nil : referenceKey(text)
+  }
+
+  private func referenceKey(_ text: UnsafeRawBufferPointer) -> PersistentIdentifier.Key? {
+    if let value = KeyReference.integer(text) { return .integer(value) }
+    return PercentEncoding.isWellFormed(text, .path) ? .reference([UInt8](text)) : nil
+  }
+
+  /// A name with its escapes resolved, if it is not empty and in UTF-8.
+  private func name(_ text: UnsafeRawBufferPointer, _ allowed: PercentEncoding.Allowed) -> String? {
+    guard !text.isEmpty, PercentEncoding.isWellFormed(text, allowed),
+      let bytes = PercentEncoding.decode(text)
+    else { return nil }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private func isTemporaryReference(_ text: UnsafeRawBufferPointer) -> Bool {
+    text.count > 36 && isUUID(UnsafeRawBufferPointer(rebasing: text.prefix(36)))
+      && text.dropFirst(36).allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+
+  private func isUUID(_ text: UnsafeRawBufferPointer) -> Bool {
+    text.count == 36
+      && text.enumerated().allSatisfy { index, byte in
+        [8, 13, 18, 23].contains(index)
+          ? byte == UInt8(ascii: "-") : PercentEncoding.hexValue(byte) != nil
+      }
+  }
+}

@@ -1,0 +1,159 @@
+/// The identity of an object: its store, its entity, and the key of its row.
+///
+/// A small value (24 bytes at most for an integer key) that can be sent to any task, saved as a URI
+/// or JSON, and compared. Two identifiers are equal if store, entity and key are, however they were
+/// made: one decoded from JSON equals the one that a fetch returned.
+///
+/// An identifier says nothing about whether its row exists.
+public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable,
+  CustomStringConvertible
+{
+  /// The identity of an identifier, for collections that ask for one.
+  public struct ID: Hashable, Sendable {
+    let domain: IdentifierDomain
+    let key: Key
+  }
+
+  /// What follows the entity in the URI.
+  enum Key: Hashable, Sendable {
+    case integer(Int64)
+    case encoded(EncodedKey)
+    /// The escaped text of a custom store's reference, without the `p`.
+    case reference([UInt8])
+    /// A UUID and, in Core Data's form, a counter.
+    case temporary([UInt8])
+  }
+
+  /// The identity of this identifier.
+  public let id: ID
+
+  init(domain: IdentifierDomain, key: Key) {
+    id = ID(domain: domain, key: key)
+  }
+
+  /// The identifier of the row with a key in an entity.
+  public init(_ space: IdentifierSpace, key: PrimaryKey) {
+    switch key.canonical {
+    case .integer(let value): self.init(domain: space.domain, key: .integer(value))
+    case .encoded(let key): self.init(domain: space.domain, key: .encoded(key))
+    }
+  }
+
+  /// The identifier of a row, by the names of its store and entity and its key.
+  ///
+  /// - Complexity: A look-up of the two names; use an ``IdentifierSpace`` to make many.
+  public init(storeIdentifier: String?, entityName: String, key: PrimaryKey) {
+    self.init(IdentifierSpace(storeIdentifier: storeIdentifier, entityName: entityName), key: key)
+  }
+
+  /// The identifier of an object in a store of one's own, by a reference of any text.
+  ///
+  /// The reference stands in the URI behind the `p`, escaped like a path: `key with/slash` becomes
+  /// `pkey%20with/slash`. A reference of decimal digits is an integer key.
+  public init(storeIdentifier: String?, entityName: String, reference: String) {
+    let domain = IdentifierDomain.interned(.coreData, storeIdentifier, entityName)
+    self.init(domain: domain, key: Self.referenceKey(reference))
+  }
+
+  /// The identifier of an object in a store that the developer provides.
+  ///
+  /// Its URI is `x-developer-provided://STORE/ENTITY/KEY`. Stores that keep SQLite rows refuse it.
+  ///
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the store, the entity or the key is
+  ///   empty.
+  public static func identifier<Value>(
+    for storeIdentifier: String,
+    entityName: String,
+    primaryKey: Value
+  ) throws(BatchError) -> PersistentIdentifier
+  where Value: Comparable & CustomStringConvertible & Codable & Hashable {
+    let reference = primaryKey.description
+    guard !storeIdentifier.isEmpty, !entityName.isEmpty, !reference.isEmpty else {
+      throw BatchError(
+        .invalidIdentifier,
+        "an identifier needs a store, an entity and a key that are not empty"
+      )
+    }
+    let domain = IdentifierDomain.interned(.developerProvided, storeIdentifier, entityName)
+    return PersistentIdentifier(domain: domain, key: referenceKey(reference))
+  }
+
+  private static func referenceKey(_ reference: String) -> Key {
+    let bytes = [UInt8](reference.utf8)
+    if let value = bytes.withUnsafeBytes({ KeyReference.integer($0) }) { return .integer(value) }
+    var text: [UInt8] = []
+    PercentEncoding.append(bytes, to: &text, .path)
+    // These begin our own forms of keys; escaped, they cannot be taken for one.
+    if let first = text.first, Self.keyMarks.contains(first) {
+      var escaped: [UInt8] = []
+      PercentEncoding.appendEscape(first, to: &escaped)
+      text.replaceSubrange(0..<1, with: escaped)
+    }
+    return .reference(text)
+  }
+
+  /// What the text of a key that is no integer begins with.
+  static let keyMarks: [UInt8] = [
+    UInt8(ascii: "="), UInt8(ascii: "~"), UInt8(ascii: "*"), UInt8(ascii: "!"),
+  ]
+
+  /// The UUID of the store; nil for temporary identifiers, and where it is not known.
+  public var storeIdentifier: String? { id.domain.storeIdentifier }
+
+  /// The name of the entity.
+  public var entityName: String { id.domain.entityName }
+
+  /// What the identifier has in common with those of the same entity and store.
+  public var space: IdentifierSpace { IdentifierSpace(id.domain) }
+
+  /// Whether the object has not been saved yet, so that the identifier means nothing elsewhere.
+  public var isTemporary: Bool { id.domain.isTemporary }
+
+  /// Whether the identifier was made for a store that the developer provides.
+  public var isDeveloperProvided: Bool { id.domain.form == .developerProvided }
+
+  /// The key of the row; nil for temporary identifiers and references of custom stores.
+  public var key: PrimaryKey? {
+    switch id.key {
+    case .integer(let value): .integer(value)
+    case .encoded(let key): .encoded(key)
+    case .reference, .temporary: nil
+    }
+  }
+
+  /// The identifier as a URI.
+  public var description: String { uriString }
+
+  /// Whether one identifier comes before another.
+  ///
+  /// Permanent identifiers come first; then the store, the entity and the key decide, the key by
+  /// value: `p9` comes before `p10`.
+  public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
+    let order = IdentifierDomain.order(left.id.domain, right.id.domain)
+    return order == 0 ? left.id.key < right.id.key : order < 0
+  }
+}
+
+extension PersistentIdentifier.Key: Comparable {
+  static func < (left: Self, right: Self) -> Bool {
+    switch (left, right) {
+    case (.integer(let left), .integer(let right)): left < right
+    case (.encoded(let left), .encoded(let right)): left < right
+    case (.reference(let left), .reference(let right)): left.lexicographicallyPrecedes(right)
+    case (.temporary(let left), .temporary(let right)):
+      // The counter behind the UUID counts up: the shorter one is the earlier.
+      left.count == right.count
+        ? left.lexicographicallyPrecedes(right) : left.count < right.count
+    default: left.rank < right.rank
+    }
+  }
+
+  private var rank: Int {
+    switch self {
+    case .integer: 0
+    case .encoded: 1
+    case .reference: 2
+    case .temporary: 3
+    }
+  }
+}

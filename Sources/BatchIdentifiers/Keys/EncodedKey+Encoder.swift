@@ -1,0 +1,101 @@
+extension EncodedKey {
+  /// Builds encoded keys, one component after the other.
+  ///
+  /// One encoder serves many keys: `removeAll()` keeps its memory.
+  ///
+  ///     var encoder = EncodedKey.Encoder()
+  ///     encoder.append(text: "EU")
+  ///     encoder.append(28)
+  ///     encoder.key   // =EU,28
+  public struct Encoder: Sendable {
+    /// What has been encoded so far.
+    public private(set) var bytes: [UInt8] = []
+
+    /// Makes an encoder with nothing in it.
+    public init() {}
+
+    /// The key made of the components so far.
+    public var key: EncodedKey { EncodedKey(unchecked: bytes) }
+
+    /// Forgets the components, and keeps the memory for the next key.
+    public mutating func removeAll() {
+      bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Appends an SQL NULL.
+    public mutating func appendNull() {
+      bytes.append(Tag.null)
+    }
+
+    /// Appends an INTEGER.
+    public mutating func append(_ value: Int64) {
+      let magnitude = value < 0 ? UInt64(bitPattern: ~value) : UInt64(bitPattern: value)
+      // -1 has nothing left in its complement and still takes one byte: zero has the tag itself.
+      var size = (64 - magnitude.leadingZeroBitCount + 7) / 8
+      if value < 0 { size = max(size, 1) }
+      bytes.append(value < 0 ? Tag.zero - UInt8(size) : Tag.zero + UInt8(size))
+      let pattern = UInt64(bitPattern: value)
+      for index in stride(from: size - 1, through: 0, by: -1) {
+        bytes.append(UInt8(truncatingIfNeeded: pattern &>> UInt64(index * 8)))
+      }
+    }
+
+    /// Appends a REAL; NaN becomes NULL and negative zero becomes zero, as in SQLite.
+    public mutating func append(_ value: Double) {
+      guard !value.isNaN else { return appendNull() }
+      let value = value == 0 ? 0 : value
+      if value < -0x1p63 {
+        bytes.append(Tag.hugeNegative)
+      } else if value >= 0x1p63 {
+        bytes.append(Tag.hugePositive)
+      } else {
+        append(Int64(value.rounded(.down)))
+        bytes.append(Tag.fraction)
+      }
+      let pattern = value.bitPattern
+      let ordered = pattern >> 63 == 1 ? ~pattern : pattern | 1 << 63
+      withUnsafeBytes(of: ordered.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    /// Appends a TEXT.
+    public mutating func append(text: String) {
+      var text = text
+      text.withUTF8 { append(textBytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Appends a TEXT by its bytes, which need not be UTF-8.
+    public mutating func append(textBytes: UnsafeRawBufferPointer) {
+      bytes.append(Tag.text)
+      appendEscaped(textBytes)
+    }
+
+    /// Appends a BLOB.
+    public mutating func append(blob: UnsafeRawBufferPointer) {
+      bytes.append(Tag.blob)
+      appendEscaped(blob)
+    }
+
+    /// Appends a component of any kind.
+    public mutating func append(_ component: KeyComponent) {
+      switch component {
+      case .null: appendNull()
+      case .integer(let value): append(value)
+      case .real(let value): append(value)
+      case .text(let text): append(text: text)
+      case .blob(let blob): blob.withUnsafeBytes { append(blob: $0) }
+      }
+    }
+
+    private mutating func appendEscaped(_ content: UnsafeRawBufferPointer) {
+      bytes.append(contentsOf: content)
+      if content.contains(0) {
+        bytes.removeLast(content.count)
+        for byte in content {
+          bytes.append(byte)
+          if byte == 0 { bytes.append(0xFF) }
+        }
+      }
+      bytes.append(0)
+    }
+  }
+}

@@ -1,0 +1,146 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
+
+/// A key of one or more components as bytes that order like the components do.
+///
+/// Comparing two encoded keys with `memcmp` gives SQLite's `BINARY` order: component by component,
+/// NULL first, then numbers by value, text, and blobs byte by byte. (An INTEGER comes just before a
+/// REAL of the same value, which SQLite calls equal.) The encoding is that of FoundationDB's tuples
+/// with tags of our own:
+///
+/// | tag | component |
+/// | --- | --- |
+/// | `01` | NULL |
+/// | `10` | REAL below -2⁶³: 8 bytes, complemented IEEE 754 |
+/// | `11`…`18` | negative INTEGER of 8…1 bytes: the value minus one's complement, big-endian |
+/// | `19` | INTEGER 0 |
+/// | `1A`…`21` | positive INTEGER of 1…8 bytes, big-endian |
+/// | `22` | REAL of 2⁶³ and more: 8 bytes, IEEE 754 |
+/// | any INTEGER, then `FF` | REAL with that floor: 8 bytes, IEEE 754 made to order |
+/// | `30` | TEXT: its bytes, each `00` written `00 FF`, then `00` |
+/// | `40` | BLOB: the same |
+public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// The most bytes that a key may have.
+  public static let maximumByteCount = 1 << 20
+
+  /// The encoded components.
+  public let bytes: [UInt8]
+
+  /// Encodes components.
+  public init(_ components: [KeyComponent]) {
+    var encoder = Encoder()
+    for component in components { encoder.append(component) }
+    bytes = encoder.bytes
+  }
+
+  /// Checks and takes over bytes that an encoder has made.
+  ///
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the bytes are not a whole key.
+  public init(validating bytes: [UInt8]) throws(BatchError) {
+    try EncodedKey.validate(bytes)
+    self.bytes = bytes
+  }
+
+  /// Takes over bytes that are known to be a whole key.
+  init(unchecked bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  /// The components, decoded.
+  ///
+  /// Text that is not UTF-8 comes out repaired; ``forEachComponent(_:)`` gives its bytes.
+  public var components: [KeyComponent] {
+    var components: [KeyComponent] = []
+    forEachComponent { component in
+      switch component {
+      case .null: components.append(.null)
+      case .integer(let value): components.append(.integer(value))
+      case .real(let value): components.append(.real(value))
+      case .text(let bytes): components.append(.text(String(decoding: bytes, as: UTF8.self)))
+      case .blob(let bytes): components.append(.blob([UInt8](bytes)))
+      }
+    }
+    return components
+  }
+
+  /// The value, if the key is one integer and nothing else.
+  var loneInteger: Int64? {
+    guard let tag = bytes.first, Tag.integers.contains(tag) else { return nil }
+    let size = Tag.integerSize(tag)
+    guard bytes.count == 1 + size else { return nil }
+    var value: Int64?
+    forEachComponent { if case .integer(let number) = $0 { value = number } }
+    return value
+  }
+
+  /// Calls `body` with each component and its bytes in place.
+  ///
+  /// - Complexity: O(n) in the bytes of the key.
+  public func forEachComponent<Failure: Error>(
+    _ body: (RawKeyComponent) throws(Failure) -> Void
+  ) throws(Failure) {
+    var reader = ComponentReader()
+    var failure: Failure?
+    bytes.withUnsafeBytes { key in
+      do throws(Failure) {
+        try reader.forEachComponent(of: key, body)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// The key in the form of identifier URIs: `=EU,28`.
+  public var description: String { KeyReference.text(of: self) }
+
+  /// Whether one key comes before another in SQLite's `BINARY` order.
+  public static func < (left: EncodedKey, right: EncodedKey) -> Bool {
+    left.bytes.withUnsafeBytes { left in
+      right.bytes.withUnsafeBytes { right in compareBytes(left, right) < 0 }
+    }
+  }
+
+  /// Checks that bytes are a whole key.
+  static func validate(_ bytes: [UInt8]) throws(BatchError) {
+    let isValid = bytes.withUnsafeBytes { ComponentReader.isValid($0) }
+    guard isValid else {
+      throw BatchError(
+        .invalidIdentifier,
+        "these \(bytes.count) bytes are not an encoded key",
+        remedy: "make keys with EncodedKey.Encoder"
+      )
+    }
+  }
+
+  /// The bytes that begin a component.
+  enum Tag {
+    static let null: UInt8 = 0x01
+    static let hugeNegative: UInt8 = 0x10
+    static let zero: UInt8 = 0x19
+    static let integers: ClosedRange<UInt8> = 0x11...0x21
+    static let hugePositive: UInt8 = 0x22
+    static let text: UInt8 = 0x30
+    static let blob: UInt8 = 0x40
+    static let fraction: UInt8 = 0xFF
+
+    /// How many bytes follow the tag of an integer.
+    static func integerSize(_ tag: UInt8) -> Int { abs(Int(tag) - Int(zero)) }
+  }
+}
+
+/// Compares byte strings like `memcmp`, the shorter one first where one begins the other.
+@inline(__always)
+func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+  let count = min(left.count, right.count)
+  if count > 0, let a = left.baseAddress, let b = right.baseAddress {
+    let order = memcmp(a, b, count)
+    if order != 0 { return Int(order) }
+  }
+  return left.count - right.count
+}

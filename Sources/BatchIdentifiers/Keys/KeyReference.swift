@@ -1,0 +1,183 @@
+/// The text of keys in identifier URIs, behind the `p`.
+///
+/// An integer key is its decimal digits. Any other key is its components, joined by commas: `=` and
+/// percent-escaped text, `~` and lowercase hexadecimal digits of a blob, `*` and the shortest
+/// decimal form of a REAL, plain decimal digits for an INTEGER, `!` for NULL. Each key has one text
+/// and each text one key: anything else is refused.
+enum KeyReference {
+  static func text(of key: EncodedKey) -> String {
+    var text: [UInt8] = []
+    key.bytes.withUnsafeBytes { bytes in
+      var reader = EncodedKey.ComponentReader()
+      append(bytes, reader: &reader, to: &text)
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Appends the text of an encoded key.
+  static func append(
+    _ key: UnsafeRawBufferPointer,
+    reader: inout EncodedKey.ComponentReader,
+    to text: inout [UInt8]
+  ) {
+    var isFirst = true
+    reader.forEachComponent(of: key) { component in
+      if !isFirst { text.append(UInt8(ascii: ",")) }
+      isFirst = false
+      switch component {
+      case .null:
+        text.append(UInt8(ascii: "!"))
+      case .integer(let value):
+        append(value, to: &text)
+      case .real(let value):
+        text.append(UInt8(ascii: "*"))
+        text.append(contentsOf: value.description.utf8)
+      case .text(let bytes):
+        text.append(UInt8(ascii: "="))
+        PercentEncoding.append(bytes, to: &text, .unreserved)
+      case .blob(let bytes):
+        text.append(UInt8(ascii: "~"))
+        for byte in bytes {
+          text.append(PercentEncoding.hexDigit(byte >> 4, uppercase: false))
+          text.append(PercentEncoding.hexDigit(byte & 15, uppercase: false))
+        }
+      }
+    }
+  }
+
+  /// Appends an integer in decimal digits, without making a string of it.
+  static func append(_ value: Int64, to text: inout [UInt8]) {
+    if value < 0 { text.append(UInt8(ascii: "-")) }
+    var rest = value.magnitude
+    let start = text.count
+    repeat {
+      let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+      text.append(UInt8(ascii: "0") + UInt8(digit))
+      rest = quotient
+    } while rest > 0
+    text[start...].reverse()
+  }
+
+  /// The key that a text stands for, or nil if it is not the text of any key.
+  static func parse(_ text: UnsafeRawBufferPointer) -> PrimaryKey? {
+    if let value = integer(text) { return .integer(value) }
+    var encoder = EncodedKey.Encoder()
+    return parse(text, into: &encoder) ? .encoded(encoder.key) : nil
+  }
+
+  /// Appends the components that a text stands for; false if it is not the text of any key.
+  static func parse(
+    _ text: UnsafeRawBufferPointer,
+    into encoder: inout EncodedKey.Encoder
+  ) -> Bool {
+    guard !text.isEmpty else { return false }
+    let components = text.split(
+      separator: UInt8(ascii: ","),
+      omittingEmptySubsequences: false
+    )
+    for component in components {
+      guard append(UnsafeRawBufferPointer(rebasing: component), to: &encoder) else { return false }
+    }
+    return encoder.bytes.count <= EncodedKey.maximumByteCount
+  }
+
+  private static func append(
+    _ text: UnsafeRawBufferPointer,
+    to encoder: inout EncodedKey.Encoder
+  ) -> Bool {
+    guard let kind = text.first else { return false }
+    let content = UnsafeRawBufferPointer(rebasing: text.dropFirst())
+    switch kind {
+    case UInt8(ascii: "!"):
+      encoder.appendNull()
+      return content.isEmpty
+    case UInt8(ascii: "*"):
+      // The shortest form only, so that each key has one text.
+      let digits = String(decoding: content, as: UTF8.self)
+      guard let value = Double(digits), value.description == digits, !value.isNaN else {
+        return false
+      }
+      guard value != 0 || value.sign == .plus else { return false }
+      encoder.append(value)
+      return true
+    case UInt8(ascii: "="):
+      guard let bytes = unescape(content) else { return false }
+      bytes.withUnsafeBytes { encoder.append(textBytes: $0) }
+      return true
+    case UInt8(ascii: "~"):
+      guard let bytes = blob(content) else { return false }
+      bytes.withUnsafeBytes { encoder.append(blob: $0) }
+      return true
+    default:
+      guard let value = integer(text) else { return false }
+      encoder.append(value)
+      return true
+    }
+  }
+
+  /// The integer in decimal digits, without a plus sign or leading zeros.
+  static func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
+    let isNegative = text.first == UInt8(ascii: "-")
+    let digits = isNegative ? text.dropFirst() : text[...]
+    guard let first = digits.first, digits.count <= 19 else { return nil }
+    if first == UInt8(ascii: "0"), digits.count > 1 || isNegative { return nil }
+    var magnitude: UInt64 = 0
+    for byte in digits {
+      let digit = byte &- UInt8(ascii: "0")
+      guard digit < 10 else { return nil }
+      // 19 digits are below 2⁶⁴, so this cannot overflow.
+      magnitude = magnitude &* 10 &+ UInt64(digit)
+    }
+    if isNegative {
+      return magnitude <= 1 << 63 ? Int64(bitPattern: 0 &- magnitude) : nil
+    }
+    return Int64(exactly: magnitude)
+  }
+
+  /// The bytes of escaped text: what must be escaped and nothing else, in uppercase digits.
+  private static func unescape(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count)
+    var offset = 0
+    while offset < text.count {
+      let byte = text[offset]
+      if byte == UInt8(ascii: "%") {
+        guard offset + 2 < text.count,
+          let high = uppercaseHexValue(text[offset + 1]),
+          let low = uppercaseHexValue(text[offset + 2])
+        else { return nil }
+        let value = high << 4 | low
+        guard !PercentEncoding.isAllowed(value, .unreserved) else { return nil }
+        bytes.append(value)
+        offset += 3
+      } else {
+        guard PercentEncoding.isAllowed(byte, .unreserved) else { return nil }
+        bytes.append(byte)
+        offset += 1
+      }
+    }
+    return bytes
+  }
+
+  private static func uppercaseHexValue(_ digit: UInt8) -> UInt8? {
+    digit >= UInt8(ascii: "a") ? nil : PercentEncoding.hexValue(digit)
+  }
+
+  private static func lowercaseHexValue(_ digit: UInt8) -> UInt8? {
+    (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(digit)
+      ? nil : PercentEncoding.hexValue(digit)
+  }
+
+  private static func blob(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    guard text.count.isMultiple(of: 2) else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count / 2)
+    for offset in stride(from: 0, to: text.count, by: 2) {
+      guard let high = lowercaseHexValue(text[offset]),
+        let low = lowercaseHexValue(text[offset + 1])
+      else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
+  }
+}

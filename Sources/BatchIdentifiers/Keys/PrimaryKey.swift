@@ -1,0 +1,54 @@
+/// The key of one row: what identifies it within its entity.
+///
+/// Keys order as SQLite orders them: integers by value, everything else as its components compare
+/// under the `BINARY` collation.
+public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// The key of a table with a rowid or an `INTEGER PRIMARY KEY`.
+  case integer(Int64)
+  /// Any other key: TEXT, BLOB, UUID, REAL, or several columns.
+  case encoded(EncodedKey)
+
+  /// A key of one text column.
+  public static func text(_ text: String) -> PrimaryKey {
+    .encoded(EncodedKey([.text(text)]))
+  }
+
+  /// A key of one blob column.
+  public static func blob(_ bytes: [UInt8]) -> PrimaryKey {
+    .encoded(EncodedKey([.blob(bytes)]))
+  }
+
+  /// The components of the key, one for each column.
+  public var components: [KeyComponent] {
+    switch self {
+    case .integer(let value): [.integer(value)]
+    case .encoded(let key): key.components
+    }
+  }
+
+  /// The one form of the key: a lone integer component becomes `.integer`.
+  ///
+  /// Equal keys must be equal values, whichever way they were made.
+  var canonical: PrimaryKey {
+    if case .encoded(let key) = self, let value = key.loneInteger { return .integer(value) }
+    return self
+  }
+
+  /// The key as it stands behind the `p` of an identifier's URI: `28`, `=EU,28`.
+  public var description: String {
+    switch self {
+    case .integer(let value): String(value)
+    case .encoded(let key): key.description
+    }
+  }
+
+  /// Whether one key comes before another: integers first, then encoded keys.
+  public static func < (left: PrimaryKey, right: PrimaryKey) -> Bool {
+    switch (left, right) {
+    case (.integer(let left), .integer(let right)): left < right
+    case (.integer, .encoded): true
+    case (.encoded, .integer): false
+    case (.encoded(let left), .encoded(let right)): left < right
+    }
+  }
+}

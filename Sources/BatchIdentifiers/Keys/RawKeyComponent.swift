@@ -1,0 +1,15 @@
+/// One component of an encoded key, with its bytes still where they are.
+///
+/// The buffers are valid only inside the closure that was given the component.
+public enum RawKeyComponent {
+  /// An SQL NULL.
+  case null
+  /// An INTEGER.
+  case integer(Int64)
+  /// A REAL, never NaN.
+  case real(Double)
+  /// The bytes of a TEXT, as SQLite stores them: not necessarily UTF-8.
+  case text(UnsafeRawBufferPointer)
+  /// The bytes of a BLOB.
+  case blob(UnsafeRawBufferPointer)
+}

@@ -1,0 +1,123 @@
+/// Where the blocks of a list are, and what is needed to find a position or a key among them.
+struct BlockDirectory: Sendable {
+  /// Where each block starts, and where the last one ends.
+  private(set) var offsets: [Int] = [0]
+  /// The position of each block's first key, and the count of all.
+  private(set) var positions: [Int] = [0]
+  /// The first key of each block, as stored. (Integer lists.)
+  private(set) var firstKeys: [Int64] = []
+  /// The first key of each block. (Encoded lists; empty keys unless they are sorted.)
+  private(set) var separators = EncodedKeys()
+  private(set) var checksums: [UInt64] = []
+
+  var blockCount: Int { checksums.count }
+  var byteCount: Int { offsets[offsets.count - 1] }
+  var count: Int { positions[positions.count - 1] }
+
+  mutating func append(
+    byteCount: Int,
+    count: Int,
+    firstKey: Int64,
+    separator: [UInt8],
+    checksum: UInt64
+  ) {
+    offsets.append(self.byteCount + byteCount)
+    positions.append(self.count + count)
+    firstKeys.append(firstKey)
+    separator.withUnsafeBytes { separators.append($0) }
+    checksums.append(checksum)
+  }
+
+  mutating func removeSeparators() {
+    let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+    separators = EncodedKeys()
+    for _ in 0..<blockCount { separators.append(empty) }
+  }
+
+  func byteCount(ofBlock index: Int) -> Int { offsets[index + 1] - offsets[index] }
+  func count(ofBlock index: Int) -> Int { positions[index + 1] - positions[index] }
+
+  /// The block that holds a position.
+  func block(holding position: Int) -> Int {
+    var low = 0
+    var high = blockCount - 1
+    while low < high {
+      let middle = (low + high + 1) / 2
+      if positions[middle] <= position { low = middle } else { high = middle - 1 }
+    }
+    return low
+  }
+
+  // MARK: In files
+
+  /// The directory as it stands in a file.
+  func encoded(_ keyKind: IdentifierList.KeyKind) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var previous: Int64 = 0
+    for index in 0..<blockCount {
+      bytes.appendInteger(checksums[index])
+      bytes.appendVarint(UInt64(byteCount(ofBlock: index)))
+      bytes.appendVarint(UInt64(count(ofBlock: index)))
+      switch keyKind {
+      case .integer:
+        bytes.appendSignedVarint(firstKeys[index] &- previous)
+        previous = firstKeys[index]
+      case .encoded:
+        separators.withBytes(at: index) { key in
+          bytes.appendVarint(UInt64(key.count))
+          bytes.append(contentsOf: key)
+        }
+      }
+    }
+    return bytes
+  }
+
+  init() {}
+
+  /// Reads a directory, which must fill its bytes and agree with the header of the file.
+  init(
+    decoding bytes: UnsafeRawBufferPointer,
+    keyKind: IdentifierList.KeyKind,
+    blockCount: Int,
+    count: Int,
+    byteCount: Int
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(bytes)
+    // An entry has 11 bytes at least, so a wrong count cannot make this allocate much.
+    guard blockCount <= bytes.count / 11 else {
+      throw ByteReader.Damage("a count or length is out of bounds")
+    }
+    offsets.reserveCapacity(blockCount + 1)
+    positions.reserveCapacity(blockCount + 1)
+    firstKeys.reserveCapacity(blockCount)
+    checksums.reserveCapacity(blockCount)
+    var key: Int64 = 0
+    for _ in 0..<blockCount {
+      let checksum = try reader.integer(UInt64.self)
+      let length = try reader.count(atMost: BlockDirectory.maximumBlockByteCount)
+      let keys = try reader.count(atMost: IdentifierList.maximumCount)
+      var separator = UnsafeRawBufferPointer(start: nil, count: 0)
+      switch keyKind {
+      case .integer:
+        key = key &+ (try reader.signedVarint())
+      case .encoded:
+        separator = try reader.take(try reader.count(atMost: EncodedKey.maximumByteCount))
+      }
+      guard length > 0, keys > 0, self.count + keys <= IdentifierList.maximumCount else {
+        throw ByteReader.Damage("a count or length is out of bounds")
+      }
+      offsets.append(self.byteCount + length)
+      positions.append(self.count + keys)
+      firstKeys.append(key)
+      if keyKind == .encoded { separators.append(separator) }
+      checksums.append(checksum)
+    }
+    guard reader.isAtEnd, self.count == count, self.byteCount == byteCount else {
+      throw ByteReader.Damage("it does not add up")
+    }
+  }
+
+  /// The most bytes of one block: a segment may begin just below the usual size, and hold keys of
+  /// the greatest length.
+  static let maximumBlockByteCount = 4 << 20
+}

@@ -1,0 +1,96 @@
+internal import SystemPackage
+
+/// Where the blocks of a list are.
+enum BlockSource: Sendable {
+  /// In memory: each block with its padding.
+  case memory([[UInt8]])
+  /// In a file, from `offset` on.
+  case file(OpenFile, offset: Int)
+}
+
+extension IdentifierList {
+  /// The parts of the blocks that a range of positions touches, one block after the other.
+  ///
+  /// `body` gets the number of the block, its bytes (with readable padding behind them), its
+  /// segments, and the positions asked for, counted from the first of the block.
+  func forEachBlock(
+    in range: Range<Int>,
+    _ body: (Int, UnsafeRawBufferPointer, [Segment], Range<Int>) throws(ByteReader.Damage) -> Void
+  ) throws(BatchError) {
+    guard !range.isEmpty else { return }
+    var index = directory.block(holding: range.lowerBound)
+    var scratch: [UInt8] = []
+    while index < directory.blockCount, directory.positions[index] < range.upperBound {
+      let start = directory.positions[index]
+      let end = directory.positions[index + 1]
+      let part =
+        (Swift.max(range.lowerBound, start) - start)..<(Swift.min(range.upperBound, end) - start)
+      try withBlock(index, scratch: &scratch) { bytes, segments throws(ByteReader.Damage) in
+        try body(index, bytes, segments, part)
+      }
+      index += 1
+    }
+  }
+
+  /// Calls `body` with the bytes and segments of one block, checked.
+  func withBlock<Result>(
+    _ index: Int,
+    scratch: inout [UInt8],
+    _ body: (UnsafeRawBufferPointer, [Segment]) throws(ByteReader.Damage) -> Result
+  ) throws(BatchError) -> Result {
+    try withBlockBytes(index, scratch: &scratch) { bytes throws(BatchError) in
+      do throws(ByteReader.Damage) {
+        let segments = try Segment.table(
+          of: bytes,
+          keyKind: header.keyKind,
+          firstKey: directory.firstKeys[index],
+          count: directory.count(ofBlock: index)
+        )
+        return try body(bytes, segments)
+      } catch {
+        throw damage(error, block: index)
+      }
+    }
+  }
+
+  /// Calls `body` with the bytes of one block, whose checksum is right.
+  func withBlockBytes<Result>(
+    _ index: Int,
+    scratch: inout [UInt8],
+    _ body: (UnsafeRawBufferPointer) throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    let count = directory.byteCount(ofBlock: index)
+    switch source {
+    case .memory(let blocks):
+      return try blocks[index].withRawBytes { block throws(BatchError) in
+        try body(UnsafeRawBufferPointer(rebasing: block[..<count]))
+      }
+    case .file(let file, let offset):
+      if scratch.count < count + BlockWriter.padding {
+        scratch = [UInt8](repeating: 0, count: Swift.max(count + BlockWriter.padding, 8192))
+      }
+      return try scratch.withMutableRawBytes { buffer throws(BatchError) in
+        let block = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        try file.read(into: block, at: offset + directory.offsets[index])
+        guard XXHash64.hash(UnsafeRawBufferPointer(block)) == directory.checksums[index] else {
+          throw damage(ByteReader.Damage("its checksum does not match"), block: index)
+        }
+        return try body(UnsafeRawBufferPointer(block))
+      }
+    }
+  }
+
+  /// The error about a block that cannot be understood.
+  func damage(_ damage: ByteReader.Damage, block index: Int) -> BatchError {
+    switch source {
+    case .memory:
+      BatchError(.damagedFile, "block \(index) of a list in memory is damaged: \(damage.reason)")
+    case .file(let file, let offset):
+      .damaged(
+        "block \(index) at byte \(offset + directory.offsets[index])",
+        damage,
+        in: file.path
+      )
+    }
+  }
+}

@@ -1,0 +1,111 @@
+/// Collects segments into blocks, and blocks into the body of a list.
+///
+/// A block is what is read from a file at once and has a checksum of its own.
+struct BlockWriter: Sendable {
+  /// A block ends when its segments have this many bytes.
+  static let blockByteCount = 4096
+  static let maximumSegmentCount = 64
+  /// How many bytes after a block may be read, though not used.
+  static let padding = 16
+
+  let keyKind: IdentifierList.KeyKind
+  private(set) var blocks: [[UInt8]] = []
+  private(set) var directory = BlockDirectory()
+  private var table: [UInt8] = []
+  private var payloads: [UInt8] = []
+  private var segmentCount = 0
+  private var keyCount = 0
+  private var firstKey: Int64 = 0
+  private var lastFirstKey: Int64 = 0
+  private var separator: [UInt8] = []
+
+  init(keyKind: IdentifierList.KeyKind) {
+    self.keyKind = keyKind
+  }
+
+  /// Adds a segment of integer keys; `firstKey` as it is stored.
+  mutating func append(
+    _ coding: SegmentCoding,
+    isComplemented: Bool,
+    count: Int,
+    firstKey: Int64,
+    payload: UnsafeRawBufferPointer
+  ) {
+    let isFirst = segmentCount == 0
+    if isFirst { self.firstKey = firstKey }
+    appendEntry(coding, isComplemented: isComplemented, count: count, length: payload.count)
+    if !isFirst { table.appendSignedVarint(firstKey &- lastFirstKey) }
+    lastFirstKey = firstKey
+    finishSegment(count: count, payload: payload)
+  }
+
+  /// Adds a segment of encoded keys.
+  mutating func append(
+    _ coding: SegmentCoding,
+    count: Int,
+    firstKey: UnsafeRawBufferPointer,
+    payload: UnsafeRawBufferPointer
+  ) {
+    if segmentCount == 0 { separator = [UInt8](firstKey) }
+    appendEntry(coding, isComplemented: false, count: count, length: payload.count)
+    finishSegment(count: count, payload: payload)
+  }
+
+  private mutating func appendEntry(
+    _ coding: SegmentCoding,
+    isComplemented: Bool,
+    count: Int,
+    length: Int
+  ) {
+    var tag = coding.rawValue
+    if isComplemented { tag |= Segment.Tag.isComplemented }
+    if count == SegmentCoding.plainCount { tag |= Segment.Tag.isPlainCount }
+    table.append(tag)
+    if count != SegmentCoding.plainCount { table.appendVarint(UInt64(count)) }
+    table.appendVarint(UInt64(length))
+  }
+
+  private mutating func finishSegment(count: Int, payload: UnsafeRawBufferPointer) {
+    payloads.append(contentsOf: payload)
+    segmentCount += 1
+    keyCount += count
+    if payloads.count >= Self.blockByteCount || segmentCount == Self.maximumSegmentCount {
+      finishBlock()
+    }
+  }
+
+  /// Closes the block that is being filled, if there is one.
+  mutating func finishBlock() {
+    guard segmentCount > 0 else { return }
+    let count = 1 + table.count + payloads.count
+    // Exactly as large as it must be: the list keeps it.
+    let block = [UInt8](unsafeUninitializedCapacity: count + Self.padding) { buffer, size in
+      let raw = UnsafeMutableRawBufferPointer(buffer)
+      raw[0] = UInt8(segmentCount - 1)
+      UnsafeMutableRawBufferPointer(rebasing: raw[1...]).copyBytes(from: table)
+      UnsafeMutableRawBufferPointer(rebasing: raw[(1 + table.count)...]).copyBytes(from: payloads)
+      for index in count..<(count + Self.padding) { raw[index] = 0 }
+      size = count + Self.padding
+    }
+    directory.append(
+      byteCount: count,
+      count: keyCount,
+      firstKey: firstKey,
+      separator: separator,
+      checksum: block.withUnsafeBytes {
+        XXHash64.hash(UnsafeRawBufferPointer(rebasing: $0[..<count]))
+      }
+    )
+    blocks.append(block)
+    table.removeAll(keepingCapacity: true)
+    payloads.removeAll(keepingCapacity: true)
+    separator.removeAll(keepingCapacity: true)
+    segmentCount = 0
+    keyCount = 0
+  }
+
+  /// Lets go of what only a sorted list has.
+  mutating func removeSeparators() {
+    directory.removeSeparators()
+  }
+}

@@ -1,0 +1,72 @@
+extension IdentifierList: RandomAccessCollection {
+  /// Always zero.
+  public var startIndex: Int { 0 }
+  /// The number of identifiers.
+  public var endIndex: Int { count }
+
+  /// The identifier at a position.
+  ///
+  /// A subscript cannot throw: if the list stands in a file that can no longer be read, this stops
+  /// the program. Use ``identifier(at:)``, ``integers(in:)`` or ``encodedKeys(in:)`` with files
+  /// that have not been verified.
+  ///
+  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  public subscript(position: Int) -> PersistentIdentifier {
+    do throws(BatchError) {
+      return try identifier(at: position)
+    } catch {
+      fatalError("\(error)")
+    }
+  }
+
+  /// An iterator over the identifiers, which decodes about a thousand at a time.
+  public func makeIterator() -> Iterator { Iterator(self) }
+
+  /// The iterator of a list.
+  public struct Iterator: IteratorProtocol, Sendable {
+    private let list: IdentifierList
+    private var position = 0
+    private var bufferStart = 0
+    private var integers: [Int64] = []
+    private var keys = EncodedKeys()
+
+    fileprivate init(_ list: IdentifierList) {
+      self.list = list
+    }
+
+    /// The next identifier, or nil at the end of the list.
+    public mutating func next() -> PersistentIdentifier? {
+      guard position < list.count else { return nil }
+      let index = position - bufferStart
+      position += 1
+      switch list.header.keyKind {
+      case .integer:
+        if index < integers.count {
+          return PersistentIdentifier(domain: list.space.domain, key: .integer(integers[index]))
+        }
+      case .encoded:
+        if index < keys.count { return list.space.identifier(.encoded(keys[index])) }
+      }
+      position -= 1
+      fill()
+      return next()
+    }
+
+    private mutating func fill() {
+      bufferStart = position
+      let range = position..<Swift.min(position + SegmentCoding.plainCount * 4, list.count)
+      do throws(BatchError) {
+        switch list.header.keyKind {
+        case .integer:
+          integers.removeAll(keepingCapacity: true)
+          try list.appendIntegers(in: range, to: &integers)
+        case .encoded:
+          keys.removeAll()
+          try list.appendEncodedKeys(in: range, to: &keys)
+        }
+      } catch {
+        fatalError("\(error)")
+      }
+    }
+  }
+}

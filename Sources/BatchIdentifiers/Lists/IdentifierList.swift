@@ -1,0 +1,77 @@
+/// The fixed selection of a job: the identifiers of some rows of one entity, in order.
+///
+/// A list is immutable and compact: its keys are packed in segments of about a thousand, each in
+/// the smallest of several codings. It keeps the order in which it was built. A list built in
+/// memory stays there; one opened from an ``IdentifierFile`` reads what it is asked for.
+///
+/// Work with the keys themselves where speed matters: ``integers(in:)`` and
+/// ``encodedKeys(in:)`` decode each segment once.
+public struct IdentifierList: Sendable {
+  /// What the keys of a list are.
+  public enum KeyKind: UInt8, Sendable {
+    /// Integers.
+    case integer = 1
+    /// Encoded keys: text, blobs, reals, several columns.
+    case encoded = 2
+  }
+
+  /// What all identifiers of a list have in common.
+  public struct Header: Sendable {
+    /// The UUID of the store; empty if it is not known.
+    public let storeIdentifier: String
+    /// The name of the entity.
+    public let entityName: String
+    /// What the keys are.
+    public let keyKind: KeyKind
+  }
+
+  /// The most identifiers that a list can hold.
+  public static let maximumCount = 1 << 48
+
+  /// What all identifiers of the list have in common.
+  public let header: Header
+  /// The names that the identifiers of the list share.
+  public let space: IdentifierSpace
+  /// Whether each key is greater than the one before; set operations need it.
+  public let isSorted: Bool
+
+  let directory: BlockDirectory
+  let source: BlockSource
+  let cache = SegmentCache()
+
+  init(header: Header, isSorted: Bool, directory: BlockDirectory, source: BlockSource) {
+    self.header = header
+    self.isSorted = isSorted
+    self.directory = directory
+    self.source = source
+    space = IdentifierSpace(
+      storeIdentifier: header.storeIdentifier.isEmpty ? nil : header.storeIdentifier,
+      entityName: header.entityName
+    )
+  }
+
+  /// A list of no identifiers.
+  public static func empty(
+    storeIdentifier: String,
+    entityName: String,
+    keyKind: KeyKind = .integer
+  ) -> IdentifierList {
+    IdentifierListBuilder(
+      storeIdentifier: storeIdentifier,
+      entityName: entityName,
+      keyKind: keyKind
+    ).finish()
+  }
+
+  /// The number of identifiers.
+  public var count: Int { directory.count }
+
+  /// How many bytes the packed keys take, without header and directory.
+  public var encodedByteCount: Int { directory.byteCount }
+
+  /// How many bytes the directory takes in a file: where the blocks are, and their checksums.
+  public var directoryByteCount: Int { directory.encoded(header.keyKind).count }
+
+  /// The number of blocks with a checksum of their own.
+  public var blockCount: Int { directory.blockCount }
+}

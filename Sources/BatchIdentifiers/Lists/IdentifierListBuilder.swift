@@ -1,0 +1,130 @@
+/// Builds a list from keys that come one after the other.
+///
+/// It needs little more memory than the finished list: keys are packed as soon as there are enough
+/// for a segment.
+///
+///     var builder = IdentifierListBuilder(storeIdentifier: store, entityName: "orders")
+///     for key in 1...1_000_000 { builder.append(Int64(key)) }
+///     let list = builder.finish()   // a few dozen bytes
+public struct IdentifierListBuilder: ~Copyable, Sendable {
+  private let header: IdentifierList.Header
+  private var integers: IntegerSegmentWriter
+  private var encoded: EncodedSegmentWriter
+  private var encoder = EncodedKey.Encoder()
+
+  /// The number of keys so far.
+  public private(set) var count = 0
+
+  /// Makes a builder of a list with nothing in it.
+  public init(
+    storeIdentifier: String,
+    entityName: String,
+    keyKind: IdentifierList.KeyKind = .integer
+  ) {
+    header = IdentifierList.Header(
+      storeIdentifier: storeIdentifier,
+      entityName: entityName,
+      keyKind: keyKind
+    )
+    integers = IntegerSegmentWriter()
+    encoded = EncodedSegmentWriter()
+  }
+
+  /// Adds a key of the row.
+  ///
+  /// An integer in a list of encoded keys becomes a key of one component.
+  ///
+  /// - Precondition: An encoded key goes into a list of encoded keys.
+  public mutating func append(_ key: PrimaryKey) {
+    switch key {
+    case .integer(let value): append(value)
+    case .encoded(let key): key.bytes.withUnsafeBytes { append(encoded: $0) }
+    }
+  }
+
+  /// Adds an integer key.
+  ///
+  /// - Complexity: O(1), amortized.
+  public mutating func append(_ key: Int64) {
+    guard header.keyKind == .integer else {
+      encoder.removeAll()
+      encoder.append(key)
+      encoded.append(encoder.bytes)
+      count += 1
+      return
+    }
+    integers.append(key)
+    count += 1
+  }
+
+  /// Adds integer keys.
+  ///
+  /// - Complexity: O(n)
+  public mutating func append(contentsOf keys: UnsafeBufferPointer<Int64>) {
+    guard header.keyKind == .integer else {
+      for key in keys { append(key) }
+      return
+    }
+    integers.append(contentsOf: keys)
+    count += keys.count
+  }
+
+  /// Adds integer keys.
+  ///
+  /// - Complexity: O(n)
+  public mutating func append(contentsOf keys: Span<Int64>) {
+    keys.withUnsafeBufferPointer { append(contentsOf: $0) }
+  }
+
+  /// Adds integer keys.
+  ///
+  /// - Complexity: O(n)
+  public mutating func append(contentsOf keys: [Int64]) {
+    keys.withUnsafeBufferPointer { append(contentsOf: $0) }
+  }
+
+  /// Adds a key in the form of an ``EncodedKey``.
+  ///
+  /// - Complexity: O(n) in the bytes of the key, amortized.
+  /// - Precondition: The list is one of encoded keys, and the bytes are what an
+  ///   ``EncodedKey/Encoder`` makes, at most ``EncodedKey/maximumByteCount`` of them.
+  public mutating func append(encoded key: UnsafeRawBufferPointer) {
+    precondition(header.keyKind == .encoded, "an encoded key in a list of integers")
+    precondition(
+      !key.isEmpty && key.count <= EncodedKey.maximumByteCount,
+      "a key of no bytes or too many"
+    )
+    encoded.append(key)
+    count += 1
+  }
+
+  /// Adds a key in the form of an ``EncodedKey``.
+  ///
+  /// - Complexity: O(n) in the bytes of the key, amortized.
+  /// - Precondition: That of the other form.
+  public mutating func append(encoded key: Span<UInt8>) {
+    key.withUnsafeBufferPointer { append(encoded: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The list of all keys added, in their order.
+  public consuming func finish() -> IdentifierList {
+    switch header.keyKind {
+    case .integer:
+      integers.finish()
+      return IdentifierList(
+        header: header,
+        isSorted: integers.isSorted,
+        directory: integers.writer.directory,
+        source: .memory(integers.writer.blocks)
+      )
+    case .encoded:
+      encoded.finish()
+      return IdentifierList(
+        header: header,
+        isSorted: encoded.isSorted,
+        directory: encoded.writer.directory,
+        source: .memory(encoded.writer.blocks)
+      )
+    }
+  }
+}

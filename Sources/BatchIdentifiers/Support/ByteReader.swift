@@ -1,0 +1,109 @@
+/// Takes fields off the front of bytes that nobody vouches for.
+///
+/// Nothing is read past the end: what does not fit throws ``Damage``.
+struct ByteReader {
+  /// Why bytes could not be understood; whoever knows the place turns it into a `BatchError`.
+  struct Damage: Error {
+    let reason: StaticString
+
+    init(_ reason: StaticString) {
+      self.reason = reason
+    }
+  }
+
+  let bytes: UnsafeRawBufferPointer
+  private(set) var offset: Int
+  let end: Int
+
+  init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+    offset = 0
+    end = bytes.count
+  }
+
+  var isAtEnd: Bool { offset == end }
+  var remaining: Int { end - offset }
+
+  mutating func byte() throws(Damage) -> UInt8 {
+    guard offset < end else { throw Damage("it ends too early") }
+    defer { offset += 1 }
+    return bytes[offset]
+  }
+
+  mutating func integer<Integer: FixedWidthInteger>(
+    _: Integer.Type = Integer.self
+  ) throws(Damage) -> Integer {
+    let size = MemoryLayout<Integer>.size
+    guard remaining >= size else { throw Damage("it ends too early") }
+    defer { offset += size }
+    return Integer(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Integer.self))
+  }
+
+  /// An unsigned LEB128 of at most 64 bits, in its shortest form only.
+  mutating func varint() throws(Damage) -> UInt64 {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while true {
+      let byte = try byte()
+      if shift == 63, byte > 1 { throw Damage("a number is too large") }
+      value |= UInt64(byte & 0x7F) &<< shift
+      if byte & 0x80 == 0 {
+        if byte == 0, shift > 0 { throw Damage("a number is not in its shortest form") }
+        return value
+      }
+      shift += 7
+      if shift > 63 { throw Damage("a number is too large") }
+    }
+  }
+
+  /// A signed number: a LEB128 with the sign in the lowest bit.
+  mutating func signedVarint() throws(Damage) -> Int64 {
+    Int64(zigzag: try varint())
+  }
+
+  /// A LEB128 that counts something: at most `limit`.
+  mutating func count(atMost limit: Int) throws(Damage) -> Int {
+    let value = try varint()
+    guard value <= UInt64(limit) else { throw Damage("a count or length is out of bounds") }
+    return Int(value)
+  }
+
+  mutating func take(_ count: Int) throws(Damage) -> UnsafeRawBufferPointer {
+    guard count >= 0, remaining >= count else { throw Damage("it ends too early") }
+    defer { offset += count }
+    return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+  }
+}
+
+extension Int64 {
+  /// The signed number of a zigzag code: 0, -1, 1, -2 and so on.
+  @inline(__always)
+  init(zigzag code: UInt64) {
+    self = Int64(bitPattern: (code &>> 1) ^ (0 &- (code & 1)))
+  }
+
+  /// The zigzag code: small for numbers near zero, of either sign.
+  @inline(__always)
+  var zigzag: UInt64 {
+    UInt64(bitPattern: (self &<< 1) ^ (self &>> 63))
+  }
+}
+
+extension [UInt8] {
+  mutating func appendVarint(_ value: UInt64) {
+    var rest = value
+    while rest >= 0x80 {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest &>>= 7
+    }
+    append(UInt8(rest))
+  }
+
+  mutating func appendSignedVarint(_ value: Int64) {
+    appendVarint(value.zigzag)
+  }
+
+  mutating func appendInteger<Integer: FixedWidthInteger>(_ value: Integer) {
+    Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+  }
+}
