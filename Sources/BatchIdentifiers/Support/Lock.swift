@@ -10,12 +10,12 @@ internal import Darwin
 ///
 /// `Synchronization.Mutex` makes ThreadSanitizer report races that are none on Linux; a pthread
 /// mutex does not, and costs a third of it when nobody waits.
-final class Lock<Value>: @unchecked Sendable {
+package final class Lock<Value>: @unchecked Sendable {
   // Unchecked because the compiler cannot see that `value` is touched under `mutex` only.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value
 
-  init(_ value: Value) {
+  package init(_ value: Value) {
     self.value = value
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
@@ -28,7 +28,7 @@ final class Lock<Value>: @unchecked Sendable {
   }
 
   /// Runs `body` alone with the value.
-  func withLock<Result, Failure: Error>(
+  package func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)

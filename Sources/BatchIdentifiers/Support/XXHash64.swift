@@ -1,7 +1,7 @@
 /// XXH64 of Yann Collet's xxHash: the checksum of every block in our files.
 ///
 /// It is written here because the system's liblz4 keeps its own copy to itself.
-struct XXHash64: Sendable {
+package struct XXHash64: Sendable {
   private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
   private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
   private static let prime3: UInt64 = 0x1656_67B1_9E37_79F9
@@ -11,7 +11,7 @@ struct XXHash64: Sendable {
   /// The hash of some bytes.
   ///
   /// - Complexity: O(n), several bytes a clock cycle.
-  static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
+  package static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
     guard let base = bytes.baseAddress else { return finish(seed &+ prime5) }
     let count = bytes.count
     var offset = 0
@@ -54,7 +54,7 @@ struct XXHash64: Sendable {
   }
 
   /// The hash of an array of bytes.
-  static func hash(_ bytes: [UInt8], seed: UInt64 = 0) -> UInt64 {
+  package static func hash(_ bytes: [UInt8], seed: UInt64 = 0) -> UInt64 {
     bytes.withUnsafeBytes { hash($0, seed: seed) }
   }
 

@@ -12,7 +12,7 @@ package actor BackgroundContext {
   private let interrupter = Lock<(isInterrupted: Bool, current: Interrupter?)>((false, nil))
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
-    executor.asUnownedSerialExecutor()
+    unsafe executor.asUnownedSerialExecutor()
   }
 
   /// Makes a context; its connection is opened when it is needed first.
@@ -46,7 +46,8 @@ package actor BackgroundContext {
   }
 
   private func connect() throws(BatchError) -> Connection {
-    let opened = try connection ?? Connection(path: path, options: options)
+    let opened =
+      if let connection { connection } else { try Connection(path: path, options: options) }
     connection = opened
     let isInterrupted = interrupter.withLock { interrupter in
       interrupter.current = opened.interrupter

@@ -1,4 +1,4 @@
-package import Dispatch
+import Dispatch
 
 /// A serial executor on a dispatch queue, so that an actor's blocking calls to SQLite occupy a
 /// thread of their own and never one of the cooperative pool.

@@ -53,11 +53,12 @@ package struct RowExport: Sendable {
       let statement = try connection.prepare(sql(for: keys))
       try statement.bind(parameters)
       let slots = keys.slots(in: statement, key: key)
+      var reader = EncodedKey.ComponentReader()
       var lines: [UInt8] = []
       var outcomes = Outcomes()
       var selected = 0
       for binding in 0..<keys.bindingCount {
-        try keys.bind(binding, to: statement, slots: slots)
+        try keys.bind(binding, to: statement, slots: slots, with: &reader)
         selected += keys.identifierCount(at: binding)
         while try statement.step() {
           if predicate == nil || statement.integer(at: columns.count) != 0 {

@@ -36,7 +36,7 @@ struct RowEncoder {
       for (index, name) in columns.enumerated() {
         if index > 0 { line.append(UInt8(ascii: ",")) }
         var name = name
-        unsafe name.withUTF8 { bytes in
+        name.withUTF8 { bytes in
           unsafe Self.appendField(UnsafeRawBufferPointer(bytes), to: &line)
         }
       }
@@ -114,7 +114,7 @@ struct RowEncoder {
 
   private static func appendJSON(_ text: String, to line: inout [UInt8]) {
     var text = text
-    unsafe text.withUTF8 { bytes in
+    text.withUTF8 { bytes in
       unsafe appendJSON(UnsafeRawBufferPointer(bytes), to: &line)
     }
   }

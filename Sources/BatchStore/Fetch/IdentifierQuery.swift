@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+public import BatchIdentifiers
 
 /// A fetch request resolved against the schema: the SQL that fetches identifiers.
 package struct IdentifierQuery: Sendable {
@@ -123,7 +123,7 @@ package struct IdentifierQuery: Sendable {
         }
         statement.appendKeyComponent(at: column, to: &encoder)
       }
-      builder.append(encoded: encoder)
+      unsafe encoder.bytes.withUnsafeBytes { unsafe builder.append(encoded: $0) }
     }
     return builder.finish()
   }

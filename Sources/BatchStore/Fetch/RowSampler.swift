@@ -32,7 +32,7 @@ package struct RowSampler {
       }
       rows.append(
         Row(
-          identifier: PrimaryKey(encoder.key).description,
+          identifier: PrimaryKey.encoded(encoder.key).description,
           before: values(of: statement, from: query.key.columns.count),
           after: after == nil
             ? nil : values(of: statement, from: query.key.columns.count + columns.count)

@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 import CSQLite
 
 extension Connection {

@@ -61,17 +61,17 @@ package struct Statement: ~Copyable {
   }
 
   package func bind(_ value: Int64, at index: Int) throws(BatchError) {
-    try check(unsafe sqlite3_bind_int64(statement, Int32(index), value))
+    try check(bindInteger(value, at: index))
   }
 
   package func bind(_ value: SQLValue, at index: Int) throws(BatchError) {
     switch value {
     case .null:
-      try check(unsafe sqlite3_bind_null(statement, Int32(index)))
+      try check(bindNull(at: index))
     case .integer(let value):
       try bind(value, at: index)
     case .real(let value):
-      try check(unsafe sqlite3_bind_double(statement, Int32(index), value))
+      try check(bindReal(value, at: index))
     case .text(var value):
       let status = unsafe value.withUTF8 { bytes in
         unsafe bindText(UnsafeRawBufferPointer(bytes), at: index)
@@ -81,6 +81,18 @@ package struct Statement: ~Copyable {
       let status = unsafe value.withUnsafeBytes { bytes in unsafe bindBlob(bytes, at: index) }
       try check(status)
     }
+  }
+
+  func bindNull(at index: Int) -> Int32 {
+    unsafe sqlite3_bind_null(statement, Int32(index))
+  }
+
+  func bindInteger(_ value: Int64, at index: Int) -> Int32 {
+    unsafe sqlite3_bind_int64(statement, Int32(index), value)
+  }
+
+  func bindReal(_ value: Double, at index: Int) -> Int32 {
+    unsafe sqlite3_bind_double(statement, Int32(index), value)
   }
 
   /// Binds text that is copied by SQLite; any bytes will do.

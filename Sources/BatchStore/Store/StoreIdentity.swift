@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -51,17 +51,15 @@ public struct StoreIdentity: Sendable, Hashable {
 
   /// A UUID of version 8, which RFC 9562 leaves to the maker, from a hash of the path.
   static func derived(fromPath path: String) -> StoreIdentity {
-    var path = path
-    let (high, low) = path.withUTF8 { bytes in
-      unsafe (XXH64.hash(bytes, seed: 0), XXH64.hash(bytes, seed: 1))
-    }
+    let bytes = Array(path.utf8)
+    let (high, low) = (XXHash64.hash(bytes), XXHash64.hash(bytes, seed: 1))
     let version = high & 0xffff_ffff_ffff_0fff | 0x8000
     let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
-    let bytes = withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) { unsafe [UInt8]($0) }
+    let octets = withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) { unsafe [UInt8]($0) }
     let uuid = UUID(
       uuid: (
-        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
-        bytes[8], bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+        octets[0], octets[1], octets[2], octets[3], octets[4], octets[5], octets[6], octets[7],
+        octets[8], octets[9], octets[10], octets[11], octets[12], octets[13], octets[14], octets[15]
       ))
     return StoreIdentity(uuid: uuid.uuidString, isDerived: true)
   }

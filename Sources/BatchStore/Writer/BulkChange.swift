@@ -145,9 +145,10 @@ package struct BulkChange: Sendable {
     let statement = try connection.prepare(sql)
     try statement.bind(parameters)
     let slots = keys.slots(in: statement, key: key)
+    var reader = EncodedKey.ComponentReader()
     var changed = 0
     for binding in 0..<keys.bindingCount {
-      try keys.bind(binding, to: statement, slots: slots)
+      try keys.bind(binding, to: statement, slots: slots, with: &reader)
       try statement.run()
       changed += connection.changes
     }
@@ -157,9 +158,10 @@ package struct BulkChange: Sendable {
   private func count(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(countSQL(for: keys))
     let slots = keys.slots(in: statement, key: key)
+    var reader = EncodedKey.ComponentReader()
     var count = 0
     for binding in 0..<keys.bindingCount {
-      try keys.bind(binding, to: statement, slots: slots)
+      try keys.bind(binding, to: statement, slots: slots, with: &reader)
       if try statement.step() { count += Int(statement.integer(at: 0)) }
       statement.reset()
     }

@@ -88,7 +88,10 @@ extension ChunkKeys {
 
   /// Binds the keys of one execution.
   func bind(
-    _ binding: Int, to statement: borrowing Statement, slots: [Int]
+    _ binding: Int,
+    to statement: borrowing Statement,
+    slots: [Int],
+    with reader: inout EncodedKey.ComponentReader
   ) throws(BatchError) {
     switch self {
     case .runs(let runs):
@@ -97,7 +100,7 @@ extension ChunkKeys {
     case .integers(let integers):
       try statement.bind(integers[binding], at: slots[0])
     case .encoded(let encoded):
-      try statement.bind(encoded, binding, slots: slots)
+      try statement.bind(encoded, binding, slots: slots, with: &reader)
     }
   }
 }

@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 
 /// The record of done chunks inside the store.
 ///

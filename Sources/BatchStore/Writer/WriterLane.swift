@@ -1,4 +1,4 @@
-public import BatchIdentifiers
+package import BatchIdentifiers
 
 /// How a lane keeps the database.
 public struct WriterConfiguration: Sendable {
