@@ -25,6 +25,27 @@ import Testing
     #expect(error?.message == "the file has more than 16777216 bytes")
   }
 
+  @Test func `a job file is not taken for its own checkpoint or export`() {
+    let error = #expect(throws: BatchError.self) {
+      try Job(json: Array(CompleteJob.export.utf8), file: "jobs/a.batch", baseDirectory: "jobs")
+    }
+    #expect(
+      error?.description
+        == "jobs/a.batch:1:1: checkpoint.path: the checkpoint and the job file are the same file; "
+        + "choose another path"
+    )
+    let second = #expect(throws: BatchError.self) {
+      try Job(json: Array(CompleteJob.export.utf8), file: "orders.csv")
+    }
+    #expect(second?.message == "the exported file and the job file are the same file")
+  }
+
+  @Test func `a file of nothing but unknown keys gives a short error`() {
+    let keys = (0..<20_000).map { "\"key\($0)\":0" }.joined(separator: ",")
+    let error = #expect(throws: BatchError.self) { try Job(json: Array("{\(keys)}".utf8)) }
+    #expect(error?.message.hasSuffix("and 19995 more") == true)
+  }
+
   @Test(arguments: ["delays", "purge", "export"])
   func `the example jobs are valid`(name: String) throws {
     let folder = Repository.root.appending("Examples").appending("Flights")

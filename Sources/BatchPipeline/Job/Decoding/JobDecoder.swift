@@ -69,6 +69,8 @@ extension JobDecoder {
     let chunk = section.section("chunk", decodeChunk)
     let workers = section.integer("workers")
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
+    // Editors find the schema of a file by this key; it says nothing about the job.
+    _ = section.string("$schema")
     section.finish(later: ["retry", "skip", "throttle", "limits", "hooks", "report"])
     return Job(
       name: name,

@@ -50,12 +50,18 @@ struct JobSection {
           JobProblem(
             path,
             "unknown key",
-            remedy: remedyForUnknownName(member.key, among: asked, kind: "keys here"),
+            remedy: remedy(forUnknown: member.key),
             position: member.keyPosition
           )
         )
       }
     }
+  }
+
+  /// A remedy, as long as there are so few problems that it may come to be shown.
+  private func remedy(forUnknown key: String) -> String? {
+    guard decoder.problems.count < 100 else { return nil }
+    return remedyForUnknownName(key, among: asked, kind: "keys here")
   }
 }
 

@@ -225,6 +225,7 @@ extension Job {
   /// Files of the job that would overwrite one another.
   private func collidingFileProblems() -> [JobProblem] {
     var files: [(path: JobPath, name: String, file: FilePath?)] = [
+      (JobPath(), "the job file", origin.map { FilePath($0.file) }),
       (.database, "the database", database.path),
       (.identifiers, "the file of identifiers", source.identifiers),
       (.checkpoint, "the checkpoint", checkpointPath),

@@ -2,13 +2,12 @@
 package struct JobOrigin: Sendable {
   /// The name of the file, as errors name it.
   package let file: String
-  /// Where each value that the file has begins.
-  package private(set) var positions: [JobPath: SourcePosition] = [:]
+  private let root: JSONValue
 
-  /// Takes down the position of every value below the root of a document.
+  /// Keeps the document that a job was read from.
   package init(file: String, root: JSONValue) {
     self.file = file
-    record(root, at: JobPath())
+    self.root = root
   }
 
   /// The place of a value, or of the nearest value around it that the file has.
@@ -20,22 +19,22 @@ package struct JobOrigin: Sendable {
 
   /// The position of a value, or of the nearest value around it that the file has.
   package func position(of path: JobPath) -> SourcePosition {
-    var path = path
-    while true {
-      if let position = positions[path] { return position }
-      guard let parent = path.parent else { return SourcePosition(line: 1, column: 1) }
-      path = parent
+    var value = root
+    for step in path.steps {
+      guard let part = value.part(step) else { break }
+      value = part
     }
+    return value.position
   }
+}
 
-  private mutating func record(_ value: JSONValue, at path: JobPath) {
-    positions[path] = value.position
-    switch value.content {
-    case .object(let members):
-      for member in members { record(member.value, at: path.appending(member.key)) }
-    case .array(let items):
-      for (index, item) in items.enumerated() { record(item, at: path.appending(index)) }
-    default: break
+extension JSONValue {
+  /// The member or item that a step leads to.
+  fileprivate func part(_ step: JobPath.Step) -> JSONValue? {
+    switch (step, content) {
+    case (.key(let key), .object(let members)): members.first { $0.key == key }?.value
+    case (.index(let index), .array(let items)) where items.indices.contains(index): items[index]
+    default: nil
     }
   }
 }

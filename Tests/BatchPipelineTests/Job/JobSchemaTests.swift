@@ -1,0 +1,244 @@
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+import Testing
+
+/// Holds the decoder, `job.schema.json` and `JobFile.md` together.
+@Suite struct JobSchemaTests {
+  private static let complete = [CompleteJob.update, CompleteJob.delete, CompleteJob.export]
+
+  private static func read(_ path: String) throws -> String {
+    let file = Repository.root.pushing(FilePath(path))
+    let descriptor = try FileDescriptor.open(file, .readOnly)
+    return try descriptor.closeAfter {
+      let size = try descriptor.seek(offset: 0, from: .end)
+      let bytes = try [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in
+        count = try descriptor.read(
+          fromAbsoluteOffset: 0,
+          into: UnsafeMutableRawBufferPointer(buffer)
+        )
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  private static func schema() throws -> JSONValue {
+    try JSONReader.read(Array(read("Documentation/job.schema.json").utf8), file: "job.schema.json")
+  }
+
+  /// The keys that the decoder asks for, by path, with `NAME` for the name of a parameter.
+  private static func decoderKeys() throws -> [String: Set<String>] {
+    var keys: [String: Set<String>] = [:]
+    for text in complete {
+      let decoder = JobDecoder(baseDirectory: "")
+      let root = try JSONReader.read(Array(text.utf8), file: "job.json")
+      _ = try decoder.job(from: root, file: "job.json")
+      for (path, asked) in decoder.askedKeys {
+        let isParameter = path.steps.first == .key("parameters")
+        keys[isParameter ? "parameters.NAME" : path.description, default: []].formUnion(asked)
+      }
+    }
+    return keys
+  }
+
+  @Test func `the schema has the keys of the decoder`() throws {
+    var keys: [String: Set<String>] = [:]
+    try Self.schema().collectKeys(at: "", into: &keys)
+    #expect(try keys == Self.decoderKeys())
+  }
+
+  @Test func `the page has the keys of the decoder`() throws {
+    var keys: [String: Set<String>] = [:]
+    var path = ""
+    for line in try Self.read("Documentation/JobFile.md").split(separator: "\n") {
+      let code = line.split(separator: "`", omittingEmptySubsequences: false)
+      if line.hasPrefix("## ") {
+        path = code.count > 1 ? String(code[1]) : ""
+      } else if line.hasPrefix("| `") {
+        keys[path, default: []].insert(String(code[1]))
+      }
+    }
+    #expect(try keys == Self.decoderKeys())
+  }
+
+  @Test func `the complete jobs have every key`() throws {
+    var keys: [String: Set<String>] = [:]
+    for text in Self.complete {
+      let root = try JSONReader.read(Array(text.utf8), file: "job.json")
+      root.collectMembers(at: "", into: &keys)
+    }
+    var expected = try Self.decoderKeys()
+    expected[""]?.remove("$schema")
+    #expect(keys == expected)
+  }
+
+  @Test func `the schema requires what the decoder misses`() throws {
+    var required: [String: Set<String>] = [:]
+    try Self.schema().collectRequired(at: "", into: &required)
+    var missed: [String: Set<String>] = [:]
+    for text in Self.complete {
+      let root = try JSONReader.read(Array(text.utf8), file: "job.json")
+      for path in root.paths(from: []) {
+        guard let key = path.last else { continue }
+        let bytes = Array(root.text(without: path[...]).utf8)
+        let message: String
+        do {
+          _ = try Job(json: bytes)
+          continue
+        } catch {
+          message = error.description
+        }
+        guard message.contains(": missing;") else { continue }
+        let parent =
+          path.first == "parameters" ? "parameters.NAME" : path.dropLast().joined(separator: ".")
+        missed[parent, default: []].insert(key)
+      }
+    }
+    #expect(missed == required)
+  }
+
+  @Test func `the schema has the choices and bounds of the decoder`() throws {
+    func choices<Choice: RawRepresentable<String> & CaseIterable>(
+      _: Choice.Type
+    ) -> [String] { Choice.allCases.map(\.rawValue) }
+    let schema = try Self.schema()
+    let database = try #require(schema["properties", "database", "properties"])
+    let source = try #require(schema["properties", "source", "properties"])
+    let export = try #require(schema["properties", "action", "oneOf"]?.items?.last?["properties"])
+    let checkpoint = try #require(schema["properties", "checkpoint", "properties"])
+    let parameter = try #require(
+      schema["properties", "parameters", "patternProperties"]?.members?.first?.value["properties"]
+    )
+    typealias Database = Job.DatabaseOptions
+    #expect(database["synchronous", "enum"]?.strings == choices(Database.Synchronous.self))
+    #expect(database["journalMode", "enum"]?.strings == choices(Database.JournalMode.self))
+    #expect(source["recheck", "enum"]?.strings == choices(Job.Recheck.self))
+    #expect(export["format", "enum"]?.strings == choices(Job.Export.Format.self))
+    #expect(checkpoint["ledger", "enum"]?.strings == choices(Job.Checkpoint.Ledger.self))
+    #expect(parameter["type", "enum"]?.strings == choices(ParameterType.self))
+
+    let size = try #require(schema["properties", "chunk", "properties", "size"])
+    #expect(size["maximum"]?.text == "\(Job.chunkSizeLimit)")
+    #expect(size["default"]?.text == "\(Job.Chunk().size)")
+    #expect(schema["properties", "workers", "maximum"]?.text == "\(Job.workerLimit)")
+    let timeout = try #require(database["busyTimeout", "default"]?.string)
+    #expect(try Duration(parsing: timeout) == Database(path: "x").busyTimeout)
+    let interval = try #require(checkpoint["interval", "default"]?.string)
+    #expect(try Duration(parsing: interval) == Job.Checkpoint().interval)
+  }
+
+  @Test func `the examples of the page are valid jobs`() throws {
+    let page = try Self.read("Documentation/JobFile.md")
+    var examples: [String] = []
+    var isInside = false
+    for line in page.split(separator: "\n") {
+      switch line {
+      case "```json":
+        isInside = true
+        examples.append("")
+      case "```": isInside = false
+      default: if isInside { examples[examples.count - 1] += line + "\n" }
+      }
+    }
+    #expect(examples.count == 3)
+    for example in examples { _ = try Job(json: Array(example.utf8)) }
+  }
+
+  @Test func `a job may name its schema`() throws {
+    let text = #"{ "$schema": "job.schema.json", "# + CompleteJob.export.dropFirst()
+    _ = try Job(json: Array(text.utf8))
+  }
+}
+
+extension JSONValue {
+  fileprivate subscript(keys: String...) -> JSONValue? {
+    keys.reduce(self as JSONValue?) { value, key in
+      value?.members?.first { $0.key == key }?.value
+    }
+  }
+
+  fileprivate var items: [JSONValue]? {
+    if case .array(let items) = content { items } else { nil }
+  }
+
+  fileprivate var string: String? {
+    if case .string(let text) = content { text } else { nil }
+  }
+
+  fileprivate var strings: [String]? { items?.compactMap(\.string) }
+
+  /// The sections of a schema: its properties, and those of each of its alternatives.
+  private func eachSection(at path: String, _ body: (String, JSONValue) -> Void) {
+    if self["properties"] != nil { body(path, self) }
+    for alternative in self["oneOf"]?.items ?? [] { alternative.eachSection(at: path, body) }
+    for member in self["properties"]?.members ?? [] {
+      member.value.eachSection(at: path.isEmpty ? member.key : "\(path).\(member.key)", body)
+    }
+    for member in self["patternProperties"]?.members ?? [] {
+      member.value.eachSection(at: "\(path).NAME", body)
+    }
+  }
+
+  fileprivate func collectKeys(at path: String, into keys: inout [String: Set<String>]) {
+    var found: [String: Set<String>] = [:]
+    eachSection(at: path) { path, section in
+      found[path, default: []].formUnion(section["properties"]?.members?.map(\.key) ?? [])
+    }
+    keys.merge(found) { $1 }
+  }
+
+  fileprivate func collectRequired(at path: String, into keys: inout [String: Set<String>]) {
+    var found: [String: Set<String>] = [:]
+    eachSection(at: path) { path, section in
+      guard let required = section["required"]?.strings else { return }
+      found[path, default: []].formUnion(required)
+    }
+    keys.merge(found) { $1 }
+  }
+
+  /// The keys of the sections of a job.
+  fileprivate func collectMembers(at path: String, into keys: inout [String: Set<String>]) {
+    for member in members ?? [] {
+      let below = path.isEmpty ? member.key : "\(path).\(member.key)"
+      switch below {
+      case "parameters":
+        keys[path, default: []].insert(member.key)
+        for parameter in member.value.members ?? [] {
+          parameter.value.collectMembers(at: "parameters.NAME", into: &keys)
+        }
+      case "action.set": keys[path, default: []].insert(member.key)
+      default:
+        keys[path, default: []].insert(member.key)
+        member.value.collectMembers(at: below, into: &keys)
+      }
+    }
+  }
+
+  /// The path of every member at any depth.
+  fileprivate func paths(from path: [String]) -> [[String]] {
+    (members ?? []).flatMap { member in
+      [path + [member.key]] + member.value.paths(from: path + [member.key])
+    }
+  }
+
+  /// The value as JSON.
+  fileprivate var text: String { text(without: []) }
+
+  /// The value as JSON, without the member at a path.
+  fileprivate func text(without path: ArraySlice<String>) -> String {
+    switch content {
+    case .null: "null"
+    case .boolean(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .real(let value): "\(value)"
+    case .string(let value): value.quotedForMessage
+    case .array(let items): "[\(items.map(\.text).joined(separator: ","))]"
+    case .object(let members):
+      "{"
+        + members.filter { path.count != 1 || $0.key != path.first }.map { member in
+          let rest = path.first == member.key ? path.dropFirst() : []
+          return "\(member.key.quotedForMessage):\(member.value.text(without: rest))"
+        }.joined(separator: ",") + "}"
+    }
+  }
+}
