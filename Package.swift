@@ -71,6 +71,7 @@ let package = Package(
         "BatchPipeline",
         "BatchStore",
         "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings

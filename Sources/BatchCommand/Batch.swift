@@ -1,6 +1,7 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
+import BatchStore
 
 #if canImport(Glibc)
 import Glibc

@@ -1,4 +1,5 @@
 import BatchPipeline
+import BatchStore
 
 /// Shows a run: a live line on a terminal, plain lines elsewhere, JSON where it is asked for.
 struct ProgressPrinter: Sendable {

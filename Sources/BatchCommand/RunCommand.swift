@@ -76,8 +76,8 @@ struct RunCommand: AsyncParsableCommand {
 }
 
 /// Turns SIGINT and SIGTERM into a request to stop, and a second one into the end of the process.
-private final class StopSignals: Sendable {
-  private let sources: [any DispatchSourceSignal & Sendable]
+private final class StopSignals {
+  private let sources: [any DispatchSourceSignal]
 
   init(stopping run: BatchRun, quiet: Bool) {
     let queue = DispatchQueue(label: "batch.signals")

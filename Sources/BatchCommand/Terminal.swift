@@ -57,10 +57,15 @@ enum Terminal {
 
   /// Writes a value as JSON to standard output: on one line, or for reading.
   static func printJSON(_ value: some Encodable, pretty: Bool = false) throws {
+    print(try jsonText(value, pretty: pretty))
+  }
+
+  /// A value as JSON, with its keys in the order of the alphabet.
+  static func jsonText(_ value: some Encodable, pretty: Bool = false) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     if pretty { encoder.outputFormatting.insert(.prettyPrinted) }
-    print(String(decoding: try encoder.encode(value), as: UTF8.self))
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
   }
 
   private static func write(_ text: String, to descriptor: Int32) {

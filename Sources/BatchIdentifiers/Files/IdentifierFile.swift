@@ -90,6 +90,9 @@ public struct IdentifierFile: Sendable {
     log = try LogScan(file, from: layout.logOffset)
   }
 
+  /// A hash of the list, by way of the checksums of its blocks.
+  package var contentHash: String { String(layout.directoryChecksum, radix: 16) }
+
   /// Reads and checks the whole list: checksums, codings, counts, and the order if it is sorted.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.

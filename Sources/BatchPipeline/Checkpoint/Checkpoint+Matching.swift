@@ -1,5 +1,6 @@
-import BatchIdentifiers
+public import BatchIdentifiers
 import BatchStore
+import SystemPackage
 
 extension BatchError.Code {
   /// A checkpoint belongs to another run, job or store than this one.
@@ -65,7 +66,7 @@ extension JobPlan {
   /// The identifiers that the job's source names by a file, with a hash of them.
   func importedIdentifiers() throws(BatchError) -> (list: IdentifierList, hash: String)? {
     guard let path = job.source.identifiers else { return nil }
-    do {
+    do throws(BatchError) {
       let file = try IdentifierFile(opening: path)
       let header = file.list.header
       guard header.entityName == entity.name else {

@@ -1,4 +1,5 @@
-public import BatchIdentifiers
+package import BatchIdentifiers
+import BatchStore
 package import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -49,7 +50,8 @@ package final class Checkpoint {
         .damagedFile, "this is a list of identifiers, not the checkpoint of a run",
         at: path.string, remedy: "name another checkpoint.path", underlying: error)
     }
-    let latest = file.records.last { $0.kind == Self.progressRecord }
+    var latest: IdentifierFile.Record?
+    try file.forEachRecord { if $0.kind == Self.progressRecord { latest = $0 } }
     do {
       progress =
         try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }

@@ -1,4 +1,4 @@
-public import BatchStore
+package import BatchStore
 
 /// How a run stands.
 public enum RunState: String, Codable, Sendable {

@@ -1,5 +1,6 @@
 public import BatchIdentifiers
 public import BatchStore
+import SystemPackage
 
 /// A job resolved against its database: every name found, every expression compiled, nothing run.
 ///
@@ -31,7 +32,7 @@ public struct JobPlan: Sendable {
   ///   expression that is none, an archive that does not fit, a database that cannot be written.
   public init(_ job: Job, parameters: ParameterValues) async throws(BatchError) {
     let store: Store
-    do {
+    do throws(BatchError) {
       store = try await Store(
         path: job.database.path.string,
         isReadOnly: job.database.readOnly,
@@ -50,10 +51,10 @@ public struct JobPlan: Sendable {
       parameters: values,
       key: job.source.key
     )
-    let context = try store.makeContext(label: "batch.plan")
+    let context = store.makeContext(label: "batch.plan")
     let (query, work) = try await context.perform { connection throws(BatchError) in
       let query: IdentifierQuery
-      do {
+      do throws(BatchError) {
         query = try IdentifierQuery(request, schema: store.schema, connection: connection)
       } catch {
         throw error.located(at: job.place(of: error.jobPath(in: job.source)))
@@ -114,7 +115,7 @@ extension JobPlan.Work {
       recheck: job.source.recheck,
       parameters: values
     )
-    do {
+    do throws(BatchError) {
       try change.compile(in: connection)
     } catch {
       throw error.located(at: job.place(of: JobPath("action")))
@@ -131,7 +132,7 @@ extension Entity {
     guard let names = export.columns else { return attributes }
     var chosen: [Attribute] = []
     for (index, name) in names.enumerated() {
-      do {
+      do throws(BatchError) {
         chosen.append(try requireAttribute(named: name))
       } catch {
         throw error.located(at: job.place(of: .columns(index)))
@@ -151,7 +152,7 @@ extension Entity {
       var assignments: [(column: String, value: SQLExpression)] = []
       for assignment in update.set {
         let place = job.place(of: .set(assignment.column))
-        do {
+        do throws(BatchError) {
           let attribute = try settableAttribute(named: assignment.column)
           let value = SQLExpression(assignment.expression, at: place)
           try compiler.check(value)
@@ -163,7 +164,7 @@ extension Entity {
       return .update(assignments)
     case .delete(let delete):
       guard let name = delete.archive else { return .delete(archive: nil) }
-      do {
+      do throws(BatchError) {
         return .delete(archive: try BulkChange.Archive(schema.entity(named: name), for: self))
       } catch {
         throw error.located(at: job.place(of: .archive))
@@ -221,5 +222,14 @@ extension BatchError {
 
 extension ParameterValues {
   /// The values as they are bound to SQL.
-  var sqlValues: [String: SQLValue] { entries.mapValues(\.value) }
+  var sqlValues: [String: SQLValue] {
+    entries.mapValues { entry in
+      switch entry.value {
+      case .null: .null
+      case .integer(let value): .integer(value)
+      case .real(let value): .real(value)
+      case .text(let value): .text(value)
+      }
+    }
+  }
 }

@@ -44,12 +44,12 @@ extension JobPlan {
   ///
   /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
-    let context = try store.makeContext(label: "batch.plan")
+    let context = store.makeContext(label: "batch.plan")
     let chunkSize = chunkSize ?? job.chunk.size
     let importedCount = try importedIdentifiers()?.list.count
-    return try await context.perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        let matches = try importedCount ?? query.count(in: connection)
+    return try await context.perform { connection throws(BatchError) -> PlanReport in
+      try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
+        let matches = if let importedCount { importedCount } else { try query.count(in: connection) }
         let queryPlan = try query.explain(in: connection)
         let scans = queryPlan.contains { $0.hasPrefix("SCAN") }
         let fullScan = scans && job.source.where != nil
@@ -129,7 +129,8 @@ extension JobPlan {
   }
 
   private func sample(in connection: Connection) throws(BatchError) -> [PlanReport.Sample] {
-    try sampler.rows(limit: 5, in: connection).map { row in
+    let rows = try sampler.rows(limit: 5, in: connection)
+    return rows.map { row in
       .init(identifier: row.identifier, before: row.before, after: row.after)
     }
   }

@@ -10,7 +10,7 @@ import Darwin
 func peakResidentBytes() -> Int {
   var usage = rusage()
   #if os(Linux)
-  getrusage(RUSAGE_SELF, &usage)
+  getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
   return usage.ru_maxrss * 1024
   #else
   getrusage(RUSAGE_SELF, &usage)

@@ -1,5 +1,6 @@
 public import BatchIdentifiers
 public import BatchStore
+import SystemPackage
 
 /// How a run stands, in the form of `status --json`.
 public struct RunSummary: Sendable, Encodable {

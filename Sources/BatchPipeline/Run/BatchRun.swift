@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-public import BatchStore
+import BatchStore
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -138,7 +138,7 @@ public final class BatchRun: Sendable {
   private func fetchIdentifiers(
     _ plan: JobPlan, _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
-    let context = try plan.store.makeContext(label: "batch.fetch")
+    let context = plan.store.makeContext(label: "batch.fetch")
     fetching.withLock { $0 = context }
     defer { fetching.withLock { $0 = nil } }
     return try await context.perform { connection throws(BatchError) in
@@ -233,7 +233,7 @@ public final class BatchRun: Sendable {
     let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
     var contexts: [BackgroundContext] = []
     for number in 1...max(1, min(wanted, chunks)) {
-      contexts.append(try plan.store.makeContext(label: "batch.worker.\(number)"))
+      contexts.append(plan.store.makeContext(label: "batch.worker.\(number)"))
     }
     var loop = RunLoop(
       remaining: remaining, chunkSize: chunkSize, workers: contexts, processor: processor,

@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+public import BatchIdentifiers
 import SystemPackage
 
 extension BatchError.Code {

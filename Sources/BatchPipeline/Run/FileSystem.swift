@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchStore
 import SystemPackage
 
 #if canImport(Glibc)

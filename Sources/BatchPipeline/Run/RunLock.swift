@@ -1,4 +1,4 @@
-import BatchIdentifiers
+public import BatchIdentifiers
 import SystemPackage
 
 #if canImport(Glibc)

@@ -61,7 +61,7 @@ struct RunLoop<Processor: ChunkProcessor> {
         case .committed(let chunk, .success(let outcomes)):
           // The writer goes on while this chunk is accounted for.
           perform(machine.committed(chunk), in: &group)
-          do {
+          do throws(BatchError) {
             try await onCommit(chunk, outcomes)
           } catch {
             failure = failure ?? error

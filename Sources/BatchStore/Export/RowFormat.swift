@@ -122,23 +122,23 @@ struct RowEncoder {
   private static func appendJSON(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
     line.append(UInt8(ascii: "\""))
     var plain = 0
-    for index in unsafe bytes.indices {
+    for index in bytes.indices {
       let byte = unsafe bytes[index]
       if byte >= 0x80 {
         // Only text outside ASCII can be ill-formed; it takes the way that repairs.
-        line.append(contentsOf: unsafe bytes[plain..<index])
+        unsafe line.append(contentsOf: bytes[plain..<index])
         let rest = unsafe String(decoding: bytes[index...], as: UTF8.self)
         for byte in rest.utf8 { appendEscaped(byte, to: &line) }
         line.append(UInt8(ascii: "\""))
         return
       }
       if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-        line.append(contentsOf: unsafe bytes[plain..<index])
+        unsafe line.append(contentsOf: bytes[plain..<index])
         appendEscaped(byte, to: &line)
         plain = index + 1
       }
     }
-    line.append(contentsOf: unsafe bytes[plain...])
+    unsafe line.append(contentsOf: bytes[plain...])
     line.append(UInt8(ascii: "\""))
   }
 
@@ -165,7 +165,7 @@ struct RowEncoder {
         $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d || $0 >= 0x80
       }
     guard needsQuotes else {
-      line.append(contentsOf: unsafe bytes)
+      unsafe line.append(contentsOf: bytes)
       return
     }
     line.append(UInt8(ascii: "\""))

@@ -34,11 +34,11 @@ package struct ExpressionCompiler {
       throw refusal(of: expression, error.reason, remedy: error.remedy)
     }
     for name in scanner.parameters.sorted() where !parameters.contains(name) {
-      let nearest = nearestName(to: name, among: parameters)
       throw refusal(
         of: expression,
         "there is no parameter \":\(name)\"",
-        remedy: nearest.map { "did you mean \":\($0)\"?" } ?? "declare it under parameters"
+        remedy: nearestName(to: name, among: parameters.sorted())
+          .map { "did you mean \":\($0)\"?" } ?? "declare it under parameters"
       )
     }
     // Nobody can write text that ends the select list early and still has this column behind it.
@@ -78,9 +78,8 @@ package struct ExpressionCompiler {
   private func remedy(for message: String) -> String? {
     let prefix = "no such column: "
     guard message.hasPrefix(prefix) else { return nil }
-    let name = message.dropFirst(prefix.count)
-    let nearest = nearestName(to: String(name), among: entity.attributes.map(\.name))
-    return nearest.map { "did you mean \"\($0)\"?" }
-      ?? "\(entity.name) has \(entity.attributes.map(\.name).joined(separator: ", "))"
+    return remedyForUnknownName(
+      String(message.dropFirst(prefix.count)), among: entity.attributes.map(\.name),
+      kind: "attributes")
   }
 }

@@ -170,7 +170,7 @@ extension Store {
   public func fetchIdentifiers(
     _ request: FetchRequest
   ) async throws(BatchError) -> IdentifierList {
-    let context = try makeContext(label: "batch.fetch")
+    let context = makeContext(label: "batch.fetch")
     return try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         let query = try IdentifierQuery(request, schema: schema, connection: connection)
@@ -181,7 +181,7 @@ extension Store {
 
   /// Counts the rows that satisfy a request.
   public func fetchCount(_ request: FetchRequest) async throws(BatchError) -> Int {
-    let context = try makeContext(label: "batch.count")
+    let context = makeContext(label: "batch.count")
     return try await context.perform { connection throws(BatchError) in
       try IdentifierQuery(request, schema: schema, connection: connection).count(in: connection)
     }

@@ -24,7 +24,7 @@ extension SQLValue: Encodable {
   public func encode(to encoder: any Encoder) throws {
     if case .blob(let bytes) = self {
       var text: [UInt8] = []
-      bytes.withUnsafeBytes { unsafe Base64.append($0, to: &text) }
+      unsafe bytes.withUnsafeBytes { unsafe Base64.append($0, to: &text) }
       var container = encoder.container(keyedBy: BlobKeys.self)
       try container.encode(true, forKey: .isBase64)
       return try container.encode(String(decoding: text, as: UTF8.self), forKey: .encoded)

@@ -73,7 +73,7 @@ package struct Statement: ~Copyable {
     case .real(let value):
       try check(bindReal(value, at: index))
     case .text(var value):
-      let status = unsafe value.withUTF8 { bytes in
+      let status = value.withUTF8 { bytes in
         unsafe bindText(UnsafeRawBufferPointer(bytes), at: index)
       }
       try check(status)

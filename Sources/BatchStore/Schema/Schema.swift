@@ -13,12 +13,10 @@ public struct Schema: Sendable {
   /// - Throws: ``BatchError/Code/unknownEntity`` with the nearest name there is.
   public func entity(named name: String) throws(BatchError) -> Entity {
     if let entity = entities.first(where: { SQLName.equal($0.name, name) }) { return entity }
-    let nearest = nearestName(to: name, among: entities.map(\.name))
     throw BatchError(
       .unknownEntity,
-      "there is no entity \"\(name)\"",
-      remedy: nearest.map { "did you mean \"\($0)\"?" }
-        ?? (entities.isEmpty ? "the database has no tables" : "`batch schema` lists the entities")
+      "there is no entity \(name.quotedForMessage)",
+      remedy: remedyForUnknownName(name, among: entities.map(\.name), kind: "entities")
     )
   }
 }
@@ -38,12 +36,10 @@ extension Entity {
   /// - Throws: ``BatchError/Code/unknownAttribute`` with the nearest name there is.
   public func requireAttribute(named name: String) throws(BatchError) -> Attribute {
     if let attribute = attribute(named: name) { return attribute }
-    let nearest = nearestName(to: name, among: attributes.map(\.name))
     throw BatchError(
       .unknownAttribute,
-      "entity \"\(self.name)\" has no attribute \"\(name)\"",
-      remedy: nearest.map { "did you mean \"\($0)\"?" }
-        ?? "it has \(attributes.map(\.name).joined(separator: ", "))"
+      "entity \"\(self.name)\" has no attribute \(name.quotedForMessage)",
+      remedy: remedyForUnknownName(name, among: attributes.map(\.name), kind: "attributes")
     )
   }
 

@@ -37,7 +37,7 @@ public struct Store: Sendable {
   ) async throws(BatchError) {
     let path = try resolvedPath(path)
     let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
-    let context = try BackgroundContext(label: "batch.open", path: path, options: options)
+    let context = BackgroundContext(label: "batch.open", path: path, options: options)
     self = try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try Store(reading: connection, options: options)
@@ -55,10 +55,10 @@ public struct Store: Sendable {
   }
 
   /// A new background context on this store, for reading.
-  package func makeContext(label: String) throws(BatchError) -> BackgroundContext {
+  package func makeContext(label: String) -> BackgroundContext {
     var options = options
     options.isReadOnly = true
-    return try BackgroundContext(label: label, path: path, options: options)
+    return BackgroundContext(label: label, path: path, options: options)
   }
 
   /// The lane that writes to this store.
@@ -66,5 +66,25 @@ public struct Store: Sendable {
     _ configuration: WriterConfiguration
   ) throws(BatchError) -> WriterLane {
     try WriterLane(path: path, options: options, configuration: configuration)
+  }
+}
+
+extension Store {
+  /// What the store's ledger has of a run, or nil if it knows no such run.
+  package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
+    try await makeContext(label: "batch.ledger").perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try Ledger(of: run, in: connection)?.done
+      }
+    }
+  }
+
+  /// How many rows an entity has now.
+  package func count(of entity: Entity) async throws(BatchError) -> Int {
+    try await makeContext(label: "batch.count").perform { connection throws(BatchError) in
+      let sql = "SELECT count(*) FROM \(SQLName.quoted(entity.table))"
+      guard case .integer(let count) = try connection.value(sql) else { return 0 }
+      return Int(count)
+    }
   }
 }

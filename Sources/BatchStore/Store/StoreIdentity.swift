@@ -55,7 +55,7 @@ public struct StoreIdentity: Sendable, Hashable {
     let (high, low) = (XXHash64.hash(bytes), XXHash64.hash(bytes, seed: 1))
     let version = high & 0xffff_ffff_ffff_0fff | 0x8000
     let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
-    let octets = withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) { unsafe [UInt8]($0) }
+    let octets = unsafe withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) { unsafe [UInt8]($0) }
     let uuid = UUID(
       uuid: (
         octets[0], octets[1], octets[2], octets[3], octets[4], octets[5], octets[6], octets[7],

@@ -45,7 +45,6 @@ import Testing
         "where":"price IS NULL AND day < :before"}
         """
     )
-    #expect(try fingerprint(of: Self.job()).digest == JobFingerprint(text: text).digest)
   }
 
   @Test func `tuning, and what differs with every run, is left out`() throws {

@@ -1,3 +1,4 @@
+import BatchIdentifiers
 extension JobFingerprint {
   /// What is no longer as it was, in words: `where was "a > 1", is now "a > 2"`.
   ///

@@ -1,3 +1,5 @@
+import BatchStore
+import BatchIdentifiers
 import SystemPackage
 
 /// What decides which rows a job concerns and what is written: two runs may share a checkpoint if
@@ -46,13 +48,6 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
     text = CanonicalJSON.object(members).text
   }
 
-  /// A number that stands for the text.
-  public var digest: UInt64 {
-    var hash = FNV1a()
-    hash.add(text.utf8)
-    return hash.value
-  }
-
   /// The text.
   public var description: String { text }
 }
@@ -87,9 +82,8 @@ extension ParameterValues.Entry {
     case .runID: return .object(["run": .string("$runID")])
     case .given, .declared:
       guard isSecret else { return value.canonical }
-      var hash = FNV1a()
-      hash.add("\(name)\0\(value.canonical.text)".utf8)
-      return .object(["secret": .string(hash.hexadecimal)])
+      let hash = XXHash64.hash(Array("\(name)\0\(value.canonical.text)".utf8))
+      return .object(["secret": .string(String(hash, radix: 16))])
     }
   }
 }

@@ -1,3 +1,4 @@
+import BatchIdentifiers
 /// A JSON value that knows where in its file it stands.
 package struct JSONValue: Sendable {
   /// What a value is made of.

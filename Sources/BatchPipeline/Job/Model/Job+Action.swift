@@ -1,3 +1,4 @@
+public import BatchStore
 public import SystemPackage
 
 extension Job {
@@ -68,18 +69,10 @@ extension Job {
 
   /// The action that writes rows to a file.
   public struct Export: Hashable, Sendable {
-    /// The form of an exported file.
-    public enum Format: String, CaseIterable, Sendable {
-      /// One JSON object a line.
-      case ndjson
-      /// Comma-separated values, with a line of column names first.
-      case csv
-    }
-
     /// The file that is written.
     public var file: FilePath
     /// The form of the file.
-    public var format: Format
+    public var format: RowFormat
     /// The columns that are written, in this order; all of them if nil.
     public var columns: [String]?
     /// Whether a file that the job did not make may be replaced.
@@ -88,7 +81,7 @@ extension Job {
     /// Makes an export.
     public init(
       file: FilePath,
-      format: Format,
+      format: RowFormat,
       columns: [String]? = nil,
       overwrite: Bool = false
     ) {

@@ -1,20 +1,9 @@
+public import BatchStore
 public import SystemPackage
 
 extension Job {
   /// The database of a job and how to open it.
   public struct DatabaseOptions: Hashable, Sendable {
-    /// How hard a commit is pressed onto the disk: SQLite's `PRAGMA synchronous`.
-    public enum Synchronous: String, CaseIterable, Sendable {
-      /// A commit survives the death of the process, not every loss of power.
-      case normal
-      /// A commit survives a loss of power.
-      case full
-      /// As ``full``, and the folder is synchronized, too.
-      case extra
-      /// Nothing is synchronized: a loss of power may damage the database.
-      case off
-    }
-
     /// The journal of the database.
     public enum JournalMode: String, CaseIterable, Sendable {
       /// A write-ahead log, so that readers and the writer do not wait for each other.

@@ -1,3 +1,4 @@
+public import BatchStore
 public import SystemPackage
 
 extension Job {
@@ -63,15 +64,5 @@ extension Job {
 
     /// The term as a job file has it.
     public var description: String { descending ? "-\(column)" : column }
-  }
-
-  /// What to do about a row that no longer matches `where` when it is about to be written.
-  public enum Recheck: String, CaseIterable, Sendable {
-    /// Leave it alone and count it as no longer matching.
-    case skip
-    /// Stop the run.
-    case fail
-    /// Do not look: write it all the same.
-    case off
   }
 }

@@ -1,3 +1,4 @@
+import BatchIdentifiers
 /// The way to a value of a job: `source.where`, `action.set.price`, `source.orderBy[0]`.
 public struct JobPath: Hashable, Sendable, CustomStringConvertible {
   /// One step into an object or an array.

@@ -1,3 +1,4 @@
+import BatchIdentifiers
 extension ParameterDeclaration {
   /// What is wrong with the default, if anything.
   func defaultProblem(at path: JobPath) -> JobProblem? {

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchIdentifiers
 import Testing
 
 @Suite struct NearestNameTests {

@@ -28,7 +28,7 @@ extension String {
 
 extension Unicode.Scalar {
   /// Whether the scalar would move the cursor or hide in a line of a terminal.
-  var isUnprintable: Bool {
+  package var isUnprintable: Bool {
     switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
     default: false

@@ -1,0 +1,46 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+
+struct InspectCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inspect",
+    abstract: "Shows what a checkpoint or identifier file holds, and checks all of it."
+  )
+
+  @Argument(help: "The file.", completion: .file(extensions: ["batch", "ids"]))
+  var file: String
+
+  @Flag(help: "Print it as JSON.")
+  var json = false
+
+  func run() async throws {
+    let inspection = try FileInspection(of: FilePath(file))
+    if json { return try Terminal.printJSON(inspection, pretty: true) }
+    var lines = [
+      ("file", "\(file), version \(inspection.version)"),
+      ("store", inspection.store),
+      ("entity", inspection.entity),
+      ("identifiers", Format.count(inspection.count)),
+      ("order", inspection.isSorted ? "of the keys" : "of the selection"),
+      ("size", Format.bytes(inspection.fileBytes)),
+      (
+        "list",
+        "\(Format.bytes(inspection.listBytes)),"
+          + " \(Format.decimal(inspection.bitsPerIdentifier)) bits an identifier"
+      ),
+    ]
+    if let run = inspection.run {
+      lines += [
+        ("job", run.job), ("run", run.run), ("started", run.startedAt), ("state", run.state),
+        ("done", "\(Format.count(run.done)) in \(run.ranges) ranges, as recorded in the file"),
+      ]
+    }
+    lines.append(("checks", "every block, header and record is sound"))
+    let width = lines.map(\.0.count).max() ?? 0
+    for (name, value) in lines {
+      Terminal.print("\(name)\(String(repeating: " ", count: width - name.count))  \(value)")
+    }
+  }
+}

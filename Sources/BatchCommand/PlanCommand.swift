@@ -1,0 +1,74 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+
+struct PlanCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "plan",
+    abstract: "Shows what a job would do; writes nothing.",
+    discussion: """
+      Counts the matching rows and shows the SQL, SQLite's query plan, warnings, a rough time and \
+      the first rows before and after.
+      """
+  )
+
+  @OptionGroup var arguments: JobArguments
+
+  @Option(help: "Identifiers in a chunk, instead of the job's number.")
+  var chunkSize: Int?
+
+  @Flag(help: "Print the plan as JSON.")
+  var json = false
+
+  func validate() throws {
+    if let chunkSize, !(1...1_000_000).contains(chunkSize) {
+      throw ValidationError("--chunk-size must be from 1 to 1000000.")
+    }
+  }
+
+  func run() async throws {
+    let plan = try await arguments.plan()
+    let report = try await plan.report(chunkSize: chunkSize)
+    if json { return try Terminal.printJSON(report, pretty: true) }
+
+    Terminal.print("job       \(plan.job.name) (\(plan.job.action.type))")
+    Terminal.print("database  \(plan.store.path)")
+    let key = plan.entity.key?.columns.joined(separator: ", ") ?? ""
+    Terminal.print("entity    \(plan.entity.name), identified by \(key)")
+    Terminal.print(
+      "matches   \(Format.count(report.matches)) in \(Format.count(report.chunks)) chunks")
+    Terminal.print("fetch     \(oneLine(report.sql.fetch))")
+    for line in report.queryPlan { Terminal.print("          \(line)") }
+    Terminal.print("apply     \(oneLine(report.sql.apply))")
+    if let seconds = report.estimatedSeconds {
+      Terminal.print("time      about \(Format.seconds(seconds)), a rough guess")
+    }
+    if !report.sample.isEmpty { Terminal.print("\nthe first \(report.sample.count):") }
+    for row in report.sample { printSample(row) }
+    for warning in report.warnings { Terminal.warn(warning) }
+  }
+
+  private func oneLine(_ sql: String) -> String {
+    sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
+  }
+
+  private func printSample(_ row: PlanReport.Sample) {
+    let changes = row.before.sorted { $0.key < $1.key }.map { name, value in
+      let before = Self.text(value)
+      return row.after.map { "\(name): \(before) → \(Self.text($0[name] ?? .null))" }
+        ?? "\(name): \(before)"
+    }
+    Terminal.print("  \(row.identifier)  \(changes.joined(separator: "  "))")
+  }
+
+  private static func text(_ value: SQLValue) -> String {
+    switch value {
+    case .null: "NULL"
+    case .integer(let value): String(value)
+    case .real(let value): value.description
+    case .text(let value): value.quotedForMessage
+    case .blob(let bytes): "\(bytes.count) bytes"
+    }
+  }
+}

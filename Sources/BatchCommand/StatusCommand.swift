@@ -1,0 +1,37 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+
+struct StatusCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Shows how the last run of a job stands, live or finished."
+  )
+
+  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  var job: String
+
+  @Flag(help: "Print the summary as JSON.")
+  var json = false
+
+  @Flag(help: "Show it again every second until the run ends.")
+  var watch = false
+
+  func run() async throws {
+    let job = try Job(contentsOf: .init(job))
+    while true {
+      let status = try await RunStatus(of: job)
+      if json {
+        try Terminal.printJSON(status.summary, pretty: !watch)
+      } else if watch, status.process != nil {
+        Terminal.print(ProgressPrinter.line(status.summary))
+      } else {
+        SummaryText.print(status.summary)
+        if let process = status.process { Terminal.print("  process: \(process)") }
+      }
+      guard watch, status.process != nil else { return }
+      try await Task.sleep(for: .seconds(1))
+    }
+  }
+}

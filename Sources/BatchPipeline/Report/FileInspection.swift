@@ -1,0 +1,80 @@
+public import BatchIdentifiers
+import BatchStore
+public import SystemPackage
+
+/// What an identifier file or a checkpoint holds, in the form of `inspect --json`.
+public struct FileInspection: Sendable, Encodable {
+  /// What a checkpoint adds to a list.
+  public struct Run: Sendable, Encodable {
+    /// The run's UUID.
+    public let run: String
+    /// The job's name.
+    public let job: String
+    /// When the run began first.
+    public let startedAt: String
+    /// What the last record says the run was doing.
+    public let state: String
+    /// How many identifiers the last record has as done.
+    public let done: Int
+    /// In how many ranges of positions.
+    public let ranges: Int
+    /// Where done chunks are recorded.
+    public let ledger: String
+  }
+
+  /// The version of the format.
+  public let version: Int
+  /// The store that the identifiers are of.
+  public let store: String
+  /// The entity that they are of.
+  public let entity: String
+  /// How many there are.
+  public let count: Int
+  /// Whether they are in the order of their keys.
+  public let isSorted: Bool
+  /// The size of the file.
+  public let fileBytes: Int
+  /// The size of the packed keys.
+  public let listBytes: Int
+  /// The size of the packed keys by their number.
+  public let bitsPerIdentifier: Double
+  /// How many records have been appended.
+  public let records: Int
+  /// How many bytes at the end are a record that was never completed.
+  public let tornBytes: Int
+  /// The run, if the file is a checkpoint.
+  public let run: Run?
+
+  /// Opens a file and checks every part of it.
+  ///
+  /// - Throws: ``BatchError`` that names the damaged part.
+  /// - Complexity: O(*n*) in the size of the file.
+  public init(of path: FilePath) throws(BatchError) {
+    let file = try IdentifierFile(opening: path)
+    try file.verify()
+    version = file.version
+    store = file.storeIdentifier
+    entity = file.entityName
+    count = file.list.count
+    isSorted = file.list.isSorted
+    fileBytes = file.byteCount
+    listBytes = file.list.encodedByteCount
+    bitsPerIdentifier =
+      count == 0 ? 0 : (Double(listBytes) * 800 / Double(count)).rounded() / 100
+    records = file.recordCount
+    tornBytes = file.tornByteCount
+    run = file.metadata.isEmpty ? nil : Run(try Checkpoint(reading: path))
+  }
+}
+
+extension FileInspection.Run {
+  init(_ checkpoint: Checkpoint) {
+    run = checkpoint.metadata.run
+    job = checkpoint.metadata.job
+    startedAt = checkpoint.metadata.startedAt
+    state = checkpoint.progress.state.rawValue
+    done = checkpoint.progress.done.count
+    ranges = checkpoint.progress.done.rows.count
+    ledger = checkpoint.metadata.ledger.rawValue
+  }
+}

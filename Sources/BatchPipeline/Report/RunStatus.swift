@@ -1,0 +1,53 @@
+public import BatchIdentifiers
+package import BatchStore
+import SystemPackage
+
+/// How the last run of a job stands, whoever runs it.
+public struct RunStatus: Sendable {
+  /// The counts, which for a live run are those of this moment.
+  public let summary: RunSummary
+  /// The process that is running it, or nil.
+  public let process: Int32?
+
+  /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
+  ///
+  /// - Throws: ``BatchError`` if the job has no checkpoint, or it is damaged.
+  public init(of job: Job) async throws(BatchError) {
+    let path = job.checkpointPath
+    let process = RunLock.holder(ofCheckpoint: path)
+    let checkpoint = try Checkpoint(ofJob: job)
+    var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
+    let done = try await checkpoint.doneRanges(ofJob: job)
+    summary.outcomes = done.outcomes
+    summary.chunks = done.chunks
+    if process == nil, summary.state == .running {
+      // It was killed: nobody had the time to write that down.
+      summary.state = .stopped
+    }
+    if summary.elapsedSeconds > 0, summary.done > 0 {
+      summary.identifiersPerSecond = Double(summary.done) / summary.elapsedSeconds
+    }
+    self.summary = summary
+    self.process = process
+  }
+}
+
+extension Checkpoint {
+  /// The checkpoint of a job's last run.
+  package convenience init(ofJob job: Job) throws(BatchError) {
+    guard FileSystem.status(of: job.checkpointPath) != nil else {
+      throw BatchError(
+        .fileAccess, "job \"\(job.name)\" has no checkpoint", at: job.checkpointPath.string,
+        remedy: "run it first")
+    }
+    try self.init(reading: job.checkpointPath)
+  }
+
+  /// What is done, from the ledger in the store where there is one: the file may lag behind it.
+  package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
+    guard metadata.ledger == .store, !progress.state.isFinished else { return progress.done }
+    let store = try await Store(
+      path: job.database.path.string, isReadOnly: true, busyTimeout: job.database.busyTimeout)
+    return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
+  }
+}
