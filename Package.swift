@@ -98,7 +98,10 @@ let package = Package(
     ),
     .testTarget(
       name: "BatchPipelineTests",
-      dependencies: ["BatchPipeline", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      dependencies: [
+        "BatchPipeline", "BatchStore", "BatchIdentifiers", "BatchTestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: settings
     ),
     .testTarget(

@@ -10,7 +10,11 @@ struct JobArguments: ParsableArguments {
 
   @Option(
     name: .customLong("param"),
-    help: ArgumentHelp("A value for a parameter of the job; may be repeated.", valueName: "name=value"))
+    help: ArgumentHelp(
+      "A value for a parameter of the job; may be repeated.",
+      valueName: "name=value"
+    )
+  )
   var parameters: [String] = []
 
   /// Reads and checks the job file.
@@ -22,8 +26,11 @@ struct JobArguments: ParsableArguments {
   func plan() async throws(BatchError) -> JobPlan {
     let job = try load()
     let values = try ParameterValues(
-      arguments: parameters, declarations: job.parameters,
-      runStartedAt: currentTimestamp(), runID: "00000000-0000-0000-0000-000000000000")
+      arguments: parameters,
+      declarations: job.parameters,
+      runStartedAt: currentTimestamp(),
+      runID: "00000000-0000-0000-0000-000000000000"
+    )
     return try await JobPlan(job, parameters: values)
   }
 }

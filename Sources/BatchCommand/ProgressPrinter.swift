@@ -39,7 +39,8 @@ struct ProgressPrinter: Sendable {
     case .resumed(let summary):
       Terminal.say(
         "\(summary.job): resumed, \(Format.count(summary.done)) of"
-          + " \(Format.count(summary.total)) already done")
+          + " \(Format.count(summary.total)) already done"
+      )
     case .progress(let summary):
       let line = Self.line(summary)
       if Terminal.isInteractive {

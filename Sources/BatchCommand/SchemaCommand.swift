@@ -24,7 +24,10 @@ struct SchemaCommand: AsyncParsableCommand {
     }
     if json {
       let description = SchemaDescription(
-        store: store.identity.uuid, storeIsDerived: store.identity.isDerived, entities: entities)
+        store: store.identity.uuid,
+        storeIsDerived: store.identity.isDerived,
+        entities: entities
+      )
       return try Terminal.printJSON(description, pretty: true)
     }
     let derived = store.identity.isDerived ? ", derived from the path" : ""
@@ -42,7 +45,8 @@ struct SchemaCommand: AsyncParsableCommand {
     for attribute in entity.attributes {
       let padding = String(repeating: " ", count: width - attribute.name.count)
       Terminal.print(
-        "  \(attribute.name)\(padding)  \(attribute.type)\(attribute.optional ? "" : " not null")")
+        "  \(attribute.name)\(padding)  \(attribute.type)\(attribute.optional ? "" : " not null")"
+      )
     }
   }
 }
@@ -85,8 +89,12 @@ private struct EntityDescription: Encodable {
     }
     attributes = entity.attributes.map {
       Attribute(
-        name: $0.name, column: $0.column, type: $0.type, optional: $0.isOptional,
-        generated: $0.isGenerated)
+        name: $0.name,
+        column: $0.column,
+        type: $0.type,
+        optional: $0.isOptional,
+        generated: $0.isGenerated
+      )
     }
   }
 }

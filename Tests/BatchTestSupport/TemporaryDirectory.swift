@@ -1,1 +1,41 @@
+import Foundation
 
+/// A folder of a test's own, removed with the last reference to it.
+public final class TemporaryDirectory: Sendable {
+  /// The absolute path.
+  public let path: String
+
+  /// Makes the folder.
+  public init() throws {
+    let url = FileManager.default.temporaryDirectory
+      .appendingPathComponent("batch-tests-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    path = url.resolvingSymlinksInPath().path
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  /// The path of a file in the folder.
+  public func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// Writes a file.
+  ///
+  /// - Returns: Its path.
+  @discardableResult
+  public func write(_ text: String, to name: String) throws -> String {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: file(name)))
+    return file(name)
+  }
+
+  /// The content of a file.
+  public func read(_ name: String) throws -> [UInt8] {
+    try [UInt8](Data(contentsOf: URL(fileURLWithPath: file(name))))
+  }
+
+  /// The names of the files, sorted.
+  public func names() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+  }
+}

@@ -16,7 +16,8 @@ extension Checkpoint {
     let store = list.header.storeIdentifier
     guard plan.store.identity.admits(store, atPath: plan.store.path) else {
       throw refusal(
-        "the checkpoint belongs to store \(store), the database is \(plan.store.identity.uuid)")
+        "the checkpoint belongs to store \(store), the database is \(plan.store.identity.uuid)"
+      )
     }
     let now = plan.fingerprint(identifiersHash: identifiersHash)
     let then = JobFingerprint(text: metadata.fingerprint)
@@ -30,23 +31,32 @@ extension Checkpoint {
       let new = columns.filter { !metadata.schema.contains($0) }.map { "+ \($0)" }
       throw refusal(
         "\"\(plan.entity.name)\" has changed since the run began:"
-          + " \((gone + new).joined(separator: ", "))")
+          + " \((gone + new).joined(separator: ", "))"
+      )
     }
   }
 
   private func refusal(_ reason: String) -> BatchError {
     BatchError(
-      .otherRun, reason, at: path.string,
-      remedy: "undo the change to resume, or run with --fresh to set the checkpoint aside")
+      .otherRun,
+      reason,
+      at: path.string,
+      remedy: "undo the change to resume, or run with --fresh to set the checkpoint aside"
+    )
   }
 }
 
 extension JobPlan {
-  /// What decides which rows the run concerns and what it writes. The store is compared apart,
-  /// since it may get its UUID between two runs.
+  /// What decides which rows the run concerns and what it writes.
+  ///
+  /// The store is compared apart, since it may get its UUID between two runs.
   func fingerprint(identifiersHash: String?) -> JobFingerprint {
     JobFingerprint(
-      job: job, parameters: parameters, store: "", identifiersHash: identifiersHash)
+      job: job,
+      parameters: parameters,
+      store: "",
+      identifiersHash: identifiersHash
+    )
   }
 
   /// Where done chunks are recorded.
@@ -71,14 +81,19 @@ extension JobPlan {
       let header = file.list.header
       guard header.entityName == entity.name else {
         throw BatchError(
-          .otherRun, "the identifiers are of entity \"\(header.entityName)\"", at: path.string,
-          remedy: "name a file of \"\(entity.name)\" identifiers")
+          .otherRun,
+          "the identifiers are of entity \"\(header.entityName)\"",
+          at: path.string,
+          remedy: "name a file of \"\(entity.name)\" identifiers"
+        )
       }
       guard store.identity.admits(header.storeIdentifier, atPath: store.path) else {
         throw BatchError(
           .otherRun,
           "the identifiers are of store \(header.storeIdentifier), the database is"
-            + " \(store.identity.uuid)", at: path.string)
+            + " \(store.identity.uuid)",
+          at: path.string
+        )
       }
       return (file.list, file.contentHash)
     } catch {

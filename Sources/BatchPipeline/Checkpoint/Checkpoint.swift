@@ -32,10 +32,16 @@ package final class Checkpoint {
 
   /// Saves a selection, in place of whatever has the name; complete or not at all.
   package convenience init(
-    creating path: FilePath, list: IdentifierList, metadata: RunMetadata
+    creating path: FilePath,
+    list: IdentifierList,
+    metadata: RunMetadata
   ) throws(BatchError) {
     try IdentifierFile.create(
-      at: path, list: list, metadata: Self.encode(metadata), overwriting: true)
+      at: path,
+      list: list,
+      metadata: Self.encode(metadata),
+      overwriting: true
+    )
     // Read back from the file, so that the list need not stay in memory.
     try self.init(reading: path)
   }
@@ -47,8 +53,12 @@ package final class Checkpoint {
       metadata = try JSONDecoder().decode(RunMetadata.self, from: Data(file.metadata))
     } catch {
       throw BatchError(
-        .damagedFile, "this is a list of identifiers, not the checkpoint of a run",
-        at: path.string, remedy: "name another checkpoint.path", underlying: error)
+        .damagedFile,
+        "this is a list of identifiers, not the checkpoint of a run",
+        at: path.string,
+        remedy: "name another checkpoint.path",
+        underlying: error
+      )
     }
     var latest: IdentifierFile.Record?
     try file.forEachRecord { if $0.kind == Self.progressRecord { latest = $0 } }
@@ -58,14 +68,21 @@ package final class Checkpoint {
         ?? RunProgress()
     } catch {
       throw BatchError(
-        .damagedFile, "the record of progress cannot be read", at: path.string,
-        remedy: "it was written by another version, or by hand", underlying: error)
+        .damagedFile,
+        "the record of progress cannot be read",
+        at: path.string,
+        remedy: "it was written by another version, or by hand",
+        underlying: error
+      )
     }
     guard DoneRanges(progress.done.rows) != nil, progress.done.rows.last?.next ?? 0 <= list.count
     else {
       throw BatchError(
-        .damagedFile, "the record of progress contradicts itself", at: path.string,
-        remedy: "run with --fresh to begin anew; the file is set aside")
+        .damagedFile,
+        "the record of progress contradicts itself",
+        at: path.string,
+        remedy: "run with --fresh to begin anew; the file is set aside"
+      )
     }
   }
 

@@ -20,8 +20,9 @@ public enum RunState: String, Codable, Sendable {
 /// What a checkpoint says of its run from time to time: the last record of the file counts.
 package struct RunProgress: Codable, Sendable {
   package var state = RunState.running
-  /// The positions that are done. Where the store keeps a ledger, this lags behind it and says only
-  /// what is durable there.
+  /// The positions that are done.
+  ///
+  /// Where the store keeps a ledger, this lags behind it and says only what is durable there.
   package var done = DoneRanges()
   /// How long the run has been going on, over all its resumptions.
   package var elapsedSeconds = 0.0

@@ -60,15 +60,22 @@ public struct JobPlan: Sendable {
         throw error.located(at: job.place(of: error.jobPath(in: job.source)))
       }
       let work = try Work(
-        job, query: query, predicate: predicate, values: values, schema: store.schema,
-        connection: connection)
+        job,
+        query: query,
+        predicate: predicate,
+        values: values,
+        schema: store.schema,
+        connection: connection
+      )
       return (query, work)
     }
     if job.action.writes, store.isReadOnly {
       throw BatchError(
-        .readOnly, "the database is read-only, and this job writes to it",
+        .readOnly,
+        "the database is read-only, and this job writes to it",
         at: job.place(of: .database),
-        remedy: "make the file and its folder writable, or export instead")
+        remedy: "make the file and its folder writable, or export instead"
+      )
     }
     self.job = job
     self.store = store
@@ -105,7 +112,9 @@ extension JobPlan.Work {
       throw BatchError(
         .readOnly,
         "\"\(query.entity.name)\" is a \(query.entity.kind.rawValue), which cannot be written",
-        at: job.place(of: .entity), remedy: "name the table behind it, or export instead")
+        at: job.place(of: .entity),
+        remedy: "name the table behind it, or export instead"
+      )
     }
     let change = BulkChange(
       entity: query.entity,
@@ -127,7 +136,8 @@ extension JobPlan.Work {
 extension Entity {
   /// The attributes that an export writes.
   fileprivate func attributes(
-    for export: Job.Export, of job: Job
+    for export: Job.Export,
+    of job: Job
   ) throws(BatchError) -> [Attribute] {
     guard let names = export.columns else { return attributes }
     var chosen: [Attribute] = []
@@ -143,12 +153,18 @@ extension Entity {
 
   /// The change that an update or a delete makes, its expressions checked.
   fileprivate func change(
-    for job: Job, values: [String: SQLValue], _ schema: Schema, _ connection: Connection
+    for job: Job,
+    values: [String: SQLValue],
+    _ schema: Schema,
+    _ connection: Connection
   ) throws(BatchError) -> BulkChange.Action {
     switch job.action {
     case .update(let update):
       let compiler = ExpressionCompiler(
-        connection: connection, entity: self, parameters: values.keys)
+        connection: connection,
+        entity: self,
+        parameters: values.keys
+      )
       var assignments: [(column: String, value: SQLExpression)] = []
       for assignment in update.set {
         let place = job.place(of: .set(assignment.column))
@@ -178,13 +194,17 @@ extension Entity {
     let attribute = try requireAttribute(named: name)
     if attribute.isGenerated {
       throw BatchError(
-        .unknownAttribute, "column \"\(attribute.name)\" is generated and cannot be set",
-        remedy: "set the columns it is computed from")
+        .unknownAttribute,
+        "column \"\(attribute.name)\" is generated and cannot be set",
+        remedy: "set the columns it is computed from"
+      )
     }
     if try requireKey().columns.contains(attribute.column) {
       throw BatchError(
-        .unstableKey, "column \"\(attribute.name)\" identifies the rows and cannot be set",
-        remedy: "a run could not find its place again: copy the rows instead")
+        .unstableKey,
+        "column \"\(attribute.name)\" identifies the rows and cannot be set",
+        remedy: "a run could not find its place again: copy the rows instead"
+      )
     }
     return attribute
   }

@@ -49,7 +49,8 @@ extension JobPlan {
     let importedCount = try importedIdentifiers()?.list.count
     return try await context.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
-        let matches = if let importedCount { importedCount } else { try query.count(in: connection) }
+        let matches =
+          if let importedCount { importedCount } else { try query.count(in: connection) }
         let queryPlan = try query.explain(in: connection)
         let scans = queryPlan.contains { $0.hasPrefix("SCAN") }
         let fullScan = scans && job.source.where != nil
@@ -78,26 +79,31 @@ extension JobPlan {
   }
 
   private func warnings(
-    fullScan: Bool, in connection: Connection
+    fullScan: Bool,
+    in connection: Connection
   ) throws(BatchError) -> [String] {
     var warnings: [String] = []
     if fullScan {
       warnings.append(
         "where is decided by looking at every row of \"\(entity.name)\"; an index would help"
-          + " the selection, not the rest of the run")
+          + " the selection, not the rest of the run"
+      )
     }
     if job.action.writes, job.database.journalMode == .wal, store.journalMode != "wal" {
       warnings.append(
-        "the database's journal mode changes from \(store.journalMode) to wal, which stays")
+        "the database's journal mode changes from \(store.journalMode) to wal, which stays"
+      )
     }
     if job.action.writes, job.checkpoint.ledger == .file {
       warnings.append(
-        "the ledger is a file: chunks may be done twice if the run is killed")
+        "the ledger is a file: chunks may be done twice if the run is killed"
+      )
     }
     switch query.key.origin {
     case .wholeRow:
       warnings.append(
-        "the rows of \"\(entity.name)\" show no key, so each is found by all of its columns")
+        "the rows of \"\(entity.name)\" show no key, so each is found by all of its columns"
+      )
     case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
     }
     warnings += try entity.warnings(about: job.action, in: connection)
@@ -109,14 +115,16 @@ extension JobPlan {
     if scans {
       warnings.append(
         "each row is found by looking at all of \"\(entity.name)\"; an index on"
-          + " \(query.key.columns.joined(separator: ", ")) would make the run much faster")
+          + " \(query.key.columns.joined(separator: ", ")) would make the run much faster"
+      )
     }
     return warnings
   }
 
   /// Reads some rows the way the run would and scales up.
   private func estimate(
-    matches: Int, in connection: Connection
+    matches: Int,
+    in connection: Connection
   ) throws(BatchError) -> Double? {
     guard matches > 0 else { return nil }
     let clock = ContinuousClock()
@@ -139,12 +147,19 @@ extension JobPlan {
     switch work {
     case .change(let change):
       if case .update(let assignments) = change.action {
-        return RowSampler(query, columns: assignments.map(\.column), after: assignments.map(\.value))
+        return RowSampler(
+          query,
+          columns: assignments.map(\.column),
+          after: assignments.map(\.value)
+        )
       }
       return RowSampler(query, columns: entity.attributes.map(\.column), after: nil)
     case .export(_, let export):
       return RowSampler(
-        query, columns: export.columns ?? entity.attributes.map(\.column), after: nil)
+        query,
+        columns: export.columns ?? entity.attributes.map(\.column),
+        after: nil
+      )
     }
   }
 }
@@ -152,12 +167,15 @@ extension JobPlan {
 extension Entity {
   /// What of the schema an operator may have forgotten.
   fileprivate func warnings(
-    about action: Job.Action, in connection: Connection
+    about action: Job.Action,
+    in connection: Connection
   ) throws(BatchError) -> [String] {
     guard action.writes else { return [] }
     var warnings: [String] = []
     let triggers = try connection.texts(
-      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", .text(table))
+      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
+      .text(table)
+    )
     if !triggers.isEmpty {
       warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
     }
@@ -166,11 +184,14 @@ extension Entity {
         """
         SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
         WHERE s.type = 'table' AND lower(f."table") = lower(?)
-        """, .text(table))
+        """,
+        .text(table)
+      )
       if !children.isEmpty {
         warnings.append(
           "rows of \(children.joined(separator: ", ")) refer to \"\(name)\"; foreign keys are not"
-            + " enforced, so they are left as they are")
+            + " enforced, so they are left as they are"
+        )
       }
     }
     return warnings

@@ -34,23 +34,32 @@ public struct IdentifierSelection: Sendable {
     guard !file.metadata.isEmpty else {
       guard outcome == .all else {
         throw BatchError(
-          .damagedFile, "a list of identifiers has no outcomes", at: path.string,
-          remedy: "name the job file, or a checkpoint")
+          .damagedFile,
+          "a list of identifiers has no outcomes",
+          at: path.string,
+          remedy: "name the job file, or a checkpoint"
+        )
       }
       positions = Self.positions(.all, DoneRanges(), count: list.count)
       return
     }
     let checkpoint = try Checkpoint(reading: path)
-    if outcome != .all, checkpoint.metadata.ledger == .store, !checkpoint.progress.state.isFinished {
+    if outcome != .all, checkpoint.metadata.ledger == .store, !checkpoint.progress.state.isFinished
+    {
       throw BatchError(
-        .damagedFile, "what is done of this run is recorded in the database, not in the file",
-        at: path.string, remedy: "name the job file instead of the checkpoint")
+        .damagedFile,
+        "what is done of this run is recorded in the database, not in the file",
+        at: path.string,
+        remedy: "name the job file instead of the checkpoint"
+      )
     }
     positions = Self.positions(outcome, checkpoint.progress.done, count: list.count)
   }
 
   private static func positions(
-    _ outcome: Outcome, _ done: DoneRanges, count: Int
+    _ outcome: Outcome,
+    _ done: DoneRanges,
+    count: Int
   ) -> [Range<Int>] {
     switch outcome {
     case .all: count == 0 ? [] : [0..<count]
@@ -83,8 +92,10 @@ public struct IdentifierSelection: Sendable {
       return try IdentifierFile.create(at: path, list: list)
     }
     var builder = IdentifierListBuilder(
-      storeIdentifier: list.header.storeIdentifier, entityName: list.header.entityName,
-      keyKind: list.header.keyKind)
+      storeIdentifier: list.header.storeIdentifier,
+      entityName: list.header.entityName,
+      keyKind: list.header.keyKind
+    )
     for range in positions {
       for position in range { builder.append(try list.key(at: position)) }
     }

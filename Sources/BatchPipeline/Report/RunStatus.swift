@@ -37,8 +37,11 @@ extension Checkpoint {
   package convenience init(ofJob job: Job) throws(BatchError) {
     guard FileSystem.status(of: job.checkpointPath) != nil else {
       throw BatchError(
-        .fileAccess, "job \"\(job.name)\" has no checkpoint", at: job.checkpointPath.string,
-        remedy: "run it first")
+        .fileAccess,
+        "job \"\(job.name)\" has no checkpoint",
+        at: job.checkpointPath.string,
+        remedy: "run it first"
+      )
     }
     try self.init(reading: job.checkpointPath)
   }
@@ -47,7 +50,10 @@ extension Checkpoint {
   package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
     guard metadata.ledger == .store, !progress.state.isFinished else { return progress.done }
     let store = try await Store(
-      path: job.database.path.string, isReadOnly: true, busyTimeout: job.database.busyTimeout)
+      path: job.database.path.string,
+      isReadOnly: true,
+      busyTimeout: job.database.busyTimeout
+    )
     return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
   }
 }

@@ -89,17 +89,24 @@ public final class BatchRun: Sendable {
   // MARK: Beginning
 
   private func begin(
-    after previous: Checkpoint?, _ onEvent: @Sendable (RunEvent) -> Void
+    after previous: Checkpoint?,
+    _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
     let run = UUID().uuidString
     let startedAt = Date.now.formatted(.iso8601)
     let parameters = try ParameterValues(
-      arguments: options.parameters, declarations: job.parameters, runStartedAt: startedAt,
-      runID: run)
+      arguments: options.parameters,
+      declarations: job.parameters,
+      runStartedAt: startedAt,
+      runID: run
+    )
     let plan = try await JobPlan(job, parameters: parameters)
     if case .export(_, let export) = plan.work {
       try ExportFile.checkName(
-        export.file, overwrite: export.overwrite, made: previous?.progress.outputIdentity)
+        export.file,
+        overwrite: export.overwrite,
+        made: previous?.progress.outputIdentity
+      )
     }
     let imported = try plan.importedIdentifiers()
 
@@ -127,16 +134,26 @@ public final class BatchRun: Sendable {
       metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
     }
     let checkpoint = try Checkpoint(
-      creating: job.checkpointPath, list: list, metadata: metadata)
+      creating: job.checkpointPath,
+      list: list,
+      metadata: metadata
+    )
     if plan.ledger == .store {
       try await lane?.begin(RunDescription(metadata, total: list.count))
     }
     return await carryOut(
-      plan, checkpoint, lane, done: DoneRanges(), isResumed: false, onEvent)
+      plan,
+      checkpoint,
+      lane,
+      done: DoneRanges(),
+      isResumed: false,
+      onEvent
+    )
   }
 
   private func fetchIdentifiers(
-    _ plan: JobPlan, _ identity: StoreIdentity
+    _ plan: JobPlan,
+    _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
     let context = plan.store.makeContext(label: "batch.fetch")
     fetching.withLock { $0 = context }
@@ -151,12 +168,16 @@ public final class BatchRun: Sendable {
   // MARK: Resuming
 
   private func resume(
-    _ checkpoint: Checkpoint, _ onEvent: @Sendable (RunEvent) -> Void
+    _ checkpoint: Checkpoint,
+    _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
     let metadata = checkpoint.metadata
     let parameters = try ParameterValues(
-      arguments: options.parameters, declarations: job.parameters,
-      runStartedAt: metadata.startedAt, runID: metadata.run)
+      arguments: options.parameters,
+      declarations: job.parameters,
+      runStartedAt: metadata.startedAt,
+      runID: metadata.run
+    )
     let plan = try await JobPlan(job, parameters: parameters)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
@@ -178,13 +199,17 @@ public final class BatchRun: Sendable {
             + " of this run",
           at: checkpoint.path.string,
           remedy: "the database may have been restored from a backup; run with --fresh to select"
-            + " anew")
+            + " anew"
+        )
       }
     }
     guard done.rows.last?.next ?? 0 <= checkpoint.list.count else {
       throw BatchError(
-        .damagedFile, "the ledger and the checkpoint do not belong together",
-        at: checkpoint.path.string, remedy: "run with --fresh to select anew")
+        .damagedFile,
+        "the ledger and the checkpoint do not belong together",
+        at: checkpoint.path.string,
+        remedy: "run with --fresh to select anew"
+      )
     }
     return await carryOut(plan, checkpoint, lane, done: done, isResumed: true, onEvent)
   }
@@ -206,14 +231,23 @@ public final class BatchRun: Sendable {
       case .change(let change):
         guard let lane else { preconditionFailure("a change without a writer lane") }
         let processor = ChangeProcessor(
-          list: checkpoint.list, change: change, lane: lane, ledger: plan.ledger)
+          list: checkpoint.list,
+          change: change,
+          lane: lane,
+          ledger: plan.ledger
+        )
         return try await loop(plan, session, processor, onEvent)
       case .export(let export, let action):
         let file = try session.openOutput(header: export.header)
         let processor = ExportProcessor(
-          list: checkpoint.list, key: plan.query.key, export: export,
+          list: checkpoint.list,
+          key: plan.query.key,
+          export: export,
           writer: ExportWriter(
-            file, overwrites: action.overwrite || session.replacesOwnOutput))
+            file,
+            overwrites: action.overwrite || session.replacesOwnOutput
+          )
+        )
         return try await loop(plan, session, processor, onEvent)
       }
     } catch {
@@ -236,8 +270,12 @@ public final class BatchRun: Sendable {
       contexts.append(plan.store.makeContext(label: "batch.worker.\(number)"))
     }
     var loop = RunLoop(
-      remaining: remaining, chunkSize: chunkSize, workers: contexts, processor: processor,
-      stopRequests: stopRequests)
+      remaining: remaining,
+      chunkSize: chunkSize,
+      workers: contexts,
+      processor: processor,
+      stopRequests: stopRequests
+    )
     let ending = await loop.run { chunk, outcomes throws(BatchError) in
       session.committed(chunk, outcomes)
       if session.isDue(after: job.checkpoint.interval) {
@@ -259,6 +297,10 @@ public final class BatchRun: Sendable {
 extension RunDescription {
   init(_ metadata: RunMetadata, total: Int) {
     self.init(
-      identifier: metadata.run, job: metadata.job, total: total, startedAt: metadata.startedAt)
+      identifier: metadata.run,
+      job: metadata.job,
+      total: total,
+      startedAt: metadata.startedAt
+    )
   }
 }

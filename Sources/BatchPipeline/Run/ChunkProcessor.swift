@@ -11,17 +11,18 @@ protocol ChunkProcessor: Sendable {
 
   /// Reads and computes what the chunk needs, in a background context.
   func prepare(
-    _ positions: Range<Int>, in context: BackgroundContext
+    _ positions: Range<Int>,
+    in context: BackgroundContext
   ) async throws(BatchError) -> Prepared
 
   /// Makes the chunk's effect lasting, all of it or none.
   func commit(
-    _ prepared: Prepared, at positions: Range<Int>
+    _ prepared: Prepared,
+    at positions: Range<Int>
   ) async throws(BatchError) -> Outcomes
 
-  /// Waits until everything committed is on the disk, and completes `progress`.
-  ///
-  /// - Parameter done: What this process has seen committed.
+  /// Waits until everything committed is on the disk, and completes `progress`; `done` is what this
+  /// process has seen committed.
   func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError)
 
   /// Puts the result of a completed run into place, and completes `progress`.
@@ -38,7 +39,8 @@ struct ChangeProcessor: ChunkProcessor {
   var inOrder: Bool { false }
 
   func prepare(
-    _ positions: Range<Int>, in context: BackgroundContext
+    _ positions: Range<Int>,
+    in context: BackgroundContext
   ) async throws(BatchError) -> ChunkKeys {
     try await context.compute { () throws(BatchError) in
       try ChunkKeys(list, positions, key: change.key)
@@ -46,7 +48,8 @@ struct ChangeProcessor: ChunkProcessor {
   }
 
   func commit(
-    _ keys: ChunkKeys, at positions: Range<Int>
+    _ keys: ChunkKeys,
+    at positions: Range<Int>
   ) async throws(BatchError) -> Outcomes {
     try await lane.apply(change, to: keys, at: positions)
   }
@@ -76,7 +79,8 @@ struct ExportProcessor: ChunkProcessor {
   }
 
   func prepare(
-    _ positions: Range<Int>, in context: BackgroundContext
+    _ positions: Range<Int>,
+    in context: BackgroundContext
   ) async throws(BatchError) -> Lines {
     try await context.perform { connection throws(BatchError) in
       let keys = try ChunkKeys(list, positions, key: key)
@@ -86,7 +90,8 @@ struct ExportProcessor: ChunkProcessor {
   }
 
   func commit(
-    _ lines: Lines, at positions: Range<Int>
+    _ lines: Lines,
+    at positions: Range<Int>
   ) async throws(BatchError) -> Outcomes {
     try await writer.append(lines.bytes)
     return lines.outcomes
@@ -112,9 +117,7 @@ actor ExportWriter {
     executor.asUnownedSerialExecutor()
   }
 
-  /// Takes over a file.
-  ///
-  /// - Parameter overwrites: Whether the complete file may take the place of another.
+  /// Takes over a file, which when complete may take the place of another if it `overwrites`.
   init(_ file: sending ExportFile, overwrites: Bool) {
     self.file = file
     self.overwrites = overwrites

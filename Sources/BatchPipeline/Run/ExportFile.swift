@@ -27,14 +27,19 @@ final class ExportFile {
 
   /// Refuses an output whose name is taken by a file that the job's last run did not make.
   static func checkName(
-    _ path: FilePath, overwrite: Bool, made: FileIdentity?
+    _ path: FilePath,
+    overwrite: Bool,
+    made: FileIdentity?
   ) throws(BatchError) {
     guard !overwrite, let existing = FileSystem.status(of: path), existing.identity != made else {
       return
     }
     throw BatchError(
-      .outputExists, "the file exists and this job did not make it", at: path.string,
-      remedy: "move it away, name another file, or set action.overwrite to true")
+      .outputExists,
+      "the file exists and this job did not make it",
+      at: path.string,
+      remedy: "move it away, name another file, or set action.overwrite to true"
+    )
   }
 
   /// Makes the file of a new run.
@@ -43,8 +48,11 @@ final class ExportFile {
     self.partial = partial
     do {
       file = try FileDescriptor.open(
-        partial, .writeOnly, options: [.create, .truncate, .closeOnExec],
-        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+        partial,
+        .writeOnly,
+        options: [.create, .truncate, .closeOnExec],
+        permissions: [.ownerReadWrite, .groupRead, .otherRead]
+      )
     } catch {
       throw FileSystem.failed("cannot create the output", partial, error)
     }
@@ -54,9 +62,12 @@ final class ExportFile {
 
   /// Opens the file of a run that is resumed and cuts it back to what is known to be complete.
   ///
-  /// - Parameter identity: The file that was recorded, which may already have its final name.
+  /// The file of the recorded `identity` may already have its final name.
   init(
-    resuming path: FilePath, partial: FilePath, count: Int, identity: FileIdentity?
+    resuming path: FilePath,
+    partial: FilePath,
+    count: Int,
+    identity: FileIdentity?
   ) throws(BatchError) {
     self.path = path
     let isPublished =
@@ -72,8 +83,11 @@ final class ExportFile {
     let size = try FileSystem.status(of: file).size
     guard size >= count else {
       throw BatchError(
-        .damagedFile, "the unfinished output has \(size) bytes, but \(count) were written",
-        at: partial.string, remedy: "run with --fresh to begin anew")
+        .damagedFile,
+        "the unfinished output has \(size) bytes, but \(count) were written",
+        at: partial.string,
+        remedy: "run with --fresh to begin anew"
+      )
     }
     do {
       try file.resize(to: Int64(count))
@@ -103,9 +117,7 @@ final class ExportFile {
     try FileSystem.status(of: file).identity
   }
 
-  /// Gives the complete file its name.
-  ///
-  /// - Parameter replacing: Whether the name may be taken.
+  /// Gives the complete file its name, `replacing` what has it or not.
   func publish(replacing: Bool) throws(BatchError) {
     if try FileSystem.status(of: path)?.identity == identity() {
       // A killed run gave the file its name; it may not have come to take away the other.
@@ -114,9 +126,11 @@ final class ExportFile {
       try FileSystem.replace(path, with: partial)
     } else if try !FileSystem.renameWithoutReplacing(partial, to: path) {
       throw BatchError(
-        .outputExists, "the file appeared while the job ran, and the job did not make it",
+        .outputExists,
+        "the file appeared while the job ran, and the job did not make it",
         at: path.string,
-        remedy: "move it away and run again; the complete output waits in \(partial.string)")
+        remedy: "move it away and run again; the complete output waits in \(partial.string)"
+      )
     }
     try FileSystem.synchronizeFolder(of: path)
   }

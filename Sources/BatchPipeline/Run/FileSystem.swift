@@ -34,14 +34,17 @@ enum FileSystem {
   ///
   /// - Returns: Whether the new name was free.
   static func renameWithoutReplacing(
-    _ path: FilePath, to other: FilePath
+    _ path: FilePath,
+    to other: FilePath
   ) throws(BatchError) -> Bool {
     // A link fails where the name exists, atomically; a rename would replace it.
     let linked = path.withPlatformString { path in
       other.withPlatformString { link(path, $0) }
     }
     if linked == 0 {
-      guard path.withPlatformString({ unlink($0) }) == 0 else { throw failed("cannot rename", path) }
+      guard path.withPlatformString({ unlink($0) }) == 0 else {
+        throw failed("cannot rename", path)
+      }
       return true
     }
     switch Errno(rawValue: errno) {
@@ -70,7 +73,9 @@ enum FileSystem {
 
   /// Writes all of some bytes at the file's position.
   static func write(
-    _ bytes: [UInt8], to file: FileDescriptor, at path: FilePath
+    _ bytes: [UInt8],
+    to file: FileDescriptor,
+    at path: FilePath
   ) throws(BatchError) {
     do {
       try file.writeAll(bytes)
@@ -89,7 +94,10 @@ enum FileSystem {
     let folder = path.removingLastComponent()
     do {
       let descriptor = try FileDescriptor.open(
-        folder.isEmpty ? "." : folder, .readOnly, options: .closeOnExec)
+        folder.isEmpty ? "." : folder,
+        .readOnly,
+        options: .closeOnExec
+      )
       defer { try? descriptor.close() }
       try synchronize(descriptor, at: folder)
     } catch let error as BatchError {
@@ -100,15 +108,19 @@ enum FileSystem {
   }
 
   static func failed(
-    _ what: String, _ path: FilePath, _ error: any Error = Errno(rawValue: errno)
+    _ what: String,
+    _ path: FilePath,
+    _ error: any Error = Errno(rawValue: errno)
   ) -> BatchError {
     let errno = error as? Errno
     let isFull = errno == .noSpace || errno == .diskQuotaExceeded
     return BatchError(
-      isFull ? .diskFull : .fileAccess, "\(what): \(errno?.description ?? "\(error)")",
+      isFull ? .diskFull : .fileAccess,
+      "\(what): \(errno?.description ?? "\(error)")",
       at: path.string,
       remedy: isFull ? "make room, then run the same command again: it resumes" : nil,
-      underlying: error)
+      underlying: error
+    )
   }
 }
 
@@ -116,6 +128,7 @@ extension FileIdentity {
   fileprivate init(_ status: stat) {
     self.init(
       device: UInt64(truncatingIfNeeded: status.st_dev),
-      inode: UInt64(truncatingIfNeeded: status.st_ino))
+      inode: UInt64(truncatingIfNeeded: status.st_ino)
+    )
   }
 }

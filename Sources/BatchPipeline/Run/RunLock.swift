@@ -65,14 +65,18 @@ final class RunLock: Sendable {
   }
 
   private static func lock(
-    _ path: String, _ checkpoint: FilePath
+    _ path: String,
+    _ checkpoint: FilePath
   ) throws(BatchError) -> Int32 {
     while true {
       let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
       guard descriptor >= 0 else {
         throw BatchError(
-          .fileAccess, "cannot write beside the checkpoint: \(Errno(rawValue: errno))", at: path,
-          remedy: "make the folder writable, or name another with checkpoint.path")
+          .fileAccess,
+          "cannot write beside the checkpoint: \(Errno(rawValue: errno))",
+          at: path,
+          remedy: "make the folder writable, or name another with checkpoint.path"
+        )
       }
       var range = wholeFile()
       guard fcntl(descriptor, F_SETLK, &range) == 0 else {
@@ -109,8 +113,11 @@ final class RunLock: Sendable {
   private static func alreadyRunning(_ process: Int32?, _ checkpoint: FilePath) -> BatchError {
     let process = process.map { " (process \($0))" } ?? ""
     return BatchError(
-      .alreadyRunning, "another run of this job is alive\(process)", at: checkpoint.string,
-      remedy: "wait for it, or stop it with SIGTERM")
+      .alreadyRunning,
+      "another run of this job is alive\(process)",
+      at: checkpoint.string,
+      remedy: "wait for it, or stop it with SIGTERM"
+    )
   }
 }
 

@@ -39,6 +39,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   /// Runs until every position is done, the run is stopped, or a chunk fails.
   ///
   /// - Parameter onCommit: Called after each committed chunk; an error from it fails the run.
+  /// - Returns: How the run ended.
   mutating func run(
     onCommit: (Range<Int>, Outcomes) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
@@ -87,7 +88,8 @@ struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private mutating func perform(
-    _ actions: [RunStateMachine.Action], in group: inout TaskGroup<Answer>
+    _ actions: [RunStateMachine.Action],
+    in group: inout TaskGroup<Answer>
   ) {
     let processor = processor
     for action in actions {

@@ -52,7 +52,9 @@ final class RunSession {
 
   /// Appends the state of the run to the checkpoint.
   func record(
-    _ state: RunState, with processor: some ChunkProcessor, failure: BatchError? = nil
+    _ state: RunState,
+    with processor: some ChunkProcessor,
+    failure: BatchError? = nil
   ) async throws(BatchError) {
     self.failure = failure
     try await processor.synchronize(&progress, done: done)
@@ -118,13 +120,20 @@ final class RunSession {
       let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) })
     else {
       throw BatchError(
-        .damagedFile, "the checkpoint of an export names no output", at: checkpoint.path.string)
+        .damagedFile,
+        "the checkpoint of an export names no output",
+        at: checkpoint.path.string
+      )
     }
     guard let count = progress.outputBytes else {
       return try ExportFile(creating: path, partial: partial, header: header)
     }
     return try ExportFile(
-      resuming: path, partial: partial, count: count, identity: progress.outputIdentity)
+      resuming: path,
+      partial: partial,
+      count: count,
+      identity: progress.outputIdentity
+    )
   }
 
   var replacesOwnOutput: Bool { checkpoint.metadata.replacesOwnOutput }

@@ -87,7 +87,10 @@ struct RunStateMachine {
   mutating func prepared(_ chunk: Range<Int>, worker: Int) -> [Action] {
     release(worker, chunk)
     if case .stopping(.failed) = phase { return [.discard(chunk)] + next() }
-    waiting.insert(chunk, at: waiting.firstIndex { $0.lowerBound > chunk.lowerBound } ?? waiting.count)
+    waiting.insert(
+      chunk,
+      at: waiting.firstIndex { $0.lowerBound > chunk.lowerBound } ?? waiting.count
+    )
     return next()
   }
 

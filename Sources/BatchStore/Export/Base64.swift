@@ -1,7 +1,8 @@
 /// The encoding of RFC 4648 §4, with padding, for blobs in text.
 struct Base64 {
   private static let digits = Array(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+  )
 
   /// Appends the text that stands for some bytes.
   static func append(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
@@ -14,7 +15,8 @@ struct Base64 {
       for digit in 0..<4 {
         text.append(
           digit <= count
-            ? digits[Int(group >> (18 - 6 * UInt32(digit)) & 63)] : UInt8(ascii: "="))
+            ? digits[Int(group >> (18 - 6 * UInt32(digit)) & 63)] : UInt8(ascii: "=")
+        )
       }
     }
   }

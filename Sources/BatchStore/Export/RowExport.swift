@@ -46,7 +46,8 @@ package struct RowExport: Sendable {
 
   /// The lines of one chunk, read in one transaction, and what became of its identifiers.
   package func lines(
-    for keys: ChunkKeys, in connection: Connection
+    for keys: ChunkKeys,
+    in connection: Connection
   ) throws(BatchError) -> (lines: [UInt8], outcomes: Outcomes) {
     try connection.transaction(.deferred) { () throws(BatchError) in
       let encoder = RowEncoder(format: format, columns: columns)
@@ -75,7 +76,8 @@ package struct RowExport: Sendable {
         throw BatchError(
           .noLongerMatching,
           "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-          remedy: "set source.recheck to \"skip\" to pass over such rows")
+          remedy: "set source.recheck to \"skip\" to pass over such rows"
+        )
       }
       return (lines, outcomes)
     }

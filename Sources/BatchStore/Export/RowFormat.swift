@@ -65,7 +65,9 @@ struct RowEncoder {
   }
 
   private static func appendJSON(
-    _ row: borrowing Statement, _ column: Int, to line: inout [UInt8]
+    _ row: borrowing Statement,
+    _ column: Int,
+    to line: inout [UInt8]
   ) {
     switch row.storageClass(at: column) {
     case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
@@ -80,7 +82,9 @@ struct RowEncoder {
   }
 
   private static func appendCSV(
-    _ row: borrowing Statement, _ column: Int, to line: inout [UInt8]
+    _ row: borrowing Statement,
+    _ column: Int,
+    to line: inout [UInt8]
   ) {
     switch row.storageClass(at: column) {
     case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
@@ -162,7 +166,8 @@ struct RowEncoder {
     let needsQuotes =
       unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
       || bytes.contains {
-        $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d || $0 >= 0x80
+        $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d
+          || $0 >= 0x80
       }
     guard needsQuotes else {
       unsafe line.append(contentsOf: bytes)

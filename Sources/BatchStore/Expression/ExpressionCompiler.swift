@@ -12,9 +12,8 @@ package struct ExpressionCompiler {
   private let entity: Entity
   private let parameters: Set<String>
 
-  /// A compiler of expressions over the rows of an entity.
-  ///
-  /// - Parameter parameters: The names that may be used as `:name`.
+  /// A compiler of expressions over the rows of an entity, in which `parameters` may be used as
+  /// `:name`.
   package init(connection: Connection, entity: Entity, parameters: some Sequence<String>) {
     self.connection = connection
     self.entity = entity
@@ -62,11 +61,16 @@ package struct ExpressionCompiler {
   }
 
   private func refusal(
-    of expression: SQLExpression, _ message: String, remedy: String? = nil
+    of expression: SQLExpression,
+    _ message: String,
+    remedy: String? = nil
   ) -> BatchError {
     BatchError(
-      .invalidSQL, "\(message) in the expression \(Self.shown(expression.text))",
-      at: expression.place, remedy: remedy)
+      .invalidSQL,
+      "\(message) in the expression \(Self.shown(expression.text))",
+      at: expression.place,
+      remedy: remedy
+    )
   }
 
   /// An expression on one line, cut where it is long.
@@ -79,7 +83,9 @@ package struct ExpressionCompiler {
     let prefix = "no such column: "
     guard message.hasPrefix(prefix) else { return nil }
     return remedyForUnknownName(
-      String(message.dropFirst(prefix.count)), among: entity.attributes.map(\.name),
-      kind: "attributes")
+      String(message.dropFirst(prefix.count)),
+      among: entity.attributes.map(\.name),
+      kind: "attributes"
+    )
   }
 }

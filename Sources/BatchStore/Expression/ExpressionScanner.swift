@@ -70,7 +70,8 @@ struct ExpressionScanner {
     case UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "$"), UInt8(ascii: "#"):
       throw Refusal(
         "\"\(Character(Unicode.Scalar(byte)))\" is not a parameter here",
-        remedy: "declare the value under parameters and write :name")
+        remedy: "declare the value under parameters and write :name"
+      )
     case UInt8(ascii: ":"):
       try parameter()
     case _ where Self.isNameByte(byte):

@@ -14,6 +14,6 @@ public struct SQLExpression: Sendable, Hashable {
     self.place = place
   }
 
-  /// The expression as an operand. The line break ends a trailing `--` comment.
+  /// The expression as an operand, with a line break to end a trailing `--` comment.
   var sql: String { "(\(text)\n)" }
 }

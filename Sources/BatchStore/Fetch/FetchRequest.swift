@@ -39,8 +39,12 @@ public struct FetchRequest: Sendable {
     parameters: [String: SQLValue] = [:]
   ) {
     self.init(
-      entity: entity, predicate: predicate.map { SQLExpression($0) }, orderBy: orderBy,
-      limit: limit, parameters: parameters)
+      entity: entity,
+      predicate: predicate.map { SQLExpression($0) },
+      orderBy: orderBy,
+      limit: limit,
+      parameters: parameters
+    )
   }
 
   /// A request whose predicate knows where it stands.

@@ -14,7 +14,9 @@ package struct IdentifierQuery: Sendable {
   ///
   /// - Throws: ``BatchError`` that names the entity, attribute or expression that is wrong.
   package init(
-    _ request: FetchRequest, schema: Schema, connection: Connection
+    _ request: FetchRequest,
+    schema: Schema,
+    connection: Connection
   ) throws(BatchError) {
     var entity = try schema.entity(named: request.entity)
     if let names = request.key {
@@ -26,7 +28,10 @@ package struct IdentifierQuery: Sendable {
 
     if let predicate = request.predicate {
       let compiler = ExpressionCompiler(
-        connection: connection, entity: entity, parameters: request.parameters.keys)
+        connection: connection,
+        entity: entity,
+        parameters: request.parameters.keys
+      )
       try compiler.check(predicate)
     }
     var order: [String] = []
@@ -50,7 +55,8 @@ package struct IdentifierQuery: Sendable {
   ///
   /// - Complexity: O(*n*) time; memory for the compressed list alone.
   package func fetch(
-    in connection: Connection, store: StoreIdentity
+    in connection: Connection,
+    store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
     try refuseDuplicates(in: connection)
     if key.prefersIntegers, let list = try fetchIntegers(in: connection, store: store) {
@@ -65,7 +71,8 @@ package struct IdentifierQuery: Sendable {
     let statement = try connection.prepare(
       request.limit == nil
         ? "SELECT count(*) FROM \(SQLName.quoted(entity.table))\(condition)"
-        : "SELECT count(*) FROM (SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition)\(limit))")
+        : "SELECT count(*) FROM (SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition)\(limit))"
+    )
     try statement.bind(request.parameters)
     return try statement.step() ? Int(statement.integer(at: 0)) : 0
   }
@@ -77,25 +84,32 @@ package struct IdentifierQuery: Sendable {
 
   /// Reads something other than the key of the first rows that satisfy the request.
   func select(
-    _ expressions: [String], limit: Int, in connection: Connection
+    _ expressions: [String],
+    limit: Int,
+    in connection: Connection
   ) throws(BatchError) -> Statement {
     let statement = try connection.prepare(
       """
       SELECT \(expressions.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\
       \(condition) ORDER BY \(order) LIMIT \(min(limit, request.limit ?? limit))
-      """)
+      """
+    )
     try statement.bind(request.parameters)
     return statement
   }
 
   /// The list of integer keys, or nil if a key turned out not to be an integer.
   private func fetchIntegers(
-    in connection: Connection, store: StoreIdentity
+    in connection: Connection,
+    store: StoreIdentity
   ) throws(BatchError) -> IdentifierList? {
     let statement = try connection.prepare(sql)
     try statement.bind(request.parameters)
     var builder = IdentifierListBuilder(
-      storeIdentifier: store.uuid, entityName: entity.name, keyKind: .integer)
+      storeIdentifier: store.uuid,
+      entityName: entity.name,
+      keyKind: .integer
+    )
     while try statement.step() {
       guard statement.isInteger(at: 0) else { return nil }
       builder.append(statement.integer(at: 0))
@@ -104,12 +118,16 @@ package struct IdentifierQuery: Sendable {
   }
 
   private func fetchEncoded(
-    in connection: Connection, store: StoreIdentity
+    in connection: Connection,
+    store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
     let statement = try connection.prepare(sql)
     try statement.bind(request.parameters)
     var builder = IdentifierListBuilder(
-      storeIdentifier: store.uuid, entityName: entity.name, keyKind: .encoded)
+      storeIdentifier: store.uuid,
+      entityName: entity.name,
+      keyKind: .encoded
+    )
     var encoder = EncodedKey.Encoder()
     while try statement.step() {
       encoder.removeAll()
@@ -119,7 +137,8 @@ package struct IdentifierQuery: Sendable {
             .unstableKey,
             "a row of \"\(entity.name)\" has NULL in its primary key column"
               + " \"\(key.columns[column])\" and cannot be identified",
-            remedy: "leave such rows out with \"\(key.columns[column])\" IS NOT NULL")
+            remedy: "leave such rows out with \"\(key.columns[column])\" IS NOT NULL"
+          )
         }
         statement.appendKeyComponent(at: column, to: &encoder)
       }
@@ -139,13 +158,15 @@ package struct IdentifierQuery: Sendable {
       """
       SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition) \
       GROUP BY \(columns) HAVING count(*) > 1 LIMIT 1
-      """)
+      """
+    )
     try statement.bind(request.parameters)
     guard try statement.step() else { return }
     throw BatchError(
       .unstableKey,
       "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", "))",
-      remedy: "name columns in source.key that identify a row")
+      remedy: "name columns in source.key that identify a row"
+    )
   }
 }
 

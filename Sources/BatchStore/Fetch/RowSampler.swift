@@ -36,7 +36,8 @@ package struct RowSampler {
           before: values(of: statement, from: query.key.columns.count),
           after: after == nil
             ? nil : values(of: statement, from: query.key.columns.count + columns.count)
-        ))
+        )
+      )
     }
     return rows
   }

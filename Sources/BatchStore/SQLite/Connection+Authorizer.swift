@@ -21,7 +21,8 @@ extension Connection {
         default: return SQLITE_DENY
         }
       },
-      nil)
+      nil
+    )
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
     return try body()
   }

@@ -16,7 +16,9 @@ package final class Connection {
     package var cacheSizeKiB = 4_096
 
     package init(
-      isReadOnly: Bool = false, busyTimeout: Duration = .seconds(5), cacheSizeKiB: Int = 4_096
+      isReadOnly: Bool = false,
+      busyTimeout: Duration = .seconds(5),
+      cacheSizeKiB: Int = 4_096
     ) {
       self.isReadOnly = isReadOnly
       self.busyTimeout = busyTimeout
@@ -34,10 +36,8 @@ package final class Connection {
   let database: OpaquePointer
   private let statements: StatementCache
 
-  /// Opens an existing database.
-  ///
-  /// - Parameter path: An absolute path: a relative one that starts with `file:` would be read as
-  ///   a URI.
+  /// Opens an existing database by its absolute path; a relative one that starts with `file:` would
+  /// be read as a URI.
   package init(path: String, options: Options = Options()) throws(BatchError) {
     var handle: OpaquePointer?
     let access = options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -59,8 +59,12 @@ package final class Connection {
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
     unsafe sqlite3_busy_timeout(
-      handle, Int32(clamping: options.busyTimeout.components.seconds * 1000
-        + options.busyTimeout.components.attoseconds / 1_000_000_000_000_000))
+      handle,
+      Int32(
+        clamping: options.busyTimeout.components.seconds * 1000
+          + options.busyTimeout.components.attoseconds / 1_000_000_000_000_000
+      )
+    )
     unsafe log.attach(to: handle)
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     // Reading the schema is what makes SQLite look at the file: a file that is no database, is
@@ -95,7 +99,13 @@ package final class Connection {
     let status: Int32 = unsafe sql.withCString { (start: UnsafePointer<CChar>) -> Int32 in
       var tail: UnsafePointer<CChar>?
       let status = unsafe sqlite3_prepare_v3(
-        database, start, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, &tail)
+        database,
+        start,
+        -1,
+        UInt32(SQLITE_PREPARE_PERSISTENT),
+        &statement,
+        &tail
+      )
       if let tail = unsafe tail { rest = unsafe String(cString: tail) }
       return status
     }
@@ -148,7 +158,8 @@ package final class Connection {
 
   /// Runs `body` in a transaction: committed if it returns, rolled back if it throws.
   package func transaction<Result>(
-    _ kind: TransactionKind, _ body: () throws(BatchError) -> Result
+    _ kind: TransactionKind,
+    _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
     try execute(kind.rawValue)
     do {

@@ -7,7 +7,7 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   public let resultCode: ResultCode
   /// SQLite's own message.
   public let message: String
-  /// What was being done: `open`, `prepare`, `step`, `bind`, …
+  /// What was being done, `prepare` or `step` for example.
   public let operation: String
   /// The statement, with placeholders; never the values bound to them.
   public let sql: String?

@@ -15,14 +15,17 @@ extension Statement {
 
   /// Binds the components of a key, each to its slot.
   func bind(
-    _ keys: EncodedKeys, _ position: Int, slots: [Int], with reader: inout EncodedKey.ComponentReader
+    _ keys: EncodedKeys,
+    _ position: Int,
+    slots: [Int],
+    with reader: inout EncodedKey.ComponentReader
   ) throws(BatchError) {
     var status = SQLITE_OK
     var index = 0
     unsafe keys.withBytes(at: position) { key in
       unsafe reader.forEachComponent(of: key) { component in
         guard status == SQLITE_OK, index < slots.count else { return }
-        status = unsafe bind(component, at: slots[index])
+        status = bind(component, at: slots[index])
         index += 1
       }
     }
@@ -30,7 +33,8 @@ extension Statement {
     guard index == slots.count else {
       throw BatchError(
         .invalidIdentifier,
-        "the key \(keys[position]) has \(index) components, the entity's has \(slots.count)")
+        "the key \(keys[position]) has \(index) components, the entity's has \(slots.count)"
+      )
     }
   }
 

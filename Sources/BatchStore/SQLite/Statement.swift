@@ -100,15 +100,25 @@ package struct Statement: ~Copyable {
     // A null pointer would bind NULL, so an empty text needs some address.
     let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
     return unsafe sqlite3_bind_text64(
-      statement, Int32(index), start?.assumingMemoryBound(to: CChar.self),
-      UInt64(bytes.count), Self.transient, UInt8(SQLITE_UTF8))
+      statement,
+      Int32(index),
+      start?.assumingMemoryBound(to: CChar.self),
+      UInt64(bytes.count),
+      Self.transient,
+      UInt8(SQLITE_UTF8)
+    )
   }
 
   /// Binds bytes that are copied by SQLite.
   func bindBlob(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int32 {
     let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
     return unsafe sqlite3_bind_blob64(
-      statement, Int32(index), start, UInt64(bytes.count), Self.transient)
+      statement,
+      Int32(index),
+      start,
+      UInt64(bytes.count),
+      Self.transient
+    )
   }
 
   func check(_ status: Int32) throws(BatchError) {

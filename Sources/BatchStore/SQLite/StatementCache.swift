@@ -39,7 +39,7 @@ final class StatementCache {
   }
 
   func removeAll() {
-    for unsafe statement in unsafe waiting.values { unsafe sqlite3_finalize(statement) }
+    unsafe waiting.values.forEach { unsafe sqlite3_finalize($0) }
     unsafe waiting.removeAll()
     order.removeAll()
   }

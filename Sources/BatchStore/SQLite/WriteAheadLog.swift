@@ -24,7 +24,8 @@ final class WriteAheadLog {
         log.peakFrames = max(log.peakFrames, Int(frames))
         return SQLITE_OK
       },
-      context)
+      context
+    )
   }
 }
 
@@ -34,7 +35,7 @@ extension Connection {
     try value("PRAGMA journal_mode = wal") == .text("wal")
   }
 
-  /// The journal mode the database is in: `wal`, `delete`, …
+  /// The journal mode the database is in, `wal` or `delete` for example.
   package func journalMode() throws(BatchError) -> String {
     guard case .text(let mode) = try value("PRAGMA journal_mode") else { return "unknown" }
     return mode
@@ -67,7 +68,12 @@ extension Connection {
     var inLog: Int32 = 0
     var moved: Int32 = 0
     let status = unsafe sqlite3_wal_checkpoint_v2(
-      database, nil, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved)
+      database,
+      nil,
+      SQLITE_CHECKPOINT_PASSIVE,
+      &inLog,
+      &moved
+    )
     switch ResultCode(rawValue: status) {
     case .SQLITE_OK:
       let complete = inLog == moved

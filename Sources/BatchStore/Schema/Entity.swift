@@ -60,7 +60,7 @@ public struct EntityKey: Sendable, Hashable {
   /// Whether a value is tried as an integer first: the key is one column of INTEGER affinity.
   let prefersIntegers: Bool
 
-  /// Whether rows with keys from a to b can be named by the range a ... b.
+  /// Whether a run of neighbouring keys can be named by a range.
   var isRowID: Bool { origin == .rowID }
 }
 

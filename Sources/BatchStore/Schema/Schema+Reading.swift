@@ -10,7 +10,8 @@ extension Schema {
       WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')
         AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
       ORDER BY name
-      """)
+      """
+    )
     while try tables.step() {
       let name = tables.text(at: 0)
       guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }
@@ -29,7 +30,8 @@ extension Schema {
           kind: kind,
           key: key,
           attributes: columns.filter { !$0.isHidden }.map(\.attribute)
-        ))
+        )
+      )
     }
     self.init(entities: entities)
   }
@@ -48,8 +50,13 @@ private struct Column {
 
   var attribute: Attribute {
     Attribute(
-      name: name, column: name, type: type, isOptional: !isNotNull, isGenerated: isGenerated,
-      hasDefault: hasDefault || !isNotNull)
+      name: name,
+      column: name,
+      type: type,
+      isOptional: !isNotNull,
+      isGenerated: isGenerated,
+      hasDefault: hasDefault || !isNotNull
+    )
   }
 
   /// Whether the declared type gives INTEGER affinity: https://www.sqlite.org/datatype3.html §3.1.
@@ -60,7 +67,8 @@ private struct Column {
       """
       SELECT name, type, "notnull", dflt_value IS NOT NULL, pk, hidden
       FROM pragma_table_xinfo(?, 'main')
-      """)
+      """
+    )
     try info.bind(.text(table), at: 1)
     var columns: [Column] = []
     while try info.step() {
@@ -73,14 +81,16 @@ private struct Column {
           keyPosition: Int(info.integer(at: 4)),
           isHidden: info.integer(at: 5) == 1,
           isGenerated: info.integer(at: 5) >= 2
-        ))
+        )
+      )
     }
     return columns
   }
 }
 
 private func key(
-  _ columns: [Column], origin: EntityKey.Origin
+  _ columns: [Column],
+  origin: EntityKey.Origin
 ) -> EntityKey {
   EntityKey(
     columns: columns.map(\.name),
@@ -90,14 +100,19 @@ private func key(
 }
 
 private func tableKey(
-  _ table: String, _ columns: [Column], hasRowID: Bool, in connection: Connection
+  _ table: String,
+  _ columns: [Column],
+  hasRowID: Bool,
+  in connection: Connection
 ) throws(BatchError) -> EntityKey? {
   let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
   if !declared.isEmpty {
     // An INTEGER PRIMARY KEY is the rowid itself unless SQLite keeps an index for it, as it does
     // for INTEGER PRIMARY KEY DESC: https://www.sqlite.org/lang_createtable.html#rowid.
     let indexed = try connection.value(
-      "SELECT count(*) FROM pragma_index_list(?, 'main') WHERE origin = 'pk'", .text(table))
+      "SELECT count(*) FROM pragma_index_list(?, 'main') WHERE origin = 'pk'",
+      .text(table)
+    )
     let isRowID = hasRowID && indexed == .integer(0)
     return key(declared, origin: isRowID ? .rowID : .primaryKey)
   }
@@ -105,10 +120,13 @@ private func tableKey(
     """
     SELECT name FROM pragma_index_list(?, 'main') WHERE "unique" AND NOT partial
     ORDER BY seq DESC
-    """)
+    """
+  )
   try indexes.bind(.text(table), at: 1)
   while try indexes.step() {
-    let names = try connection.prepare("SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno")
+    let names = try connection.prepare(
+      "SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno"
+    )
     try names.bind(.text(indexes.text(at: 0)), at: 1)
     var unique: [Column?] = []
     while try names.step() {
@@ -125,7 +143,9 @@ private func tableKey(
 
 /// The primary keys that a view shows, or the whole row where it shows none.
 private func viewKey(
-  _ view: String, _ columns: [Column], in connection: Connection
+  _ view: String,
+  _ columns: [Column],
+  in connection: Connection
 ) throws(BatchError) -> EntityKey? {
   guard !columns.isEmpty else { return nil }
   let statement: Statement
@@ -153,7 +173,9 @@ private func viewKey(
 }
 
 private func virtualTableKey(
-  _ table: String, _ columns: [Column], in connection: Connection
+  _ table: String,
+  _ columns: [Column],
+  in connection: Connection
 ) throws(BatchError) -> EntityKey? {
   let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
   if !declared.isEmpty { return key(declared, origin: .primaryKey) }

@@ -13,8 +13,11 @@ import Darwin
 func resolvedPath(_ path: String) throws(BatchError) -> String {
   guard let resolved = unsafe realpath(path, nil) else {
     throw BatchError(
-      .fileAccess, unsafe String(cString: strerror(errno)).lowercased(), at: path,
-      remedy: "check database.path")
+      .fileAccess,
+      unsafe String(cString: strerror(errno)).lowercased(),
+      at: path,
+      remedy: "check database.path"
+    )
   }
   defer { unsafe free(resolved) }
   var status = stat()

@@ -33,7 +33,9 @@ public struct Store: Sendable {
   ///   is something else, is encrypted or is damaged.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public init(
-    path: String, isReadOnly: Bool = false, busyTimeout: Duration = .seconds(5)
+    path: String,
+    isReadOnly: Bool = false,
+    busyTimeout: Duration = .seconds(5)
   ) async throws(BatchError) {
     let path = try resolvedPath(path)
     let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)

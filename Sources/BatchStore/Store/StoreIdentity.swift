@@ -25,14 +25,18 @@ public struct StoreIdentity: Sendable, Hashable {
 
   static func read(in connection: Connection) throws(BatchError) -> StoreIdentity {
     let hasTable = try connection.value(
-      "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_store'")
+      "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_store'"
+    )
     if hasTable != nil,
       case .text(let text) = try connection.value("SELECT uuid FROM _batch_store LIMIT 1")
     {
       guard let uuid = UUID(uuidString: text) else {
         throw BatchError(
-          .notADatabase, "the store's UUID in table _batch_store is \"\(text)\"",
-          at: connection.path, remedy: "restore it, or drop the table to get a new one")
+          .notADatabase,
+          "the store's UUID in table _batch_store is \"\(text)\"",
+          at: connection.path,
+          remedy: "restore it, or drop the table to get a new one"
+        )
       }
       return StoreIdentity(uuid: uuid.uuidString, isDerived: false)
     }
@@ -55,12 +59,15 @@ public struct StoreIdentity: Sendable, Hashable {
     let (high, low) = (XXHash64.hash(bytes), XXHash64.hash(bytes, seed: 1))
     let version = high & 0xffff_ffff_ffff_0fff | 0x8000
     let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
-    let octets = unsafe withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) { unsafe [UInt8]($0) }
+    let octets = unsafe withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) {
+      unsafe [UInt8]($0)
+    }
     let uuid = UUID(
       uuid: (
         octets[0], octets[1], octets[2], octets[3], octets[4], octets[5], octets[6], octets[7],
         octets[8], octets[9], octets[10], octets[11], octets[12], octets[13], octets[14], octets[15]
-      ))
+      )
+    )
     return StoreIdentity(uuid: uuid.uuidString, isDerived: true)
   }
 }

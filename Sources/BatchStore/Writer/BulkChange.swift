@@ -112,7 +112,9 @@ package struct BulkChange: Sendable {
         throw BatchError(
           .constraint,
           "\(archived) rows were archived but \(outcomes.succeeded) would be deleted",
-          remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed")
+          remedy:
+            "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
+        )
       }
     } else {
       outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)
@@ -131,7 +133,8 @@ package struct BulkChange: Sendable {
       throw BatchError(
         .noLongerMatching,
         "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-        remedy: "set source.recheck to \"skip\" to pass over such rows")
+        remedy: "set source.recheck to \"skip\" to pass over such rows"
+      )
     }
     return outcomes
   }
@@ -140,7 +143,9 @@ package struct BulkChange: Sendable {
   ///
   /// - Returns: The number of rows it changed, triggers not counted.
   private func run(
-    _ sql: String, for keys: ChunkKeys, in connection: Connection
+    _ sql: String,
+    for keys: ChunkKeys,
+    in connection: Connection
   ) throws(BatchError) -> Int {
     let statement = try connection.prepare(sql)
     try statement.bind(parameters)
@@ -177,8 +182,10 @@ extension BulkChange.Archive {
   package init(_ archive: Entity, for entity: Entity) throws(BatchError) {
     guard archive.kind == .table, archive.table != entity.table else {
       throw BatchError(
-        .unknownEntity, "\"\(archive.name)\" cannot be the archive of \"\(entity.name)\"",
-        remedy: "name another table")
+        .unknownEntity,
+        "\"\(archive.name)\" cannot be the archive of \"\(entity.name)\"",
+        remedy: "name another table"
+      )
     }
     let stored = entity.attributes.filter { !$0.isGenerated }
     let missing = stored.filter { archive.attribute(named: $0.name)?.isGenerated ?? true }
@@ -186,7 +193,8 @@ extension BulkChange.Archive {
       throw BatchError(
         .unknownAttribute,
         "the archive \"\(archive.name)\" has no column for \(missing.map(\.name).joined(separator: ", "))",
-        remedy: "add it: rows would lose it")
+        remedy: "add it: rows would lose it"
+      )
     }
     let unfilled = archive.attributes.filter {
       !$0.hasDefault && !$0.isGenerated && entity.attribute(named: $0.name) == nil
@@ -195,7 +203,8 @@ extension BulkChange.Archive {
       throw BatchError(
         .unknownAttribute,
         "the archive \"\(archive.name)\" needs a value for \(unfilled.map(\.name).joined(separator: ", "))",
-        remedy: "give it a default")
+        remedy: "give it a default"
+      )
     }
     self.entity = archive
     columns = stored.map(\.column)

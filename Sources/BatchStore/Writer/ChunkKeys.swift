@@ -12,7 +12,9 @@ package enum ChunkKeys: Sendable {
 
   /// Reads the keys at some positions of a list.
   package init(
-    _ list: IdentifierList, _ positions: Range<Int>, key: EntityKey
+    _ list: IdentifierList,
+    _ positions: Range<Int>,
+    key: EntityKey
   ) throws(BatchError) {
     guard list.header.keyKind == .integer else {
       self = .encoded(try list.encodedKeys(in: positions))
@@ -48,8 +50,9 @@ extension ChunkKeys {
     key.isRowID ? .runs([]) : .integers([])
   }
 
-  /// The condition that finds rows by keys of this shape. Its parameters start with `@`, which no
-  /// expression of a job may use.
+  /// The condition that finds rows by keys of this shape.
+  ///
+  /// Its parameters start with `@`, which no expression of a job may use.
   func condition(key: EntityKey) -> String {
     switch self {
     case .runs:

@@ -68,7 +68,8 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     precondition(
       (place == 0 || rows[place - 1].next <= row.first)
         && (place == rows.count || row.next <= rows[place].first),
-      "positions are done twice")
+      "positions are done twice"
+    )
     var replaced = place..<place
     if place > 0, rows[place - 1].next == row.first {
       merged.first = rows[place - 1].first

@@ -15,7 +15,8 @@ struct Ledger {
       CREATE TABLE IF NOT EXISTS _batch_run (
         run TEXT PRIMARY KEY, job TEXT NOT NULL, total INTEGER NOT NULL, started_at TEXT NOT NULL
       ) WITHOUT ROWID
-      """)
+      """
+    )
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS _batch_ledger (
@@ -24,28 +25,39 @@ struct Ledger {
         no_longer_matching INTEGER NOT NULL, failed INTEGER NOT NULL, chunks INTEGER NOT NULL,
         PRIMARY KEY (run, first)
       ) WITHOUT ROWID
-      """)
+      """
+    )
   }
 
-  /// Enters a new run, with nothing done. Finished runs of the same job go; an unfinished one
-  /// stays, since its checkpoint may have been set aside to be resumed later.
+  /// Enters a new run, with nothing done.
+  ///
+  /// Finished runs of the same job go; an unfinished one stays, since its checkpoint may have been
+  /// set aside to be resumed later.
   static func begin(_ run: RunDescription, in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
       DELETE FROM _batch_run WHERE job = ? AND total = (
         SELECT coalesce(sum(next - first), 0) FROM _batch_ledger WHERE run = _batch_run.run)
-      """, .text(run.job))
+      """,
+      .text(run.job)
+    )
     try connection.execute(
-      "DELETE FROM _batch_ledger WHERE run NOT IN (SELECT run FROM _batch_run)")
+      "DELETE FROM _batch_ledger WHERE run NOT IN (SELECT run FROM _batch_run)"
+    )
     try connection.execute(
       "INSERT INTO _batch_run (run, job, total, started_at) VALUES (?, ?, ?, ?)",
-      .text(run.identifier), .text(run.job), .integer(Int64(run.total)), .text(run.startedAt))
+      .text(run.identifier),
+      .text(run.job),
+      .integer(Int64(run.total)),
+      .text(run.startedAt)
+    )
   }
 
   /// The ledger of a run as the store has it, or nil if the store knows no such run.
   init?(of run: String, in connection: Connection) throws(BatchError) {
     let tables = try connection.value(
-      "SELECT count(*) FROM sqlite_schema WHERE name IN ('_batch_run', '_batch_ledger')")
+      "SELECT count(*) FROM sqlite_schema WHERE name IN ('_batch_run', '_batch_ledger')"
+    )
     guard tables == .integer(2),
       try connection.value("SELECT 1 FROM _batch_run WHERE run = ?", .text(run)) != nil
     else { return nil }
@@ -53,7 +65,8 @@ struct Ledger {
       """
       SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed
       FROM _batch_ledger WHERE run = ? ORDER BY first
-      """)
+      """
+    )
     try rows.bind(.text(run), at: 1)
     var read: [DoneRanges.Row] = []
     while try rows.step() {
@@ -66,7 +79,8 @@ struct Ledger {
       let (first, next) = (Int(rows.integer(at: 0)), Int(rows.integer(at: 1)))
       guard first < next else { throw Self.damaged(run) }
       read.append(
-        DoneRanges.Row(first..<next, outcomes: outcomes, chunks: Int(rows.integer(at: 2))))
+        DoneRanges.Row(first..<next, outcomes: outcomes, chunks: Int(rows.integer(at: 2)))
+      )
     }
     guard let done = DoneRanges(read) else { throw Self.damaged(run) }
     self.run = run
@@ -75,8 +89,10 @@ struct Ledger {
 
   private static func damaged(_ run: String) -> BatchError {
     BatchError(
-      .damagedFile, "the ledger of run \(run) in table _batch_ledger contradicts itself",
-      remedy: "it was changed by hand; run with --fresh to begin anew")
+      .damagedFile,
+      "the ledger of run \(run) in table _batch_ledger contradicts itself",
+      remedy: "it was changed by hand; run with --fresh to begin anew"
+    )
   }
 
   /// Writes something that changes nothing, for the sake of the commit.
@@ -88,7 +104,8 @@ struct Ledger {
   ///
   /// - Returns: The ledger as it is once that transaction is committed.
   func entering(
-    _ row: DoneRanges.Row, in connection: Connection
+    _ row: DoneRanges.Row,
+    in connection: Connection
   ) throws(BatchError) -> Ledger {
     var copy = self
     let change = copy.done.insert(row)
@@ -96,7 +113,9 @@ struct Ledger {
     if let removed = change.removed {
       try connection.execute(
         "DELETE FROM _batch_ledger WHERE run = ? AND first = ?",
-        .text(run), .integer(Int64(removed)))
+        .text(run),
+        .integer(Int64(removed))
+      )
     }
     try connection.execute(
       "INSERT OR REPLACE INTO _batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -108,7 +127,8 @@ struct Ledger {
       .integer(Int64(written.outcomes.vanished)),
       .integer(Int64(written.outcomes.noLongerMatching)),
       .integer(Int64(written.outcomes.failed)),
-      .integer(Int64(written.chunks)))
+      .integer(Int64(written.chunks))
+    )
     return copy
   }
 }

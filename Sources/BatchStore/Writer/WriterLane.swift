@@ -34,13 +34,18 @@ package actor WriterLane {
   ///
   /// - Throws: ``BatchError/Code/readOnly`` if the database cannot be written.
   package init(
-    path: String, options: Connection.Options, configuration: WriterConfiguration
+    path: String,
+    options: Connection.Options,
+    configuration: WriterConfiguration
   ) throws(BatchError) {
     let connection = try Connection(path: path, options: options)
     guard !connection.isReadOnly else {
       throw BatchError(
-        .readOnly, "the database is read-only", at: path,
-        remedy: "check the permissions of the file and of its folder")
+        .readOnly,
+        "the database is read-only",
+        at: path,
+        remedy: "check the permissions of the file and of its folder"
+      )
     }
     if configuration.usesWriteAheadLog {
       // Where it is refused, on a network file system, the old journal serves: slower, as safe.
@@ -90,13 +95,17 @@ package actor WriterLane {
   ///
   /// - Throws: Whatever SQLite says; the store is then as it was before.
   package func apply(
-    _ change: BulkChange, to keys: ChunkKeys, at positions: Range<Int>
+    _ change: BulkChange,
+    to keys: ChunkKeys,
+    at positions: Range<Int>
   ) throws(BatchError) -> Outcomes {
     var entered = ledger
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
       let outcomes = try change.apply(to: keys, in: connection)
       entered = try ledger?.entering(
-        DoneRanges.Row(positions, outcomes: outcomes, chunks: 1), in: connection)
+        DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
+        in: connection
+      )
       return outcomes
     }
     ledger = entered

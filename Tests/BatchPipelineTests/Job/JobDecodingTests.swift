@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchStore
 import SystemPackage
 import Testing
 

@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchStore
 import SystemPackage
 import Testing
 
@@ -41,7 +42,7 @@ import Testing
         "type":"update"},"entity":"orders","everything":false,"format":1,"identifiers":null,\
         "key":["id"],"limit":1000000,"orderBy":["-priority","id"],"parameters":{\
         "before":{"text":"2020-01-01"},"factor":{"real":2.0},"now":{"run":"$runStartedAt"},\
-        "run":{"run":"$runID"},"token":{"secret":"1ada51fb5eeaf7b6"}},"store":"S",\
+        "run":{"run":"$runID"},"token":{"secret":"339167557c560e80"}},"store":"S",\
         "where":"price IS NULL AND day < :before"}
         """
     )

@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchStore
 import SystemPackage
 import Testing
 
@@ -110,10 +111,10 @@ import Testing
       schema["properties", "parameters", "patternProperties"]?.members?.first?.value["properties"]
     )
     typealias Database = Job.DatabaseOptions
-    #expect(database["synchronous", "enum"]?.strings == choices(Database.Synchronous.self))
+    #expect(database["synchronous", "enum"]?.strings == choices(Synchronous.self))
     #expect(database["journalMode", "enum"]?.strings == choices(Database.JournalMode.self))
-    #expect(source["recheck", "enum"]?.strings == choices(Job.Recheck.self))
-    #expect(export["format", "enum"]?.strings == choices(Job.Export.Format.self))
+    #expect(source["recheck", "enum"]?.strings == choices(Recheck.self))
+    #expect(export["format", "enum"]?.strings == choices(RowFormat.self))
     #expect(checkpoint["ledger", "enum"]?.strings == choices(Job.Checkpoint.Ledger.self))
     #expect(parameter["type", "enum"]?.strings == choices(ParameterType.self))
 
