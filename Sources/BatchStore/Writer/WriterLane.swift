@@ -6,6 +6,8 @@ public struct WriterConfiguration: Sendable {
   public var synchronous = Synchronous.normal
   /// Whether the database is switched to write-ahead logging.
   public var usesWriteAheadLog = true
+  /// Whether foreign keys are enforced: SQLite does not by itself.
+  public var enforcesForeignKeys = false
   /// The size of the write-ahead log in bytes past which it is checkpointed.
   public var checkpointBytes = 4 << 20
 
@@ -52,6 +54,7 @@ package actor WriterLane {
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
+    if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }

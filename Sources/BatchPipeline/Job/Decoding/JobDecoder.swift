@@ -92,6 +92,7 @@ extension JobDecoder {
     options.busyTimeout = section.duration("busyTimeout") ?? options.busyTimeout
     options.synchronous = section.oneOf("synchronous") ?? options.synchronous
     options.journalMode = section.oneOf("journalMode") ?? options.journalMode
+    options.foreignKeys = section.boolean("foreignKeys") ?? options.foreignKeys
     options.readOnly = section.boolean("readOnly") ?? options.readOnly
     section.finish()
     return options
