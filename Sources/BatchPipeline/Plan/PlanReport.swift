@@ -102,7 +102,8 @@ extension JobPlan {
     switch query.key.origin {
     case .wholeRow:
       warnings.append(
-        "the rows of \"\(entity.name)\" show no key, so each is found by all of its columns"
+        "\"\(entity.name)\" does not show the keys of its tables, so each row is found by all of its"
+          + " columns; source.key may name better ones"
       )
     case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
     }
