@@ -47,7 +47,7 @@ public struct FileInspection: Sendable, Encodable {
 
   /// Opens a file and checks every part of it.
   ///
-  /// - Throws: ``BatchError`` that names the damaged part.
+  /// - Throws: `BatchError` that names the damaged part.
   /// - Complexity: O(*n*) in the size of the file.
   public init(of path: FilePath) throws(BatchError) {
     let file = try IdentifierFile(opening: path)

@@ -63,7 +63,7 @@ public final class BatchRun: Sendable {
   /// - Parameter onEvent: Told what happens, on no particular thread, one event at a time.
   /// - Returns: How the run ended, which may be ``RunState/stopped`` or ``RunState/failed``; both
   ///   can be resumed.
-  /// - Throws: ``BatchError`` if nothing was run: the job does not fit the database, another run
+  /// - Throws: `BatchError` if nothing was run: the job does not fit the database, another run
   ///   is alive, a checkpoint is damaged or belongs to something else. The database, the
   ///   checkpoint and the output are then as they were.
   public func run(

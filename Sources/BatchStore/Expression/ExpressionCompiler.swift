@@ -23,7 +23,7 @@ package struct ExpressionCompiler {
   /// Checks one expression.
   ///
   /// - Returns: The names of the parameters that it uses.
-  /// - Throws: ``BatchError/Code/invalidSQL`` with the place of the expression.
+  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   @discardableResult
   package func check(_ expression: SQLExpression) throws(BatchError) -> Set<String> {
     let scanner: ExpressionScanner

@@ -89,7 +89,7 @@ package final class Connection {
 
   /// A compiled statement, taken from the cache when the same text was compiled before.
   ///
-  /// - Throws: ``BatchError`` if the text does not compile, or holds more than one statement.
+  /// - Throws: `BatchError` if the text does not compile, or holds more than one statement.
   package func prepare(_ sql: String) throws(BatchError) -> Statement {
     if let cached = unsafe statements.take(sql) {
       return unsafe Statement(cached, sql: sql, connection: self)
@@ -197,7 +197,7 @@ package final class Interrupter: Sendable {
     unsafe self.database = unsafe Lock(database)
   }
 
-  /// Makes the running statement, if there is one, fail with ``BatchError/Code/interrupted``.
+  /// Makes the running statement, if there is one, fail with `BatchError` of code `interrupted`.
   package func interrupt() {
     unsafe database.withLock { (handle: inout OpaquePointer?) in
       if let handle = unsafe handle { unsafe sqlite3_interrupt(handle) }

@@ -34,7 +34,7 @@ package actor WriterLane {
 
   /// Opens the write connection of a store.
   ///
-  /// - Throws: ``BatchError/Code/readOnly`` if the database cannot be written.
+  /// - Throws: `BatchError` of code `readOnly` if the database cannot be written.
   package init(
     path: String,
     options: Connection.Options,
