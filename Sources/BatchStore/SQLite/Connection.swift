@@ -32,6 +32,8 @@ package final class Connection {
   package let interrupter: Interrupter
   /// What the write-ahead log holds; fed by SQLite's hook after each commit.
   let log = WriteAheadLog()
+  /// What tells the rows of a chunk from those between them.
+  private let filter = KeyFilter()
 
   let database: OpaquePointer
   private let statements: StatementCache
@@ -66,6 +68,9 @@ package final class Connection {
       )
     )
     unsafe log.attach(to: handle)
+    guard unsafe filter.register(in: handle) == SQLITE_OK else {
+      throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
+    }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     // Reading the schema is what makes SQLite look at the file: a file that is no database, is
     // encrypted or is damaged shows here rather than in the middle of the work.
@@ -171,6 +176,11 @@ package final class Connection {
       if !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
+  }
+
+  /// Makes `_batch_selected` stand for these rowids, which ascend.
+  func filterKeys(_ keys: [Int64]) {
+    filter.select(keys)
   }
 
   func giveBack(_ statement: OpaquePointer, sql: String) {
