@@ -46,7 +46,8 @@ private func readableColumns(
 ) throws(BatchError) -> [Column] {
   do {
     return try Column.read(of: table, in: connection)
-  } catch where error.code == .invalidSQL && kind != .table {
+  } catch {
+    guard error.code == .invalidSQL, kind != .table else { throw error }
     return []
   }
 }

@@ -1,0 +1,57 @@
+import BatchStore
+import BatchTestSupport
+import Testing
+
+@Suite struct DoneRangesTests {
+  @Test(arguments: 0..<50 as Range<UInt64>)
+  func `ranges merged in any order agree with a set of positions`(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    let total = Int.random(in: 1...60, using: &random)
+    var chunks: [Range<Int>] = []
+    var start = 0
+    while start < total {
+      let end = min(total, start + Int.random(in: 1...7, using: &random))
+      chunks.append(start..<end)
+      start = end
+    }
+    chunks.shuffle(using: &random)
+    var ranges = DoneRanges()
+    var positions: Set<Int> = []
+    var stored: [Int: DoneRanges.Row] = [:]
+    for chunk in chunks {
+      var outcomes = Outcomes()
+      outcomes.succeeded = chunk.count
+      let change = ranges.insert(.init(chunk, outcomes: outcomes, chunks: 1))
+      if let removed = change.removed { stored[removed] = nil }
+      stored[change.written.first] = change.written
+      positions.formUnion(chunk)
+      #expect(ranges.count == positions.count)
+      #expect(ranges.outcomes.succeeded == positions.count)
+      #expect(Set(ranges.remaining(of: total).joined()) == Set(0..<total).subtracting(positions))
+      // Whoever follows the changes has the same rows.
+      #expect(stored.values.sorted { $0.first < $1.first } == ranges.rows)
+    }
+    #expect(ranges.rows.map { $0.first..<$0.next } == [0..<total])
+    #expect(ranges.chunks == chunks.count)
+  }
+
+  @Test func `rows that overlap, are out of order or miscount are refused`() {
+    func row(_ range: Range<Int>, _ succeeded: Int, _ vanished: Int, chunks: Int = 1)
+      -> DoneRanges.Row
+    {
+      var outcomes = Outcomes()
+      (outcomes.succeeded, outcomes.vanished) = (succeeded, vanished)
+      return DoneRanges.Row(range, outcomes: outcomes, chunks: chunks)
+    }
+    #expect(DoneRanges([row(0..<5, 5, 0), row(5..<9, 1, 3)]) != nil)
+    #expect(DoneRanges([row(0..<5, 5, 0), row(4..<9, 5, 0)]) == nil)
+    #expect(DoneRanges([row(5..<9, 4, 0), row(0..<5, 5, 0)]) == nil)
+    #expect(DoneRanges([row(0..<5, 4, 0)]) == nil)
+    #expect(DoneRanges([row(0..<5, 6, -1)]) == nil)
+    #expect(DoneRanges([row(0..<5, .max, .max)]) == nil)
+    #expect(DoneRanges([row(0..<5, 5, 0, chunks: 0)]) == nil)
+    #expect(DoneRanges([row(0..<5, 5, 0, chunks: 6)]) == nil)
+    #expect(DoneRanges([row(0..<Int.max, .max, 0)]) == nil)
+    #expect(DoneRanges([row(-5..<1, 6, 0)]) == nil)
+  }
+}
