@@ -43,7 +43,7 @@ package struct ExpressionCompiler {
     // Nobody can write text that ends the select list early and still has this column behind it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     let sql = """
-      SELECT \(expression.sql), 1 AS \(SQLName.quoted(guardName)) \
+      SELECT \(SQLExpression(scanner.textWithoutStringNames).sql), 1 AS \(SQLName.quoted(guardName)) \
       FROM \(SQLName.quoted(entity.table))
       """
     do {

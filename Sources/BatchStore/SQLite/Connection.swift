@@ -35,6 +35,9 @@ package final class Connection {
   /// What tells the rows of a chunk from those between them.
   private let filter = KeyFilter()
 
+  /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
+  var hasConnectedVirtualTables = false
+
   let database: OpaquePointer
   private let statements: StatementCache
 
@@ -151,6 +154,24 @@ package final class Connection {
     var lines: [String] = []
     while try statement.step() { lines.append(statement.text(at: 3)) }
     return lines
+  }
+
+  /// The collation that a column of a table was declared with, `BINARY` if with none.
+  func collation(ofColumn column: String, of table: String) -> String? {
+    var collation: UnsafePointer<CChar>?
+    let status = unsafe sqlite3_table_column_metadata(
+      database,
+      "main",
+      table,
+      column,
+      nil,
+      &collation,
+      nil,
+      nil,
+      nil
+    )
+    guard status == SQLITE_OK else { return nil }
+    return unsafe collation.map { unsafe String(cString: $0) }
   }
 
   /// How a transaction begins.

@@ -80,7 +80,10 @@ extension ChunkKeys {
     case .integers, .encoded:
       // IS is `=` that also finds NULL, which a key of a view may hold; it uses indexes like `=`.
       return key.columns.enumerated()
-        .map { "\(SQLName.quoted($1)) IS @key\($0)" }
+        .map { index, column in
+          let collation = key.collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? ""
+          return "\(SQLName.quoted(column))\(collation) IS @key\(index)"
+        }
         .joined(separator: " AND ")
     }
   }
