@@ -9,11 +9,19 @@ extension Connection {
   func withReadOnlyAuthorizer<Result>(
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
+    // A connection makes these table functions when it meets them first, for which it declares a
+    // table, which the authorizer would have to allow.
+    _ = try? prepare("SELECT 1 FROM json_each('[]'), json_tree('[]')")
     unsafe sqlite3_set_authorizer(
       database,
-      { _, action, _, name, _, _ in
+      { _, action, table, name, _, _ in
         switch action {
-        case SQLITE_SELECT, SQLITE_READ, SQLITE_RECURSIVE: return SQLITE_OK
+        case SQLITE_SELECT, SQLITE_RECURSIVE: return SQLITE_OK
+        case SQLITE_READ:
+          // `pragma_…` runs a PRAGMA, of which some write.
+          guard let table = unsafe table else { return SQLITE_OK }
+          let isPragma = unsafe String(cString: table).lowercased().hasPrefix("pragma_")
+          return isPragma ? SQLITE_DENY : SQLITE_OK
         case SQLITE_FUNCTION:
           guard let name = unsafe name else { return SQLITE_DENY }
           let isDenied = deniedFunctions.contains(unsafe String(cString: name).lowercased())
