@@ -107,17 +107,32 @@ public final class BatchRun: Sendable {
         overwrite: export.overwrite,
         made: previous?.progress.outputIdentity
       )
+      try ExportFile.checkFolder(of: ExportFile.partialPath(of: export.file, run: run))
     }
     let imported = try plan.importedIdentifiers()
 
-    // From here on files and tables are written.
-    let lane = try plan.makeLane()
-    let identity = try await lane?.prepareStore() ?? plan.store.identity
+    // The selection may be refused or interrupted, so it is made before anything is written; a
+    // store that has no identity yet is given the one that its identifiers carry.
+    let identity =
+      job.action.writes && plan.store.identity.isDerived ? .made() : plan.store.identity
     let list: IdentifierList
     if let imported {
       list = imported.list
     } else {
       list = try await fetchIdentifiers(plan, identity)
+    }
+
+    // From here on files and tables are written.
+    let lane = try plan.makeLane()
+    if let established = try await lane?.prepareStore(identity), established != identity,
+      imported == nil
+    {
+      throw BatchError(
+        .busy,
+        "another run gave the database its identity at the same moment",
+        at: plan.store.path,
+        remedy: "run the same command again"
+      )
     }
     var metadata = RunMetadata(
       run: run,
