@@ -21,7 +21,8 @@ public struct BatchProgram: Sendable {
   private let process = Process()
   private let output = Pipe()
   private let errors = Pipe()
-  private let lines = LinesRead()
+  private let outputLines = LinesRead()
+  private let errorLines = LinesRead()
   private let ended = DispatchSemaphore(value: 0)
 
   /// Starts the program in a folder, with some more variables in its environment.
@@ -53,7 +54,12 @@ public struct BatchProgram: Sendable {
   ///
   /// ``wait()`` then gives the output after the lines that were read.
   public func nextLine() -> String? {
-    lines.next(from: output.fileHandleForReading)
+    outputLines.next(from: output.fileHandleForReading)
+  }
+
+  /// Waits for the next line on standard error; nil if the program ends before it writes one.
+  public func nextErrorLine() -> String? {
+    errorLines.next(from: errors.fileHandleForReading)
   }
 
   /// Sends a signal after some seconds, unless the program ends before.
@@ -71,11 +77,11 @@ public struct BatchProgram: Sendable {
   public func wait() -> Result {
     // Both pipes are read to their ends at once, so that neither fills and blocks the program.
     let collected = ErrorsCollected()
-    let reader = Thread { [errors] in
-      collected.finish(errors.fileHandleForReading.readDataToEndOfFile())
+    let reader = Thread { [errors, errorLines] in
+      collected.finish(errorLines.rest + errors.fileHandleForReading.readDataToEndOfFile())
     }
     reader.start()
-    let written = lines.rest + output.fileHandleForReading.readDataToEndOfFile()
+    let written = outputLines.rest + output.fileHandleForReading.readDataToEndOfFile()
     let complained = collected.wait()
     process.waitUntilExit()
     let status = process.terminationStatus
