@@ -38,8 +38,8 @@ public final class BatchRun: Sendable {
   private let options: Options
   private let stopRequests: AsyncStream<Void>
   private let stopRequest: AsyncStream<Void>.Continuation
-  /// The context that fetches identifiers, while it does.
-  private let fetching = Lock<BackgroundContext?>(nil)
+  /// The context that fetches identifiers, while it does, and whether it should not.
+  private let fetching = Lock<(context: BackgroundContext?, isStopped: Bool)>((nil, false))
 
   /// A run of a job.
   public init(_ job: Job, options: Options = Options()) {
@@ -53,7 +53,10 @@ public final class BatchRun: Sendable {
   /// May be called from any thread, before, during or after the run.
   public func stop() {
     stopRequest.yield()
-    fetching.withLock { $0 }?.interrupt()
+    fetching.withLock { fetching in
+      fetching.isStopped = true
+      fetching.context?.interrupt()
+    }
   }
 
   /// Runs the job to its end, or resumes it.
@@ -107,17 +110,32 @@ public final class BatchRun: Sendable {
         overwrite: export.overwrite,
         made: previous?.progress.outputIdentity
       )
+      try ExportFile.checkFolder(of: ExportFile.partialPath(of: export.file, run: run))
     }
     let imported = try plan.importedIdentifiers()
 
-    // From here on files and tables are written.
-    let lane = try plan.makeLane()
-    let identity = try await lane?.prepareStore() ?? plan.store.identity
+    // The selection may be refused or interrupted, so it is made before anything is written; a
+    // store that has no identity yet is given the one that its identifiers carry.
+    let identity =
+      job.action.writes && plan.store.identity.isDerived ? .made() : plan.store.identity
     let list: IdentifierList
     if let imported {
       list = imported.list
     } else {
       list = try await fetchIdentifiers(plan, identity)
+    }
+
+    // From here on files and tables are written.
+    let lane = try plan.makeLane()
+    if let established = try await lane?.prepareStore(identity), established != identity,
+      imported == nil
+    {
+      throw BatchError(
+        .busy,
+        "another run gave the database its identity at the same moment",
+        at: plan.store.path,
+        remedy: "run the same command again"
+      )
     }
     var metadata = RunMetadata(
       run: run,
@@ -156,8 +174,11 @@ public final class BatchRun: Sendable {
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
     let context = plan.store.makeContext(label: "batch.fetch")
-    fetching.withLock { $0 = context }
-    defer { fetching.withLock { $0 = nil } }
+    fetching.withLock { fetching in
+      fetching.context = context
+      if fetching.isStopped { context.interrupt() }
+    }
+    defer { fetching.withLock { $0.context = nil } }
     return try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try plan.query.fetch(in: connection, store: identity)

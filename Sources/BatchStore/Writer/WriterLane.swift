@@ -67,11 +67,13 @@ package actor WriterLane {
 
   // MARK: The store's own tables
 
-  /// Gives the store a UUID if it has none, and makes the ledger's tables.
-  package func prepareStore() throws(BatchError) -> StoreIdentity {
+  /// Gives the store the UUID of `proposal` if it has none, and makes the ledger's tables.
+  package func prepareStore(
+    _ proposal: StoreIdentity = .made()
+  ) throws(BatchError) -> StoreIdentity {
     try connection.transaction(.immediate) { () throws(BatchError) in
       try Ledger.createTables(in: connection)
-      return try StoreIdentity.establish(in: connection)
+      return try StoreIdentity.establish(proposal, in: connection)
     }
   }
 
