@@ -36,23 +36,30 @@ public final class BatchRun: Sendable {
 
   private let job: Job
   private let options: Options
-  private let stopRequests: AsyncStream<Void>
-  private let stopRequest: AsyncStream<Void>.Continuation
+  private let stopRequest = Lock(StopRequest())
   /// The context that fetches identifiers, while it does.
   private let fetching = Lock<BackgroundContext?>(nil)
+
+  /// Whether the run was told to stop, and who waits for that.
+  private struct StopRequest {
+    var isMade = false
+    var listener: AsyncStream<Void>.Continuation?
+  }
 
   /// A run of a job.
   public init(_ job: Job, options: Options = Options()) {
     self.job = job
     self.options = options
-    (stopRequests, stopRequest) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
   ///
   /// May be called from any thread, before, during or after the run.
   public func stop() {
-    stopRequest.yield()
+    stopRequest.withLock { request in
+      request.isMade = true
+      request.listener?.yield()
+    }
     fetching.withLock { $0 }?.interrupt()
   }
 
@@ -112,7 +119,8 @@ public final class BatchRun: Sendable {
 
     // From here on files and tables are written.
     let lane = try plan.makeLane()
-    let identity = try await lane?.prepareStore() ?? plan.store.identity
+    var identity = plan.store.identity
+    if let lane, plan.ledger == .store { identity = try await lane.prepareStore() }
     let list: IdentifierList
     if let imported {
       list = imported.list
@@ -255,6 +263,21 @@ public final class BatchRun: Sendable {
     }
   }
 
+  /// Requests to stop, the one included that was made before anybody listened.
+  ///
+  /// A stream ends with its reader, so each loop has one of its own.
+  private func listenForStop() -> AsyncStream<Void> {
+    let (requests, listener) = AsyncStream.makeStream(
+      of: Void.self,
+      bufferingPolicy: .bufferingNewest(1)
+    )
+    stopRequest.withLock { request in
+      request.listener = listener
+      if request.isMade { listener.yield() }
+    }
+    return requests
+  }
+
   private func loop(
     _ plan: JobPlan,
     _ session: RunSession,
@@ -274,8 +297,10 @@ public final class BatchRun: Sendable {
       chunkSize: chunkSize,
       workers: contexts,
       processor: processor,
-      stopRequests: stopRequests
+      stopRequests: listenForStop()
     )
+    // A run that was stopped may be taken up again by the same object.
+    defer { stopRequest.withLock { $0 = StopRequest() } }
     let ending = await loop.run { chunk, outcomes throws(BatchError) in
       session.committed(chunk, outcomes)
       if session.isDue(after: job.checkpoint.interval) {
