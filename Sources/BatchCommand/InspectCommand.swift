@@ -34,7 +34,10 @@ struct InspectCommand: AsyncParsableCommand {
     if let run = inspection.run {
       lines += [
         ("job", run.job), ("run", run.run), ("started", run.startedAt), ("state", run.state),
-        ("done", "\(Format.count(run.done)) in \(run.ranges) ranges, as recorded in the file"),
+        (
+          "done",
+          "\(Format.count(run.done)) in \(Format.count(run.ranges, "range")), by the file"
+        ),
       ]
     }
     lines.append(("checks", "every block, header and record is sound"))

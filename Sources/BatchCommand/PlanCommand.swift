@@ -37,7 +37,7 @@ struct PlanCommand: AsyncParsableCommand {
     let key = plan.entity.key?.columns.joined(separator: ", ") ?? ""
     Terminal.print("entity    \(plan.entity.name), identified by \(key)")
     Terminal.print(
-      "matches   \(Format.count(report.matches)) in \(Format.count(report.chunks)) chunks"
+      "matches   \(Format.count(report.matches)) in \(Format.count(report.chunks, "chunk"))"
     )
     Terminal.print("fetch     \(oneLine(report.sql.fetch))")
     for line in report.queryPlan { Terminal.print("          \(line)") }

@@ -35,7 +35,7 @@ struct ProgressPrinter: Sendable {
   private func printText(_ event: RunEvent) {
     switch event {
     case .started(let summary):
-      Terminal.say("\(summary.job): \(Format.count(summary.total)) identifiers selected")
+      Terminal.say("\(summary.job): \(Format.count(summary.total, "identifier")) selected")
     case .resumed(let summary):
       Terminal.say(
         "\(summary.job): resumed, \(Format.count(summary.done)) of"
@@ -105,7 +105,8 @@ enum SummaryText {
   static func print(_ summary: RunSummary) {
     var lines = [
       "\(summary.job): \(words(for: summary.state)), \(Format.count(summary.done)) of"
-        + " \(Format.count(summary.total)) done in \(Format.seconds(summary.elapsedSeconds))"
+        + " \(Format.count(summary.total)) done"
+        + (summary.elapsedSeconds > 0 ? " in \(Format.seconds(summary.elapsedSeconds))" : "")
     ]
     let outcomes = [
       ("succeeded", summary.outcomes.succeeded),

@@ -36,7 +36,7 @@ struct SchemaCommand: AsyncParsableCommand {
   }
 
   private func printText(_ entity: EntityDescription) {
-    let count = entity.count.map { "\(Format.count($0)) rows" } ?? "not readable"
+    let count = entity.count.map { Format.count($0, "row") } ?? "not readable"
     let kind = entity.kind == "table" ? "" : " (\(entity.kind))"
     Terminal.print("\n\(entity.name)\(kind): \(count)")
     let keys = entity.keys.map(\.name).joined(separator: ", ")

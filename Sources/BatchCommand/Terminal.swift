@@ -103,6 +103,11 @@ enum Format {
     return value < 0 ? "-\(grouped)" : grouped
   }
 
+  /// `1 chunk`, `2 chunks`.
+  static func count(_ value: Int, _ noun: String) -> String {
+    "\(count(value)) \(noun)\(value == 1 ? "" : "s")"
+  }
+
   /// `4.2 MB`.
   static func bytes(_ value: Int) -> String {
     let units = ["bytes", "kB", "MB", "GB", "TB"]

@@ -21,6 +21,9 @@ public struct BatchProgram: Sendable {
   private let process = Process()
   private let output = Pipe()
   private let errors = Pipe()
+  private let outputLines = LinesRead()
+  private let errorLines = LinesRead()
+  private let ended = DispatchSemaphore(value: 0)
 
   /// Starts the program in a folder, with some more variables in its environment.
   public init(
@@ -35,6 +38,7 @@ public struct BatchProgram: Sendable {
     process.standardOutput = output
     process.standardError = errors
     process.standardInput = FileHandle.nullDevice
+    process.terminationHandler = { [ended] _ in ended.signal() }
     try process.run()
   }
 
@@ -46,15 +50,38 @@ public struct BatchProgram: Sendable {
     kill(process.processIdentifier, signal)
   }
 
+  /// Waits for the next line on standard output; nil if the program ends before it writes one.
+  ///
+  /// ``wait()`` then gives the output after the lines that were read.
+  public func nextLine() -> String? {
+    outputLines.next(from: output.fileHandleForReading)
+  }
+
+  /// Waits for the next line on standard error; nil if the program ends before it writes one.
+  public func nextErrorLine() -> String? {
+    errorLines.next(from: errors.fileHandleForReading)
+  }
+
+  /// Sends a signal after some seconds, unless the program ends before.
+  ///
+  /// The program must not write more than the pipes hold, since nobody reads them meanwhile.
+  ///
+  /// - Returns: Whether the signal was sent.
+  public func send(_ signal: Int32, afterSeconds seconds: Double) -> Bool {
+    guard ended.wait(timeout: .now() + seconds) == .timedOut else { return false }
+    send(signal)
+    return true
+  }
+
   /// Waits for the end, reading what the program writes.
   public func wait() -> Result {
     // Both pipes are read to their ends at once, so that neither fills and blocks the program.
     let collected = ErrorsCollected()
-    let reader = Thread { [errors] in
-      collected.finish(errors.fileHandleForReading.readDataToEndOfFile())
+    let reader = Thread { [errors, errorLines] in
+      collected.finish(errorLines.rest + errors.fileHandleForReading.readDataToEndOfFile())
     }
     reader.start()
-    let written = output.fileHandleForReading.readDataToEndOfFile()
+    let written = outputLines.rest + output.fileHandleForReading.readDataToEndOfFile()
     let complained = collected.wait()
     process.waitUntilExit()
     let status = process.terminationStatus
@@ -90,5 +117,24 @@ private final class ErrorsCollected: @unchecked Sendable {
   func wait() -> Data {
     semaphore.wait()
     return data
+  }
+}
+
+/// What was read beyond the lines that were asked for.
+private final class LinesRead: @unchecked Sendable {
+  // Sendable: a test reads the lines of its program on one thread.
+  private(set) var rest = Data()
+
+  func next(from handle: FileHandle) -> String? {
+    while true {
+      if let end = rest.firstIndex(of: 0x0a) {
+        let line = String(decoding: rest[rest.startIndex..<end], as: UTF8.self)
+        rest.removeSubrange(rest.startIndex...end)
+        return line
+      }
+      let more = handle.availableData
+      if more.isEmpty { return nil }
+      rest += more
+    }
   }
 }

@@ -38,4 +38,23 @@ public final class TemporaryDirectory: Sendable {
   public func names() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }
+
+  /// The content of every file in the folder and in the folders in it, by path.
+  public func contents() throws -> [String: [UInt8]] {
+    var contents: [String: [UInt8]] = [:]
+    for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
+      var isFolder: ObjCBool = false
+      guard FileManager.default.fileExists(atPath: file(name), isDirectory: &isFolder) else {
+        continue
+      }
+      contents[name] = isFolder.boolValue ? [] : try read(name)
+    }
+    return contents
+  }
+
+  /// The paths of the files that are not as they were, or were not there, or are there no more.
+  public func changes(since before: [String: [UInt8]]) throws -> [String] {
+    let now = try contents()
+    return Set(before.keys).union(now.keys).filter { before[$0] != now[$0] }.sorted()
+  }
 }

@@ -26,6 +26,21 @@ extension String {
   }
 }
 
+extension String {
+  /// The text on one line, with whatever would move the cursor or hide in it escaped.
+  package var onOneLine: String {
+    var text = ""
+    for scalar in unicodeScalars {
+      switch scalar {
+      case "\n", "\r", "\t": text += " "
+      case _ where scalar.isUnprintable: text += "\\u{\(String(scalar.value, radix: 16))}"
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+}
+
 extension Unicode.Scalar {
   /// Whether the scalar would move the cursor or hide in a line of a terminal.
   package var isUnprintable: Bool {

@@ -69,6 +69,7 @@ extension JobPlan {
     guard job.action.writes else { return nil }
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = job.database.journalMode == .wal
+    configuration.enforcesForeignKeys = job.database.foreignKeys
     configuration.synchronous = job.database.synchronous
     return try store.makeWriterLane(configuration)
   }

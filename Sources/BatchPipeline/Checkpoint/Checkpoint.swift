@@ -24,7 +24,7 @@ package final class Checkpoint {
 
   /// Opens the checkpoint of a run for reading.
   ///
-  /// - Throws: ``BatchError`` with the reason if the file is damaged or is not a checkpoint. The
+  /// - Throws: `BatchError` with the reason if the file is damaged or is not a checkpoint. The
   ///   file is left as it is.
   package convenience init(reading path: FilePath) throws(BatchError) {
     try self.init(path, file: IdentifierFile(opening: path))

@@ -3,7 +3,7 @@ package import BatchIdentifiers
 extension Duration {
   /// Reads a duration with its unit: `50ms`, `1.5s`, `10m`, `6h`, `2d`.
   ///
-  /// - Throws: A ``BatchError`` with code `invalidJob` and no place.
+  /// - Throws: A `BatchError` with code `invalidJob` and no place.
   package init(parsing text: String) throws(BatchError) {
     let quantity = try Quantity(
       parsing: text,
@@ -25,7 +25,7 @@ package struct ByteSize: Hashable, Sendable {
 
   /// Reads a size with its unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
   ///
-  /// - Throws: A ``BatchError`` with code `invalidJob` and no place.
+  /// - Throws: A `BatchError` with code `invalidJob` and no place.
   package init(parsing text: String) throws(BatchError) {
     let quantity = try Quantity(
       parsing: text,

@@ -28,7 +28,7 @@ public struct JobPlan: Sendable {
 
   /// Resolves a job.
   ///
-  /// - Throws: ``BatchError`` with the place in the job file: an unknown entity or attribute, an
+  /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
   ///   expression that is none, an archive that does not fit, a database that cannot be written.
   public init(_ job: Job, parameters: ParameterValues) async throws(BatchError) {
     let store: Store

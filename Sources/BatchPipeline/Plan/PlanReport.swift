@@ -102,11 +102,12 @@ extension JobPlan {
     switch query.key.origin {
     case .wholeRow:
       warnings.append(
-        "the rows of \"\(entity.name)\" show no key, so each is found by all of its columns"
+        "\"\(entity.name)\" does not show the keys of its tables, so each row is found by all of its"
+          + " columns; source.key may name better ones"
       )
     case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
     }
-    warnings += try entity.warnings(about: job.action, in: connection)
+    warnings += try entity.warnings(about: job, in: connection)
     var scans = false
     for sql in statements {
       let plan = try connection.explain(sql)
@@ -167,10 +168,10 @@ extension JobPlan {
 extension Entity {
   /// What of the schema an operator may have forgotten.
   fileprivate func warnings(
-    about action: Job.Action,
+    about job: Job,
     in connection: Connection
   ) throws(BatchError) -> [String] {
-    guard action.writes else { return [] }
+    guard job.action.writes else { return [] }
     var warnings: [String] = []
     let triggers = try connection.texts(
       "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
@@ -179,7 +180,7 @@ extension Entity {
     if !triggers.isEmpty {
       warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
     }
-    if case .delete = action {
+    if case .delete = job.action, !job.database.foreignKeys {
       let children = try connection.texts(
         """
         SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
@@ -189,8 +190,8 @@ extension Entity {
       )
       if !children.isEmpty {
         warnings.append(
-          "rows of \(children.joined(separator: ", ")) refer to \"\(name)\"; foreign keys are not"
-            + " enforced, so they are left as they are"
+          "rows of \(children.joined(separator: ", ")) refer to \"\(name)\" and are left as they"
+            + " are; database.foreignKeys enforces what the foreign keys say"
         )
       }
     }

@@ -47,7 +47,7 @@ public struct FileInspection: Sendable, Encodable {
 
   /// Opens a file and checks every part of it.
   ///
-  /// - Throws: ``BatchError`` that names the damaged part.
+  /// - Throws: `BatchError` that names the damaged part.
   /// - Complexity: O(*n*) in the size of the file.
   public init(of path: FilePath) throws(BatchError) {
     let file = try IdentifierFile(opening: path)
@@ -58,7 +58,7 @@ public struct FileInspection: Sendable, Encodable {
     count = file.list.count
     isSorted = file.list.isSorted
     fileBytes = file.byteCount
-    listBytes = file.list.encodedByteCount
+    listBytes = file.list.payloadByteCount
     bitsPerIdentifier =
       count == 0 ? 0 : (Double(listBytes) * 800 / Double(count)).rounded() / 100
     records = file.recordCount

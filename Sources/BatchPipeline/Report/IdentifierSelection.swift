@@ -86,7 +86,7 @@ public struct IdentifierSelection: Sendable {
 
   /// Saves the identifiers as a file of their own.
   ///
-  /// - Throws: ``BatchError`` with code `fileAccess` if there is a file of this name already.
+  /// - Throws: `BatchError` with code `fileAccess` if there is a file of this name already.
   public func save(to path: FilePath) throws(BatchError) {
     if positions == [0..<list.count] {
       return try IdentifierFile.create(at: path, list: list)

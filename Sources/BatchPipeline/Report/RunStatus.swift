@@ -11,7 +11,7 @@ public struct RunStatus: Sendable {
 
   /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
   ///
-  /// - Throws: ``BatchError`` if the job has no checkpoint, or it is damaged.
+  /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
   public init(of job: Job) async throws(BatchError) {
     let path = job.checkpointPath
     let process = RunLock.holder(ofCheckpoint: path)

@@ -37,12 +37,12 @@ public final class BatchRun: Sendable {
   private let job: Job
   private let options: Options
   private let stopRequest = Lock(StopRequest())
-  /// The context that fetches identifiers, while it does.
-  private let fetching = Lock<BackgroundContext?>(nil)
 
-  /// Whether the run was told to stop, and who waits for that.
+  /// Whether the run was told to stop, and who is to know.
   private struct StopRequest {
     var isMade = false
+    /// The context that fetches identifiers, while it does.
+    var fetching: BackgroundContext?
     var listener: AsyncStream<Void>.Continuation?
   }
 
@@ -58,9 +58,9 @@ public final class BatchRun: Sendable {
   public func stop() {
     stopRequest.withLock { request in
       request.isMade = true
+      request.fetching?.interrupt()
       request.listener?.yield()
     }
-    fetching.withLock { $0 }?.interrupt()
   }
 
   /// Runs the job to its end, or resumes it.
@@ -70,12 +70,14 @@ public final class BatchRun: Sendable {
   /// - Parameter onEvent: Told what happens, on no particular thread, one event at a time.
   /// - Returns: How the run ended, which may be ``RunState/stopped`` or ``RunState/failed``; both
   ///   can be resumed.
-  /// - Throws: ``BatchError`` if nothing was run: the job does not fit the database, another run
+  /// - Throws: `BatchError` if nothing was run: the job does not fit the database, another run
   ///   is alive, a checkpoint is damaged or belongs to something else. The database, the
   ///   checkpoint and the output are then as they were.
   public func run(
     onEvent: @Sendable (RunEvent) -> Void = { _ in }
   ) async throws(BatchError) -> RunSummary {
+    // A run that was stopped may be taken up again by the same object.
+    defer { stopRequest.withLock { $0 = StopRequest() } }
     try job.validate()
     let path = job.checkpointPath
     let lock = try RunLock(forCheckpoint: path)
@@ -114,18 +116,28 @@ public final class BatchRun: Sendable {
         overwrite: export.overwrite,
         made: previous?.progress.outputIdentity
       )
+      try ExportFile.checkFolder(of: ExportFile.partialPath(of: export.file, run: run))
     }
     let imported = try plan.importedIdentifiers()
 
-    // From here on files and tables are written.
-    let lane = try plan.makeLane()
-    var identity = plan.store.identity
-    if let lane, plan.ledger == .store { identity = try await lane.prepareStore() }
+    // The selection may be refused or interrupted, so it is made before anything is written; a
+    // store that has no identity yet is given the one that its identifiers carry.
+    let identity =
+      plan.ledger == .store && plan.store.identity.isDerived ? .made() : plan.store.identity
     let list: IdentifierList
     if let imported {
       list = imported.list
     } else {
       list = try await fetchIdentifiers(plan, identity)
+    }
+
+    // From here on files and tables are written.
+    let lane = try plan.makeLane()
+    if let lane, plan.ledger == .store,
+      try await lane.prepareStore(identity) != identity, imported == nil
+    {
+      // Another run gave the database its identity at the same moment: now it has one for good.
+      return try await begin(after: previous, onEvent)
     }
     var metadata = RunMetadata(
       run: run,
@@ -164,8 +176,11 @@ public final class BatchRun: Sendable {
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
     let context = plan.store.makeContext(label: "batch.fetch")
-    fetching.withLock { $0 = context }
-    defer { fetching.withLock { $0 = nil } }
+    stopRequest.withLock { request in
+      request.fetching = context
+      if request.isMade { context.interrupt() }
+    }
+    defer { stopRequest.withLock { $0.fetching = nil } }
     return try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try plan.query.fetch(in: connection, store: identity)
@@ -299,8 +314,6 @@ public final class BatchRun: Sendable {
       processor: processor,
       stopRequests: listenForStop()
     )
-    // A run that was stopped may be taken up again by the same object.
-    defer { stopRequest.withLock { $0 = StopRequest() } }
     let ending = await loop.run { chunk, outcomes throws(BatchError) in
       session.committed(chunk, outcomes)
       if session.isDue(after: job.checkpoint.interval) {

@@ -42,6 +42,22 @@ final class ExportFile {
     )
   }
 
+  /// Refuses an output that cannot be made, by making it for a moment.
+  static func checkFolder(of partial: FilePath) throws(BatchError) {
+    do {
+      let file = try FileDescriptor.open(
+        partial,
+        .writeOnly,
+        options: [.create, .exclusiveCreate, .closeOnExec],
+        permissions: .ownerReadWrite
+      )
+      try file.close()
+    } catch {
+      throw FileSystem.failed("cannot create the output", partial, error)
+    }
+    try FileSystem.remove(partial)
+  }
+
   /// Makes the file of a new run.
   init(creating path: FilePath, partial: FilePath, header: [UInt8]) throws(BatchError) {
     self.path = path

@@ -25,7 +25,7 @@ final class RunLock: Sendable {
 
   /// Takes the lock of a checkpoint.
   ///
-  /// - Throws: ``BatchError/Code/alreadyRunning`` if another run holds it.
+  /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
   init(forCheckpoint checkpoint: FilePath) throws(BatchError) {
     let path = Self.path(forCheckpoint: checkpoint)
     // POSIX locks do not keep a process from locking twice.

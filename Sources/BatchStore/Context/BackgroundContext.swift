@@ -36,7 +36,7 @@ package actor BackgroundContext {
     try body()
   }
 
-  /// Makes the running statement fail with ``BatchError/Code/interrupted``, and every later one;
+  /// Makes the running statement fail with `BatchError` of code `interrupted`, and every later one;
   /// from any thread.
   package nonisolated func interrupt() {
     interrupter.withLock { interrupter in

@@ -23,7 +23,7 @@ package struct ExpressionCompiler {
   /// Checks one expression.
   ///
   /// - Returns: The names of the parameters that it uses.
-  /// - Throws: ``BatchError/Code/invalidSQL`` with the place of the expression.
+  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   @discardableResult
   package func check(_ expression: SQLExpression) throws(BatchError) -> Set<String> {
     let scanner: ExpressionScanner
@@ -42,9 +42,11 @@ package struct ExpressionCompiler {
     }
     // Nobody can write text that ends the select list early and still has this column behind it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
+    // It stands in the condition too, where SQLite takes no aggregate and no window function.
+    let checked = SQLExpression(scanner.textWithoutStringNames).sql
     let sql = """
-      SELECT \(SQLExpression(scanner.textWithoutStringNames).sql), 1 AS \(SQLName.quoted(guardName)) \
-      FROM \(SQLName.quoted(entity.table))
+      SELECT \(checked), 1 AS \(SQLName.quoted(guardName)) \
+      FROM \(SQLName.quoted(entity.table)) WHERE \(checked)
       """
     do {
       try connection.withReadOnlyAuthorizer { () throws(BatchError) in
@@ -67,7 +69,7 @@ package struct ExpressionCompiler {
   ) -> BatchError {
     BatchError(
       .invalidSQL,
-      "\(message) in the expression \(Self.shown(expression.text))",
+      "\(message.onOneLine) in the expression \(Self.shown(expression.text))",
       at: expression.place,
       remedy: remedy
     )
@@ -75,7 +77,7 @@ package struct ExpressionCompiler {
 
   /// An expression on one line, cut where it is long.
   static func shown(_ text: String) -> String {
-    let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    let line = text.onOneLine
     return "`\(line.count > 120 ? line.prefix(117) + "…" : line[...])`"
   }
 

@@ -12,7 +12,7 @@ package struct IdentifierQuery: Sendable {
 
   /// Resolves and checks a request, and compiles it, against a connection; runs nothing.
   ///
-  /// - Throws: ``BatchError`` that names the entity, attribute or expression that is wrong.
+  /// - Throws: `BatchError` that names the entity, attribute or expression that is wrong.
   package init(
     _ request: FetchRequest,
     schema: Schema,
@@ -187,7 +187,7 @@ extension Store {
   /// The identifiers are those of committed rows; the transaction ends before this returns, so the
   /// list pins nothing and later changes do not show in it.
   ///
-  /// - Throws: ``BatchError`` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
+  /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
   ///   request that does not fit the store, `unstableKey` if the rows cannot be identified.
   /// - Complexity: One statement; memory for the compressed list alone.
   public func fetchIdentifiers(

@@ -32,6 +32,8 @@ package final class Connection {
   package let interrupter: Interrupter
   /// What the write-ahead log holds; fed by SQLite's hook after each commit.
   let log = WriteAheadLog()
+  /// What tells the rows of a chunk from those between them.
+  private let filter = KeyFilter()
 
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
@@ -69,6 +71,9 @@ package final class Connection {
       )
     )
     unsafe log.attach(to: handle)
+    guard unsafe filter.register(in: handle) == SQLITE_OK else {
+      throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
+    }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     // Reading the schema is what makes SQLite look at the file: a file that is no database, is
     // encrypted or is damaged shows here rather than in the middle of the work.
@@ -92,7 +97,7 @@ package final class Connection {
 
   /// A compiled statement, taken from the cache when the same text was compiled before.
   ///
-  /// - Throws: ``BatchError`` if the text does not compile, or holds more than one statement.
+  /// - Throws: `BatchError` if the text does not compile, or holds more than one statement.
   package func prepare(_ sql: String) throws(BatchError) -> Statement {
     if let cached = unsafe statements.take(sql) {
       return unsafe Statement(cached, sql: sql, connection: self)
@@ -194,6 +199,11 @@ package final class Connection {
     }
   }
 
+  /// Makes `_batch_selected` stand for these rowids, which ascend.
+  func filterKeys(_ keys: [Int64]) {
+    filter.select(keys)
+  }
+
   func giveBack(_ statement: OpaquePointer, sql: String) {
     unsafe statements.put(statement, sql: sql)
   }
@@ -218,7 +228,7 @@ package final class Interrupter: Sendable {
     unsafe self.database = unsafe Lock(database)
   }
 
-  /// Makes the running statement, if there is one, fail with ``BatchError/Code/interrupted``.
+  /// Makes the running statement, if there is one, fail with `BatchError` of code `interrupted`.
   package func interrupt() {
     unsafe database.withLock { (handle: inout OpaquePointer?) in
       if let handle = unsafe handle { unsafe sqlite3_interrupt(handle) }

@@ -45,9 +45,9 @@ public struct EntityKey: Sendable, Hashable {
     case primaryKey
     /// The columns of a unique index that admits no NULL, in a table without a primary key.
     case uniqueIndex
-    /// The primary keys of the tables that a view shows, as far as it shows them.
+    /// The primary keys of all tables that a view shows columns of.
     case viewOrigin
-    /// Every column of a view that shows no primary key.
+    /// Every column of a view that does not show all of those primary keys.
     case wholeRow
     /// Columns that the job names.
     case declared

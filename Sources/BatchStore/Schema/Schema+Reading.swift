@@ -214,7 +214,11 @@ private func viewKey(
     let indexes = base.compactMap { column in
       shown.first { $0.table == table && $0.column == column.name }?.index
     }
-    if !base.isEmpty, indexes.count == base.count { chosen += indexes }
+    // A table whose key is shown in part, or not at all, may give several rows for one of the rest.
+    guard !base.isEmpty, indexes.count == base.count else {
+      return key(columns, origin: .wholeRow)
+    }
+    chosen += indexes
   }
   guard !chosen.isEmpty else { return key(columns, origin: .wholeRow) }
   return key(chosen.sorted().map { columns[$0] }, origin: .viewOrigin)

@@ -10,7 +10,7 @@ public struct Schema: Sendable {
 
   /// The entity of this name.
   ///
-  /// - Throws: ``BatchError/Code/unknownEntity`` with the nearest name there is.
+  /// - Throws: `BatchError` of code `unknownEntity` with the nearest name there is.
   public func entity(named name: String) throws(BatchError) -> Entity {
     if let entity = entities.first(where: { SQLName.equal($0.name, name) }) { return entity }
     throw BatchError(
@@ -33,7 +33,7 @@ extension BatchError.Code {
 extension Entity {
   /// The attribute of this name.
   ///
-  /// - Throws: ``BatchError/Code/unknownAttribute`` with the nearest name there is.
+  /// - Throws: `BatchError` of code `unknownAttribute` with the nearest name there is.
   public func requireAttribute(named name: String) throws(BatchError) -> Attribute {
     if let attribute = attribute(named: name) { return attribute }
     throw BatchError(
@@ -45,7 +45,7 @@ extension Entity {
 
   /// The key.
   ///
-  /// - Throws: ``BatchError/Code/unstableKey`` if there is none.
+  /// - Throws: `BatchError` of code `unstableKey` if there is none.
   public func requireKey() throws(BatchError) -> EntityKey {
     if let key { return key }
     if attributes.isEmpty {

@@ -29,7 +29,7 @@ public struct Store: Sendable {
   ///   - path: The database; a relative path is taken from the current folder.
   ///   - isReadOnly: Whether to open it for reading even where it could be written.
   ///   - busyTimeout: How long to wait for another connection's lock.
-  /// - Throws: ``BatchError`` with code `fileAccess` if there is no such file, `notADatabase` if it
+  /// - Throws: `BatchError` with code `fileAccess` if there is no such file, `notADatabase` if it
   ///   is something else, is encrypted or is damaged.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public init(

@@ -43,14 +43,21 @@ public struct StoreIdentity: Sendable, Hashable {
     return derived(fromPath: connection.path)
   }
 
-  /// Reads the store's UUID, or makes one; inside a transaction of the caller.
-  static func establish(in connection: Connection) throws(BatchError) -> StoreIdentity {
+  /// An identity for a store that has none of its own yet.
+  package static func made() -> StoreIdentity {
+    StoreIdentity(uuid: UUID().uuidString, isDerived: false)
+  }
+
+  /// Reads the store's UUID, or gives it the one of `proposal`; inside a transaction of the caller.
+  static func establish(
+    _ proposal: StoreIdentity,
+    in connection: Connection
+  ) throws(BatchError) -> StoreIdentity {
     try connection.execute("CREATE TABLE IF NOT EXISTS _batch_store (uuid TEXT NOT NULL)")
     let identity = try read(in: connection)
     guard identity.isDerived else { return identity }
-    let uuid = UUID().uuidString
-    try connection.execute("INSERT INTO _batch_store (uuid) VALUES (?)", .text(uuid))
-    return StoreIdentity(uuid: uuid, isDerived: false)
+    try connection.execute("INSERT INTO _batch_store (uuid) VALUES (?)", .text(proposal.uuid))
+    return proposal
   }
 
   /// A UUID of version 8, which RFC 9562 leaves to the maker, from a hash of the path.

@@ -191,7 +191,7 @@ extension BatchError {
 extension BulkChange.Archive {
   /// An archive that has a column for every stored column of the entity it takes rows from.
   ///
-  /// - Throws: ``BatchError/Code/unknownAttribute`` if a column would be lost, or if the archive
+  /// - Throws: `BatchError` of code `unknownAttribute` if a column would be lost, or if the archive
   ///   has a column that must be given a value and gets none.
   package init(_ archive: Entity, for entity: Entity) throws(BatchError) {
     guard archive.kind == .table, archive.table != entity.table else {

@@ -6,8 +6,10 @@ public struct WriterConfiguration: Sendable {
   public var synchronous = Synchronous.normal
   /// Whether the database is switched to write-ahead logging.
   public var usesWriteAheadLog = true
+  /// Whether foreign keys are enforced: SQLite does not by itself.
+  public var enforcesForeignKeys = false
   /// The size of the write-ahead log in bytes past which it is checkpointed.
-  public var checkpointBytes = 4 << 20
+  public var checkpointBytes = 8 << 20
 
   /// The defaults.
   public init() {}
@@ -32,7 +34,7 @@ package actor WriterLane {
 
   /// Opens the write connection of a store.
   ///
-  /// - Throws: ``BatchError/Code/readOnly`` if the database cannot be written.
+  /// - Throws: `BatchError` of code `readOnly` if the database cannot be written.
   package init(
     path: String,
     options: Connection.Options,
@@ -52,6 +54,7 @@ package actor WriterLane {
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
+    if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
@@ -64,11 +67,13 @@ package actor WriterLane {
 
   // MARK: The store's own tables
 
-  /// Gives the store a UUID if it has none, and makes the ledger's tables.
-  package func prepareStore() throws(BatchError) -> StoreIdentity {
+  /// Gives the store the UUID of `proposal` if it has none, and makes the ledger's tables.
+  package func prepareStore(
+    _ proposal: StoreIdentity = .made()
+  ) throws(BatchError) -> StoreIdentity {
     try connection.transaction(.immediate) { () throws(BatchError) in
       try Ledger.createTables(in: connection)
-      return try StoreIdentity.establish(in: connection)
+      return try StoreIdentity.establish(proposal, in: connection)
     }
   }
 

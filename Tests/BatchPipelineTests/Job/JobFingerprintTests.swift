@@ -39,7 +39,8 @@ import Testing
     #expect(
       text == """
         {"action":{"set":{"a \\"b\\"":"NULL","changed":":now","price":"cost * :factor"},\
-        "type":"update"},"entity":"orders","everything":false,"format":1,"identifiers":null,\
+        "type":"update"},"entity":"orders","everything":false,\
+        "foreignKeys":false,"format":1,"identifiers":null,\
         "key":["id"],"limit":1000000,"orderBy":["-priority","id"],"parameters":{\
         "before":{"text":"2020-01-01"},"factor":{"real":2.0},"now":{"run":"$runStartedAt"},\
         "run":{"run":"$runID"},"token":{"secret":"339167557c560e80"}},"store":"S",\

@@ -90,7 +90,9 @@ import Testing
   @Test func `a stop before the run is heard`() async throws {
     let run = BatchRun(.test(in: directory))
     run.stop()
-    #expect(try await run.run().state == .stopped)
+    let error = await #expect(throws: BatchError.self) { try await run.run() }
+    #expect(error?.code == .interrupted)
+    #expect(try directory.names() == ["test.db"])
     #expect(try await run.run().state == .completed)
     #expect(try histogram() == ["1:500"])
   }

@@ -4,7 +4,7 @@ public import SystemPackage
 extension Job {
   /// Reads a job file.
   ///
-  /// - Throws: A ``BatchError``: `fileAccess` if the file cannot be read, `invalidJSON` if it is no
+  /// - Throws: A `BatchError`: `fileAccess` if the file cannot be read, `invalidJSON` if it is no
   ///   JSON, `invalidJob` if it breaks a rule; the latter two name line and column.
   public init(contentsOf file: FilePath) throws(BatchError) {
     let bytes = try Self.read(file)
@@ -21,7 +21,7 @@ extension Job {
   ///   - json: The content of the file.
   ///   - file: The name that errors give to the file, and that the default checkpoint has.
   ///   - baseDirectory: The folder that relative paths lead from.
-  /// - Throws: A ``BatchError``: `invalidJSON` or `invalidJob`, with line and column.
+  /// - Throws: A `BatchError`: `invalidJSON` or `invalidJob`, with line and column.
   public init(
     json: [UInt8],
     file: String = "job.json",

@@ -31,7 +31,7 @@ package final class JobDecoder {
 
   /// Decodes a whole job.
   ///
-  /// - Throws: A ``BatchError`` with code `invalidJob` and a line for each problem.
+  /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
   package func job(from root: JSONValue, file: String) throws(BatchError) -> Job {
     let origin = JobOrigin(file: file, root: root)
     // A file for another version may have any keys: nothing but its version is worth a word.
@@ -92,6 +92,7 @@ extension JobDecoder {
     options.busyTimeout = section.duration("busyTimeout") ?? options.busyTimeout
     options.synchronous = section.oneOf("synchronous") ?? options.synchronous
     options.journalMode = section.oneOf("journalMode") ?? options.journalMode
+    options.foreignKeys = section.boolean("foreignKeys") ?? options.foreignKeys
     options.readOnly = section.boolean("readOnly") ?? options.readOnly
     section.finish()
     return options

@@ -42,10 +42,11 @@ private struct Facts {
     let names = [
       "store": "the database", "identifiers": "the content of the identifier file",
     ]
-    for key in ["store", "entity", "key", "where", "orderBy", "limit", "everything", "identifiers"]
-    {
-      state(names[key] ?? key, members[key])
-    }
+    let keys = [
+      "store", "entity", "key", "where", "orderBy", "limit", "everything", "identifiers",
+      "foreignKeys",
+    ]
+    for key in keys { state(names[key] ?? key, members[key]) }
     if case .object(var action)? = members["action"] {
       state("the action", action.removeValue(forKey: "type"))
       let before = labels.count

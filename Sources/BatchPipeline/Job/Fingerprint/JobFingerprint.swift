@@ -41,6 +41,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
       "orderBy": CanonicalJSON(source.orderBy.map(\.description)),
       "limit": source.limit.map { .integer(Int64($0)) } ?? .null,
       "everything": .boolean(source.everything),
+      "foreignKeys": .boolean(job.database.foreignKeys),
       "identifiers": CanonicalJSON(identifiersHash),
       "action": job.action.canonical(baseDirectory: job.baseDirectory),
       "parameters": .object(Dictionary(uniqueKeysWithValues: values)),

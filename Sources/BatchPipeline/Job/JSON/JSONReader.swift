@@ -32,7 +32,7 @@ package struct JSONReader {
   ///   - bytes: The document in UTF-8, without a byte order mark.
   ///   - file: The name that errors give to the document.
   /// - Returns: The outermost value.
-  /// - Throws: A ``BatchError`` with code `invalidJSON` that names file, line and column.
+  /// - Throws: A `BatchError` with code `invalidJSON` that names file, line and column.
   package static func read(_ bytes: [UInt8], file: String) throws(BatchError) -> JSONValue {
     var reader = JSONReader(bytes: bytes, file: file)
     try reader.checkEncoding()

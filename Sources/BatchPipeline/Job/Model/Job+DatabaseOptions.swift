@@ -20,6 +20,8 @@ extension Job {
     public var synchronous: Synchronous
     /// The journal of the database.
     public var journalMode: JournalMode
+    /// Whether foreign keys are enforced, and so their `ON DELETE` and `ON UPDATE` carried out.
+    public var foreignKeys: Bool
     /// Whether the database is opened for reading only, which allows just exports.
     public var readOnly: Bool
 
@@ -29,12 +31,14 @@ extension Job {
       busyTimeout: Duration = .seconds(5),
       synchronous: Synchronous = .normal,
       journalMode: JournalMode = .wal,
+      foreignKeys: Bool = false,
       readOnly: Bool = false
     ) {
       self.path = path
       self.busyTimeout = busyTimeout
       self.synchronous = synchronous
       self.journalMode = journalMode
+      self.foreignKeys = foreignKeys
       self.readOnly = readOnly
     }
   }

@@ -13,7 +13,7 @@ extension Job {
   ///
   /// ``init(contentsOf:)`` has done so; call it for a job made in code.
   ///
-  /// - Throws: A ``BatchError`` with code `invalidJob` and a line for each problem.
+  /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
   public func validate() throws(BatchError) {
     var problems = problems()
     if let origin {

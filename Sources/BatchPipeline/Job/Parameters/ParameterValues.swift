@@ -37,7 +37,7 @@ public struct ParameterValues: Hashable, Sendable {
   ///   - declarations: The parameters of the job.
   ///   - runStartedAt: The time when the run started first, in ISO 8601 and UTC.
   ///   - runID: The identifier of the run.
-  /// - Throws: A ``BatchError`` with code `invalidParameter` and a line for each problem.
+  /// - Throws: A `BatchError` with code `invalidParameter` and a line for each problem.
   public init(
     arguments: [String],
     declarations: [String: ParameterDeclaration],
@@ -88,7 +88,7 @@ public struct ParameterValues: Hashable, Sendable {
   ///   - declarations: The parameters of the job.
   ///   - runStartedAt: The time when the run started first, in ISO 8601 and UTC.
   ///   - runID: The identifier of the run.
-  /// - Throws: A ``BatchError`` with code `invalidParameter` and a line for each problem.
+  /// - Throws: A `BatchError` with code `invalidParameter` and a line for each problem.
   public init(
     _ values: [String: ParameterValue],
     declarations: [String: ParameterDeclaration],

@@ -1,0 +1,199 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+@Suite struct BadJobTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TABLE numbers (id INTEGER PRIMARY KEY, n INTEGER, label TEXT,
+        twice AS (n * 2), stored AS (n * 3) STORED)
+      """,
+      "CREATE TABLE pairs (a TEXT, b INTEGER, n INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID",
+      "CREATE VIEW shown AS SELECT id, n FROM numbers",
+      "CREATE TABLE keyless (n INTEGER)",
+      "INSERT INTO numbers (n, label) VALUES (1, 'one'), (2, 'two')"
+    )
+  }
+
+  /// A job in which one line is replaced.
+  private func job(_ line: String, _ replacement: String) -> String {
+    let job = """
+      { "version": 1,
+        "name": "job",
+        "database": { "path": "test.db" },
+        "source": { "entity": "numbers", "where": "n > 0" },
+        "action": { "type": "update", "set": { "n": "n + 1" } },
+        "workers": 2,
+        "chunk": { "size": 10 } }
+      """
+    precondition(job.contains(line))
+    return job.replacing(line, with: replacement)
+  }
+
+  @Test(arguments: [
+    ("\"version\": 1,", "\"version\": 2,", ["job.json:1:14: version:", "newer batch"]),
+    ("\"version\": 1,", "\"version\": \"1\",", ["job.json:1:14: version:"]),
+    ("\"version\": 1,", "", ["job.json:", "version"]),
+    ("\"name\": \"job\"", "\"name\": \"\"", ["job.json:2:11: name: is empty"]),
+    ("\"name\": \"job\"", "\"name\": \"a/b\"", ["job.json:2:11: name:", "a/b"]),
+    ("\"workers\": 2", "\"workers\": 0", ["job.json:6:14: workers: is 0"]),
+    ("\"workers\": 2", "\"workers\": -1", ["job.json:6:14: workers:"]),
+    ("\"workers\": 2", "\"workers\": \"two\"", ["job.json:6:14: workers:", "string"]),
+    ("\"workers\": 2", "\"wokers\": 2", ["job.json:6:3: wokers:", "did you mean \"workers\"?"]),
+    ("\"size\": 10", "\"size\": 0", ["job.json:7:22: chunk.size: is 0"]),
+    ("\"size\": 10", "\"size\": -5", ["job.json:7:22: chunk.size: is -5"]),
+    (
+      "\"where\": \"n > 0\"", "\"wehre\": \"n > 0\", \"everything\": true",
+      [
+        "job.json:4:36: source.wehre: unknown key", "did you mean \"where\"?",
+      ]
+    ),
+    (", \"where\": \"n > 0\"", "", ["job.json:4:13: source:", "\"everything\": true"]),
+    ("\"where\": \"n > 0\"", "\"where\": \"\"", ["source.where: is empty"]),
+    ("\"test.db\" }", "\"test.db\", \"readOnly\": true }", ["database.readOnly:", "writes"]),
+    ("\"test.db\"", "\"\"", ["database.path: is empty"]),
+    ("\"chunk\": { \"size\": 10 }", "\"retry\": { \"limit\": 3 }", ["retry", "not supported yet"]),
+    ("\"update\"", "\"updaet\"", ["action.type:", "did you mean \"update\"?"]),
+    ("\"update\"", "\"transform\"", ["action.type:", "not supported yet"]),
+  ])
+  func `a rule of the job file is broken`(line: String, instead: String, says: [String]) throws {
+    try Refusal.ofEveryCommand(job(line, instead), in: directory, says: says)
+  }
+
+  @Test(arguments: [
+    ("{ \"version\": 1,\n  \"name\": job }", "job.json:2:11: "),
+    ("{ \"version\": 1,\n  \"name\": \"job\",\n}", "job.json:3:1: "),
+    ("{ \"version\": 1", "job.json:1:15: "), ("", "job.json:1:1: "), ("[]", "job.json:1:1: "),
+    ("{ \"version\": 1, \"version\": 1 }", "job.json:1:17: "), ("// no\n{}", "job.json:1:1: "),
+  ])
+  func `a syntax error is told with line and column`(text: String, says: String) throws {
+    try Refusal.ofEveryCommand(text, in: directory, says: [says])
+  }
+
+  @Test(arguments: [
+    ("numbers\"", "nubmers\"", "there is no entity \"nubmers\"; did you mean \"numbers\"?"),
+    ("\"set\": { \"n\"", "\"set\": { \"lable\"", "\"lable\"; did you mean \"label\"?"),
+    ("\"n > 0\"", "\"labl IS NULL\"", "no such column: labl"),
+    ("\"n > 0\"", "\"labl IS NULL\"", "job.json:4:45: source.where:"),
+    ("\"n > 0\"", "\"labl IS NULL\"", "did you mean \"label\"?"),
+    ("\"n > 0\"", "\"n >\"", "`n >`"),
+    ("\"n > 0\"", "\"nosuch(n)\"", "no such function: nosuch"),
+    ("\"n + 1\"", "\"n + mm\"", "job.json:5:47: action.set.n:"),
+    ("\"n + 1\"", "\"n + mm\"", "`n + mm`"),
+    ("\"n + 1\"", "\"n + :by\"", "there is no parameter \":by\""),
+    ("\"n\": \"n + 1\"", "\"id\": \"id + 1\"", "column \"id\" identifies the rows"),
+    ("\"n\": \"n + 1\"", "\"twice\": \"1\"", "column \"twice\" is generated"),
+    ("\"n\": \"n + 1\"", "\"stored\": \"1\"", "column \"stored\" is generated"),
+    ("\"entity\": \"numbers\"", "\"entity\": \"shown\"", "is a view, which cannot be written"),
+    ("\"entity\": \"numbers\"", "\"entity\": \"keyless\"", "has no primary key"),
+    ("\"entity\": \"numbers\"", "\"entity\": \"sqlite_schema\"", "there is no entity"),
+    ("\"where\": \"n > 0\"", "\"where\": \"n\", \"orderBy\": [\"m\"]", "source.orderBy[0]: "),
+    ("\"where\": \"n > 0\"", "\"where\": \"n\", \"key\": [\"m\"]", "source.key[0]: "),
+    (
+      "\"update\", \"set\": { \"n\": \"n + 1\" }",
+      "\"delete\", \"archive\": { \"entity\": \"pairs\" }",
+      "job.json:5:56: action.archive.entity: the archive \"pairs\" has no column for"
+    ),
+    (
+      "\"update\", \"set\": { \"n\": \"n + 1\" }",
+      "\"delete\", \"archive\": { \"entity\": \"nowhere\" }", "there is no entity \"nowhere\""
+    ),
+    (
+      "\"update\", \"set\": { \"n\": \"n + 1\" }",
+      "\"export\", \"file\": \"o\", \"format\": \"csv\", \"columns\": [\"n\", \"m\"]",
+      "action.columns[1]: "
+    ),
+  ])
+  func `a name or expression does not fit`(line: String, instead: String, says: String) throws {
+    try Refusal.ofEveryCommand(job(line, instead), in: directory, says: [says])
+  }
+
+  @Test func `every problem of a file has a line of its own`() throws {
+    let job = job("\"size\": 10", "\"size\": 0").replacing("\"workers\": 2", with: "\"workers\": 0")
+      .replacing("\"name\": \"job\"", with: "\"name\": \"\"")
+    try Refusal.ofEveryCommand(job, in: directory, says: ["name", "workers", "size"], lines: 3)
+  }
+
+  @Test(arguments: [
+    ([], ["parameter \"by\"", "--param"], 1),
+    (["--param", "by=1", "--param", "yb=2"], ["parameter \"yb\"", "did you mean \"by\"?"], 1),
+    (["--param", "by=one"], ["parameter \"by\"", "integer"], 1),
+    (["--param", "by=1.5"], ["parameter \"by\""], 1),
+    (["--param", "by=99999999999999999999"], ["parameter \"by\""], 1),
+    (["--param", "by"], ["--param name=value"], 2),
+    (["--param", "=1"], ["--param name=value"], 2),
+    (["--param", "by=1", "--param", "by=2"], ["parameter \"by\"", "twice"], 1),
+    (["--param", "by=1", "--param", "day=2020-02-30"], ["parameter \"day\""], 1),
+  ])
+  func `a parameter is missing, surplus or malformed`(
+    arguments: [String],
+    says: [String],
+    lines: Int
+  ) throws {
+    let parameters: [String: Any] = [
+      "by": ["type": "integer"], "day": ["type": "date", "required": false],
+    ]
+    let job = try JobText.update(["n": "n + :by"], where: "n", adding: ["parameters": parameters])
+    try Refusal.ofEveryCommand(
+      job,
+      in: directory,
+      arguments: arguments,
+      says: says,
+      lines: lines
+    )
+  }
+
+  @Test(arguments: ["file/state.batch", "missing/state.batch", "/proc/state.batch"])
+  func `a checkpoint cannot be written`(path: String) throws {
+    try directory.write("in the way", to: "file")
+    let job = try JobText.update(adding: ["checkpoint": ["path": path]])
+    try directory.write(job, to: "job.json")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["checkpoint"])
+  }
+
+  @Test(arguments: ["file/out", "missing/out", "/proc/out"])
+  func `an output cannot be written`(path: String) throws {
+    try directory.write("in the way", to: "file")
+    let job = try JobText.export(to: path)
+    try directory.write(job, to: "job.json")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["out"])
+  }
+
+  @Test func `the job file is missing or a folder`() throws {
+    for command in ["validate", "plan", "run", "status"] {
+      try Refusal.expect([command, "none.json"], in: directory, says: ["none.json: cannot read"])
+      try Refusal.expect([command, "."], in: directory, says: ["cannot read"])
+    }
+    try Refusal.expect(["ids", "none.json"], in: directory, says: ["none.json: cannot read"])
+    try Refusal.expect(["ids", "none.ids"], in: directory, says: ["none.ids"])
+    try Refusal.expect(["inspect", "none.batch"], in: directory, says: ["none.batch"])
+    try Refusal.expect(["schema", "none.db"], in: directory, says: ["none.db"])
+  }
+
+  @Test func `a row cannot be told from another`() throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE doubles (k INTEGER, n INTEGER)",
+      "INSERT INTO doubles VALUES (1, 1), (1, 2)",
+      "CREATE TABLE loose (k TEXT PRIMARY KEY, n INTEGER)",
+      "INSERT INTO loose VALUES ('a', 1), (NULL, 2)"
+    )
+    let source: [String: Any] = ["entity": "doubles", "key": ["k"], "where": "1"]
+    var job = try JobText.update(adding: ["source": source])
+    try directory.write(job, to: "job.json")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["have the same k"])
+    job = try JobText.update(entity: "loose")
+    try directory.write(job, to: "job.json")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["NULL in its primary key"])
+  }
+
+  @Test func `an expression fails when it is evaluated for the selection`() throws {
+    try directory.write(JobText.update(where: "json(label)"), to: "job.json")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["malformed JSON"])
+  }
+}

@@ -1,0 +1,129 @@
+import BatchStore
+import BatchTestSupport
+import Testing
+
+@Suite struct KillLoopTests {
+  private let directory: TemporaryDirectory
+  private let tuning: [String: Any] = [
+    "checkpoint": ["interval": "10ms"], "chunk": ["size": KillLoop.kills >= 100 ? 500 : 50],
+  ]
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  @Test func `killed updates change every row exactly once`() throws {
+    let rows = KillLoop.rows(300_000)
+    let path = try TestDatabase.makeNumbers(rows, in: directory)
+    try directory.write(JobText.update(adding: tuning), to: "job.json")
+    var loop = KillLoop("update", in: directory)
+    try loop.run(rows: rows) { jobs in
+      try expectCount(0, of: "numbers WHERE n <> \(jobs)", path)
+      try expectCount(rows, of: "numbers", path)
+      #expect(try TestDatabase.integrity(path) == ["ok"])
+    }
+  }
+
+  @Test func `killed updates of a text key change every row exactly once`() throws {
+    let rows = KillLoop.rows(60_000)
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (key TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 0)",
+      "INSERT INTO numbers (key) \(uuids(rows))"
+    )
+    try directory.write(JobText.update(adding: tuning), to: "job.json")
+    var loop = KillLoop("update of a text key", in: directory)
+    try loop.run(rows: rows) { jobs in
+      try expectCount(0, of: "numbers WHERE n <> \(jobs)", path)
+      try expectCount(rows, of: "numbers", path)
+      #expect(try TestDatabase.integrity(path) == ["ok"])
+    }
+  }
+
+  @Test func `killed deletes lose no row and archive none twice`() throws {
+    let rows = KillLoop.rows(300_000)
+    let path = try TestDatabase.makeNumbers(rows, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE archive (id INTEGER, n INTEGER, label TEXT)"
+    )
+    try expectDeletes("delete with archive", rows, path)
+  }
+
+  @Test func `killed deletes of a composite key lose no row and archive none twice`() throws {
+    let rows = KillLoop.rows(60_000)
+    let path = try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TABLE numbers (a BLOB, b INTEGER, label TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID
+      """,
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < \(rows))
+      INSERT INTO numbers SELECT CAST('part ' || i % 100 AS BLOB), i, 'label ' || i FROM c
+      """,
+      "CREATE TABLE archive (a BLOB, b INTEGER, label TEXT)"
+    )
+    try expectDeletes("delete of a composite key with archive", rows, path)
+  }
+
+  private func expectDeletes(_ name: String, _ rows: Int, _ path: String) throws {
+    try TestDatabase.make(in: directory, "CREATE TABLE original AS SELECT * FROM numbers")
+    try directory.write(JobText.delete(archive: "archive", adding: tuning), to: "job.json")
+    var loop = KillLoop(name, in: directory)
+    try loop.run(rows: rows) { _ in
+      try expectCount(0, of: "numbers", path)
+      try expectCount(rows, of: "archive", path)
+      try expectCount(0, of: "(SELECT * FROM original EXCEPT SELECT * FROM archive)", path)
+      #expect(try TestDatabase.integrity(path) == ["ok"])
+      try TestDatabase.make(
+        in: directory,
+        "INSERT INTO numbers SELECT * FROM archive",
+        "DELETE FROM archive"
+      )
+    }
+  }
+
+  @Test(arguments: ["ndjson", "csv"])
+  func `killed exports are the same as one that was left alone`(format: String) throws {
+    let rows = KillLoop.rows(300_000)
+    try TestDatabase.makeNumbers(rows, in: directory)
+    try directory.write(JobText.export(to: "alone", format: format), to: "alone.json")
+    #expect(try BatchProgram.run("run", "alone.json", in: directory).status == 0)
+    let alone = try directory.read("alone")
+    let lines = alone.count { $0 == 0x0a }
+    #expect(lines == rows + (format == "csv" ? 1 : 0))
+    let job = try JobText.export(to: "killed", format: format, adding: tuning)
+    try directory.write(job, to: "job.json")
+    var loop = KillLoop("export to \(format)", in: directory)
+    try loop.run(rows: rows) { _ in
+      #expect(try directory.read("killed") == alone, "the files differ")
+      let partial = try directory.names().filter { $0.hasSuffix(".partial") }
+      #expect(partial == [])
+    }
+  }
+
+  // MARK: Tables
+
+  private func expectCount(
+    _ count: Int,
+    of table: String,
+    _ path: String,
+    _ location: SourceLocation = #_sourceLocation
+  ) throws {
+    #expect(
+      try TestDatabase.value(path, "SELECT count(*) FROM \(table)") == .integer(Int64(count)),
+      "\(table)",
+      sourceLocation: location
+    )
+  }
+
+  /// A query for random UUIDs in their text form.
+  private func uuids(_ count: Int) -> String {
+    """
+    WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < \(count)),
+      h(x) AS (SELECT upper(hex(randomblob(16))) FROM c)
+    SELECT substr(x, 1, 8) || '-' || substr(x, 9, 4) || '-' || substr(x, 13, 4) || '-'
+      || substr(x, 17, 4) || '-' || substr(x, 21) FROM h
+    """
+  }
+}

@@ -1,0 +1,196 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+@Suite struct StopAndResumeTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(4000, in: directory)
+  }
+
+  /// A job that takes several seconds, in chunks of some milliseconds.
+  private func writeSlowJob(_ more: [String: Any] = [:]) throws {
+    let slow = try JobText.update(
+      ["n": "n + 1 + \(JobText.slowZero)"],
+      adding: ["chunk": ["size": 10], "checkpoint": ["interval": "10ms"]].merging(more) { $1 }
+    )
+    try directory.write(slow, to: "job.json")
+  }
+
+  /// Starts the job and waits until it has begun or gone on.
+  private func start(_ arguments: String..., event: String = "started") throws -> BatchProgram {
+    let program = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory)
+    let line = try #require(program.nextLine(), "\(program.wait().errors)")
+    #expect(try JSONOutput.object(line)["event"] as? String == event)
+    return program
+  }
+
+  /// Waits until some of the job is done, by asking for its status.
+  private func waitForProgress() throws {
+    while true {
+      let result = try BatchProgram.run("status", "job.json", "--json", in: directory)
+      try #require(result.status == 0, "\(result.errors)")
+      if try JSONOutput.object(result.output)["done"] as? Int ?? 0 > 0 { return }
+    }
+  }
+
+  private func finishQuickly() throws -> BatchProgram.Result {
+    try BatchProgram.run("run", "job.json", "--json", "--workers", "2", in: directory)
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM])
+  func `a signal finishes the chunks in flight`(signal: Int32) throws {
+    try writeSlowJob()
+    let program = try start()
+    try waitForProgress()
+    program.send(signal)
+    let result = program.wait()
+    #expect(result.status == 3, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    #expect(last["event"] as? String == "stopped")
+    #expect(last["state"] as? String == "stopped")
+    let done = try #require(last["done"] as? Int)
+    #expect((1..<4000).contains(done))
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
+    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
+    #expect(try JSONOutput.object(status.output)["state"] as? String == "stopped")
+    #expect(try JSONOutput.object(status.output)["done"] as? Int == done)
+
+    let resumed = try start(event: "resumed")
+    resumed.send(SIGKILL)
+    #expect(resumed.wait().status == -SIGKILL)
+  }
+
+  @Test func `a stopped run goes on where it was`() throws {
+    // What is slow is slow on the first 100 rows only, and for the rest of them quick.
+    let slow = "n + 1 + CASE WHEN id > 100 THEN 0 ELSE \(JobText.slowZero) END"
+    let job = try JobText.update(["n": slow], adding: ["chunk": ["size": 10]])
+    try directory.write(job, to: "job.json")
+    let program = try start()
+    program.send(SIGINT)
+    let stopped = program.wait()
+    #expect(stopped.status == 3, "\(stopped.errors)")
+    let before = try #require(JSONOutput.lines(stopped.output).last)
+    let result = try finishQuickly()
+    #expect(result.status == 0, "\(result.errors)")
+    let lines = try JSONOutput.lines(result.output)
+    #expect(lines.first?["event"] as? String == "resumed")
+    #expect(lines.last?["event"] as? String == "finished")
+    #expect(lines.last?["resumedAt"] as? Int == before["done"] as? Int)
+    #expect(lines.last?["run"] as? String == before["run"] as? String)
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+  }
+
+  @Test func `a second signal ends the run at once`() throws {
+    // One chunk, which takes seconds: the first signal cannot end it.
+    try writeSlowJob(["chunk": ["size": 4000]])
+    let program = try BatchProgram(["run", "job.json"], in: directory)
+    var said: [String] = []
+    while let line = program.nextErrorLine() {
+      said.append(line)
+      if line.contains("selected") { program.send(SIGINT) }
+      if line.contains("once more to stop at once") {
+        program.send(SIGINT)
+        break
+      }
+    }
+    let result = program.wait()
+    #expect(result.status == 3, "\(said)")
+    #expect(result.output == "")
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(0))
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
+    #expect(try JSONOutput.object(status.output)["state"] as? String == "stopped")
+  }
+
+  @Test func `another runner is refused while the first lives and takes over when it is dead`()
+    throws
+  {
+    try writeSlowJob()
+    let first = try start()
+    let second = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(second.status == 5)
+    #expect(
+      second.errors.contains("another run of this job is alive (process \(first.identifier))")
+    )
+    #expect(second.output == "")
+    let fresh = try BatchProgram.run("run", "job.json", "--fresh", in: directory)
+    #expect(fresh.status == 5)
+    let live = try BatchProgram.run("status", "job.json", in: directory)
+    #expect(live.output.contains("process: \(first.identifier)"))
+    try waitForProgress()
+    first.send(SIGKILL)
+    #expect(first.wait().status == -SIGKILL)
+    #expect(try directory.names().contains("job.batch.lock"))
+    let third = try start(event: "resumed")
+    third.send(SIGINT)
+    #expect(third.wait().status == 3)
+    #expect(try !directory.names().contains("job.batch.lock"))
+  }
+
+  @Test func `a lock file that nobody holds means nothing`() throws {
+    try directory.write("left over", to: "job.batch.lock")
+    try directory.write(JobText.update(), to: "job.json")
+    #expect(try finishQuickly().status == 0)
+    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+  }
+
+  @Test func `fresh sets an unfinished checkpoint aside`() throws {
+    try writeSlowJob()
+    for round in 1...3 {
+      let before = try directory.contents()
+      let program = try BatchProgram(["run", "job.json", "--json", "--fresh"], in: directory)
+      if round > 1 {
+        let line = try #require(program.nextLine())
+        #expect(try JSONOutput.object(line)["event"] as? String == "setAside")
+        let aside = try JSONOutput.object(line)["checkpoint"] as? String
+        #expect(aside == "job.\(round - 1).batch")
+        #expect(try directory.read("job.\(round - 1).batch") == before["job.batch"])
+      }
+      #expect(try JSONOutput.object(program.nextLine() ?? "{}")["event"] as? String == "started")
+      program.send(SIGINT)
+      #expect(program.wait().status == 3)
+    }
+    #expect(try directory.names().filter { $0.hasSuffix(".batch") }.count == 3)
+
+    // The one set aside is still good: put back, it goes on.
+    let moved = directory.file("job.3.batch")
+    try FileManager.default.moveItem(atPath: directory.file("job.batch"), toPath: moved)
+    try FileManager.default.moveItem(
+      atPath: directory.file("job.1.batch"),
+      toPath: directory.file("job.batch")
+    )
+    let program = try start(event: "resumed")
+    program.send(SIGINT)
+    #expect(program.wait().status == 3)
+  }
+
+  @Test func `a finished job starts anew and fresh has nothing to set aside`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    for arguments in [[], ["--fresh"], []] {
+      let result = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory).wait()
+      #expect(result.status == 0, "\(result.errors)")
+      #expect(try JSONOutput.lines(result.output).first?["event"] as? String == "started")
+    }
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["3"])
+    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+  }
+
+  @Test func `a signal during the selection leaves nothing`() throws {
+    let job = try JobText.update(where: "\(JobText.slowZero) = 0")
+    try directory.write(job, to: "job.json")
+    let before = try directory.contents()
+    let program = try BatchProgram(["run", "job.json"], in: directory)
+    // There is nothing to read yet; the lock shows that the program has begun.
+    while try !directory.names().contains("job.batch.lock") {}
+    program.send(SIGINT)
+    let result = program.wait()
+    #expect(result.status == 3, "\(result.errors)")
+    #expect(try directory.changes(since: before) == [])
+  }
+}
