@@ -38,6 +38,8 @@ enum KeyedTable: String, CaseIterable, Sendable {
       "CREATE TABLE t (\(definition.replacing("%", with: columns)))"
         + (self == .withoutRowID ? " WITHOUT ROWID" : "")
     )
+    // An index in which the rows of a chunk do not come in the order of their keys.
+    if self == .rowID { try connection.execute("CREATE INDEX by_s ON t (s)") }
     if self == .caseless {
       try connection.execute("CREATE UNIQUE INDEX i ON t (id COLLATE BINARY)")
     }

@@ -36,26 +36,30 @@ public final class BatchRun: Sendable {
 
   private let job: Job
   private let options: Options
-  private let stopRequests: AsyncStream<Void>
-  private let stopRequest: AsyncStream<Void>.Continuation
-  /// The context that fetches identifiers, while it does, and whether it should not.
-  private let fetching = Lock<(context: BackgroundContext?, isStopped: Bool)>((nil, false))
+  private let stopRequest = Lock(StopRequest())
+
+  /// Whether the run was told to stop, and who is to know.
+  private struct StopRequest {
+    var isMade = false
+    /// The context that fetches identifiers, while it does.
+    var fetching: BackgroundContext?
+    var listener: AsyncStream<Void>.Continuation?
+  }
 
   /// A run of a job.
   public init(_ job: Job, options: Options = Options()) {
     self.job = job
     self.options = options
-    (stopRequests, stopRequest) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
   ///
   /// May be called from any thread, before, during or after the run.
   public func stop() {
-    stopRequest.yield()
-    fetching.withLock { fetching in
-      fetching.isStopped = true
-      fetching.context?.interrupt()
+    stopRequest.withLock { request in
+      request.isMade = true
+      request.fetching?.interrupt()
+      request.listener?.yield()
     }
   }
 
@@ -72,6 +76,8 @@ public final class BatchRun: Sendable {
   public func run(
     onEvent: @Sendable (RunEvent) -> Void = { _ in }
   ) async throws(BatchError) -> RunSummary {
+    // A run that was stopped may be taken up again by the same object.
+    defer { stopRequest.withLock { $0 = StopRequest() } }
     try job.validate()
     let path = job.checkpointPath
     let lock = try RunLock(forCheckpoint: path)
@@ -117,7 +123,7 @@ public final class BatchRun: Sendable {
     // The selection may be refused or interrupted, so it is made before anything is written; a
     // store that has no identity yet is given the one that its identifiers carry.
     let identity =
-      job.action.writes && plan.store.identity.isDerived ? .made() : plan.store.identity
+      plan.ledger == .store && plan.store.identity.isDerived ? .made() : plan.store.identity
     let list: IdentifierList
     if let imported {
       list = imported.list
@@ -127,15 +133,11 @@ public final class BatchRun: Sendable {
 
     // From here on files and tables are written.
     let lane = try plan.makeLane()
-    if let established = try await lane?.prepareStore(identity), established != identity,
-      imported == nil
+    if let lane, plan.ledger == .store,
+      try await lane.prepareStore(identity) != identity, imported == nil
     {
-      throw BatchError(
-        .busy,
-        "another run gave the database its identity at the same moment",
-        at: plan.store.path,
-        remedy: "run the same command again"
-      )
+      // Another run gave the database its identity at the same moment: now it has one for good.
+      return try await begin(after: previous, onEvent)
     }
     var metadata = RunMetadata(
       run: run,
@@ -174,11 +176,11 @@ public final class BatchRun: Sendable {
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
     let context = plan.store.makeContext(label: "batch.fetch")
-    fetching.withLock { fetching in
-      fetching.context = context
-      if fetching.isStopped { context.interrupt() }
+    stopRequest.withLock { request in
+      request.fetching = context
+      if request.isMade { context.interrupt() }
     }
-    defer { fetching.withLock { $0.context = nil } }
+    defer { stopRequest.withLock { $0.fetching = nil } }
     return try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try plan.query.fetch(in: connection, store: identity)
@@ -276,6 +278,21 @@ public final class BatchRun: Sendable {
     }
   }
 
+  /// Requests to stop, the one included that was made before anybody listened.
+  ///
+  /// A stream ends with its reader, so each loop has one of its own.
+  private func listenForStop() -> AsyncStream<Void> {
+    let (requests, listener) = AsyncStream.makeStream(
+      of: Void.self,
+      bufferingPolicy: .bufferingNewest(1)
+    )
+    stopRequest.withLock { request in
+      request.listener = listener
+      if request.isMade { listener.yield() }
+    }
+    return requests
+  }
+
   private func loop(
     _ plan: JobPlan,
     _ session: RunSession,
@@ -295,7 +312,7 @@ public final class BatchRun: Sendable {
       chunkSize: chunkSize,
       workers: contexts,
       processor: processor,
-      stopRequests: stopRequests
+      stopRequests: listenForStop()
     )
     let ending = await loop.run { chunk, outcomes throws(BatchError) in
       session.committed(chunk, outcomes)

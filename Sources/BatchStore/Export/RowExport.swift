@@ -35,8 +35,8 @@ package struct RowExport: Sendable {
   /// The statement that reads rows found by keys of this shape.
   package func sql(for keys: ChunkKeys) -> String {
     // The predicate is a column rather than a condition, which tells rows that no longer satisfy
-    // it from rows that are gone.
-    let check = predicate.map { ", \($0.sql)" } ?? ""
+    // it from rows that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
+    let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
     let order = if keys.isRange { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
     return """
       SELECT \(SQLName.list(columns))\(check) FROM \(SQLName.quoted(entity.table)) \
@@ -71,6 +71,7 @@ package struct RowExport: Sendable {
         }
         statement.reset()
       }
+      guard outcomes.total <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
       outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
       if recheck == .fail, outcomes.noLongerMatching > 0 {
         throw BatchError(

@@ -20,7 +20,7 @@ extension SQLValue: Encodable {
     case encoded
   }
 
-  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as exports do.
+  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as exports do, and an infinity as text.
   public func encode(to encoder: any Encoder) throws {
     if case .blob(let bytes) = self {
       var text: [UInt8] = []
@@ -33,6 +33,8 @@ extension SQLValue: Encodable {
     switch self {
     case .null, .blob: try container.encodeNil()
     case .integer(let value): try container.encode(value)
+    // JSON has no infinity; unlike an export, an encoder cannot write `1e999`.
+    case .real(let value) where !value.isFinite: try container.encode(value.description)
     case .real(let value): try container.encode(value)
     case .text(let value): try container.encode(value)
     }

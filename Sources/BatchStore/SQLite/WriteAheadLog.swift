@@ -46,6 +46,12 @@ extension Connection {
     try execute("PRAGMA synchronous = \(level.rawValue)")
   }
 
+  /// Writes the first page as it is, for the sake of the commit.
+  func rewriteHeader() throws(BatchError) {
+    guard case .integer(let version) = try value("PRAGMA user_version") else { return }
+    try execute("PRAGMA user_version = \(version)")
+  }
+
   /// The frames in the write-ahead log after this connection's last commit.
   package var logFrames: Int { log.frames }
 

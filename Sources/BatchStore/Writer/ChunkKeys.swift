@@ -52,8 +52,7 @@ package enum ChunkKeys: Sendable {
     // A statement costs about as much as passing over some rows: measured on rows of 20 columns.
     let passedOver = 16
     if isAscending, let first = integers.first, runs.count > 1,
-      last.subtractingReportingOverflow(first).partialValue.magnitude
-        < UInt64(integers.count + passedOver * runs.count)
+      UInt64(bitPattern: last &- first) < UInt64(integers.count + passedOver * runs.count)
     {
       return .filtered(integers)
     }

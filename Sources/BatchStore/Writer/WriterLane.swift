@@ -126,7 +126,12 @@ package actor WriterLane {
     // Under `synchronous = full` a commit waits for its journal, and so for all before it.
     try connection.setSynchronous(.full)
     try connection.transaction(.immediate) { () throws(BatchError) in
-      try ledger?.touch(in: connection)
+      if let ledger {
+        try ledger.touch(in: connection)
+      } else {
+        // A transaction that writes nothing waits for nothing.
+        try connection.rewriteHeader()
+      }
     }
     try connection.setSynchronous(configuration.synchronous)
     return ledger?.done ?? DoneRanges()

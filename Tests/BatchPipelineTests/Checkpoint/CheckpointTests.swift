@@ -1,0 +1,127 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import BatchTestSupport
+import Foundation
+import SystemPackage
+import Testing
+
+@Suite struct CheckpointTests {
+  let directory: TemporaryDirectory
+  let path: FilePath
+  let list: IdentifierList
+  let metadata: RunMetadata
+
+  init() throws {
+    metadata = try JSONDecoder().decode(
+      RunMetadata.self,
+      from: Data(
+        """
+        {
+          "run": "R", "job": "job", "startedAt": "2026-11-21T00:00:00Z", "fingerprint": "{}",
+          "schema": ["key id"], "ledger": "store", "replacesOwnOutput": false
+        }
+        """.utf8
+      )
+    )
+    directory = try TemporaryDirectory()
+    path = FilePath(directory.file("job.batch"))
+    var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")
+    for key in 1...100 as ClosedRange<Int64> { builder.append(key) }
+    list = builder.finish()
+  }
+
+  private func progress(_ done: Int, _ state: RunState = .running) throws -> RunProgress {
+    let text = """
+      {
+        "state": "\(state.rawValue)", "elapsedSeconds": 1.5, "resumedAt": 0,
+        "peakResidentBytes": 1, "peakWALBytes": 2, "done": {
+          "rows": [
+            {
+              "first": 0, "next": \(done), "chunks": 1,
+              "outcomes": {
+                "succeeded": \(done), "unchanged": 0, "vanished": 0, "noLongerMatching": 0,
+                "failed": 0
+              }
+            }
+          ]
+        }
+      }
+      """
+    return try JSONDecoder().decode(RunProgress.self, from: Data(text.utf8))
+  }
+
+  @Test func `the last record counts`() throws {
+    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+    #expect(checkpoint.progress.done.count == 0)
+    #expect(checkpoint.progress.state == .running)
+    for done in [10, 20, 35] {
+      try checkpoint.record(progress(done))
+      #expect(checkpoint.progress.done.count == done)
+      #expect(try Checkpoint(reading: path).progress.done.count == done)
+    }
+    try checkpoint.record(progress(100, .completed))
+    let read = try Checkpoint(reading: path)
+    #expect(read.progress.state == .completed)
+    #expect(read.metadata.run == "R" && read.metadata.job == "job")
+    #expect(read.metadata.ledger == .store)
+    #expect(try read.list.integers(in: 0..<100) == Array(1...100))
+    let inspection = try FileInspection(of: path)
+    #expect(inspection.records == 4 && inspection.count == 100 && inspection.tornBytes == 0)
+    #expect(inspection.run?.done == 100 && inspection.run?.state == "completed")
+  }
+
+  @Test func `a record cut short leaves the one before it, and the next is appended`() throws {
+    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+    try checkpoint.record(progress(10))
+    let whole = try directory.read("job.batch")
+    try checkpoint.record(progress(20))
+    let longer = try directory.read("job.batch")
+    for length in whole.count..<longer.count {
+      try Data(longer.prefix(length)).write(to: URL(fileURLWithPath: path.string))
+      let read = try Checkpoint(reading: path)
+      #expect(read.progress.done.count == 10)
+      try read.record(progress(30))
+      #expect(try Checkpoint(reading: path).progress.done.count == 30)
+    }
+  }
+
+  @Test func `a record that contradicts itself is refused`() throws {
+    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+    try checkpoint.record(progress(101))
+    let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
+    #expect(error?.code == .damagedFile)
+  }
+
+  @Test func `a list of identifiers is no checkpoint`() throws {
+    try IdentifierFile.create(at: path, list: list)
+    let before = try directory.read("job.batch")
+    let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
+    #expect(error?.code == .damagedFile)
+    #expect(error?.message == "this is a list of identifiers, not the checkpoint of a run")
+    #expect(try directory.read("job.batch") == before)
+  }
+
+  @Test func `setting aside takes the first free name and replaces nothing`() throws {
+    for number in 1...3 {
+      _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+      #expect(try Checkpoint.setAside(path).lastComponent?.string == "job.\(number).batch")
+    }
+    try FileManager.default.removeItem(atPath: directory.file("job.2.batch"))
+    try directory.write("mine", to: "job.4.batch")
+    for name in ["job.2.batch", "job.5.batch"] {
+      _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+      #expect(try Checkpoint.setAside(path).lastComponent?.string == name)
+    }
+    #expect(try directory.read("job.4.batch") == Array("mine".utf8))
+    #expect(try !directory.names().contains("job.batch"))
+  }
+
+  @Test func `a name without extension, and a dotted one, are set aside too`() throws {
+    for (name, aside) in [("state", "state.1.batch"), ("a.b.c", "a.b.1.c")] {
+      let path = FilePath(directory.file(name))
+      _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+      #expect(try Checkpoint.setAside(path).lastComponent?.string == aside)
+    }
+  }
+}

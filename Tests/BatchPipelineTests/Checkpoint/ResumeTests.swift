@@ -1,0 +1,133 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import BatchTestSupport
+import Foundation
+import SystemPackage
+import Testing
+
+/// What a run that is to be resumed accepts, and what it refuses.
+@Suite struct ResumeTests {
+  let directory: TemporaryDirectory
+  let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(300, in: directory)
+  }
+
+  private func stop(_ job: Job) async throws -> RunSummary {
+    let run = BatchRun(job, options: .telling)
+    let summary = try await run.run { event in if case .progress = event { run.stop() } }
+    #expect(summary.state == .stopped)
+    return summary
+  }
+
+  private func refusal(_ job: Job) async throws -> BatchError? {
+    let before = try directory.read("job.batch")
+    let rows = try TestDatabase.texts(path, "SELECT count(*) || ',' || sum(n) FROM numbers")
+    let error = await #expect(throws: BatchError.self) { try await BatchRun(job).run() }
+    #expect(try directory.read("job.batch") == before)
+    #expect(try TestDatabase.texts(path, "SELECT count(*) || ',' || sum(n) FROM numbers") == rows)
+    return error
+  }
+
+  @Test func `tuning may change, what is done may not`() async throws {
+    _ = try await stop(.test(in: directory))
+    var changed = Job.test(in: directory)
+    changed.action = .update(.init(set: [.init("n", to: "n + 2")]))
+    #expect(try await refusal(changed)?.code == .otherRun)
+    changed = .test(in: directory)
+    changed.source = .init(entity: "numbers", where: "n = 0")
+    #expect(try await refusal(changed)?.code == .otherRun)
+    changed = .test("another", in: directory, path: directory.file("job.batch"))
+    #expect(try await refusal(changed)?.message.contains("job \"job\"") == true)
+
+    var tuned = Job.test(in: directory, chunk: 3, workers: 1)
+    tuned.checkpoint.interval = .milliseconds(1)
+    #expect(try await BatchRun(tuned).run().state == .completed)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
+  }
+
+  @Test func `a table that has changed is refused with what changed`() async throws {
+    _ = try await stop(.test(in: directory))
+    try Connection(path: path).execute("ALTER TABLE numbers ADD COLUMN fresh TEXT")
+    let error = try await refusal(.test(in: directory))
+    #expect(error?.code == .otherRun)
+    #expect(error?.message.contains("+ column fresh TEXT") == true)
+  }
+
+  @Test func `another database is refused, a copy of the same goes on`() async throws {
+    _ = try await stop(.test(in: directory))
+    let copy = directory.file("copy.db")
+    // A copy as a backup makes it: the log belongs to the file.
+    #expect(
+      try TestDatabase.rows(path, "PRAGMA wal_checkpoint(truncate)").first?.first == .integer(0)
+    )
+    try FileManager.default.copyItem(atPath: path, toPath: copy)
+    try TestDatabase.makeNumbers(300, in: directory, name: "foreign.db")
+    let error = try await refusal(.test(in: directory, database: "foreign.db"))
+    #expect(error?.code == .otherRun)
+    #expect(try await BatchRun(.test(in: directory, database: "copy.db")).run().state == .completed)
+    #expect(try TestDatabase.value(copy, "SELECT sum(n) FROM numbers") == .integer(300))
+  }
+
+  @Test func `a ledger that is gone is refused unless the run is fresh`() async throws {
+    _ = try await stop(.test(in: directory))
+    let connection = try Connection(path: path)
+    try connection.execute("DELETE FROM _batch_ledger")
+    try connection.execute("DELETE FROM _batch_run")
+    let error = try await refusal(.test(in: directory))
+    #expect(error?.code == .otherRun)
+    var options = BatchRun.Options()
+    options.fresh = true
+    let events = Events()
+    #expect(
+      try await BatchRun(.test(in: directory), options: options).run { events.append($0) }.state
+        == .completed
+    )
+    #expect(events.all.first?.name == "setAside")
+    #expect(try directory.names().contains("job.1.batch"))
+  }
+
+  @Test(arguments: [
+    "UPDATE _batch_ledger SET next = 9000, succeeded = 9000 - first",
+    "UPDATE _batch_ledger SET succeeded = 9223372036854775807",
+  ])
+  func `a ledger that was changed by hand is refused`(change: String) async throws {
+    _ = try await stop(.test(in: directory))
+    try Connection(path: path).execute(change)
+    #expect(try await refusal(.test(in: directory))?.code == .damagedFile)
+  }
+
+  @Test func `a checkpoint that lags behind the ledger does not matter`() async throws {
+    let first = try await stop(.test(in: directory))
+    let early = try directory.read("job.batch")
+    let second = try await stop(.test(in: directory))
+    #expect(second.done > first.done)
+    // As if the process had been killed before it wrote the second record.
+    try Data(early).write(to: URL(fileURLWithPath: directory.file("job.batch")))
+    let job = Job.test(in: directory)
+    #expect(try await RunStatus(of: job).summary.done == second.done)
+    let remaining = try await IdentifierSelection(ofJob: job, outcome: .remaining)
+    let done = try await IdentifierSelection(ofJob: job, outcome: .done)
+    #expect(remaining.count == 300 - second.done && done.count == second.done)
+    let summary = try await BatchRun(job).run()
+    #expect(summary.state == .completed && summary.resumedAt == second.done)
+    #expect(try TestDatabase.value(path, "SELECT max(n) || sum(n) FROM numbers") == .text("1300"))
+  }
+
+  @Test func `a checkpoint whose run was never entered begins it`() async throws {
+    let stopped = try await stop(.test(in: directory))
+    let bytes = try directory.read("job.batch")
+    let size = try IdentifierFile(opening: FilePath(directory.file("job.batch"))).snapshotByteCount
+    // As if the process had been killed between the two.
+    try Data(bytes.prefix(size)).write(to: URL(fileURLWithPath: directory.file("job.batch")))
+    let connection = try Connection(path: path)
+    for table in ["_batch_run", "_batch_ledger"] { try connection.execute("DROP TABLE \(table)") }
+    try connection.execute("UPDATE numbers SET n = 0")
+    let summary = try await BatchRun(.test(in: directory)).run()
+    #expect(summary.state == .completed && summary.run == stopped.run)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
+  }
+}

@@ -1,0 +1,190 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import BatchTestSupport
+import Foundation
+import SystemPackage
+import Testing
+
+@Suite struct PlanReportTests {
+  let directory: TemporaryDirectory
+  let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(95, in: directory)
+  }
+
+  private func report(_ job: Job) async throws -> PlanReport {
+    let before = try directory.read("test.db")
+    let parameters = try ParameterValues(
+      arguments: [],
+      declarations: job.parameters,
+      runStartedAt: "2026-11-21T00:00:00Z",
+      runID: "run"
+    )
+    let report = try await JobPlan(job, parameters: parameters).report()
+    #expect(try directory.read("test.db") == before)
+    #expect(try directory.names().allSatisfy { $0.hasPrefix("test.db") || $0.hasSuffix(".ids") })
+    return report
+  }
+
+  @Test func `an update is shown before and after`() async throws {
+    let report = try await report(
+      .test(
+        in: directory,
+        .init(
+          entity: "numbers",
+          where: "id > 5",
+          orderBy: [.init("id", descending: true)],
+          limit: 42
+        ),
+        .update(.init(set: [.init("n", to: "id * 2"), .init("label", to: "NULL")]))
+      )
+    )
+    #expect(report.matches == 42)
+    #expect(report.chunks == 5)
+    #expect(report.sample.count == 5)
+    #expect(report.sample[0].identifier == "95")
+    #expect(report.sample[0].before == ["n": .integer(0), "label": .text("label 95")])
+    #expect(report.sample[0].after == ["n": .integer(190), "label": .null])
+    #expect(report.sql.fetch.hasPrefix("SELECT \"id\" FROM \"numbers\" WHERE (id > 5"))
+    #expect(report.sql.apply.hasPrefix("UPDATE \"numbers\" SET \"n\" = (id * 2"))
+    #expect(report.estimatedSeconds ?? -1 >= 0)
+  }
+
+  @Test func `a delete and an export show the rows`() async throws {
+    try Connection(path: path).execute("CREATE TABLE kept (id, n, label)")
+    let deletion = try await report(
+      .test(
+        in: directory,
+        .init(entity: "numbers", where: "id < 3"),
+        .delete(.init(archive: "kept"))
+      )
+    )
+    let rows: [[String: SQLValue]] = (1...2).map {
+      ["id": .integer($0), "n": .integer(0), "label": .text("label \($0)")]
+    }
+    #expect(deletion.sample.map(\.before) == rows)
+    #expect(deletion.sample.allSatisfy { $0.after == nil })
+    #expect(deletion.sql.apply.contains("INSERT INTO \"kept\""))
+    #expect(deletion.sql.apply.contains("; DELETE FROM \"numbers\""))
+    var job = Job.test(
+      in: directory,
+      .init(entity: "numbers", where: "id < 3"),
+      .exporting(directory)
+    )
+    job.action = .export(.init(file: "x.csv", format: .csv, columns: ["label"]))
+    let export = try await report(job)
+    #expect(
+      export.sample.map(\.before) == [["label": .text("label 1")], ["label": .text("label 2")]]
+    )
+    #expect(export.warnings == [])
+  }
+
+  @Test func `whether every row is looked at is said`() async throws {
+    try Connection(path: path).execute("CREATE INDEX by_label ON numbers (label)")
+    func fullScan(_ condition: String?) async throws -> Bool {
+      try await report(
+        .test(in: directory, .init(entity: "numbers", where: condition, everything: true))
+      ).fullScan
+    }
+    #expect(try await fullScan("n = 0"))
+    #expect(try await !fullScan("label = 'label 7'"))
+    #expect(try await !fullScan("id BETWEEN 4 AND 9"))
+    #expect(try await !fullScan(nil))
+  }
+
+  @Test func `nothing to do is no error`() async throws {
+    let report = try await report(
+      .test(in: directory, .init(entity: "numbers", where: "id < 0"))
+    )
+    #expect(report.matches == 0 && report.chunks == 0)
+    #expect(report.sample.isEmpty && report.estimatedSeconds == nil)
+  }
+
+  @Test func `an operator is warned of what may have been forgotten`() async throws {
+    let connection = try Connection(path: path)
+    try connection.execute("CREATE TRIGGER noisy AFTER DELETE ON numbers BEGIN SELECT 1; END")
+    try connection.execute("CREATE TABLE child (p REFERENCES Numbers (id))")
+    try connection.execute("CREATE TABLE loose (a, b)")
+    try connection.execute("INSERT INTO loose VALUES (1, 2)")
+    let deletion = try await report(
+      .test(
+        in: directory,
+        .init(entity: "numbers", where: "n = 0"),
+        .delete(.init()),
+        ledger: .file
+      )
+    ).warnings
+    for part in [
+      "looking at every row", "journal mode changes from delete to wal", "may be done twice",
+      "noisy", "child",
+    ] {
+      #expect(deletion.contains { $0.contains(part) }, "\(part)")
+    }
+    let update = try await report(
+      .test(
+        in: directory,
+        .init(entity: "loose", everything: true, key: ["a"]),
+        .update(.init(set: [.init("b", to: "b + 1")]))
+      )
+    ).warnings
+    #expect(update.contains { $0.contains("an index on a would make the run much faster") })
+  }
+
+  @Test func `a list in a file decides the number`() async throws {
+    let store = try await Store(path: path)
+    let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers", where: "id < 12"))
+    let file = FilePath(directory.file("some.ids"))
+    try IdentifierFile.create(at: file, list: list)
+    let report = try await report(
+      .test(in: directory, .init(entity: "numbers", identifiers: file))
+    )
+    #expect(report.matches == 11)
+    #expect(report.chunks == 2)
+  }
+
+  @Test func `any value can be encoded`() async throws {
+    try Connection(path: path).execute(
+      "UPDATE numbers SET n = 9e999, label = x'00ff' WHERE id = 1"
+    )
+    let report = try await report(
+      .test(in: directory, .init(entity: "numbers", where: "id = 1"), .delete(.init()))
+    )
+    let text = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
+    #expect(text.contains("\"n\":\"inf\""))
+    #expect(text.contains("AP8="))
+  }
+
+  @Test(arguments: [
+    ("nombers", "n", "n + 1", BatchError.Code.unknownEntity),
+    ("numbers", "m", "n + 1", .unknownAttribute),
+    ("numbers", "n", "m + 1", .invalidSQL),
+    ("numbers", "n", "count(*)", .invalidSQL),
+    ("numbers", "id", "id + 1", .unstableKey),
+    ("numbers", "g", "1", .unknownAttribute),
+    ("shown", "n", "1", .readOnly),
+  ])
+  func `what cannot be done is refused when it is planned`(
+    entity: String,
+    column: String,
+    expression: String,
+    code: BatchError.Code
+  ) async throws {
+    let connection = try Connection(path: path)
+    try connection.execute("ALTER TABLE numbers ADD COLUMN g AS (n)")
+    try connection.execute("CREATE VIEW shown AS SELECT id, n FROM numbers")
+    let error = await #expect(throws: BatchError.self) {
+      try await report(
+        .test(
+          in: directory,
+          .init(entity: entity, everything: true),
+          .update(.init(set: [.init(column, to: expression)]))
+        )
+      )
+    }
+    #expect(error?.code == code)
+    #expect(error?.place != nil)
+  }
+}

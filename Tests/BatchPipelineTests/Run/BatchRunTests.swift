@@ -1,0 +1,240 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import BatchTestSupport
+import SystemPackage
+import Testing
+
+@Suite struct BatchRunTests {
+  let directory: TemporaryDirectory
+  let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(500, in: directory)
+  }
+
+  /// How many rows have been changed how often.
+  private func histogram() throws -> [String] {
+    try TestDatabase.texts(path, "SELECT n || ':' || count(*) FROM numbers GROUP BY n ORDER BY n")
+  }
+
+  /// Runs until some chunks are committed, then stops.
+  private func runAndStop(_ job: Job, after done: Int = 60) async throws -> RunSummary {
+    let run = BatchRun(job, options: .telling)
+    return try await run.run { event in
+      if case .progress(let summary) = event, summary.done >= done { run.stop() }
+    }
+  }
+
+  @Test(arguments: [1, 4], [1, 7, 1_000])
+  func `a run does every row once and says so`(workers: Int, chunk: Int) async throws {
+    let job = Job.test(in: directory, chunk: chunk, workers: workers)
+    let events = Events()
+    let summary = try await BatchRun(job, options: .telling).run { events.append($0) }
+    #expect(summary.state == .completed)
+    #expect(summary.outcomes.succeeded == 500)
+    #expect(summary.total == 500 && summary.done == 500)
+    #expect(summary.chunks == (500 + chunk - 1) / chunk)
+    #expect(summary.failure == nil && summary.error == nil)
+    #expect(try histogram() == ["1:500"])
+    #expect(try TestDatabase.integrity(path) == ["ok"])
+
+    let names = events.all.map(\.name)
+    #expect(names.first == "started")
+    #expect(names.dropFirst().allSatisfy { $0 == "progress" })
+    #expect(names.count == summary.chunks + 1)
+    let done = events.all.compactMap { event -> Int? in
+      if case .progress(let summary) = event { summary.done } else { nil }
+    }
+    #expect(done == done.sorted() && done.last == 500)
+  }
+
+  @Test func `a second run of a finished job begins anew`() async throws {
+    let job = Job.test(in: directory)
+    let first = try await BatchRun(job).run()
+    let second = try await BatchRun(job).run()
+    #expect(first.run != second.run)
+    #expect(second.state == .completed && second.resumedAt == 0)
+    #expect(try histogram() == ["2:500"])
+    #expect(try TestDatabase.texts(path, "SELECT run FROM _batch_run") == [second.run])
+  }
+
+  @Test(arguments: [Job.Checkpoint.Ledger.store, .file])
+  func `a run that was stopped goes on where it was`(ledger: Job.Checkpoint.Ledger) async throws {
+    let job = Job.test(in: directory, ledger: ledger)
+    let stopped = try await runAndStop(job)
+    #expect(stopped.state == .stopped)
+    #expect(stopped.done >= 60 && stopped.done < 500)
+    #expect(try histogram() == ["0:\(500 - stopped.done)", "1:\(stopped.done)"])
+    let status = try await RunStatus(of: job)
+    #expect(status.summary.state == .stopped && status.summary.done == stopped.done)
+    #expect(status.process == nil)
+
+    let events = Events()
+    let summary = try await BatchRun(job).run { events.append($0) }
+    #expect(events.all.first?.name == "resumed")
+    #expect(summary.state == .completed && summary.run == stopped.run)
+    #expect(summary.resumedAt == stopped.done)
+    #expect(try histogram() == ["1:500"])
+  }
+
+  @Test func `the same object can be run again after it was stopped`() async throws {
+    let run = BatchRun(.test(in: directory), options: .telling)
+    let first = try await run.run { event in if case .progress = event { run.stop() } }
+    #expect(first.state == .stopped)
+    #expect(try await run.run().state == .completed)
+    #expect(try histogram() == ["1:500"])
+  }
+
+  @Test func `a stop before the run is heard`() async throws {
+    let run = BatchRun(.test(in: directory))
+    run.stop()
+    let error = await #expect(throws: BatchError.self) { try await run.run() }
+    #expect(error?.code == .interrupted)
+    #expect(try directory.names() == ["test.db"])
+    #expect(try await run.run().state == .completed)
+    #expect(try histogram() == ["1:500"])
+  }
+
+  @Test func `cancelling the task stops the run`() async throws {
+    let job = Job.test(in: directory)
+    let (progress, teller) = AsyncStream.makeStream(of: Void.self)
+    let task = Task {
+      try await BatchRun(job, options: .telling).run { event in
+        if case .progress = event { teller.yield() }
+      }
+    }
+    for await _ in progress { break }
+    task.cancel()
+    let summary = try await task.value
+    #expect(summary.state == .stopped || summary.done == 500)
+    #expect(try await BatchRun(job).run().state == .completed)
+    #expect(try histogram() == [summary.done == 500 ? "2:500" : "1:500"])
+  }
+
+  @Test func `a run that came to an error goes on when the reason is gone`() async throws {
+    let connection = try Connection(path: path)
+    try connection.execute(
+      """
+      CREATE TRIGGER odd BEFORE UPDATE ON numbers WHEN old.label = 'label 333'
+      BEGIN SELECT RAISE(ABORT, 'not this one'); END
+      """
+    )
+    let job = Job.test(in: directory, chunk: 20)
+    let failed = try await BatchRun(job).run()
+    #expect(failed.state == .failed)
+    #expect(failed.failure?.code == .constraint)
+    #expect(failed.failure?.place?.contains("positions 320 to 339") == true)
+    #expect(failed.error?.contains("not this one") == true)
+    #expect(failed.done < 500)
+    let status = try await RunStatus(of: job).summary
+    #expect(status.state == .failed && status.error == failed.error)
+    // A chunk that was at the writer when the other failed is committed, and counted.
+    let changed = try TestDatabase.value(path, "SELECT count(*) FROM numbers WHERE n = 1")
+    #expect(changed == .integer(Int64(status.done)))
+
+    #expect(try await BatchRun(job).run().state == .failed)
+    try connection.execute("DROP TRIGGER odd")
+    let summary = try await BatchRun(job).run()
+    #expect(summary.state == .completed && summary.error == nil)
+    #expect(try histogram() == ["1:500"])
+  }
+
+  @Test func `two jobs on one store at once both come out exact`() async throws {
+    let update = Job.test("update", in: directory, chunk: 5)
+    let label = Job.test(
+      "label",
+      in: directory,
+      .init(entity: "numbers", where: "id % 2 = 0"),
+      .update(.init(set: [.init("label", to: "label || '!'")])),
+      chunk: 3
+    )
+    async let first = BatchRun(update).run()
+    async let second = BatchRun(label).run()
+    let states = try await [first.state, second.state]
+    #expect(states == [.completed, .completed])
+    #expect(try histogram() == ["1:500"])
+    #expect(
+      try TestDatabase.value(path, "SELECT count(*) FROM numbers WHERE label LIKE 'label _%!'")
+        == .integer(250)
+    )
+  }
+
+  @Test func `a second run of the same job is refused while the first is alive`() async throws {
+    let job = Job.test(in: directory)
+    let errors = Errors()
+    let run = BatchRun(job, options: .telling)
+    let (progress, teller) = AsyncStream.makeStream(of: Void.self)
+    async let summary = run.run { event in if case .progress = event { teller.yield() } }
+    for await _ in progress { break }
+    if try await RunStatus(of: job).process != nil {
+      do throws(BatchError) { _ = try await BatchRun(job).run() } catch { errors.append(error) }
+    }
+    _ = try await summary
+    for error in errors.all { #expect(error.code == .alreadyRunning) }
+    #expect(try await RunStatus(of: job).process == nil)
+    #expect(try !directory.names().contains { $0.hasSuffix(".lock") })
+  }
+
+  @Test func `rows of a list in a file are done, and a list of something else is refused`()
+    async throws
+  {
+    let store = try await Store(path: path)
+    let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers", where: "id < 31"))
+    let file = FilePath(directory.file("some.ids"))
+    try IdentifierFile.create(at: file, list: list)
+    var job = Job.test(in: directory, .init(entity: "numbers", identifiers: file))
+    let summary = try await BatchRun(job).run()
+    #expect(summary.outcomes.succeeded == 30 && summary.total == 30)
+    #expect(try histogram() == ["0:470", "1:30"])
+
+    try Connection(path: path).execute("CREATE TABLE other (id INTEGER PRIMARY KEY, n)")
+    job = .test("other", in: directory, .init(entity: "other", identifiers: file))
+    let error = await #expect(throws: BatchError.self) { try await BatchRun(job).run() }
+    #expect(error?.code == .otherRun)
+    #expect(try !directory.names().contains("other.batch"))
+  }
+
+  @Test func `a store that must not get a table gets none`() async throws {
+    let before = try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema")
+    let job = Job.test(in: directory, ledger: .file)
+    #expect(try await BatchRun(job).run().state == .completed)
+    #expect(try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema") == before)
+    #expect(try await BatchRun(job).run().state == .completed)
+    #expect(try histogram() == ["2:500"])
+  }
+
+  @Test func `deleting with an archive moves every row once, through stops`() async throws {
+    try Connection(path: path).execute("CREATE TABLE kept (id, n, label, at DEFAULT 'now')")
+    let job = Job.test(
+      in: directory,
+      .init(entity: "numbers", where: "id > 100"),
+      .delete(.init(archive: "kept"))
+    )
+    var summary = try await runAndStop(job)
+    while !summary.state.isFinished {
+      summary = try await runAndStop(job, after: summary.done + 50)
+    }
+    #expect(summary.outcomes.succeeded == 400)
+    #expect(
+      try TestDatabase.rows(path, "SELECT count(*), count(DISTINCT id), min(id) FROM kept")
+        == [[.integer(400), .integer(400), .integer(101)]]
+    )
+    #expect(try histogram() == ["0:100"])
+  }
+}
+
+/// What a run told.
+final class Events: Sendable {
+  private let events = Lock<[RunEvent]>([])
+  var all: [RunEvent] { events.withLock { $0 } }
+  func append(_ event: RunEvent) { events.withLock { $0.append(event) } }
+}
+
+/// Errors that were caught.
+final class Errors: Sendable {
+  private let errors = Lock<[BatchError]>([])
+  var all: [BatchError] { errors.withLock { $0 } }
+  func append(_ error: BatchError) { errors.withLock { $0.append(error) } }
+}
