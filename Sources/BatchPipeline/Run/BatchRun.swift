@@ -193,6 +193,8 @@ public final class BatchRun: Sendable {
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
     let metadata = checkpoint.metadata
+    // Found half-way, damage would end a run that has begun instead of refusing it.
+    try checkpoint.list.verifyChecksums()
     let parameters = try ParameterValues(
       arguments: options.parameters,
       declarations: job.parameters,
