@@ -1,0 +1,106 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+@Suite struct IdsCommandTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(100, in: directory)
+    // Row 61 fails, after three chunks of 20.
+    let job = try JobText.update(
+      ["n": "CASE id WHEN 61 THEN json('{') ELSE 1 END"],
+      adding: ["chunk": ["size": 20]]
+    )
+    try directory.write(job, to: "job.json")
+  }
+
+  private func ids(_ arguments: String..., from source: String = "job.json") throws -> [String] {
+    let result = try BatchProgram(["ids", source] + arguments, in: directory).wait()
+    #expect(result.status == 0, "\(arguments): \(result.errors)")
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  private func failHalfWay() throws {
+    let result = try BatchProgram.run("run", "job.json", "--workers", "1", in: directory)
+    #expect(result.status == 1, "\(result.errors)")
+  }
+
+  @Test func `outcomes are told apart`() throws {
+    try failHalfWay()
+    // The chunk after the one that failed may have been at the writer already.
+    let done = try ids("--outcome", "done", "--format", "key").compactMap(Int.init)
+    #expect(done == Array(1...60) || done == Array(1...60) + Array(81...100))
+    let remaining = try ids("--outcome", "remaining", "--format", "key").compactMap(Int.init)
+    #expect(Set(done).union(remaining) == Set(1...100))
+    #expect(done.count + remaining.count == 100)
+    #expect(try ids("--count") == ["100"])
+    #expect(try ids("--count", "--outcome", "done") == ["\(done.count)"])
+    #expect(try ids("--count", "--outcome", "failed") == ["0"])
+    #expect(try ids("--format", "key").compactMap(Int.init) == Array(1...100))
+  }
+
+  @Test func `formats name the store, the entity and the key`() throws {
+    try failHalfWay()
+    let schema = try BatchProgram.run("schema", "test.db", "--json", in: directory)
+    let store = try #require(JSONOutput.object(schema.output)["store"] as? String)
+    let uris = try ids()
+    #expect(uris.count == 100)
+    #expect(uris.allSatisfy { $0.contains(store) && $0.contains("numbers") })
+    let objects = try ids("--format", "json")
+    #expect(objects.count == 100)
+    let first = try #require(objects.first)
+    _ = try JSONSerialization.jsonObject(with: Data(first.utf8), options: .fragmentsAllowed)
+  }
+
+  @Test func `a saved part is the rows of another job`() throws {
+    try failHalfWay()
+    let remaining = try ids("--outcome", "remaining", "--format", "key")
+    #expect(try ids("--outcome", "remaining", "--output", "rest.ids") == [])
+    #expect(try ids("--format", "key", from: "rest.ids") == remaining)
+    #expect(try ids("--count", from: "rest.ids") == ["\(remaining.count)"])
+    let before = try directory.contents()
+    let again = try BatchProgram.run("ids", "job.json", "--output", "rest.ids", in: directory)
+    #expect(again.status == 2)
+    #expect(again.errors.contains("already a file of this name"))
+    #expect(try directory.changes(since: before) == [])
+
+    let source = ["entity": "numbers", "identifiers": "rest.ids"]
+    let job = try JobText.update(["n": "n + 1000"], adding: ["source": source, "name": "rest"])
+    try directory.write(job, to: "rest.json")
+    let result = try BatchProgram.run("run", "rest.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    let changed = try TestDatabase.texts(
+      directory.file("test.db"),
+      "SELECT id FROM numbers WHERE n >= 1000 ORDER BY id"
+    )
+    #expect(changed == remaining)
+  }
+
+  @Test func `a checkpoint is read like its job`() throws {
+    try failHalfWay()
+    #expect(try ids("--count", from: "job.batch") == ["100"])
+    let result = try BatchProgram.run("ids", "job.batch", "--outcome", "done", in: directory)
+    #expect(result.status == 2)
+    #expect(result.errors.contains("recorded in the database"))
+    try TestDatabase.make(in: directory, "UPDATE numbers SET id = 61000 WHERE id = 61")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try ids("--count", "--outcome", "done", from: "job.batch") == ["100"])
+    #expect(try ids("--count", "--outcome", "remaining", from: "job.batch") == ["0"])
+  }
+
+  @Test func `a reader that goes away is no error`() throws {
+    try TestDatabase.makeNumbers(50_000, in: directory, name: "large.db")
+    let job = try JobText.update(database: "large.db")
+    try directory.write(job, to: "large.json")
+    #expect(try BatchProgram.run("run", "large.json", in: directory).status == 0)
+    let program = try BatchProgram(["ids", "large.json"], in: directory)
+    #expect(program.nextLine() != nil)
+    program.closeOutput()
+    let result = program.wait()
+    #expect(result.errors == "")
+    #expect(result.status == 0 || result.status == -SIGPIPE)
+  }
+}
