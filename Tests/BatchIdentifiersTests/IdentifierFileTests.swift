@@ -28,3 +28,164 @@ import Testing
     }
   }
 }
+
+/// What happens to files that are cut short, changed, or were never ours.
+@Suite struct DamagedFileTests {
+  /// A small file with every part that a file can have, and where its log begins.
+  private func makeFile(at path: FilePath) throws -> (bytes: [UInt8], logOffset: Int) {
+    var shapes = KeyShapes(seed: 8)
+    let parts = ["runs", "tenth", "half", "shuffled", "pattern"].map {
+      shapes.keys($0, count: 150)
+    }
+    try IdentifierFile.create(
+      at: path,
+      list: makeList(parts.flatMap { $0 }),
+      metadata: Array(#"{"job":"backfill"}"#.utf8),
+      overwriting: true
+    )
+    let logOffset = try IdentifierFile(opening: path).byteCount
+    var log = try IdentifierFileLog(appendingTo: path)
+    try log.append(kind: 1, payload: [1, 2, 3], sync: false)
+    try log.append(kind: 2, payload: Array("failed".utf8), sync: false)
+    return (try readAll(path), logOffset)
+  }
+
+  private func readAll(_ path: FilePath) throws -> [UInt8] {
+    let descriptor = try FileDescriptor.open(path, .readOnly)
+    defer { try? descriptor.close() }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
+      if count == 0 { return bytes }
+      bytes += buffer[..<count]
+    }
+  }
+
+  private func write(_ bytes: [UInt8], to path: FilePath) throws {
+    let descriptor = try FileDescriptor.open(
+      path,
+      .writeOnly,
+      options: [.create, .truncate],
+      permissions: .ownerReadWrite
+    )
+    defer { try? descriptor.close() }
+    try descriptor.writeAll(bytes)
+  }
+
+  /// What a file says: its list, metadata and records.
+  private func contents(_ path: FilePath) throws -> String {
+    let file = try IdentifierFile(opening: path)
+    try file.verify()
+    let keys = try file.list.integers(in: 0..<file.list.count)
+    return
+      "\(file.entityName) \(file.storeIdentifier) \(keys) \(file.metadata) \(try file.records())"
+  }
+
+  @Test func `every flipped bit is refused`() throws {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      let (bytes, _) = try makeFile(at: path)
+      for offset in bytes.indices {
+        var changed = bytes
+        changed[offset] ^= 1 << UInt8(offset % 8)
+        try write(changed, to: path)
+        let error = #expect(throws: BatchError.self, "byte \(offset)") { try contents(path) }
+        #expect([.damagedFile, .unsupportedVersion].contains(error?.code), "byte \(offset)")
+        #expect(error?.place == path.string)
+      }
+    }
+  }
+
+  @Test func `every truncation is refused or loses the last records only`() throws {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      let (bytes, logOffset) = try makeFile(at: path)
+      for count in 0..<bytes.count {
+        try write(Array(bytes[..<count]), to: path)
+        if count < logOffset {
+          let error = #expect(throws: BatchError.self, "\(count)") { try contents(path) }
+          #expect(error?.code == .damagedFile, "\(count)")
+        } else {
+          let file = try IdentifierFile(opening: path)
+          try file.verify()
+          #expect(file.recordCount == (count < logOffset + 19 ? 0 : 1))
+          #expect(
+            file.tornByteCount == count - (count < logOffset + 19 ? logOffset : logOffset + 19)
+          )
+        }
+      }
+    }
+  }
+
+  @Test func `a torn record is cut off by the next one`() throws {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      let (bytes, logOffset) = try makeFile(at: path)
+      for tail in [Array(bytes[logOffset..<(bytes.count - 1)]), [UInt8](repeating: 0, count: 100)] {
+        try write(Array(bytes[..<logOffset]) + tail, to: path)
+        let kept = tail[0] == 0 ? 0 : 1
+        do {
+          var log = try IdentifierFileLog(appendingTo: path)
+          #expect(log.recordCount == kept)
+          try log.append(kind: 9, payload: [9])
+        }
+        let file = try IdentifierFile(opening: path)
+        #expect(try file.records().last?.payload == [9])
+        #expect(file.recordCount == kept + 1)
+        #expect(file.tornByteCount == 0)
+      }
+    }
+  }
+
+  @Test func `what is not our file is said to be none`() throws {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      #expect(throws: BatchError.self) { try IdentifierFile(opening: path) }
+      var error = #expect(throws: BatchError.self) { try IdentifierFile(opening: folder) }
+      #expect(error?.code == .fileAccess)
+      try write([], to: path)
+      error = #expect(throws: BatchError.self) { try IdentifierFile(opening: path) }
+      #expect(error?.message == "the file is empty")
+      try write(Array("1,2,3\n4,5,6\n".utf8), to: path)
+      error = #expect(throws: BatchError.self) { try IdentifierFile(opening: path) }
+      #expect(error?.message == "the file is not an identifier file")
+      var (bytes, _) = try makeFile(at: path)
+      bytes[8] = 2
+      try write(bytes, to: path)
+      error = #expect(throws: BatchError.self) { try IdentifierFile(opening: path) }
+      #expect(error?.code == .unsupportedVersion)
+    }
+  }
+
+  @Test func `a file that is there is replaced only if that is asked for`() throws {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      try IdentifierFile.create(at: path, list: makeList([1]), overwriting: false)
+      #expect(throws: BatchError.self) {
+        try IdentifierFile.create(at: path, list: makeList([2]), overwriting: false)
+      }
+      let file = try IdentifierFile(opening: path)
+      #expect(file.list[0].key == .integer(1))
+      try IdentifierFile.create(at: path, list: makeList([2]), overwriting: true)
+      #expect(try IdentifierFile(opening: path).list[0].key == .integer(2))
+      // Who has the old file open still reads the old list.
+      #expect(file.list[0].key == .integer(1))
+      let nowhere = folder.appending("no/such/folder.ids")
+      #expect(throws: BatchError.self) {
+        try IdentifierFile.create(at: nowhere, list: makeList([1]))
+      }
+    }
+  }
+
+  @Test func `a list in a file can be written to another one`() throws {
+    try withTemporaryFolder { folder in
+      let (first, second) = (folder.appending("a.ids"), folder.appending("b.ids"))
+      let keys = (0..<9000).map { PrimaryKey.text("order-\($0)") }
+      try IdentifierFile.create(at: first, list: makeList(encoded: keys))
+      try IdentifierFile.create(at: second, list: IdentifierFile(opening: first).list)
+      #expect(try IdentifierFile(opening: second).list.map(\.key) == keys)
+      #expect(try readAll(first) == readAll(second))
+    }
+  }
+}

@@ -1,49 +1,141 @@
 import BatchIdentifiers
 import Testing
 
-@Suite struct IdentifierListTests {
-  static let shapes: [String: [Int64]] = [
-    "nothing": [],
-    "one": [42],
-    "dense": Array(1...10_000),
-    "every third": stride(from: -9, to: 30_000, by: 3).map { $0 },
-    "squares": (0..<5000).map { $0 * $0 },
-    "descending": (0..<5000).map { 100_000 - $0 * 7 - $0 % 3 },
-    "extremes": [.min, -1, 0, 1, .max],
-    "shuffled": (0..<5000).map { $0 * 7919 % 5003 },
-    "the same again": Array(repeating: 7, count: 3000),
-  ]
+/// A list of some integer keys.
+func makeList(_ keys: [Int64], entityName: String = "orders") -> IdentifierList {
+  var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: entityName)
+  builder.append(contentsOf: keys)
+  return builder.finish()
+}
 
-  @Test(arguments: shapes.keys.sorted())
+/// A list of some keys of any kind.
+func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
+  var builder = IdentifierListBuilder(
+    storeIdentifier: "S",
+    entityName: "orders",
+    keyKind: .encoded
+  )
+  for key in keys { builder.append(key) }
+  return builder.finish()
+}
+
+@Suite struct IdentifierListTests {
+  @Test(arguments: KeyShapes.names)
   func `a list gives back what was put in`(shape: String) throws {
-    let keys = try #require(Self.shapes[shape])
-    var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "orders")
-    builder.append(contentsOf: keys)
-    let list = builder.finish()
-    #expect(list.count == keys.count)
-    #expect(try list.integers(in: 0..<keys.count) == keys)
-    #expect(list.isSorted == zip(keys, keys.dropFirst()).allSatisfy { $0 < $1 })
-    try list.verify()
-    for position in Swift.stride(from: 0, to: keys.count, by: 373) {
-      let end = min(position + 1500, keys.count)
-      #expect(try list.integers(in: position..<end) == Array(keys[position..<end]))
-      #expect(list[position].key == .integer(keys[position]))
+    for (seed, count) in [(1, 20_000), (2, 4097), (3, 4096), (4, 65), (5, 3)] {
+      var shapes = KeyShapes(seed: UInt64(seed))
+      let keys = shapes.keys(shape, count: count)
+      let list = makeList(keys)
+      #expect(list.count == keys.count)
+      #expect(try list.integers(in: 0..<keys.count) == keys, "\(shape), seed \(seed)")
+      #expect(list.isSorted == keys.isAscending, "\(shape), seed \(seed)")
+      try list.verify()
+      for _ in 0..<20 where !keys.isEmpty {
+        let start = Int.random(in: 0..<keys.count, using: &shapes.generator)
+        let end = min(keys.count, start + Int.random(in: 0...1500, using: &shapes.generator))
+        #expect(try list.integers(in: start..<end) == Array(keys[start..<end]))
+        #expect(list[start].key == .integer(keys[start]), "\(shape), seed \(seed), at \(start)")
+      }
     }
+  }
+
+  @Test(arguments: KeyShapes.names)
+  func `a sorted list finds its keys and no others`(shape: String) throws {
+    var shapes = KeyShapes(seed: 11)
+    let keys = shapes.keys(shape, count: 6000)
+    let list = makeList(keys)
+    guard list.isSorted else { return }
+    let set = Set(keys)
+    for key in keys.shuffled(using: &shapes.generator).prefix(300) {
+      for candidate in [key, key &+ 1, key &- 1] {
+        let position = try list.firstPosition(of: .integer(candidate))
+        #expect((position != nil) == set.contains(candidate), "\(shape): \(candidate)")
+        if let position { #expect(keys[position] == candidate) }
+      }
+    }
+    #expect(try !list.contains(key: .text("x")))
+  }
+
+  @Test func `keys put in one by one make the same list`() throws {
+    var shapes = KeyShapes(seed: 3)
+    let keys = shapes.keys("mixed", count: 30_000)
+    var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "orders")
+    for key in keys { builder.append(key) }
+    let list = builder.finish()
+    #expect(list.payloadByteCount == makeList(keys).payloadByteCount)
     #expect(list.map(\.key) == keys.map { .integer($0) })
   }
 
-  @Test func `a list of text keys gives back what was put in`() throws {
-    var builder = IdentifierListBuilder(
-      storeIdentifier: "S",
-      entityName: "orders",
-      keyKind: .encoded
-    )
-    let keys = (0..<5000).map { PrimaryKey.text("order-\($0 * 31 % 977)-\($0)") }
-    for key in keys { builder.append(key) }
-    let list = builder.finish()
-    #expect(list.map(\.key) == keys)
-    #expect(!list.isSorted)
+  @Test func `an empty list is empty`() throws {
+    let list = IdentifierList.empty(storeIdentifier: "S", entityName: "orders")
+    #expect(list.isEmpty && list.isSorted)
+    #expect(try list.integers(in: 0..<0).isEmpty)
+    #expect(try list.firstPosition(of: .integer(1)) == nil)
+    #expect(Array(list).isEmpty)
+  }
+
+  @Test func `lists of dense keys and of runs take next to nothing`() {
+    #expect(makeList(Array(1...1_000_000)).payloadByteCount < 20)
+    #expect(makeList((1...1_000_000).reversed()).payloadByteCount < 20)
+    #expect(makeList((1...1_000_000).map { $0 * 3 }).payloadByteCount < 20)
+    #expect(makeList((1...1_000_000).filter { $0 % 10_000 != 0 }).payloadByteCount < 400)
+  }
+
+  static let encodedShapes: [String: [PrimaryKey]] = [
+    "text": (0..<9000).map { .text("order-\($0 * 31 % 9001)") },
+    "sorted text": (0..<9000).map { .text("order-\(100_000 + $0)") },
+    "long text": (0..<40).map { .text(String(repeating: "x", count: 7000) + "\($0)") },
+    "composite": (0..<5000).map { .encoded(EncodedKey([.text("EU"), .integer($0)])) },
+    "blobs with zeros": (0..<3000).map { .blob([0, UInt8($0 % 256), 0, UInt8($0 / 256)]) },
+    "UUIDs": (0..<5000).map { .blob(uuid($0)) },
+    "lowercase UUIDs": (0..<5000).map { .text(uuidText($0)) },
+    "uppercase UUIDs": (0..<500).map { .text(uuidText($0).uppercased()) },
+    "sorted UUIDs": (0..<5000).map { .blob(uuid($0)) }.sorted(),
+    "integers and text": (0..<3000).map { $0 % 2 == 0 ? .integer(Int64($0)) : .text("\($0)") },
+  ]
+
+  static func uuid(_ seed: Int) -> [UInt8] {
+    var generator = SeededGenerator(seed: UInt64(seed))
+    return (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }
+  }
+
+  static func uuidText(_ seed: Int) -> String {
+    let digits = uuid(seed).map { byte in
+      (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }.joined()
+    var text = ""
+    for (index, digit) in digits.enumerated() {
+      if [8, 12, 16, 20].contains(index) { text += "-" }
+      text.append(digit)
+    }
+    return text
+  }
+
+  @Test(arguments: encodedShapes.keys.sorted())
+  func `a list of encoded keys gives back what was put in`(shape: String) throws {
+    let keys = try #require(Self.encodedShapes[shape])
+    let list = makeList(encoded: keys)
     try list.verify()
-    #expect(try list.key(at: 4321) == keys[4321])
+    #expect(list.map(\.key) == keys)
+    #expect(list.isSorted == zip(keys, keys.dropFirst()).allSatisfy { $0 < $1 })
+    for position in stride(from: 0, to: keys.count, by: 577) {
+      #expect(try list.key(at: position).description == keys[position].description)
+      #expect(try list.firstPosition(of: keys[position]) == position)
+    }
+    #expect(try !list.contains(key: .text("nowhere")))
+  }
+
+  @Test func `UUIDs take sixteen bytes at most`() {
+    let keys = (0..<5000).map { PrimaryKey.blob(Self.uuid($0)) }
+    #expect(makeList(encoded: keys).payloadByteCount < 5000 * 16 + 200)
+    let text = (0..<5000).map { PrimaryKey.text(Self.uuidText($0)) }
+    #expect(makeList(encoded: text).payloadByteCount < 5000 * 16 + 200)
+    #expect(makeList(encoded: keys.sorted()).payloadByteCount < 5000 * 15)
+  }
+
+  @Test func `a list of encoded keys has no integers`() throws {
+    let list = makeList(encoded: [.text("a")])
+    #expect(throws: BatchError.self) { try list.integers(in: 0..<1) }
+    #expect(try makeList([3]).encodedKeys(in: 0..<1)[0] == EncodedKey([.integer(3)]))
   }
 }

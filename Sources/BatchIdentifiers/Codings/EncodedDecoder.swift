@@ -1,5 +1,3 @@
-internal import CLZ4
-
 /// Unpacks segments of encoded keys.
 struct EncodedDecoder {
   private var scratch: [UInt8] = []
@@ -22,38 +20,32 @@ struct EncodedDecoder {
     case .frontCoded:
       try FrontCoding.decode(payload, count: segment.count, into: &keys)
     case .frontCodedLZ4:
-      try decompress(payload)
-      var failure: ByteReader.Damage?
-      scratch.withUnsafeBytes { bytes in
-        do throws(ByteReader.Damage) {
-          try FrontCoding.decode(bytes, count: segment.count, into: &keys)
-        } catch {
-          failure = error
-        }
+      let count = try decompress(payload)
+      try scratch.withRawBytes { bytes throws(ByteReader.Damage) in
+        let plain = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+        try FrontCoding.decode(plain, count: segment.count, into: &keys)
       }
-      if let failure { throw failure }
+    case .uuids:
+      try UUIDs.decode(payload, count: segment.count, into: &keys)
     default:
       throw ByteReader.Damage("a segment has the wrong coding")
     }
   }
 
+  /// Decompresses into `scratch`, and returns how many bytes there are.
   private mutating func decompress(
     _ payload: UnsafeRawBufferPointer
-  ) throws(ByteReader.Damage) {
+  ) throws(ByteReader.Damage) -> Int {
     var reader = ByteReader(payload)
     let count = try reader.count(atMost: Self.maximumFrontCodedByteCount)
     let packed = try reader.take(reader.remaining)
-    scratch = [UInt8](unsafeUninitializedCapacity: count) { buffer, size in
-      let result = LZ4_decompress_safe(
-        packed.bindMemory(to: CChar.self).baseAddress,
-        UnsafeMutableRawPointer(buffer.baseAddress)?.assumingMemoryBound(to: CChar.self),
-        Int32(packed.count),
-        Int32(count)
-      )
-      size = max(0, Int(result))
+    if scratch.count < count { scratch = [UInt8](repeating: 0, count: count) }
+    let isWhole = scratch.withUnsafeMutableBytes { buffer in
+      LZ4.decompress(packed, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
     }
-    guard scratch.count == count else {
+    guard isWhole else {
       throw ByteReader.Damage("a segment cannot be decompressed")
     }
+    return count
   }
 }

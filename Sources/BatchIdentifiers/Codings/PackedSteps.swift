@@ -6,7 +6,7 @@ enum PackedSteps {
   static func decode(
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer,
-    _ count: Int,
+    _ range: Range<Int>,
     _ output: IntegerDecoder.Output
   ) throws(ByteReader.Damage) {
     var reader = ByteReader(payload)
@@ -16,10 +16,19 @@ enum PackedSteps {
     let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
     let mask = BitSource.mask(width)
     var key = UInt64(bitPattern: segment.firstKey)
-    var bit = 0
-    for index in 1..<max(count, 1) {
+    var next = output
+    if range.lowerBound == 0 {
+      next.pointee = segment.firstKey
+      next += 1
+    }
+    // The step at index i leads to key i + 1.
+    let start = max(range.lowerBound - 1, 0)
+    key = key &+ base &* UInt64(start) &+ source.sum(of: start, width: width, from: 0)
+    var bit = start * width
+    for _ in start..<max(range.upperBound - 1, start) {
       key = key &+ base &+ (source.word(at: bit) & mask)
-      output[index] = Int64(bitPattern: key)
+      next.pointee = Int64(bitPattern: key)
+      next += 1
       bit &+= width
     }
   }
@@ -44,7 +53,7 @@ enum PackedKeys {
   static func decode(
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer,
-    _ count: Int,
+    _ range: Range<Int>,
     _ output: IntegerDecoder.Output
   ) throws(ByteReader.Damage) {
     var reader = ByteReader(payload)
@@ -53,10 +62,12 @@ enum PackedKeys {
     try PackedNumbers.check(width: width, count: segment.count - 1, bytes: reader.remaining)
     let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
     let mask = BitSource.mask(width)
-    var bit = 0
-    for index in 1..<max(count, 1) {
-      output[index] = Int64(bitPattern: smallest &+ (source.word(at: bit) & mask))
-      bit &+= width
+    for index in 0..<range.count {
+      let position = range.lowerBound &+ index
+      output[index] =
+        position == 0
+        ? segment.firstKey
+        : Int64(bitPattern: smallest &+ (source.word(at: (position &- 1) &* width) & mask))
     }
   }
 
@@ -105,10 +116,24 @@ enum PackedNumbers {
 }
 
 extension [UInt8] {
+  private static let zeros = [UInt8](repeating: 0, count: 1 << 14)
+
+  /// Appends zeros. (Appending a repeated element goes byte by byte.)
+  mutating func appendZeros(_ count: Int) {
+    var rest = count
+    while rest > 0 {
+      let part = Swift.min(rest, Self.zeros.count)
+      Self.zeros.withUnsafeBytes {
+        append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[..<part]))
+      }
+      rest -= part
+    }
+  }
+
   /// Appends what a closure writes: at most `limit` bytes.
   mutating func appendBits(atMost limit: Int, _ body: (inout BitWriter) -> Void) {
     let start = count
-    append(contentsOf: repeatElement(0, count: limit + 8))
+    appendZeros(limit + 8)
     let end = withUnsafeMutableBytes { buffer in
       var writer = BitWriter(buffer.baseAddress.unsafelyUnwrapped + start)
       body(&writer)

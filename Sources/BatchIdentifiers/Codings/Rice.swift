@@ -10,50 +10,172 @@ enum Rice {
   static func decodeKeys(
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer,
-    _ count: Int,
+    _ range: Range<Int>,
     _ output: IntegerDecoder.Output
   ) throws(ByteReader.Damage) {
-    var reader = ByteReader(payload)
-    let parameter = Int(try reader.byte())
-    let numbers = segment.count - 1
-    let lowBits = parameter * numbers
-    let end = reader.remaining * 8
-    guard parameter <= maximumParameter, lowBits <= end else {
-      throw ByteReader.Damage("a segment has the wrong length")
+    var walk = try Walk(segment, payload)
+    var next = output
+    if range.lowerBound == 0 {
+      next.pointee = segment.firstKey
+      next += 1
     }
-    let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+    while walk.index < range.upperBound {
+      try walk.load()
+      // A word that ends before the range only moves the sum of the low bits on.
+      let ones = walk.word.nonzeroBitCount
+      if walk.index &+ ones <= range.lowerBound {
+        walk.skip(ones)
+        continue
+      }
+      if walk.index < range.lowerBound { walk.take(range.lowerBound &- walk.index) { _ in } }
+      let count = min(walk.word.nonzeroBitCount, range.upperBound &- walk.index)
+      walk.take(count) { key in
+        next.pointee = key
+        next += 1
+      }
+      walk.start &+= 64
+    }
+  }
+
+  /// How many keys of a segment are below a value.
+  static func lowerBound(
+    of value: Int64,
+    _ segment: Segment,
+    _ payload: UnsafeRawBufferPointer
+  ) throws(ByteReader.Damage) -> Int {
+    guard segment.firstKey < value else { return 0 }
+    var walk = try Walk(segment, payload)
+    while walk.index < segment.count {
+      try walk.load()
+      var before = walk
+      let ones = min(walk.word.nonzeroBitCount, segment.count &- walk.index)
+      guard walk.skip(ones) < value || ones == 0 else {
+        let index = before.index
+        var count = 0
+        before.take(ones) { key in count &+= key < value ? 1 : 0 }
+        return index &+ count
+      }
+    }
+    return segment.count
+  }
+
+  /// A walk over the keys of a segment, by words of the unary parts.
+  ///
+  /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits need
+  /// adding up, and the position of the one gives the rest.
+  private struct Walk {
+    private let source: BitSource
+    private let parameter: Int
+    private let lowBits: Int
+    private let end: Int
+    /// The first key and the low parts of the steps so far.
+    private var sum: UInt64
+    private var bit = 0
+    /// The number of the key that the next one stands for.
+    private(set) var index = 1
+    /// The ones that are left of the word at `start`.
+    private(set) var word: UInt64 = 0
+    var start: Int
+
+    init(_ segment: Segment, _ payload: UnsafeRawBufferPointer) throws(ByteReader.Damage) {
+      var reader = ByteReader(payload)
+      parameter = Int(try reader.byte())
+      lowBits = parameter * (segment.count - 1)
+      end = reader.remaining * 8
+      guard parameter <= maximumParameter, lowBits <= end else {
+        throw ByteReader.Damage("a segment has the wrong length")
+      }
+      source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+      sum = UInt64(bitPattern: segment.firstKey)
+      start = lowBits
+    }
+
+    @inline(__always)
+    mutating func load() throws(ByteReader.Damage) {
+      guard start < end else { throw ByteReader.Damage("a segment ends too early") }
+      word = source.fullWord(at: start)
+      if end &- start < 64 { word &= BitSource.mask(end &- start) }
+    }
+
+    /// Goes over the next keys of the word.
+    @inline(__always)
+    mutating func take(_ count: Int, _ body: (Int64) -> Void) {
+      let mask = BitSource.mask(parameter)
+      let shift = UInt64(truncatingIfNeeded: parameter)
+      var word = word
+      var sum = sum
+      var bit = bit
+      // Where the zeros before this word end, less the ones before it.
+      var zeros = start &- lowBits &- index &+ 1
+      for _ in 0..<count {
+        let high = UInt64(truncatingIfNeeded: zeros &+ word.trailingZeroBitCount)
+        word &= word &- 1
+        zeros &-= 1
+        sum = sum &+ (source.word(at: bit) & mask) &+ 1
+        bit &+= parameter
+        body(Int64(bitPattern: sum &+ high &<< shift))
+      }
+      self.word = word
+      self.sum = sum
+      self.bit = bit
+      index &+= count
+    }
+
+    /// Leaves the word behind, with all of its ones, and returns the key of the last one.
+    @inline(__always)
+    @discardableResult
+    mutating func skip(_ ones: Int) -> Int64 {
+      sum =
+        sum &+ source.sum(of: ones, width: parameter, from: bit)
+        &+ UInt64(truncatingIfNeeded: ones)
+      bit &+= ones &* parameter
+      index &+= ones
+      let place = 63 &- word.leadingZeroBitCount
+      let high = UInt64(truncatingIfNeeded: start &- lowBits &+ place &- (index &- 2))
+      start &+= 64
+      return Int64(bitPattern: sum &+ high &<< UInt64(truncatingIfNeeded: parameter))
+    }
+  }
+
+  /// Decodes numbers whose low bits and unary parts stand in two places.
+  static func decode(
+    _ count: Int,
+    _ parameter: Int,
+    _ source: BitSource,
+    lowBits: Int,
+    _ unary: inout UnaryReader,
+    _ output: UnsafeMutablePointer<UInt64>
+  ) throws(ByteReader.Damage) {
     let mask = BitSource.mask(parameter)
-    var unary = UnaryReader(source, from: lowBits, to: end)
-    // The unary parts up to a number add up to the zeros before its one.
-    var key = UInt64(bitPattern: segment.firstKey)
-    var zeros: UInt64 = 0
-    var bit = 0
-    for index in 1..<max(count, 1) {
-      let sum = UInt64(truncatingIfNeeded: try unary.nextOne() &- (lowBits &+ index &- 1))
-      let step = (sum &- zeros) &<< UInt64(parameter) | (source.word(at: bit) & mask)
-      zeros = sum
+    var bit = lowBits
+    for index in 0..<count {
+      let high = UInt64(truncatingIfNeeded: try unary.nextZeroCount())
+      output[index] = high &<< UInt64(truncatingIfNeeded: parameter) | (source.word(at: bit) & mask)
       bit &+= parameter
-      key = key &+ step &+ 1
-      output[index] = Int64(bitPattern: key)
     }
   }
 
   /// The parameter that makes the codes shortest, and their length in bits.
   static func cost(_ numbers: UnsafeBufferPointer<UInt64>) -> (parameter: Int, bits: UInt64) {
+    guard !numbers.isEmpty else { return (0, 0) }
+    var all: UInt64 = 0
     var sum: UInt64 = 0
-    var isLarge = false
     for number in numbers {
-      let (next, overflows) = sum.addingReportingOverflow(number)
-      sum = next
-      isLarge = isLarge || overflows
+      all |= number
+      sum = sum &+ number
     }
-    guard !isLarge, sum < 1 << 62, !numbers.isEmpty else { return (0, .max) }
+    // Below this parameter the lengths of a few thousand numbers might not fit into a word.
+    let lowest = max(0, 64 - all.leadingZeroBitCount - 50)
+    if lowest > 0 {
+      sum = 0
+      for number in numbers { sum = sum &+ number &>> UInt64(lowest) }
+    }
     let mean = sum / UInt64(numbers.count)
-    var best = min(max(0, 63 - mean.leadingZeroBitCount), maximumParameter)
+    var best = min(lowest + max(0, 63 - mean.leadingZeroBitCount), maximumParameter)
     var bits = self.bits(numbers, best)
     for step in [-1, 1] {
       var next = best + step
-      while next >= 0, next <= maximumParameter {
+      while next >= lowest, next <= maximumParameter {
         let length = self.bits(numbers, next)
         guard length < bits else { break }
         bits = length
@@ -64,10 +186,23 @@ enum Rice {
     return (best, bits)
   }
 
+  /// Fewer bits than this no numbers with that sum can have.
+  static func leastBits(count: Int, sum: Int) -> Int {
+    var least = Int.max
+    for parameter in 0...maximumParameter {
+      // Each quotient is more than the number divided, less one.
+      let quotients = max(0, (sum >> parameter) - (parameter == 0 ? 0 : count))
+      least = min(least, count * (parameter + 1) + quotients)
+      if sum >> parameter < count { break }
+    }
+    return least
+  }
+
   private static func bits(_ numbers: UnsafeBufferPointer<UInt64>, _ parameter: Int) -> UInt64 {
+    let shift = UInt64(truncatingIfNeeded: parameter)
     var quotients: UInt64 = 0
-    for number in numbers { quotients = quotients &+ number &>> UInt64(parameter) }
-    return quotients &+ UInt64(numbers.count * (parameter + 1))
+    for number in numbers { quotients = quotients &+ number &>> shift }
+    return quotients &+ UInt64(truncatingIfNeeded: numbers.count &* (parameter &+ 1))
   }
 
   static func encode(
@@ -77,15 +212,36 @@ enum Rice {
     to bytes: inout [UInt8]
   ) {
     bytes.append(UInt8(parameter))
-    let mask = BitSource.mask(parameter)
     bytes.appendBits(atMost: Int(bits + 7) / 8) { writer in
-      for number in numbers { writer.writeShort(number & mask, bits: UInt64(parameter)) }
-      for number in numbers { writer.writeUnary(number &>> UInt64(parameter)) }
+      writeLowBits(numbers, parameter, &writer)
+      writeUnaryParts(numbers, parameter, &writer)
     }
+  }
+
+  @inline(__always)
+  static func writeLowBits(
+    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ parameter: Int,
+    _ writer: inout BitWriter
+  ) {
+    guard parameter > 0 else { return }
+    let mask = BitSource.mask(parameter)
+    let bits = UInt64(truncatingIfNeeded: parameter)
+    for number in numbers { writer.writeShort(number & mask, bits: bits) }
+  }
+
+  @inline(__always)
+  static func writeUnaryParts(
+    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ parameter: Int,
+    _ writer: inout BitWriter
+  ) {
+    let shift = UInt64(truncatingIfNeeded: parameter)
+    for number in numbers { writer.writeUnary(number &>> shift) }
   }
 }
 
-/// Finds the ones in a stretch of bits, one after the other.
+/// Reads unary numbers in a stretch of bits, one after the other.
 struct UnaryReader {
   private let source: BitSource
   private var word: UInt64 = 0
@@ -93,17 +249,20 @@ struct UnaryReader {
   private var start: Int
   private var next: Int
   private let end: Int
+  /// The bit behind the last one that was found.
+  private var position: Int
 
   init(_ source: BitSource, from start: Int, to end: Int) {
     self.source = source
     self.start = start
     next = start
+    position = start
     self.end = end
   }
 
-  /// The bit at which the next one stands.
+  /// How many zeros stand before the next one.
   @inline(__always)
-  mutating func nextOne() throws(ByteReader.Damage) -> Int {
+  mutating func nextZeroCount() throws(ByteReader.Damage) -> Int {
     while word == 0 {
       guard next < end else { throw ByteReader.Damage("a segment ends too early") }
       start = next
@@ -111,8 +270,10 @@ struct UnaryReader {
       if end &- start < 64 { word &= BitSource.mask(end &- start) }
       next = start &+ 64
     }
-    let position = start &+ word.trailingZeroBitCount
+    let one = start &+ word.trailingZeroBitCount
     word &= word &- 1
-    return position
+    let zeros = one &- position
+    position = one &+ 1
+    return zeros
   }
 }

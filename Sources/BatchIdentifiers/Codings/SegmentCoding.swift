@@ -4,25 +4,40 @@
 enum SegmentCoding: UInt8, CaseIterable {
   /// Equal steps: one number, whatever the count.
   case stride = 1
+  /// Runs of consecutive keys: gaps and lengths as Rice codes, whatever the count.
+  case runs = 2
   /// Steps as Rice codes.
-  case rice = 2
+  case rice = 3
   /// Steps as numbers of equally many bits.
-  case packedSteps = 3
+  case packedSteps = 4
+  /// A bit for each number that could be a key, by eights in a prefix code.
+  case bitmap = 5
+  /// Steps as varints, compressed with LZ4.
+  case stepsLZ4 = 6
   /// Keys in any order, as numbers of equally many bits above the smallest.
-  case packedKeys = 4
+  case packedKeys = 7
+  /// Steps of either sign as Rice codes.
+  case signedRice = 8
+  /// Steps of either sign as varints, compressed with LZ4.
+  case signedStepsLZ4 = 9
   /// Encoded keys without what they share with the one before.
   case frontCoded = 16
   /// The same, compressed with LZ4.
   case frontCodedLZ4 = 17
+  /// UUIDs, as blobs or as text, in 16 bytes or less.
+  case uuids = 18
 
   /// What kind of keys the coding is for.
   var keyKind: IdentifierList.KeyKind { rawValue < 16 ? .integer : .encoded }
 
   /// How many keys a segment of this coding may hold.
   var maximumCount: Int {
-    self == .stride ? IdentifierList.maximumCount : SegmentCoding.plainCount
+    switch self {
+    case .stride, .runs: IdentifierList.maximumCount
+    default: SegmentCoding.plainCount
+    }
   }
 
   /// How many keys every other segment holds, unless it is the last.
-  static let plainCount = 1024
+  static let plainCount = 4096
 }

@@ -3,7 +3,7 @@
 /// A block is what is read from a file at once and has a checksum of its own.
 struct BlockWriter: Sendable {
   /// A block ends when its segments have this many bytes.
-  static let blockByteCount = 4096
+  static let blockByteCount = 8192
   static let maximumSegmentCount = 64
   /// How many bytes after a block may be read, though not used.
   static let padding = 16

@@ -1,5 +1,3 @@
-internal import CLZ4
-
 /// Cuts a stream of encoded keys into segments.
 struct EncodedSegmentWriter: Sendable {
   private(set) var writer = BlockWriter(keyKind: .encoded)
@@ -32,39 +30,22 @@ struct EncodedSegmentWriter: Sendable {
 
   private mutating func flush() {
     guard keys.count > 0 else { return }
-    let plain = FrontCoding.encode(keys)
-    var packed: [UInt8] = []
-    packed.appendVarint(UInt64(plain.count))
-    packed.append(contentsOf: LZ4.compress(plain))
-    let isPacked = packed.count < plain.count
+    let (coding, payload) = pack()
     keys.withBytes(at: 0) { firstKey in
-      (isPacked ? packed : plain).withUnsafeBytes { payload in
-        writer.append(
-          isPacked ? .frontCodedLZ4 : .frontCoded,
-          count: keys.count,
-          firstKey: firstKey,
-          payload: payload
-        )
+      payload.withUnsafeBytes { payload in
+        writer.append(coding, count: keys.count, firstKey: firstKey, payload: payload)
       }
     }
     keys.removeAll()
   }
-}
 
-/// LZ4 blocks, by the system's library.
-enum LZ4 {
-  static func compress(_ bytes: [UInt8]) -> [UInt8] {
-    let bound = Int(LZ4_compressBound(Int32(bytes.count)))
-    return [UInt8](unsafeUninitializedCapacity: bound) { buffer, size in
-      bytes.withUnsafeBytes { source in
-        let count = LZ4_compress_default(
-          source.bindMemory(to: CChar.self).baseAddress,
-          UnsafeMutableRawPointer(buffer.baseAddress)?.assumingMemoryBound(to: CChar.self),
-          Int32(bytes.count),
-          Int32(bound)
-        )
-        size = max(0, Int(count))
-      }
-    }
+  /// The smallest form of the keys.
+  private func pack() -> (SegmentCoding, [UInt8]) {
+    if let payload = UUIDs.encode(keys) { return (.uuids, payload) }
+    let plain = FrontCoding.encode(keys)
+    var packed: [UInt8] = []
+    packed.appendVarint(UInt64(plain.count))
+    LZ4.compress(plain, to: &packed)
+    return packed.count < plain.count ? (.frontCodedLZ4, packed) : (.frontCoded, plain)
   }
 }

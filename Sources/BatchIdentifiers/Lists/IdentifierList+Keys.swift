@@ -159,18 +159,32 @@ extension IdentifierList {
         })
       else { throw ByteReader.Damage("its segments do not add up") }
       start -= segment.count
-      let size = SegmentCoding.plainCount
-      let local = part.lowerBound - start
-      let low = segment.count > size ? local / size * size : 0
-      let high = Swift.min(segment.count, low + size)
-      window.start = directory.positions[block] + start + low
-      window.integers = [Int64](repeating: 0, count: high - low)
-      try window.integers.withMutableElements { buffer throws(ByteReader.Damage) in
-        guard let base = buffer.baseAddress else { return }
-        try IntegerDecoder.decode(segment, of: bytes, low..<high, into: base)
-      }
+      window = try Self.window(
+        of: segment,
+        around: part.lowerBound - start,
+        segmentStart: directory.positions[block] + start,
+        bytes
+      )
     }
     return window
+  }
+
+  /// Decodes the part of a segment around a position in it.
+  static func window(
+    of segment: Segment,
+    around index: Int,
+    segmentStart: Int,
+    _ bytes: UnsafeRawBufferPointer
+  ) throws(ByteReader.Damage) -> SegmentCache.Window {
+    let size = SegmentCache.windowCount
+    let low = index / size * size
+    let high = Swift.min(segment.count, low + size)
+    var integers = [Int64](repeating: 0, count: high - low)
+    try integers.withMutableElements { buffer throws(ByteReader.Damage) in
+      guard let base = buffer.baseAddress else { return }
+      try IntegerDecoder.decode(segment, of: bytes, low..<high, into: base)
+    }
+    return SegmentCache.Window(start: segmentStart + low, integers: integers)
   }
 
   func checkKeyKind(_ keyKind: KeyKind) throws(BatchError) {

@@ -66,11 +66,24 @@ public struct IdentifierList: Sendable {
   /// The number of identifiers.
   public var count: Int { directory.count }
 
-  /// How many bytes the packed keys take, without header and directory.
-  public var encodedByteCount: Int { directory.byteCount }
+  /// How many bytes the blocks take.
+  var encodedByteCount: Int { directory.byteCount }
 
-  /// How many bytes the directory takes in a file: where the blocks are, and their checksums.
-  public var directoryByteCount: Int { directory.encoded(header.keyKind).count }
+  /// How many bytes the keys take: the packed blocks, and where each begins and with which key.
+  ///
+  /// - Complexity: O(n) in the number of blocks.
+  public var payloadByteCount: Int {
+    encodedByteCount + directory.encoded(header.keyKind).count - blockCount * 8
+  }
+
+  /// How many bytes a file of the list takes, without metadata and log.
+  ///
+  /// - Complexity: O(n) in the number of blocks.
+  public var fileByteCount: Int {
+    let directory = directory.encoded(header.keyKind)
+    let header = FileLayout(list: self, metadata: [], directory: directory).encoded()
+    return header.count + directory.count + encodedByteCount
+  }
 
   /// The number of blocks with a checksum of their own.
   public var blockCount: Int { directory.blockCount }

@@ -12,6 +12,9 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   private var encoded: EncodedSegmentWriter
   private var encoder = EncodedKey.Encoder()
 
+  /// What the keys are.
+  public var keyKind: IdentifierList.KeyKind { header.keyKind }
+
   /// The number of keys so far.
   public private(set) var count = 0
 

@@ -1,18 +1,28 @@
 /// Cuts a stream of integer keys into segments, each in the smallest coding.
 struct IntegerSegmentWriter: Sendable {
+  /// Keys in order that are fewer than this are not worth a segment of their own.
+  private static let minimumOrderedCount = 64
+
   private(set) var writer = BlockWriter(keyKind: .integer)
   private(set) var isSorted = true
   private var pending: [Int64] = []
   private var last: Int64?
   /// Equal steps that may go on.
-  private var run: (first: Int64, step: Int64, count: Int)?
+  private var strideRun: (first: Int64, step: Int64, count: Int)?
+  private var runs = RunCollector()
   private var steps: [UInt64] = []
+  private var bitmap: [UInt8] = []
   private var payload: [UInt8] = []
+  private var scratch: [UInt8] = []
+  private var seen: [UInt32] = []
+  private var trial = StepsLZ4.Trial()
 
   init() {
     pending.reserveCapacity(SegmentCoding.plainCount)
+    steps.reserveCapacity(SegmentCoding.plainCount)
   }
 
+  @inline(__always)
   mutating func append(_ key: Int64) {
     pending.append(key)
     if pending.count == SegmentCoding.plainCount { flushPending() }
@@ -35,7 +45,7 @@ struct IntegerSegmentWriter: Sendable {
 
   mutating func finish() {
     flushPending()
-    flushRun()
+    flushLong()
     writer.finishBlock()
   }
 
@@ -48,77 +58,212 @@ struct IntegerSegmentWriter: Sendable {
     swap(&keys, &pending)
   }
 
-  /// Writes the keys of one segment, or lets a run of equal steps grow by them.
+  /// Writes the keys of one segment, or lets a long segment grow by them.
   private mutating func write(_ keys: UnsafeBufferPointer<Int64>) {
-    let shape = Shape(keys)
+    let shape = look(at: keys)
     if isSorted { isSorted = shape.isAscending && last.map { $0 < keys[0] } ?? true }
     last = keys[keys.count - 1]
-    if let step = shape.step {
-      if let run, step == run.step || keys.count == 1,
-        keys[0] == run.first &+ Int64(run.count) &* run.step
-      {
-        self.run?.count += keys.count
-      } else {
-        flushRun()
-        run = (keys[0], step, keys.count)
-      }
-      return
-    }
-    flushRun()
-    if shape.isAscending || shape.isDescending {
-      writeSteps(keys, isComplemented: shape.isDescending)
+    writeShaped(keys, shape)
+  }
+
+  private mutating func writeShaped(_ keys: UnsafeBufferPointer<Int64>, _ shape: KeyShape) {
+    let isOrdered = shape.isAscending || shape.isDescending
+    if isOrdered, RunCollector.isMade(for: shape, keys) {
+      appendRuns(keys, isComplemented: !shape.isAscending)
+    } else if let step = shape.step {
+      appendStride(keys, step)
     } else {
-      writeKeys(keys)
+      flushLong()
+      if isOrdered {
+        writeSteps(keys, shape)
+      } else if shape.orderedCount >= Self.minimumOrderedCount {
+        // What is in order goes first: a list ordered by another column is in order in parts.
+        let first = UnsafeBufferPointer(rebasing: keys[..<shape.orderedCount])
+        let rest = UnsafeBufferPointer(rebasing: keys[shape.orderedCount...])
+        writeShaped(first, look(at: first))
+        writeShaped(rest, look(at: rest))
+      } else {
+        writeUnordered(keys)
+      }
     }
   }
 
-  private mutating func flushRun() {
-    guard let run else { return }
+  // MARK: Segments of any length
+
+  private mutating func appendStride(_ keys: UnsafeBufferPointer<Int64>, _ step: Int64) {
+    flushRuns()
+    if let run = strideRun, step == run.step,
+      keys[0] == run.first &+ Int64(run.count) &* run.step
+    {
+      strideRun?.count += keys.count
+    } else {
+      flushStride()
+      strideRun = (keys[0], step, keys.count)
+    }
+  }
+
+  private mutating func appendRuns(_ keys: UnsafeBufferPointer<Int64>, isComplemented: Bool) {
+    flushStride()
+    let first = isComplemented ? ~keys[0] : keys[0]
+    if !runs.canTake(first, isComplemented: isComplemented) { flushRuns() }
+    runs.append(keys, isComplemented: isComplemented)
+    if runs.isFull { flushRuns() }
+  }
+
+  private mutating func flushLong() {
+    flushStride()
+    flushRuns()
+  }
+
+  private mutating func flushStride() {
+    guard let run = strideRun else { return }
+    writeStride(count: run.count, first: run.first, step: run.step, isComplemented: false)
+    strideRun = nil
+  }
+
+  private mutating func writeStride(
+    count: Int,
+    first: Int64,
+    step: Int64,
+    isComplemented: Bool
+  ) {
     payload.removeAll(keepingCapacity: true)
-    payload.appendSignedVarint(run.step)
-    append(.stride, isComplemented: false, count: run.count, firstKey: run.first)
-    self.run = nil
+    payload.appendSignedVarint(step)
+    append(.stride, isComplemented: isComplemented, count: count, firstKey: first)
   }
 
-  private mutating func writeSteps(_ keys: UnsafeBufferPointer<Int64>, isComplemented: Bool) {
-    steps.removeAll(keepingCapacity: true)
-    var smallest = UInt64.max
-    var largest: UInt64 = 0
-    for index in 1..<keys.count {
-      let difference =
-        isComplemented ? keys[index - 1] &- keys[index] : keys[index] &- keys[index - 1]
-      let step = UInt64(bitPattern: difference) &- 1
-      smallest = min(smallest, step)
-      largest = max(largest, step)
-      steps.append(step)
+  private mutating func flushRuns() {
+    guard runs.count > 0 else { return }
+    let isComplemented = runs.isComplemented
+    if runs.runs.count == 1 {
+      writeStride(
+        count: runs.count,
+        first: runs.runs[0].first,
+        step: 1,
+        isComplemented: isComplemented
+      )
+    } else {
+      payload.removeAll(keepingCapacity: true)
+      let coding = runs.encode(to: &payload)
+      let first = runs.runs[0].first
+      append(coding, isComplemented: isComplemented, count: runs.count, firstKey: first)
     }
+    runs.removeAll()
+  }
+
+  // MARK: Segments of a fixed length
+
+  /// Looks at some keys; their steps are in `steps` then.
+  private mutating func look(at keys: UnsafeBufferPointer<Int64>) -> KeyShape {
+    if steps.count < keys.count { steps = [UInt64](repeating: 0, count: SegmentCoding.plainCount) }
+    return steps.withUnsafeMutableBufferPointer { KeyShape(keys, steps: $0) }
+  }
+
+  private mutating func writeSteps(_ keys: UnsafeBufferPointer<Int64>, _ shape: KeyShape) {
+    let isComplemented = !shape.isAscending
     let firstKey = isComplemented ? ~keys[0] : keys[0]
     payload.removeAll(keepingCapacity: true)
-    let width = PackedNumbers.width(largest - smallest)
     let coding = steps.withUnsafeBufferPointer { steps in
-      let rice = Rice.cost(steps)
-      if rice.bits < UInt64(width * steps.count) {
-        Rice.encode(steps, parameter: rice.parameter, bits: rice.bits, to: &payload)
-        return SegmentCoding.rice
-      } else {
-        PackedSteps.encode(steps, width: width, smallest: smallest, to: &payload)
-        return SegmentCoding.packedSteps
-      }
+      let steps = UnsafeBufferPointer(rebasing: steps[..<(keys.count - 1)])
+      return encodeSteps(steps, keys, shape)
     }
     append(coding, isComplemented: isComplemented, count: keys.count, firstKey: firstKey)
   }
 
-  private mutating func writeKeys(_ keys: UnsafeBufferPointer<Int64>) {
+  /// Encodes ordered keys into `payload` in the smallest way.
+  private mutating func encodeSteps(
+    _ steps: UnsafeBufferPointer<UInt64>,
+    _ keys: UnsafeBufferPointer<Int64>,
+    _ shape: KeyShape
+  ) -> SegmentCoding {
+    let hasRuns = shape.runCount < keys.count
+    let smallest = hasRuns ? 0 : steps.reduce(.max) { min($0, $1) }
+    let width = PackedNumbers.width(steps.reduce(0) { $0 | ($1 - smallest) })
+    let span = UInt64(bitPattern: keys[keys.count - 1] &- keys[0])
+    let rice = Rice.cost(steps)
+    let packedBits = UInt64(width * steps.count + 8)
+    var best = min(rice.bits, packedBits)
+    var coding = rice.bits < packedBits ? SegmentCoding.rice : .packedSteps
+    var bitmapPlan: (tag: UInt8, bits: Int)?
+    if hasRuns, let bits = runBits(steps, shape, below: best) {
+      best = bits
+      coding = .runs
+    }
+    if let plan = Bitmap.plan(keys, isComplemented: !shape.isAscending, into: &bitmap),
+      UInt64(plan.bits) + 8 < best
+    {
+      bitmapPlan = plan
+      best = UInt64(plan.bits) + 8
+      coding = .bitmap
+    }
+    if trial.isDue(bits: best, count: steps.count), StepsLZ4.isPromising(steps, best, &seen) {
+      let packed = StepsLZ4.encode(steps, scratch: &scratch)
+      trial.note(isWorth: UInt64(packed.count * 8) < best)
+      if trial.isWorth {
+        payload.append(contentsOf: packed)
+        return .stepsLZ4
+      }
+    }
+    switch (coding, bitmapPlan) {
+    case (.runs, _):
+      runs.encodePlanned(to: &payload)
+    case (.bitmap, let plan?):
+      let byteCount = Int((shape.isAscending ? span : 0 &- span) + 7) / 8
+      Bitmap.encode(bitmap, byteCount: byteCount, tag: plan.tag, bits: plan.bits, to: &payload)
+    case (.rice, _):
+      Rice.encode(steps, parameter: rice.parameter, bits: rice.bits, to: &payload)
+    default:
+      PackedSteps.encode(steps, width: width, smallest: smallest, to: &payload)
+    }
+    return coding
+  }
+
+  /// What runs would cost, if that is less than `best`.
+  private mutating func runBits(
+    _ steps: UnsafeBufferPointer<UInt64>,
+    _ shape: KeyShape,
+    below best: UInt64
+  ) -> UInt64? {
+    // Each run has two unary ones at least, and its key count as the rest: a plan is worth making
+    // only where this bound is not above what is there already.
+    let lengths = Rice.leastBits(count: shape.runCount, sum: steps.count + 1 - shape.runCount)
+    guard UInt64(lengths + shape.runCount) < best else { return nil }
+    let bits = runs.plan(steps).bits + 24
+    return bits < best ? bits : nil
+  }
+
+  private mutating func writeUnordered(_ keys: UnsafeBufferPointer<Int64>) {
     var smallest = keys[0]
     var largest = keys[0]
     for key in keys {
       smallest = min(smallest, key)
       largest = max(largest, key)
     }
-    payload.removeAll(keepingCapacity: true)
+    let count = keys.count - 1
+    for index in 0..<count { steps[index] = (keys[index + 1] &- keys[index]).zigzag }
     let width = PackedNumbers.width(UInt64(bitPattern: largest &- smallest))
-    PackedKeys.encode(keys, width: width, smallest: smallest, to: &payload)
-    append(.packedKeys, isComplemented: false, count: keys.count, firstKey: keys[0])
+    let packedBits = UInt64(width * count + 8)
+    payload.removeAll(keepingCapacity: true)
+    let coding = steps.withUnsafeBufferPointer { steps in
+      let codes = UnsafeBufferPointer(rebasing: steps[..<count])
+      let rice = Rice.cost(codes)
+      let best = min(rice.bits, packedBits)
+      if trial.isDue(bits: best, count: count), StepsLZ4.isPromising(codes, best, &seen) {
+        let packed = StepsLZ4.encode(codes, scratch: &scratch)
+        trial.note(isWorth: UInt64(packed.count * 8) < best)
+        if trial.isWorth {
+          payload.append(contentsOf: packed)
+          return SegmentCoding.signedStepsLZ4
+        }
+      }
+      if rice.bits < packedBits {
+        Rice.encode(codes, parameter: rice.parameter, bits: rice.bits, to: &payload)
+        return .signedRice
+      }
+      PackedKeys.encode(keys, width: width, smallest: smallest, to: &payload)
+      return .packedKeys
+    }
+    append(coding, isComplemented: false, count: keys.count, firstKey: keys[0])
   }
 
   private mutating func append(
@@ -135,29 +280,6 @@ struct IntegerSegmentWriter: Sendable {
         firstKey: firstKey,
         payload: $0
       )
-    }
-  }
-
-  /// What can be said about some keys at a glance.
-  private struct Shape {
-    var isAscending = true
-    var isDescending = true
-    /// The step, if all are equal.
-    var step: Int64?
-
-    init(_ keys: UnsafeBufferPointer<Int64>) {
-      guard keys.count > 1 else {
-        step = 1
-        return
-      }
-      let first = keys[1] &- keys[0]
-      var isEven = true
-      for index in 1..<keys.count {
-        isAscending = isAscending && keys[index] > keys[index - 1]
-        isDescending = isDescending && keys[index] < keys[index - 1]
-        isEven = isEven && keys[index] &- keys[index - 1] == first
-      }
-      if isEven { step = first }
     }
   }
 }

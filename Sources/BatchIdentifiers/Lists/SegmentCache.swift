@@ -13,16 +13,34 @@ final class SegmentCache: Sendable {
     }
   }
 
+  /// The most keys of one window.
+  static let windowCount = 512
+
   /// A few windows, so that tasks that walk over different parts do not evict each other's.
   private static let slotCount = 8
   private let windows = Lock([Window](repeating: Window(start: 0, integers: []), count: slotCount))
 
   private static func slot(of position: Int) -> Int {
-    (position / SegmentCoding.plainCount) % slotCount
+    (position / windowCount) % slotCount
   }
 
   func integer(at position: Int) -> Int64? {
     windows.withLock { windows in windows[Self.slot(of: position)].integer(at: position) }
+  }
+
+  /// The position of the first integer not below `value`, if a window inside `range` shows it.
+  ///
+  /// Only for sorted lists.
+  func position(of value: Int64, in range: Range<Int>) -> Int? {
+    windows.withLock { windows in
+      for window in windows {
+        guard range.contains(window.start), let first = window.integers.first,
+          let last = window.integers.last, first <= value, value <= last
+        else { continue }
+        return window.start + window.integers.partitioningIndex { $0 >= value }
+      }
+      return nil
+    }
   }
 
   /// Keeps a window for look-ups near `position`.

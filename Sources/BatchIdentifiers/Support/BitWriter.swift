@@ -77,6 +77,20 @@ struct BitSource {
     return (low &>> shift) | ((high &<< 1) &<< (63 &- shift))
   }
 
+  /// The sum of numbers of equally many bits, the first of which starts at a bit.
+  @inline(__always)
+  func sum(of count: Int, width: Int, from start: Int) -> UInt64 {
+    guard width > 0 else { return 0 }
+    let mask = Self.mask(width)
+    var sum: UInt64 = 0
+    var bit = start
+    for _ in 0..<count {
+      sum = sum &+ (word(at: bit) & mask)
+      bit &+= width
+    }
+    return sum
+  }
+
   @inline(__always)
   static func mask(_ bits: Int) -> UInt64 {
     bits >= 64 ? .max : (1 &<< UInt64(truncatingIfNeeded: bits)) &- 1

@@ -58,7 +58,7 @@ public struct FileInspection: Sendable, Encodable {
     count = file.list.count
     isSorted = file.list.isSorted
     fileBytes = file.byteCount
-    listBytes = file.list.encodedByteCount
+    listBytes = file.list.payloadByteCount
     bitsPerIdentifier =
       count == 0 ? 0 : (Double(listBytes) * 800 / Double(count)).rounded() / 100
     records = file.recordCount

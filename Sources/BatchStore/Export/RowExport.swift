@@ -37,7 +37,7 @@ package struct RowExport: Sendable {
     // The predicate is a column rather than a condition, which tells rows that no longer satisfy
     // it from rows that are gone.
     let check = predicate.map { ", \($0.sql)" } ?? ""
-    let order = if case .runs = keys { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
+    let order = if keys.isRange { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
     return """
       SELECT \(SQLName.list(columns))\(check) FROM \(SQLName.quoted(entity.table)) \
       WHERE \(keys.condition(key: key))\(order)

@@ -43,9 +43,10 @@ package struct ExpressionCompiler {
     // Nobody can write text that ends the select list early and still has this column behind it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     // It stands in the condition too, where SQLite takes no aggregate and no window function.
+    let checked = SQLExpression(scanner.textWithoutStringNames).sql
     let sql = """
-      SELECT \(expression.sql), 1 AS \(SQLName.quoted(guardName)) \
-      FROM \(SQLName.quoted(entity.table)) WHERE \(expression.sql)
+      SELECT \(checked), 1 AS \(SQLName.quoted(guardName)) \
+      FROM \(SQLName.quoted(entity.table)) WHERE \(checked)
       """
     do {
       try connection.withReadOnlyAuthorizer { () throws(BatchError) in

@@ -24,6 +24,9 @@ struct ExpressionScanner {
   private var depth = 0
   private var hasTokens = false
 
+  /// Where names in double quotes stand, quotes included.
+  private var doubleQuoted: [Range<Int>] = []
+
   /// The names of the parameters that the expression uses, without the colon.
   private(set) var parameters: Set<String> = []
 
@@ -33,6 +36,31 @@ struct ExpressionScanner {
     while let byte = peek() { try token(startingWith: byte) }
     if depth > 0 { throw Refusal("a parenthesis is not closed") }
     if !hasTokens { throw Refusal("the expression is empty") }
+  }
+
+  /// The text with names in double quotes put in backticks: SQLite takes a name in double quotes
+  /// that it does not know for a string, and so a misspelt column for a constant.
+  var textWithoutStringNames: String {
+    var rewritten: [UInt8] = []
+    var end = 0
+    let (double, backtick) = (UInt8(ascii: "\""), UInt8(ascii: "`"))
+    for range in doubleQuoted {
+      rewritten += bytes[end..<range.lowerBound]
+      rewritten.append(backtick)
+      var isEscaped = false
+      for byte in bytes[range].dropFirst().dropLast() {
+        if byte == double {
+          isEscaped.toggle()
+          if isEscaped { continue }
+        }
+        if byte == backtick { rewritten.append(backtick) }
+        rewritten.append(byte)
+      }
+      rewritten.append(backtick)
+      end = range.upperBound
+    }
+    rewritten += bytes[end...]
+    return String(decoding: rewritten, as: UTF8.self)
   }
 
   private func peek(_ offset: Int = 0) -> UInt8? {
@@ -101,11 +129,15 @@ struct ExpressionScanner {
   }
 
   private mutating func quoted(by quote: UInt8) throws(Refusal) {
+    let start = index
     index += 1
     while let next = peek() {
       try refuseNul(next)
       if next == quote {
-        if peek() != quote { return }
+        if peek() != quote {
+          if quote == UInt8(ascii: "\"") { doubleQuoted.append(start..<index) }
+          return
+        }
         index += 1
       }
     }

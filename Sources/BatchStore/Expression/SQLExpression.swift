@@ -1,7 +1,7 @@
 /// An SQL expression as its author wrote it, and where.
 ///
-/// The text comes from a job file and is not trusted: it goes into a statement only after
-/// the compiler of expressions has shown that it is one expression that reads and does nothing else.
+/// The text comes from a job file and is not trusted: it goes into a statement only after the
+/// compiler of expressions has shown that it is one expression that reads and does nothing else.
 public struct SQLExpression: Sendable, Hashable {
   /// The expression.
   public let text: String

@@ -147,17 +147,19 @@ package struct IdentifierQuery: Sendable {
     return builder.finish()
   }
 
-  /// Refuses a key that the database does not itself keep unique, if two rows share one.
+  /// Refuses a key that the database does not itself keep unique, if a selected row shares one
+  /// with another row, selected or not: the key alone finds the rows again.
   private func refuseDuplicates(in connection: Connection) throws(BatchError) {
     switch key.origin {
     case .rowID, .primaryKey, .uniqueIndex: return
     case .viewOrigin, .wholeRow, .declared: break
     }
     let columns = SQLName.list(key.columns)
+    let selected = request.predicate.map { " AND max(\($0.sql) IS TRUE)" } ?? ""
     let statement = try connection.prepare(
       """
-      SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition) \
-      GROUP BY \(columns) HAVING count(*) > 1 LIMIT 1
+      SELECT 1 FROM \(SQLName.quoted(entity.table)) \
+      GROUP BY \(columns) HAVING count(*) > 1\(selected) LIMIT 1
       """
     )
     try statement.bind(request.parameters)

@@ -9,19 +9,15 @@ extension Connection {
   func withReadOnlyAuthorizer<Result>(
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    // A connection makes these table functions when it meets them first, for which it declares a
-    // table, which the authorizer would have to allow.
-    _ = try? prepare("SELECT 1 FROM json_each('[]'), json_tree('[]')")
+    connectVirtualTables()
     unsafe sqlite3_set_authorizer(
       database,
       { _, action, table, name, _, _ in
         switch action {
         case SQLITE_SELECT, SQLITE_RECURSIVE: return SQLITE_OK
         case SQLITE_READ:
-          // `pragma_…` runs a PRAGMA, of which some write.
-          guard let table = unsafe table else { return SQLITE_OK }
-          let isPragma = unsafe String(cString: table).lowercased().hasPrefix("pragma_")
-          return isPragma ? SQLITE_DENY : SQLITE_OK
+          guard let table = unsafe table else { return SQLITE_DENY }
+          return isDeniedTable(unsafe String(cString: table)) ? SQLITE_DENY : SQLITE_OK
         case SQLITE_FUNCTION:
           guard let name = unsafe name else { return SQLITE_DENY }
           let isDenied = deniedFunctions.contains(unsafe String(cString: name).lowercased())
@@ -34,11 +30,32 @@ extension Connection {
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
     return try body()
   }
+
+  /// Connects the virtual tables that expressions may read: connecting one declares its columns
+  /// with a CREATE TABLE of its own, which the authorizer would refuse.
+  private func connectVirtualTables() {
+    guard !hasConnectedVirtualTables else { return }
+    hasConnectedVirtualTables = true
+    let names = try? texts(
+      "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'"
+    )
+    for name in (names ?? []) + ["json_each", "json_tree"] {
+      // One whose module is missing cannot be read, with or without the authorizer.
+      _ = try? value("SELECT 1 FROM \(SQLName.quoted(name)) LIMIT 0")
+    }
+  }
+}
+
+/// Whether a table is none, but does something when it is read: `pragma_optimize` writes
+/// statistics, `fsdir` lists folders.
+private func isDeniedTable(_ table: String) -> Bool {
+  let name = table.lowercased()
+  return name.hasPrefix("pragma_") || name == "fsdir"
 }
 
 /// Functions that reach outside the database, whether or not this build of SQLite has them.
 private let deniedFunctions: Set<String> = [
-  "load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "fsdir", "lsmode",
+  "load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "lsmode",
   "sqlite_rename_table", "sqlite_rename_column", "sqlite_drop_column", "sqlar_compress",
   "sqlar_uncompress",
 ]

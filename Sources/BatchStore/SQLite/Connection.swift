@@ -32,6 +32,11 @@ package final class Connection {
   package let interrupter: Interrupter
   /// What the write-ahead log holds; fed by SQLite's hook after each commit.
   let log = WriteAheadLog()
+  /// What tells the rows of a chunk from those between them.
+  private let filter = KeyFilter()
+
+  /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
+  var hasConnectedVirtualTables = false
 
   let database: OpaquePointer
   private let isOpenedReadOnly: Bool
@@ -68,6 +73,9 @@ package final class Connection {
       )
     )
     unsafe log.attach(to: handle)
+    guard unsafe filter.register(in: handle) == SQLITE_OK else {
+      throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
+    }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     // Reading the schema is what makes SQLite look at the file: a file that is no database, is
     // encrypted or is damaged shows here rather than in the middle of the work.
@@ -151,6 +159,24 @@ package final class Connection {
     return lines
   }
 
+  /// The collation that a column of a table was declared with, `BINARY` if with none.
+  func collation(ofColumn column: String, of table: String) -> String? {
+    var collation: UnsafePointer<CChar>?
+    let status = unsafe sqlite3_table_column_metadata(
+      database,
+      "main",
+      table,
+      column,
+      nil,
+      &collation,
+      nil,
+      nil,
+      nil
+    )
+    guard status == SQLITE_OK else { return nil }
+    return unsafe collation.map { unsafe String(cString: $0) }
+  }
+
   /// How a transaction begins.
   package enum TransactionKind: String {
     /// A snapshot for reading, taken at the first read.
@@ -174,6 +200,11 @@ package final class Connection {
       if !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
+  }
+
+  /// Makes `_batch_selected` stand for these rowids, which ascend.
+  func filterKeys(_ keys: [Int64]) {
+    filter.select(keys)
   }
 
   func giveBack(_ statement: OpaquePointer, sql: String) {

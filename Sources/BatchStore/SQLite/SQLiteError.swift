@@ -1,7 +1,7 @@
 public import BatchIdentifiers
 import CSQLite
 
-/// What SQLite said, kept as ``BatchError/underlying`` of the error that it led to.
+/// What SQLite said, kept as `BatchError.underlying` of the error that it led to.
 public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The extended result code.
   public let resultCode: ResultCode

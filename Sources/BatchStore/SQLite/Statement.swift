@@ -130,6 +130,11 @@ package struct Statement: ~Copyable {
     unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
 
+  /// Makes `_batch_selected` in the statement stand for these rowids, which ascend.
+  func filterKeys(_ keys: [Int64]) {
+    connection.filterKeys(keys)
+  }
+
   // MARK: Columns
 
   package var columnCount: Int { Int(unsafe sqlite3_column_count(statement)) }

@@ -59,6 +59,8 @@ public struct EntityKey: Sendable, Hashable {
   public let origin: Origin
   /// Whether a value is tried as an integer first: the key is one column of INTEGER affinity.
   let prefersIntegers: Bool
+  /// The collations by which columns are unique, where those are not the columns' own.
+  var collations: [String: String] = [:]
 
   /// Whether a run of neighbouring keys can be named by a range.
   var isRowID: Bool { origin == .rowID }

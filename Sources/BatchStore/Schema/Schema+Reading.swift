@@ -15,7 +15,7 @@ extension Schema {
     while try tables.step() {
       let name = tables.text(at: 0)
       guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }
-      let columns = try Column.read(of: name, in: connection)
+      let columns = try readableColumns(of: name, kind, in: connection)
       let key =
         switch kind {
         case .table:
@@ -34,6 +34,21 @@ extension Schema {
       )
     }
     self.init(entities: entities)
+  }
+}
+
+/// The columns; none for a view whose tables are gone and for a virtual table whose module is not
+/// there, which must not keep the rest of the database from being read.
+private func readableColumns(
+  of table: String,
+  _ kind: Entity.Kind,
+  in connection: Connection
+) throws(BatchError) -> [Column] {
+  do {
+    return try Column.read(of: table, in: connection)
+  } catch {
+    guard error.code == .invalidSQL, kind != .table else { throw error }
+    return []
   }
 }
 
@@ -114,7 +129,16 @@ private func tableKey(
       .text(table)
     )
     let isRowID = hasRowID && indexed == .integer(0)
-    return key(declared, origin: isRowID ? .rowID : .primaryKey)
+    if isRowID { return key(declared, origin: .rowID) }
+    var found = key(declared, origin: .primaryKey)
+    let index = try connection.texts(
+      "SELECT name FROM pragma_index_list(?, 'main') WHERE origin = 'pk'",
+      .text(table)
+    )
+    if let index = index.first {
+      found.collations = try collations(ofIndex: index, of: table, in: connection)
+    }
+    return found
   }
   let indexes = try connection.prepare(
     """
@@ -135,10 +159,34 @@ private func tableKey(
     }
     let found = unique.compactMap { $0 }
     if found.count == unique.count, found.allSatisfy(\.isNotNull) {
-      return key(found, origin: .uniqueIndex)
+      var key = key(found, origin: .uniqueIndex)
+      key.collations = try collations(ofIndex: indexes.text(at: 0), of: table, in: connection)
+      return key
     }
   }
   return nil
+}
+
+/// The collations of an index's columns that are not the columns' own.
+private func collations(
+  ofIndex index: String,
+  of table: String,
+  in connection: Connection
+) throws(BatchError) -> [String: String] {
+  let columns = try connection.prepare(
+    "SELECT name, coll FROM pragma_index_xinfo(?, 'main') WHERE key AND name IS NOT NULL"
+  )
+  try columns.bind(.text(index), at: 1)
+  var collations: [String: String] = [:]
+  while try columns.step() {
+    let (column, collation) = (columns.text(at: 0), columns.text(at: 1))
+    if connection.collation(ofColumn: column, of: table).map({ SQLName.equal($0, collation) })
+      != true
+    {
+      collations[column] = collation
+    }
+  }
+  return collations
 }
 
 /// The primary keys that a view shows, or the whole row where it shows none.

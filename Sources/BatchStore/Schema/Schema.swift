@@ -48,6 +48,13 @@ extension Entity {
   /// - Throws: `BatchError` of code `unstableKey` if there is none.
   public func requireKey() throws(BatchError) -> EntityKey {
     if let key { return key }
+    if attributes.isEmpty {
+      throw BatchError(
+        .unstableKey,
+        "\"\(name)\" cannot be read: something that it is made of is missing",
+        remedy: "see what SELECT * FROM it says"
+      )
+    }
     throw BatchError(
       .unstableKey,
       """

@@ -119,16 +119,19 @@ package struct BulkChange: Sendable {
     } else {
       outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)
     }
-    guard outcomes.succeeded < selected else { return outcomes }
+    guard outcomes.succeeded <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
+    let passedOver = selected - outcomes.succeeded
+    if passedOver == 0 { return outcomes }
 
     // Rows that are still there although the statement passed over them did not satisfy `where`;
-    // the rest are gone. A deleted row is not still there.
+    // the rest are gone. A deleted row is not still there. A trigger may have removed a row or put
+    // it back, which must not make a count negative.
     let present = try count(keys, in: connection)
     switch action {
-    case .update: outcomes.noLongerMatching = present - outcomes.succeeded
-    case .delete: outcomes.noLongerMatching = present
+    case .update: outcomes.noLongerMatching = min(max(0, present - outcomes.succeeded), passedOver)
+    case .delete: outcomes.noLongerMatching = min(present, passedOver)
     }
-    outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
+    outcomes.vanished = passedOver - outcomes.noLongerMatching
     if recheck == .fail, outcomes.noLongerMatching > 0 {
       throw BatchError(
         .noLongerMatching,
@@ -174,6 +177,17 @@ package struct BulkChange: Sendable {
   }
 }
 
+extension BatchError {
+  /// A key found more rows than were selected by it.
+  static func ambiguousKey(of entity: Entity, _ key: EntityKey) -> BatchError {
+    BatchError(
+      .unstableKey,
+      "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", ")) now",
+      remedy: "name columns in source.key that identify a row"
+    )
+  }
+}
+
 extension BulkChange.Archive {
   /// An archive that has a column for every stored column of the entity it takes rows from.
   ///
@@ -197,7 +211,8 @@ extension BulkChange.Archive {
       )
     }
     let unfilled = archive.attributes.filter {
-      !$0.hasDefault && !$0.isGenerated && entity.attribute(named: $0.name) == nil
+      !$0.hasDefault && !$0.isGenerated
+        && entity.attribute(named: $0.name)?.isGenerated ?? true
     }
     guard unfilled.isEmpty else {
       throw BatchError(

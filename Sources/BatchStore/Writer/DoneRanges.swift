@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// The positions of an identifier list that are done, with what became of them, as few ranges as
 /// there can be.
 ///
@@ -38,11 +40,12 @@ public struct DoneRanges: Hashable, Sendable, Codable {
   /// No positions at all.
   public init() {}
 
-  /// The given rows, or nil if they overlap or are not in order.
+  /// The given rows, or nil if they overlap, are not in order, or count something else than their
+  /// positions.
   public init?(_ rows: [Row]) {
     var end = 0
     for row in rows {
-      guard row.first >= end, row.next > row.first else { return nil }
+      guard row.first >= end, row.next > row.first, row.isConsistent else { return nil }
       end = row.next
     }
     self.rows = rows
@@ -100,6 +103,18 @@ public struct DoneRanges: Hashable, Sendable, Codable {
 }
 
 extension DoneRanges.Row {
+  /// Whether each position has one outcome, and no sum of outcomes can overflow.
+  fileprivate var isConsistent: Bool {
+    guard next <= IdentifierList.maximumCount else { return false }
+    let counts = [
+      outcomes.succeeded, outcomes.unchanged, outcomes.vanished, outcomes.noLongerMatching,
+      outcomes.failed,
+    ]
+    let range = 0...(next - first)
+    return counts.allSatisfy(range.contains) && outcomes.total == next - first
+      && (1...(next - first)).contains(chunks)
+  }
+
   fileprivate mutating func add(_ other: DoneRanges.Row) {
     outcomes += other.outcomes
     chunks += other.chunks

@@ -9,7 +9,7 @@ public struct WriterConfiguration: Sendable {
   /// Whether foreign keys are enforced: SQLite does not by itself.
   public var enforcesForeignKeys = false
   /// The size of the write-ahead log in bytes past which it is checkpointed.
-  public var checkpointBytes = 4 << 20
+  public var checkpointBytes = 8 << 20
 
   /// The defaults.
   public init() {}

@@ -35,10 +35,23 @@ import Testing
     #expect(ranges.chunks == chunks.count)
   }
 
-  @Test func `rows that overlap or stand in the wrong order are refused`() {
-    let row = { (range: Range<Int>) in DoneRanges.Row(range, outcomes: Outcomes(), chunks: 1) }
-    #expect(DoneRanges([row(0..<5), row(5..<9)]) != nil)
-    #expect(DoneRanges([row(0..<5), row(4..<9)]) == nil)
-    #expect(DoneRanges([row(5..<9), row(0..<5)]) == nil)
+  @Test func `rows that overlap, are out of order or miscount are refused`() {
+    func row(_ range: Range<Int>, _ succeeded: Int, _ vanished: Int, chunks: Int = 1)
+      -> DoneRanges.Row
+    {
+      var outcomes = Outcomes()
+      (outcomes.succeeded, outcomes.vanished) = (succeeded, vanished)
+      return DoneRanges.Row(range, outcomes: outcomes, chunks: chunks)
+    }
+    #expect(DoneRanges([row(0..<5, 5, 0), row(5..<9, 1, 3)]) != nil)
+    #expect(DoneRanges([row(0..<5, 5, 0), row(4..<9, 5, 0)]) == nil)
+    #expect(DoneRanges([row(5..<9, 4, 0), row(0..<5, 5, 0)]) == nil)
+    #expect(DoneRanges([row(0..<5, 4, 0)]) == nil)
+    #expect(DoneRanges([row(0..<5, 6, -1)]) == nil)
+    #expect(DoneRanges([row(0..<5, .max, .max)]) == nil)
+    #expect(DoneRanges([row(0..<5, 5, 0, chunks: 0)]) == nil)
+    #expect(DoneRanges([row(0..<5, 5, 0, chunks: 6)]) == nil)
+    #expect(DoneRanges([row(0..<Int.max, .max, 0)]) == nil)
+    #expect(DoneRanges([row(-5..<1, 6, 0)]) == nil)
   }
 }

@@ -1,0 +1,222 @@
+/// A bit for each number above the first key, one if it is a key, by eights in a prefix code.
+///
+/// Where keys are dense but form no runs, nothing else comes near the information they hold: Rice
+/// codes and plain bitmaps cost 4 % more when every third number is a key.
+///
+/// Payload: the table (one byte, the highest bit set if the bits are inverted), then the codes. The
+/// first bit of a code is the lowest one free. Bits after the last key mean nothing.
+enum Bitmap {
+  /// How many codes of 1 to 12 bits each table has.
+  ///
+  /// The tables are the length-limited Huffman codes of eight independent bits that are one with a
+  /// probability of 0.16, 0.22, 0.28, 0.34, 0.39 and 0.44. A byte comes before another in the order
+  /// of codes if it has fewer ones, or as many and is the smaller number.
+  static let codeCounts: [[Int]] = [
+    [0, 1, 0, 4, 4, 0, 28, 0, 56, 0, 29, 134],
+    [0, 0, 1, 0, 8, 12, 16, 56, 0, 70, 11, 82],
+    [0, 0, 0, 1, 8, 10, 18, 56, 69, 1, 55, 38],
+    [0, 0, 0, 0, 1, 8, 28, 122, 60, 28, 7, 2],
+    [0, 0, 0, 0, 0, 9, 28, 126, 59, 34, 0, 0],
+    [0, 0, 0, 0, 0, 0, 37, 145, 74, 0, 0, 0],
+  ]
+
+  /// The share of ones up to which each table is used, in 256ths.
+  private static let limits = [49, 64, 80, 93, 106, 256]
+
+  static let maximumCodeBitCount = 12
+  private static let inverted: UInt8 = 0x80
+
+  /// A code for each byte, and a byte for each code.
+  struct Table: Sendable {
+    /// By byte: the code, reversed so that its first bit is the lowest, and its length above it.
+    var codes = [UInt32](repeating: 0, count: 256)
+    /// By the next 12 bits: the byte, and the length of its code above it.
+    var bytes = [UInt16](repeating: 0, count: 1 << maximumCodeBitCount)
+
+    init(counts: [Int]) {
+      let order = (0..<256).sorted {
+        ($0.nonzeroBitCount, $0) < ($1.nonzeroBitCount, $1)
+      }
+      var code = 0
+      var next = 0
+      for (index, count) in counts.enumerated() {
+        let length = index + 1
+        code <<= 1
+        for byte in order[next..<(next + count)] {
+          var reversed = 0
+          for bit in 0..<length where code & (1 << bit) != 0 {
+            reversed |= 1 << (length - 1 - bit)
+          }
+          codes[byte] = UInt32(length << 16 | reversed)
+          for rest in 0..<(1 << (maximumCodeBitCount - length)) {
+            bytes[rest << length | reversed] = UInt16(length << 8 | byte)
+          }
+          code += 1
+        }
+        next += count
+      }
+    }
+  }
+
+  static let tables: [Table] = codeCounts.map(Table.init)
+
+  static func decode(
+    _ segment: Segment,
+    _ payload: UnsafeRawBufferPointer,
+    _ range: Range<Int>,
+    _ output: IntegerDecoder.Output
+  ) throws(ByteReader.Damage) {
+    var next = output
+    if range.lowerBound == 0 {
+      next.pointee = segment.firstKey
+      next += 1
+    }
+    try forEachWord(segment, payload) { index, base, word in
+      var bits = word
+      let count = bits.nonzeroBitCount
+      guard index &+ count > range.lowerBound else { return true }
+      var position = index
+      while position < range.lowerBound {
+        bits &= bits &- 1
+        position &+= 1
+      }
+      let stop = min(index &+ count, range.upperBound)
+      while position < stop {
+        next.pointee = base &+ Int64(truncatingIfNeeded: bits.trailingZeroBitCount)
+        next += 1
+        bits &= bits &- 1
+        position &+= 1
+      }
+      return stop < range.upperBound
+    }
+  }
+
+  /// How many keys of a segment are below a value.
+  static func lowerBound(
+    of value: Int64,
+    _ segment: Segment,
+    _ payload: UnsafeRawBufferPointer
+  ) throws(ByteReader.Damage) -> Int {
+    guard segment.firstKey < value else { return 0 }
+    var found = segment.count
+    try forEachWord(segment, payload) { index, base, word in
+      let distance = value &- base
+      guard distance < 32 else { return true }
+      let below = distance <= 0 ? 0 : word & BitSource.mask(Int(distance))
+      found = min(index &+ below.nonzeroBitCount, segment.count)
+      return false
+    }
+    return found
+  }
+
+  /// Calls `body` for each 32 bits with the number of the first key in them, the number that their
+  /// lowest bit stands for, and the bits, until it returns false or there are no more keys.
+  @inline(__always)
+  private static func forEachWord(
+    _ segment: Segment,
+    _ payload: UnsafeRawBufferPointer,
+    _ body: (Int, Int64, UInt64) -> Bool
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(payload)
+    let tag = try reader.byte()
+    let number = Int(tag & ~inverted)
+    guard number < tables.count else { throw ByteReader.Damage("a bitmap has an unknown table") }
+    let inversion: UInt64 = tag & inverted == 0 ? 0 : 0xFFFF_FFFF
+    let end = reader.remaining * 8
+    let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+    let mask = BitSource.mask(maximumCodeBitCount)
+    let bytes = tables[number].bytes
+    try bytes.span.withUnsafeBufferPointer { table throws(ByteReader.Damage) in
+      let table = table.baseAddress.unsafelyUnwrapped
+      var bit = 0
+      var index = 1
+      var base = segment.firstKey &+ 1
+      while index < segment.count {
+        // Four codes fit into the 57 bits of a word.
+        var codes = source.word(at: bit)
+        var word: UInt64 = 0
+        for place in 0..<4 as Range<UInt64> {
+          let entry = table[Int(truncatingIfNeeded: codes & mask)]
+          let length = UInt64(truncatingIfNeeded: entry &>> 8)
+          codes = codes &>> length
+          bit &+= Int(truncatingIfNeeded: length)
+          word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (place &* 8)
+        }
+        // Up to three codes of the last word may lie behind the end, and mean nothing.
+        guard bit <= end &+ 3 &* maximumCodeBitCount else {
+          throw ByteReader.Damage("a segment ends too early")
+        }
+        word ^= inversion
+        guard body(index, base, word) else { return }
+        index &+= word.nonzeroBitCount
+        base = base &+ 32
+      }
+    }
+  }
+
+  /// The bits of a segment's keys, if there are enough of them for this coding.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, ascending, or descending if they are to be complemented.
+  ///   - isComplemented: Whether they are.
+  ///   - bytes: Where to put the bits, by eights.
+  /// - Returns: The table to use and the length of the codes in bits, or nil if the keys are too
+  ///   far apart or too close together.
+  static func plan(
+    _ keys: UnsafeBufferPointer<Int64>,
+    isComplemented: Bool,
+    into bytes: inout [UInt8]
+  ) -> (tag: UInt8, bits: Int)? {
+    let first = keys[0]
+    let last = keys[keys.count - 1]
+    let span = UInt64(bitPattern: isComplemented ? first &- last : last &- first)
+    guard keys.count > 16, span < UInt64(keys.count) * 8 else { return nil }
+    let share = (keys.count - 1) * 256 / Int(span)
+    let isInverted = share > 128
+    let ones = isInverted ? 256 - share : share
+    guard ones > 32, let number = limits.firstIndex(where: { ones < $0 }) else { return nil }
+    let count = (Int(span) + 7) / 8
+    if bytes.count < count + 8 { bytes = [UInt8](repeating: 0, count: count + 8) }
+    let bits = bytes.withUnsafeMutableBytes { buffer in
+      buffer.initializeMemory(as: UInt8.self, repeating: 0)
+      let base = buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
+      for index in 1..<keys.count {
+        let place = (isComplemented ? first &- keys[index] : keys[index] &- first) &- 1
+        base[Int(place &>> 3)] |= 1 &<< UInt8(truncatingIfNeeded: place & 7)
+      }
+      if isInverted { for index in 0..<count { base[index] = ~base[index] } }
+      return tables[number].codes.withUnsafeBufferPointer { codes in
+        var bits = 0
+        for index in 0..<count {
+          bits &+= Int(truncatingIfNeeded: codes[Int(base[index])] &>> 16)
+        }
+        return bits
+      }
+    }
+    return (UInt8(number) | (isInverted ? inverted : 0), bits)
+  }
+
+  /// Writes the bits that ``plan(_:isComplemented:into:)`` has made.
+  static func encode(
+    _ bitmap: [UInt8],
+    byteCount: Int,
+    tag: UInt8,
+    bits: Int,
+    to bytes: inout [UInt8]
+  ) {
+    bytes.append(tag)
+    tables[Int(tag & ~inverted)].codes.withUnsafeBufferPointer { codes in
+      bitmap.withUnsafeBufferPointer { bitmap in
+        bytes.appendBits(atMost: (bits + 7) / 8) { writer in
+          for index in 0..<byteCount {
+            let entry = codes[Int(bitmap[index])]
+            writer.writeShort(
+              UInt64(truncatingIfNeeded: entry & 0xFFFF),
+              bits: UInt64(truncatingIfNeeded: entry &>> 16)
+            )
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+/// Steps as varints, compressed with LZ4: for patterns that come again and again.
+///
+/// Payload: the length of the varints (varint), an LZ4 block of them. Ascending keys have their
+/// steps less one, keys in any order the zigzag codes of their steps.
+enum StepsLZ4 {
+  /// The longest varint has ten bytes.
+  static let maximumByteCount = SegmentCoding.plainCount * 10
+
+  static func decode(
+    _ segment: Segment,
+    _ payload: UnsafeRawBufferPointer,
+    _ count: Int,
+    _ output: IntegerDecoder.Output
+  ) throws(ByteReader.Damage) {
+    var outer = ByteReader(payload)
+    let byteCount = try outer.count(atMost: maximumByteCount)
+    let packed = try outer.take(outer.remaining)
+    var failure: ByteReader.Damage?
+    withUnsafeTemporaryAllocation(byteCount: byteCount + 1, alignment: 1) { buffer in
+      do throws(ByteReader.Damage) {
+        let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<byteCount])
+        guard LZ4.decompress(packed, into: target) else {
+          throw ByteReader.Damage("a segment cannot be decompressed")
+        }
+        var reader = ByteReader(UnsafeRawBufferPointer(target))
+        var key = segment.firstKey
+        for index in 1..<max(count, 1) {
+          let step = try reader.varint()
+          if segment.coding == .stepsLZ4 {
+            key = key &+ Int64(bitPattern: step) &+ 1
+          } else {
+            key = key &+ Int64(zigzag: step)
+          }
+          output[index] = key
+        }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  /// The payload for some numbers, steps or zigzag codes.
+  static func encode(_ numbers: UnsafeBufferPointer<UInt64>, scratch: inout [UInt8]) -> [UInt8] {
+    scratch.removeAll(keepingCapacity: true)
+    scratch.appendVarints(numbers)
+    var bytes: [UInt8] = []
+    bytes.appendVarint(UInt64(scratch.count))
+    LZ4.compress(scratch, to: &bytes)
+    return bytes
+  }
+
+  /// Decides when to look for patterns: they seldom begin, and then last for a while.
+  struct Trial: Sendable {
+    private var skipped = 0
+    private(set) var isWorth = true
+
+    /// Whether to look at a segment that otherwise takes some number of bits.
+    mutating func isDue(bits: UInt64, count: Int) -> Bool {
+      guard bits > UInt64(count) * 3 / 2 else { return false }
+      skipped += 1
+      guard isWorth || skipped >= 4 else { return false }
+      skipped = 0
+      isWorth = false
+      return true
+    }
+
+    mutating func note(isWorth: Bool) {
+      self.isWorth = isWorth
+    }
+  }
+
+  /// Whether enough groups of numbers come again that compressing them is worth a try.
+  ///
+  /// A group has about 32 bits by the best coding so far, so that chance does not repeat it.
+  static func isPromising(
+    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ bits: UInt64,
+    _ seen: inout [UInt32]
+  ) -> Bool {
+    let size = max(3, min(16, 32 * numbers.count / Int(clamping: bits + 1)))
+    guard numbers.count >= size * 4 else { return false }
+    let slots = 1024
+    if seen.count != slots { seen = [UInt32](repeating: 0, count: slots) }
+    let factor: UInt64 = 0x9E37_79B1_85EB_CA87
+    var oldest: UInt64 = 1
+    for _ in 0..<size { oldest = oldest &* factor }
+    var matches = 0
+    seen.withUnsafeMutableBufferPointer { seen in
+      for slot in 0..<slots { seen[slot] = 0 }
+      var hash: UInt64 = 0
+      for index in 0..<size { hash = (hash &+ numbers[index]) &* factor }
+      for index in size..<numbers.count {
+        // Only some places, chosen by what is there, so that a repetition chooses them again.
+        if hash &>> 61 == 0 {
+          let mark = UInt32(truncatingIfNeeded: hash &>> 16)
+          let slot = Int(truncatingIfNeeded: (hash &>> 48) & 0x3FF)
+          if seen[slot] == mark { matches &+= 1 } else { seen[slot] = mark }
+        }
+        hash = (hash &+ numbers[index]) &* factor &- numbers[index &- size] &* oldest &* factor
+      }
+    }
+    return matches * 8 * 6 > numbers.count
+  }
+}
+
+extension [UInt8] {
+  /// Appends several numbers as varints.
+  mutating func appendVarints(_ numbers: UnsafeBufferPointer<UInt64>) {
+    let start = count
+    appendZeros(numbers.count * 10)
+    let end = withUnsafeMutableBufferPointer { bytes in
+      var next = start
+      for number in numbers {
+        var rest = number
+        while rest >= 0x80 {
+          bytes[next] = UInt8(truncatingIfNeeded: rest) | 0x80
+          next &+= 1
+          rest &>>= 7
+        }
+        bytes[next] = UInt8(truncatingIfNeeded: rest)
+        next &+= 1
+      }
+      return next
+    }
+    removeLast(count - end)
+  }
+}

@@ -1,0 +1,204 @@
+/// Keys that are UUIDs, as blobs of 16 bytes or as text, in 16 bytes each or less.
+///
+/// Payload: the form (one byte: 0 a blob, 1 lowercase text, 2 uppercase text), the Rice parameter
+/// (one byte, 255 if the first halves are not ascending), the first halves, the second halves as
+/// they are (8 bytes each, big-endian). First halves that ascend are the first of them (8 bytes,
+/// little-endian) and the Rice codes of the steps to the others, in whole bytes; else they are as
+/// they are too.
+enum UUIDs {
+  private enum Form: UInt8, CaseIterable {
+    case blob = 0
+    case lowercase = 1
+    case uppercase = 2
+  }
+
+  private static let unordered: UInt8 = 255
+  private static let textByteCount = 36
+
+  // MARK: Encoding
+
+  /// The payload, or nil if a key is not a UUID of the same form as the first.
+  static func encode(_ keys: EncodedKeys) -> [UInt8]? {
+    for form in Form.allCases {
+      guard let halves = halves(of: keys, form) else { continue }
+      return encode(halves, form)
+    }
+    return nil
+  }
+
+  private static func encode(_ halves: [(high: UInt64, low: UInt64)], _ form: Form) -> [UInt8] {
+    var bytes = [form.rawValue]
+    let isAscending = zip(halves, halves.dropFirst()).allSatisfy { $0.high <= $1.high }
+    let steps = isAscending ? zip(halves, halves.dropFirst()).map { $1.high - $0.high } : []
+    let plan = steps.withUnsafeBufferPointer { Rice.cost($0) }
+    if isAscending, plan.bits < UInt64(steps.count) * 64 {
+      steps.withUnsafeBufferPointer { steps in
+        bytes.append(UInt8(plan.parameter))
+        bytes.appendInteger(halves[0].high)
+        bytes.appendBits(atMost: Int(plan.bits + 7) / 8) { writer in
+          Rice.writeLowBits(steps, plan.parameter, &writer)
+          Rice.writeUnaryParts(steps, plan.parameter, &writer)
+        }
+      }
+    } else {
+      bytes.append(unordered)
+      for half in halves { bytes.appendInteger(half.high.byteSwapped) }
+    }
+    for half in halves { bytes.appendInteger(half.low.byteSwapped) }
+    return bytes
+  }
+
+  private static func halves(
+    of keys: EncodedKeys,
+    _ form: Form
+  ) -> [(high: UInt64, low: UInt64)]? {
+    var halves: [(high: UInt64, low: UInt64)] = []
+    halves.reserveCapacity(keys.count)
+    var reader = EncodedKey.ComponentReader()
+    for index in 0..<keys.count {
+      let half = keys.withBytes(at: index) { key in uuid(key, form, &reader) }
+      guard let half else { return nil }
+      halves.append(half)
+    }
+    return halves
+  }
+
+  private static func uuid(
+    _ key: UnsafeRawBufferPointer,
+    _ form: Form,
+    _ reader: inout EncodedKey.ComponentReader
+  ) -> (high: UInt64, low: UInt64)? {
+    guard key.count >= 18, key[0] == (form == .blob ? EncodedKey.Tag.blob : EncodedKey.Tag.text)
+    else { return nil }
+    var result: (UInt64, UInt64)?
+    var componentCount = 0
+    reader.forEachComponent(of: key) { component in
+      componentCount += 1
+      switch component {
+      case .blob(let bytes) where bytes.count == 16:
+        result = (
+          UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+          UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        )
+      case .text(let text) where text.count == textByteCount:
+        result = parse(text, form)
+      default:
+        break
+      }
+    }
+    return componentCount == 1 ? result : nil
+  }
+
+  private static func parse(
+    _ text: UnsafeRawBufferPointer,
+    _ form: Form
+  ) -> (high: UInt64, low: UInt64)? {
+    var halves: (UInt64, UInt64) = (0, 0)
+    var digits = 0
+    for (index, byte) in text.enumerated() {
+      if isHyphen(index) {
+        guard byte == UInt8(ascii: "-") else { return nil }
+        continue
+      }
+      guard let value = PercentEncoding.hexValue(byte),
+        PercentEncoding.hexDigit(value, uppercase: form == .uppercase) == byte
+      else { return nil }
+      if digits < 16 {
+        halves.0 = halves.0 << 4 | UInt64(value)
+      } else {
+        halves.1 = halves.1 << 4 | UInt64(value)
+      }
+      digits += 1
+    }
+    return halves
+  }
+
+  private static func isHyphen(_ index: Int) -> Bool {
+    index == 8 || index == 13 || index == 18 || index == 23
+  }
+
+  // MARK: Decoding
+
+  static func decode(
+    _ payload: UnsafeRawBufferPointer,
+    count: Int,
+    into keys: inout EncodedKeys
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(payload)
+    guard let form = Form(rawValue: try reader.byte()) else {
+      throw ByteReader.Damage("its UUIDs have an unknown form")
+    }
+    let parameter = Int(try reader.byte())
+    guard reader.remaining >= count * 8 else { throw ByteReader.Damage("it ends too early") }
+    var highs = [UInt64](repeating: 0, count: count)
+    if parameter == Int(unordered) {
+      for index in 0..<count { highs[index] = try reader.integer(UInt64.self).byteSwapped }
+    } else {
+      try decodeHighs(&reader, parameter, count, &highs)
+    }
+    guard reader.remaining == count * 8 else {
+      throw ByteReader.Damage("a segment has the wrong length")
+    }
+    var encoder = EncodedKey.Encoder()
+    for high in highs {
+      let low = try reader.integer(UInt64.self).byteSwapped
+      encoder.removeAll()
+      append(high, low, form, to: &encoder)
+      encoder.bytes.withUnsafeBytes { keys.append($0) }
+    }
+  }
+
+  private static func decodeHighs(
+    _ reader: inout ByteReader,
+    _ parameter: Int,
+    _ count: Int,
+    _ highs: inout [UInt64]
+  ) throws(ByteReader.Damage) {
+    guard parameter <= Rice.maximumParameter else {
+      throw ByteReader.Damage("a Rice parameter is out of bounds")
+    }
+    var high = try reader.integer(UInt64.self)
+    let byteCount = reader.remaining - count * 8
+    guard byteCount >= 0, parameter * (count - 1) <= byteCount * 8 else {
+      throw ByteReader.Damage("a segment has the wrong length")
+    }
+    let codes = try reader.take(byteCount)
+    if count > 1 {
+      let source = BitSource(base: codes.baseAddress.unsafelyUnwrapped)
+      var unary = UnaryReader(source, from: parameter * (count - 1), to: byteCount * 8)
+      try highs.withMutableElements { output throws(ByteReader.Damage) in
+        let rest = output.baseAddress.unsafelyUnwrapped + 1
+        try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary, rest)
+      }
+    }
+    highs[0] = high
+    for index in 1..<max(count, 1) {
+      high = high &+ highs[index]
+      highs[index] = high
+    }
+  }
+
+  private static func append(
+    _ high: UInt64,
+    _ low: UInt64,
+    _ form: Form,
+    to encoder: inout EncodedKey.Encoder
+  ) {
+    withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes in
+      if form == .blob { return encoder.append(blob: bytes) }
+      withUnsafeTemporaryAllocation(byteCount: textByteCount, alignment: 1) { text in
+        var digit = 0
+        for index in 0..<textByteCount {
+          if isHyphen(index) {
+            text[index] = UInt8(ascii: "-")
+          } else {
+            let value = digit & 1 == 0 ? bytes[digit / 2] >> 4 : bytes[digit / 2] & 15
+            text[index] = PercentEncoding.hexDigit(value, uppercase: form == .uppercase)
+            digit += 1
+          }
+        }
+        encoder.append(textBytes: UnsafeRawBufferPointer(text))
+      }
+    }
+  }
+}

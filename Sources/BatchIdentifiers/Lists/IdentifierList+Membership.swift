@@ -1,0 +1,111 @@
+extension IdentifierList {
+  /// Whether a key is in the list.
+  ///
+  /// - Throws: What ``firstPosition(of:)`` throws.
+  /// - Complexity: That of ``firstPosition(of:)``.
+  public func contains(key: PrimaryKey) throws(BatchError) -> Bool {
+    try firstPosition(of: key) != nil
+  }
+
+  /// The position of a key, or nil if it is not in the list.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if the list cannot be read.
+  /// - Complexity: O(log n) and one segment if the list is sorted, O(n) if it is not.
+  public func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {
+    guard isSorted else { return try scan(for: key) }
+    let position = try lowerBound(of: key)
+    guard position < count, try self.key(at: position).canonical == key.canonical else {
+      return nil
+    }
+    return position
+  }
+
+  /// The first position of a sorted list whose key is not below `key`; ``count`` if there is none.
+  func lowerBound(of key: PrimaryKey) throws(BatchError) -> Int {
+    switch (header.keyKind, key.canonical) {
+    case (.integer, .integer(let value)): try lowerBound(of: value)
+    case (.integer, .encoded): count
+    case (.encoded, .integer(let value)): try lowerBound(of: EncodedKey([.integer(value)]))
+    case (.encoded, .encoded(let key)): try lowerBound(of: key)
+    }
+  }
+
+  private func lowerBound(of value: Int64) throws(BatchError) -> Int {
+    // The last block that begins at or below the value; what it holds is between.
+    let next = directory.firstKeys.partitioningIndex { $0 > value }
+    guard next > 0 else { return 0 }
+    let block = next - 1
+    let start = directory.positions[block]
+    let end = directory.positions[next]
+    if let position = cache.position(of: value, in: start..<end) { return position }
+    var scratch: [UInt8] = []
+    return try withBlock(block, scratch: &scratch) { bytes, segments throws(ByteReader.Damage) in
+      let following = segments.partitioningIndex { $0.firstKey > value }
+      guard following > 0 else { return start }
+      let before = segments[..<(following - 1)].reduce(0) { $0 + $1.count }
+      let segment = segments[following - 1]
+      let index = try IntegerDecoder.lowerBound(of: value, in: segment, of: bytes)
+      if index < segment.count {
+        // Whoever asks for one key soon asks for its neighbours, or for this one by its position.
+        let segmentStart = start + before
+        let window = try Self.window(
+          of: segment,
+          around: index,
+          segmentStart: segmentStart,
+          bytes
+        )
+        cache.store(window, near: segmentStart + index)
+      }
+      return start + before + index
+    }
+  }
+
+  private func lowerBound(of key: EncodedKey) throws(BatchError) -> Int {
+    let wanted = key.bytes
+    var low = 0
+    var high = directory.blockCount
+    while low < high {
+      let middle = (low + high) / 2
+      let isBelow = directory.separators.withBytes(at: middle) { separator in
+        wanted.withUnsafeBytes { compareBytes(separator, $0) <= 0 }
+      }
+      if isBelow { low = middle + 1 } else { high = middle }
+    }
+    guard low > 0 else { return 0 }
+    let start = directory.positions[low - 1]
+    let keys = try encodedKeys(in: start..<directory.positions[low])
+    var first = 0
+    var end = keys.count
+    while first < end {
+      let middle = (first + end) / 2
+      let isBelow = keys.withBytes(at: middle) { key in
+        wanted.withUnsafeBytes { compareBytes(key, $0) < 0 }
+      }
+      if isBelow { first = middle + 1 } else { end = middle }
+    }
+    return start + first
+  }
+
+  private func scan(for key: PrimaryKey) throws(BatchError) -> Int? {
+    let wanted = key.canonical
+    var position = 0
+    while position < count {
+      let end = Swift.min(position + SegmentCoding.plainCount * 4, count)
+      switch (header.keyKind, wanted) {
+      case (.integer, .integer(let value)):
+        if let index = try integers(in: position..<end).firstIndex(of: value) {
+          return position + index
+        }
+      case (.integer, .encoded):
+        return nil
+      case (.encoded, _):
+        let encoded = EncodedKey(wanted.components)
+        if let index = try encodedKeys(in: position..<end).firstIndex(of: encoded) {
+          return position + index
+        }
+      }
+      position = end
+    }
+    return nil
+  }
+}

@@ -1,0 +1,93 @@
+/// What can be said about some keys at a glance.
+struct KeyShape {
+  var isAscending = true
+  var isDescending = true
+  /// The step, if all are equal.
+  var step: Int64?
+  /// How many runs of consecutive keys there are, up or down.
+  var runCount = 1
+  /// How many keys from the first on are in order, ascending or descending.
+  var orderedCount: Int
+
+  /// Looks at keys, of which there is one at least, and notes the steps between them less one.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - steps: Memory for one number less than there are keys; filled if the keys ascend or
+  ///     descend.
+  init(_ keys: UnsafeBufferPointer<Int64>, steps: UnsafeMutableBufferPointer<UInt64>) {
+    orderedCount = keys.count
+    guard keys.count > 1 else {
+      isDescending = false
+      return
+    }
+    // Most lists ascend in small steps: one loop without branches shows it.
+    if note(keys, 1, steps) {
+      isDescending = false
+    } else if note(keys, -1, steps) {
+      isAscending = false
+    } else {
+      look(keys)
+      if isAscending || isDescending {
+        let sign: Int64 = isAscending ? 1 : -1
+        for index in 0..<(keys.count - 1) {
+          steps[index] = UInt64(bitPattern: (keys[index + 1] &- keys[index]) &* sign) &- 1
+        }
+      }
+    }
+  }
+
+  /// Notes the steps, and returns true if all of them go in the direction of `sign` and are below
+  /// 2⁵⁰, so that none can have wrapped around.
+  private mutating func note(
+    _ keys: UnsafeBufferPointer<Int64>,
+    _ sign: Int64,
+    _ steps: UnsafeMutableBufferPointer<UInt64>
+  ) -> Bool {
+    let count = keys.count - 1
+    let first = UInt64(bitPattern: (keys[1] &- keys[0]) &* sign) &- 1
+    var all: UInt64 = 0
+    var differing: UInt64 = 0
+    var adjacent: UInt64 = 0
+    for index in 0..<count {
+      let step = UInt64(bitPattern: (keys[index &+ 1] &- keys[index]) &* sign) &- 1
+      steps[index] = step
+      all |= step
+      differing |= step ^ first
+      // The highest bit of this is set for zero, and for nothing else below 2⁵⁰.
+      adjacent = adjacent &+ ((step &- 1) &>> 63)
+    }
+    guard all < 1 << 50, sign > 0 ? keys[count] > keys[0] : keys[count] < keys[0] else {
+      return false
+    }
+    runCount = count - Int(truncatingIfNeeded: adjacent) + 1
+    if differing == 0 { step = keys[1] &- keys[0] }
+    return true
+  }
+
+  /// Looks at keys of any kind.
+  private mutating func look(_ keys: UnsafeBufferPointer<Int64>) {
+    let first = keys[1] &- keys[0]
+    var isEven = true
+    for index in 1..<keys.count {
+      isAscending = isAscending && keys[index] > keys[index - 1]
+      isDescending = isDescending && keys[index] < keys[index - 1]
+      isEven = isEven && keys[index] &- keys[index - 1] == first
+      let isAdjacent = (keys[index] &- keys[index - 1]).magnitude == 1
+      runCount += isAdjacent ? 0 : 1
+    }
+    if isEven { step = first }
+    if !isAscending, !isDescending { orderedCount = Self.orderedCount(keys) }
+  }
+
+  private static func orderedCount(_ keys: UnsafeBufferPointer<Int64>) -> Int {
+    let isUp = keys[1] > keys[0]
+    var count = 1
+    while count < keys.count, keys[count] != keys[count - 1],
+      (keys[count] > keys[count - 1]) == isUp
+    {
+      count += 1
+    }
+    return count
+  }
+}

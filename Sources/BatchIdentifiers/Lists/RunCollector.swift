@@ -1,0 +1,127 @@
+/// Collects runs of consecutive keys for one segment.
+struct RunCollector: Sendable {
+  private(set) var runs: [Runs.Run] = []
+  private(set) var count = 0
+  private(set) var isComplemented = false
+  private var gaps: [UInt64] = []
+  private var lengths: [UInt64] = []
+  private var holes: [UInt64] = []
+  private var plan: Runs.Plan?
+
+  /// Whether some keys are better off here than in a segment of their own.
+  ///
+  /// Runs of ten keys and more are; so are shorter ones with single numbers missing between them.
+  static func isMade(for shape: KeyShape, _ keys: UnsafeBufferPointer<Int64>) -> Bool {
+    if shape.runCount * 10 <= keys.count + 10 { return true }
+    let span = (keys[keys.count - 1] &- keys[0]).magnitude
+    let missing = span &+ 1 &- UInt64(keys.count)
+    return shape.runCount * 5 <= keys.count && missing <= UInt64(shape.runCount * 3 / 2)
+  }
+
+  /// Whether there may not be room for the runs of another segment's worth of keys.
+  var isFull: Bool { runs.count > Runs.maximumCount - SegmentCoding.plainCount / 4 }
+
+  /// Whether keys that start with `first` (as stored) may follow.
+  func canTake(_ first: Int64, isComplemented: Bool) -> Bool {
+    guard let last = runs.last else { return true }
+    return isComplemented == self.isComplemented && first > last.last
+  }
+
+  mutating func append(_ keys: UnsafeBufferPointer<Int64>, isComplemented: Bool) {
+    self.isComplemented = isComplemented
+    count += keys.count
+    let flip: Int64 = isComplemented ? -1 : 0
+    var index = 0
+    while index < keys.count {
+      let first = keys[index] ^ flip
+      var end = index + 1
+      while end < keys.count, keys[end] ^ flip == first &+ Int64(end - index) { end += 1 }
+      if let last = runs.last, last.last < Int64.max, last.last + 1 == first {
+        runs[runs.count - 1].count += end - index
+      } else {
+        runs.append(Runs.Run(first: first, count: end - index))
+      }
+      index = end
+    }
+  }
+
+  mutating func removeAll() {
+    runs.removeAll(keepingCapacity: true)
+    count = 0
+  }
+
+  /// Encodes the collected runs as well as it can be done.
+  mutating func encode(to bytes: inout [UInt8]) -> SegmentCoding {
+    gaps.removeAll(keepingCapacity: true)
+    lengths.removeAll(keepingCapacity: true)
+    for (index, run) in runs.enumerated() {
+      lengths.append(UInt64(run.count - 1))
+      if index > 0 { gaps.append(UInt64(bitPattern: run.first &- runs[index - 1].last) &- 2) }
+    }
+    plan = makePlan()
+    guard !encodeHoles(to: &bytes) else { return .runs }
+    encodePlanned(to: &bytes)
+    return .runs
+  }
+
+  /// Encodes the collected runs by single numbers that are missing, if that is shorter.
+  private mutating func encodeHoles(to bytes: inout [UInt8]) -> Bool {
+    guard let plan, gaps.reduce(0, { $0 &+ min($1, 1 << 32) }) < Runs.maximumHoleCount / 4 * 3,
+      gaps.count + Int(gaps.reduce(0, +)) < Runs.maximumHoleCount
+    else { return false }
+    holes.removeAll(keepingCapacity: true)
+    for (index, length) in lengths.enumerated() {
+      holes.append(length + 1)
+      guard index < gaps.count else { break }
+      for _ in 0..<gaps[index] { holes.append(0) }
+    }
+    return holes.withUnsafeBufferPointer { holes in
+      let cost = Rice.cost(holes)
+      guard cost.bits < plan.bits else { return false }
+      Runs.encodeHoles(holes, parameter: cost.parameter, bits: cost.bits, to: &bytes)
+      return true
+    }
+  }
+
+  /// What the keys with these steps (less one) would cost as runs.
+  mutating func plan(_ steps: UnsafeBufferPointer<UInt64>) -> Runs.Plan {
+    if gaps.count < steps.count + 1 {
+      gaps = [UInt64](repeating: 0, count: SegmentCoding.plainCount)
+      lengths = gaps
+    }
+    var count = 0
+    gaps.withUnsafeMutableBufferPointer { gaps in
+      lengths.withUnsafeMutableBufferPointer { lengths in
+        var start = 0
+        for index in 0..<steps.count where steps[index] != 0 {
+          gaps[count] = steps[index] &- 1
+          lengths[count] = UInt64(truncatingIfNeeded: index &- start)
+          start = index &+ 1
+          count &+= 1
+        }
+        lengths[count] = UInt64(truncatingIfNeeded: steps.count &- start)
+      }
+    }
+    gaps.removeLast(gaps.count - count)
+    lengths.removeLast(lengths.count - count - 1)
+    let plan = makePlan()
+    self.plan = plan
+    return plan
+  }
+
+  private func makePlan() -> Runs.Plan {
+    gaps.withUnsafeBufferPointer { gaps in
+      lengths.withUnsafeBufferPointer { lengths in Runs.Plan(gaps: gaps, lengths: lengths) }
+    }
+  }
+
+  /// Encodes what the last plan was made for.
+  func encodePlanned(to bytes: inout [UInt8]) {
+    guard let plan else { return }
+    gaps.withUnsafeBufferPointer { gaps in
+      lengths.withUnsafeBufferPointer { lengths in
+        Runs.encode(gaps: gaps, lengths: lengths, plan, to: &bytes)
+      }
+    }
+  }
+}

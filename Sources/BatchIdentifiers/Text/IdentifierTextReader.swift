@@ -1,0 +1,198 @@
+internal import FoundationEssentials
+
+/// Makes a list of identifiers that come as text, one a line, in any of the text forms.
+///
+/// Each line may have another form. Empty lines are skipped. Where the lines do not name the store
+/// and the entity (keys do not), they must be given; where they do, they must agree.
+///
+///     var reader = IdentifierTextReader(storeIdentifier: store, entityName: "orders")
+///     try reader.append(bytes)   // as many times as there are bytes
+///     let list = try reader.finish()
+public struct IdentifierTextReader: ~Copyable {
+  /// The longest line, in bytes: a key of the greatest length with every byte escaped, twice.
+  public static let maximumLineByteCount = 8 << 20
+
+  private let name: String
+  private var builder: IdentifierListBuilder?
+  private let keyKind: IdentifierList.KeyKind?
+  private var space: IdentifierSpace?
+  private var line: [UInt8] = []
+  private var encoder = EncodedKey.Encoder()
+
+  /// The number of lines read so far.
+  public private(set) var lineCount = 0
+
+  /// Makes a reader.
+  ///
+  /// - Parameters:
+  ///   - name: What errors call the text: the name of its file.
+  ///   - storeIdentifier: The store that the identifiers must be of; nil: that of the first URI.
+  ///   - entityName: The entity that the identifiers must be of; nil: that of the first URI.
+  ///   - keyKind: What the keys are; nil: what the first one is.
+  public init(
+    name: String = "input",
+    storeIdentifier: String? = nil,
+    entityName: String? = nil,
+    keyKind: IdentifierList.KeyKind? = nil
+  ) {
+    self.name = name
+    self.keyKind = keyKind
+    space = entityName.map {
+      IdentifierSpace(storeIdentifier: storeIdentifier, entityName: $0)
+    }
+  }
+
+  /// Reads some bytes of the text; a line may go on in the next ones.
+  ///
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier`, naming the line.
+  /// - Complexity: O(n)
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
+    var rest = bytes[...]
+    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+      let part = UnsafeRawBufferPointer(rebasing: rest[..<end])
+      if line.isEmpty {
+        try read(part)
+      } else {
+        line.append(contentsOf: part)
+        try readLine()
+      }
+      rest = rest[(end + 1)...]
+    }
+    line.append(contentsOf: rest)
+    guard line.count <= Self.maximumLineByteCount else {
+      lineCount += 1
+      throw error("the line is longer than any identifier")
+    }
+  }
+
+  /// Reads some bytes of the text.
+  ///
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier`, naming the line.
+  public mutating func append(_ bytes: [UInt8]) throws(BatchError) {
+    try bytes.withRawBytes { bytes throws(BatchError) in try append(bytes) }
+  }
+
+  /// The list of all identifiers read, in their order.
+  ///
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the last line is none, or if
+  ///   neither the text nor the caller has named the entity.
+  public consuming func finish() throws(BatchError) -> IdentifierList {
+    if !line.isEmpty { try readLine() }
+    guard let space else { throw entityMissing() }
+    guard let built = builder.take() else {
+      return .empty(
+        storeIdentifier: space.storeIdentifier ?? "",
+        entityName: space.entityName,
+        keyKind: keyKind ?? .integer
+      )
+    }
+    return built.finish()
+  }
+
+  private mutating func readLine() throws(BatchError) {
+    let whole = line
+    line.removeAll(keepingCapacity: true)
+    try whole.withRawBytes { bytes throws(BatchError) in try read(bytes) }
+  }
+
+  private mutating func read(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
+    lineCount += 1
+    var text = bytes[...]
+    while let last = text.last, last == UInt8(ascii: "\r") || last == UInt8(ascii: " ") {
+      text.removeLast()
+    }
+    while text.first == UInt8(ascii: " ") { text.removeFirst() }
+    let content = UnsafeRawBufferPointer(rebasing: text)
+    guard let first = content.first else { return }
+    switch first {
+    case UInt8(ascii: "x"): try append(uri: content)
+    case UInt8(ascii: "{"): try append(json: content)
+    default: try append(key: content)
+    }
+  }
+
+  private mutating func append(key: UnsafeRawBufferPointer) throws(BatchError) {
+    guard space != nil else { throw entityMissing() }
+    if let value = KeyReference.integer(key) { return try append(.integer(value)) }
+    encoder.removeAll()
+    guard KeyReference.parse(key, into: &encoder) else {
+      throw error("this is not the text of a key", content: key)
+    }
+    try append(PrimaryKey.encoded(encoder.key).canonical)
+  }
+
+  private mutating func append(uri: UnsafeRawBufferPointer) throws(BatchError) {
+    guard let identifier = PersistentIdentifier(uriBytes: uri) else {
+      throw error("this is not the URI of an identifier", content: uri)
+    }
+    try append(identifier)
+  }
+
+  private mutating func append(json: UnsafeRawBufferPointer) throws(BatchError) {
+    let identifier: PersistentIdentifier
+    do {
+      identifier = try JSONDecoder().decode(PersistentIdentifier.self, from: Data(json))
+    } catch {
+      throw self.error("this is not the JSON of an identifier", content: json)
+    }
+    try append(identifier)
+  }
+
+  private mutating func append(_ identifier: PersistentIdentifier) throws(BatchError) {
+    guard let key = identifier.key else {
+      throw error("the identifier \(identifier) has no key that a row could have")
+    }
+    if let space {
+      guard space == identifier.space else {
+        throw error(
+          "the identifier \(identifier) is of another store or entity than "
+            + "\(space.entityName) in \(space.storeIdentifier ?? "no store")"
+        )
+      }
+    } else {
+      space = identifier.space
+    }
+    try append(key)
+  }
+
+  private mutating func append(_ key: PrimaryKey) throws(BatchError) {
+    guard let space else { throw entityMissing() }
+    let kind: IdentifierList.KeyKind =
+      if case .integer = key { .integer } else { .encoded }
+    if builder == nil {
+      builder = IdentifierListBuilder(
+        storeIdentifier: space.storeIdentifier ?? "",
+        entityName: space.entityName,
+        keyKind: keyKind ?? kind
+      )
+    }
+    guard builder?.keyKind == .encoded || kind == .integer else {
+      throw error("the key \(key) is not an integer as those before it")
+    }
+    builder?.append(key)
+  }
+
+  private func entityMissing() -> BatchError {
+    BatchError(
+      .invalidIdentifier,
+      "the text does not say of which entity its keys are",
+      at: name,
+      remedy: "name the store and the entity, or give URIs"
+    )
+  }
+
+  private func error(
+    _ message: String,
+    content: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+  ) -> BatchError {
+    // As much of it as fits on a line, and no control characters.
+    let shown = content.prefix(80).map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0 }
+    let excerpt = shown.isEmpty ? "" : ": \(String(decoding: shown, as: UTF8.self))"
+    return BatchError(
+      .invalidIdentifier,
+      message + excerpt,
+      at: "\(name):\(lineCount)",
+      remedy: "give one URI, JSON object or key a line"
+    )
+  }
+}

@@ -1,0 +1,89 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Holds the pages about the command line to the program.
+@Suite struct DocumentationTests {
+  /// What `--experimental-dump-help` of swift-argument-parser prints, as far as it is looked at.
+  struct Help: Decodable {
+    struct Command: Decodable {
+      struct Argument: Decodable {
+        struct Name: Decodable {
+          let kind: String
+          let name: String
+        }
+
+        let kind: String
+        let names: [Name]?
+        let abstract: String?
+      }
+
+      let commandName: String
+      let abstract: String?
+      let subcommands: [Command]?
+      let arguments: [Argument]?
+    }
+
+    let command: Command
+  }
+
+  static let generated: Set<String> = ["help", "version"]
+
+  static func commands() throws -> [Help.Command] {
+    let directory = try TemporaryDirectory()
+    let result = try BatchProgram.run("--experimental-dump-help", in: directory)
+    let help = try JSONDecoder().decode(Help.self, from: Data(result.output.utf8))
+    return (help.command.subcommands ?? []).filter { !generated.contains($0.commandName) }
+  }
+
+  @Test func `every command and option has help and a place on the page`() throws {
+    let page = try Repository.text("Documentation/CommandLine.md")
+    for command in try Self.commands() {
+      #expect(command.abstract?.isEmpty == false, "\(command.commandName) has no help")
+      #expect(page.contains("`batch \(command.commandName) "), "\(command.commandName) is missing")
+      for argument in command.arguments ?? [] {
+        for name in argument.names ?? [] where !Self.generated.contains(name.name) {
+          #expect(page.contains("--\(name.name)"), "\(command.commandName) --\(name.name)")
+          #expect(argument.abstract?.isEmpty == false, "--\(name.name) has no help")
+        }
+      }
+    }
+  }
+
+  @Test func `every option on the page is one of the program`() throws {
+    let page = try Repository.text("Documentation/CommandLine.md")
+    let options = Set(
+      try Self.commands().flatMap { $0.arguments ?? [] }.flatMap { $0.names ?? [] }.map(\.name)
+    ).union(["generate-completion-script"])
+    for match in page.matches(of: /--([a-z][a-z-]+)/) {
+      #expect(options.contains(String(match.output.1)), "--\(match.output.1)")
+    }
+  }
+
+  @Test func `every field of a summary is on the page`() throws {
+    let directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(10, in: directory)
+    try directory.write(RunCommandTests.increment, to: "job.json")
+    try BatchProgram.run("run", "job.json", in: directory)
+    let page = try Repository.text("Documentation/CommandLine.md")
+    for arguments in [
+      ["status", "job.json"], ["plan", "job.json"], ["inspect", "job.batch"],
+      ["schema", "test.db"],
+    ] {
+      let result = try BatchProgram(arguments + ["--json"], in: directory).wait()
+      let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
+      let fields = try #require(object as? [String: Any])
+      for field in fields.keys { #expect(page.contains("`\(field)`"), "\(arguments): \(field)") }
+    }
+  }
+
+  @Test func `every exit status of the program is on the page and in the help`() throws {
+    let page = try Repository.text("Documentation/CommandLine.md")
+    let directory = try TemporaryDirectory()
+    let help = try BatchProgram.run("--help", in: directory).output
+    for status in [0, 1, 2, 3, 4, 5, 64] {
+      #expect(page.contains("| \(status) | "))
+      #expect(help.contains("\(status) "))
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// House rules that neither the compiler nor the formatter keeps.
+@Suite struct TidyTests {
+  static func sources() throws -> [String] {
+    try Repository.files(under: "Sources", extension: "swift")
+      + Repository.files(under: "Tests", extension: "swift")
+  }
+
+  @Test func `no file is so long that it must be two`() throws {
+    for name in try Self.sources() {
+      let lines = try Repository.text(name).split(separator: "\n", omittingEmptySubsequences: false)
+      #expect(lines.count <= 600, "\(name) has \(lines.count) lines")
+    }
+  }
+
+  @Test func `sqlite3 is called in one room only`() throws {
+    for name in try Repository.files(under: "Sources", extension: "swift")
+    where !name.hasPrefix("Sources/BatchStore/SQLite/") {
+      #expect(try !Repository.text(name).contains("sqlite3_"), "\(name)")
+    }
+  }
+
+  @Test func `what the compiler cannot check has a reason beside it`() throws {
+    for name in try Repository.files(under: "Sources", extension: "swift") {
+      let lines = try Repository.text(name).split(
+        separator: "\n",
+        omittingEmptySubsequences: false
+      )
+      for (index, line) in lines.enumerated()
+      where line.contains("@unchecked Sendable") || line.contains("nonisolated(unsafe)") {
+        let around = lines[max(0, index - 4)...min(lines.count - 1, index + 4)]
+        #expect(around.contains { $0.contains("// ") }, "\(name):\(index + 1)")
+      }
+    }
+  }
+
+  @Test func `the README is short and the changelog has its form`() throws {
+    let readme = try Repository.text("README.md").split(
+      separator: "\n",
+      omittingEmptySubsequences: false
+    )
+    #expect(readme.count <= 150)
+    let changelog = try Repository.text("CHANGELOG.md")
+    #expect(changelog.hasPrefix("# Changelog\n"))
+    let releases = changelog.split(separator: "\n").filter { $0.hasPrefix("## ") }
+    #expect(releases.first == "## [Unreleased]")
+    for release in releases.dropFirst() {
+      #expect(release.wholeMatch(of: /## \[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}/) != nil)
+    }
+    let kinds: Set = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for heading in changelog.split(separator: "\n") where heading.hasPrefix("### ") {
+      #expect(kinds.contains(String(heading.dropFirst(4))), "\(heading)")
+    }
+  }
+
+  @Test func `links between the pages lead somewhere`() throws {
+    let pages =
+      ["README.md", "CONTRIBUTING.md", "Examples/Flights/README.md"]
+      + (try Repository.files(under: "Documentation", extension: "md"))
+    for page in pages {
+      let folder = URL(fileURLWithPath: "\(Repository.path)/\(page)").deletingLastPathComponent()
+      for match in try Repository.text(page).matches(of: /\]\(([^)#:]+)\)/) {
+        let target = folder.appendingPathComponent(String(match.output.1)).path
+        #expect(FileManager.default.fileExists(atPath: target), "\(page): \(match.output.1)")
+      }
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import BatchIdentifiers
+import FoundationEssentials
+import Testing
+
+@Suite struct IdentifierTextTests {
+  static let lists: [String: IdentifierList] = [
+    "integers": makeList((0..<9000).map { $0 * $0 - 500 }),
+    "text": makeList(encoded: (0..<5000).map { .text("ü,/\($0)%\n") }),
+    "composite": makeList(encoded: [.encoded(EncodedKey([.text("E U"), .integer(-3), .null]))]),
+    "reals and blobs": makeList(encoded: [.encoded(EncodedKey([.real(-0.5), .blob([0, 255])]))]),
+  ]
+
+  private func text(_ list: IdentifierList, _ format: IdentifierTextFormat) throws -> [UInt8] {
+    var writer = IdentifierTextWriter(list, format: format)
+    var text: [UInt8] = []
+    while let part = try writer.next() { text += part }
+    return text
+  }
+
+  @Test(arguments: lists.keys.sorted(), IdentifierTextFormat.allCases)
+  func `what is written is read again`(name: String, format: IdentifierTextFormat) throws {
+    let list = try #require(Self.lists[name])
+    let text = try text(list.slice(0..<min(list.count, 700)), format)
+    var reader = IdentifierTextReader(
+      storeIdentifier: format == .key ? "S" : nil,
+      entityName: format == .key ? "orders" : nil
+    )
+    // In parts that end anywhere.
+    for start in stride(from: 0, to: text.count, by: 97) {
+      try reader.append(Array(text[start..<min(start + 97, text.count)]))
+    }
+    let read = try reader.finish()
+    #expect(read.map(\.key) == list.prefix(700).map(\.key))
+    #expect(read.space == list.space)
+  }
+
+  @Test func `the JSON is what Codable writes`() throws {
+    let list = makeList([28])
+    let line = try text(list, .json)
+    let id = try JSONDecoder().decode(PersistentIdentifier.self, from: Data(line))
+    #expect(id == list[0])
+    #expect(
+      String(decoding: line, as: UTF8.self) == """
+        {"implementation":{"primaryKey":"p28","uriRepresentation":"x-coredata://S/orders/p28",\
+        "isTemporary":false,"storeIdentifier":"S","entityName":"orders"}}
+
+        """
+    )
+  }
+
+  @Test(arguments: [
+    "x-coredata://S/orders/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402", "x-coredata://S/orders/",
+    "x-coredata://T/orders/p1", "x-coredata://S/lines/p1", "{}", "12a", "=%zz", "p12", "~0g",
+    "*nan",
+    "x-coredata:///orders/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402", "{\"implementation\":3}", "=a",
+  ])
+  func `a line that is no identifier of the entity is named`(line: String) {
+    let error = #expect(throws: BatchError.self) {
+      var reader = IdentifierTextReader(
+        name: "orders.txt",
+        storeIdentifier: "S",
+        entityName: "orders",
+        keyKind: .integer
+      )
+      try reader.append(Array("1\n\n 2 \r\n\(line)\n".utf8))
+      _ = try reader.finish()
+    }
+    #expect(error?.code == .invalidIdentifier)
+    #expect(error?.place == "orders.txt:4")
+  }
+
+  @Test func `keys without an entity are refused`() {
+    #expect(throws: BatchError.self) {
+      var reader = IdentifierTextReader()
+      try reader.append(Array("1\n".utf8))
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import BatchIdentifiers
+import Testing
+
+@Suite struct SetOperationTests {
+  static let shapes = ["nothing", "one", "dense", "half", "tenth", "long runs", "pattern", "wide"]
+
+  @Test(arguments: shapes, shapes)
+  func `set operations do what Set does`(left: String, right: String) throws {
+    var shapes = KeyShapes(seed: 21)
+    let here = shapes.keys(left, count: 5000)
+    let there = shapes.keys(right, count: 7000)
+    let (a, b) = (makeList(here), makeList(there))
+    func keys(_ list: IdentifierList) throws -> [Int64] { try list.integers(in: 0..<list.count) }
+    #expect(try keys(a.union(b)) == Set(here).union(there).sorted())
+    #expect(try keys(a.intersection(b)) == Set(here).intersection(there).sorted())
+    #expect(try keys(a.subtracting(b)) == Set(here).subtracting(there).sorted())
+    #expect(try a.union(b).isSorted)
+  }
+
+  @Test func `set operations work on encoded keys`() throws {
+    let here = (0..<3000).map { PrimaryKey.text("k\($0 * 2)") }.sorted()
+    let there = (0..<3000).map { PrimaryKey.text("k\($0 * 3)") }.sorted()
+    let (a, b) = (makeList(encoded: here), makeList(encoded: there))
+    #expect(try a.union(b).map(\.key) == Set(here).union(there).sorted())
+    #expect(try a.intersection(b).map(\.key) == Set(here).intersection(there).sorted())
+    #expect(try a.subtracting(b).map(\.key) == Set(here).subtracting(there).sorted())
+  }
+
+  @Test func `slices and splits hold all positions in order`() throws {
+    var shapes = KeyShapes(seed: 4)
+    let keys = shapes.keys("mixed", count: 20_011)
+    let list = makeList(keys)
+    let slice = try list.slice(137..<15_000)
+    #expect(try slice.integers(in: 0..<slice.count) == Array(keys[137..<15_000]))
+    let parts = try list.split(into: 7)
+    #expect(parts.map(\.count) == [2859, 2859, 2859, 2859, 2859, 2858, 2858])
+    #expect(try parts.flatMap { try $0.integers(in: 0..<$0.count) } == keys)
+    #expect(try makeList([1, 2]).split(into: 4).map(\.count) == [1, 1, 0, 0])
+  }
+
+  @Test func `sorting leaves each identifier once`() throws {
+    let list = try makeList([5, 3, 5, -1, 3]).sortedUnique()
+    #expect(try list.integers(in: 0..<list.count) == [-1, 3, 5])
+    let keys = [PrimaryKey.text("b"), .text("a"), .text("b")]
+    #expect(try makeList(encoded: keys).sortedUnique().map(\.key) == [.text("a"), .text("b")])
+  }
+
+  @Test func `lists that are not sorted or not alike are refused`() throws {
+    let list = makeList([1, 2])
+    #expect(throws: BatchError.self) { try list.union(makeList([2, 1])) }
+    #expect(throws: BatchError.self) { try list.union(makeList([1], entityName: "lines")) }
+    #expect(throws: BatchError.self) { try list.union(makeList(encoded: [.text("a")])) }
+  }
+}

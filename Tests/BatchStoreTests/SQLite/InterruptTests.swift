@@ -1,0 +1,66 @@
+import BatchIdentifiers
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@Suite struct InterruptTests {
+  private static let endless = """
+    WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT count(*) FROM c
+    """
+
+  @Test func `another thread stops a statement, and the next one runs`() throws {
+    let directory = try TemporaryDirectory()
+    let connection = try Connection(path: TestDatabase.makeNumbers(1, in: directory))
+    let isDone = Flag()
+    let interrupter = connection.interrupter
+    Thread {
+      // Again and again: the first may come before the statement has begun.
+      while !isDone.value.load(ordering: .relaxed) { interrupter.interrupt() }
+    }.start()
+    let error = #expect(throws: BatchError.self) { try connection.execute(Self.endless) }
+    isDone.value.store(true, ordering: .relaxed)
+    #expect(error?.code == .interrupted)
+    #expect(try Connection(path: connection.path).value("SELECT 1") == .integer(1))
+  }
+
+  @Test func `an interrupter may outlive its connection`() throws {
+    let directory = try TemporaryDirectory()
+    let path = try TestDatabase.makeNumbers(1, in: directory)
+    let interrupter = try Connection(path: path).interrupter
+    interrupter.interrupt()
+  }
+
+  @Test func `a context that was interrupted runs nothing any more`() async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await Store(path: TestDatabase.makeNumbers(3, in: directory))
+    let context = store.makeContext(label: "test")
+    #expect(
+      try await context.perform { connection throws(BatchError) in
+        try connection.value("SELECT count(*) FROM numbers")
+      } == .integer(3)
+    )
+    let task = Task {
+      try await context.perform { connection throws(BatchError) in
+        try connection.execute(Self.endless)
+      }
+    }
+    let isDone = Flag()
+    Thread { while !isDone.value.load(ordering: .relaxed) { context.interrupt() } }.start()
+    let result = await task.result
+    isDone.value.store(true, ordering: .relaxed)
+    #expect(throws: BatchError.self) { try result.get() }
+    let error = await #expect(throws: BatchError.self) {
+      try await context.perform { connection throws(BatchError) in
+        try connection.execute("SELECT 1")
+      }
+    }
+    #expect(error?.code == .interrupted)
+  }
+}
+
+/// Something that two threads look at.
+private final class Flag: Sendable {
+  let value = Atomic(false)
+}
