@@ -268,6 +268,7 @@ public final class BatchRun: Sendable {
           export: export,
           writer: ExportWriter(
             file,
+            done: done,
             overwrites: action.overwrite || session.replacesOwnOutput
           )
         )
