@@ -97,4 +97,15 @@ import Testing
     #expect(try directory.changes(since: before) == [])
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
+
+  @Test func `reading commands leave a database in WAL mode as it is`() throws {
+    let path = try TestDatabase.makeNumbers(10, in: directory)
+    #expect(try TestDatabase.texts(path, "PRAGMA journal_mode = wal") == ["wal"])
+    let before = try directory.contents()
+    for arguments in [["validate", "job.json"], ["plan", "job.json"], ["schema", "test.db"]] {
+      let result = try BatchProgram(arguments, in: directory).wait()
+      #expect(result.status == 0, "\(result.errors)")
+      #expect(try directory.changes(since: before) == [], "\(arguments)")
+    }
+  }
 }

@@ -33,9 +33,10 @@ struct KillLoop {
   ///
   /// - Parameters:
   ///   - rows: How many rows a job has, for the report.
-  ///   - check: Called after each completed job with the number of jobs so far.
+  ///   - check: Called after each completed job with the number of jobs so far; whether every row
+  ///     is as it should be.
   /// - Throws: What `check` throws.
-  mutating func run(rows: Int, check: (Int) throws -> Void) throws {
+  mutating func run(rows: Int, check: (Int) throws -> Bool) throws {
     let clock = ContinuousClock()
     let start = clock.now
     let first = try BatchProgram.run("run", "job.json", "--workers", "4", in: directory)
@@ -43,15 +44,17 @@ struct KillLoop {
     try #require(first.status == 0, "\(name), seed \(seed): \(first.errors)")
     let isComplete = try noteCompletion()
     try #require(isComplete, "\(name), seed \(seed): the first run is not complete")
-    try check(completed.count)
+    var wrongJobs = try check(completed.count) ? 0 : 1
     while killCount < Self.kills {
       try completeJob()
-      try check(completed.count)
+      if try !check(completed.count) { wrongJobs += 1 }
     }
+    #expect(wrongJobs == 0, "\(name), seed \(seed)")
     #expect(resumeCount > 0, "\(name), seed \(seed): no run was resumed with work done")
     print(
       "kill-loop \(name): \(killCount) kills, \(completed.count) jobs of \(rows) rows,"
-        + " \(resumeCount) resumed half-way, seed \(seed): every row exactly once"
+        + " \(resumeCount) resumed half-way, seed \(seed): "
+        + (wrongJobs == 0 ? "every row exactly once" : "FAILED in \(wrongJobs) jobs")
     )
   }
 

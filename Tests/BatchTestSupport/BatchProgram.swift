@@ -45,6 +45,11 @@ public struct BatchProgram: Sendable {
   /// The number of the process.
   public var identifier: Int32 { process.processIdentifier }
 
+  /// Reads no more of standard output.
+  public func closeOutput() {
+    try? output.fileHandleForReading.close()
+  }
+
   /// Sends a signal.
   public func send(_ signal: Int32) {
     kill(process.processIdentifier, signal)
@@ -81,7 +86,7 @@ public struct BatchProgram: Sendable {
       collected.finish(errorLines.rest + errors.fileHandleForReading.readDataToEndOfFile())
     }
     reader.start()
-    let written = outputLines.rest + output.fileHandleForReading.readDataToEndOfFile()
+    let written = outputLines.rest + ((try? output.fileHandleForReading.readToEnd()) ?? Data())
     let complained = collected.wait()
     process.waitUntilExit()
     let status = process.terminationStatus

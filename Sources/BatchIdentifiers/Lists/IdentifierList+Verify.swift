@@ -23,6 +23,17 @@ extension IdentifierList {
     }
   }
 
+  /// Reads the whole list and checks the checksums, without decoding it.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(n) in the bytes of the list, some milliseconds for a million keys.
+  package func verifyChecksums() throws(BatchError) {
+    var scratch: [UInt8] = []
+    for index in 0..<blockCount {
+      try withBlockBytes(index, scratch: &scratch) { _ throws(BatchError) in }
+    }
+  }
+
   private func verify(
     _ segment: Segment,
     of bytes: UnsafeRawBufferPointer,

@@ -195,6 +195,8 @@ public final class BatchRun: Sendable {
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
     let metadata = checkpoint.metadata
+    // Found half-way, damage would end a run that has begun instead of refusing it.
+    try checkpoint.list.verifyChecksums()
     let parameters = try ParameterValues(
       arguments: options.parameters,
       declarations: job.parameters,
@@ -268,6 +270,7 @@ public final class BatchRun: Sendable {
           export: export,
           writer: ExportWriter(
             file,
+            done: done,
             overwrites: action.overwrite || session.replacesOwnOutput
           )
         )

@@ -93,13 +93,13 @@ struct ExportProcessor: ChunkProcessor {
     _ lines: Lines,
     at positions: Range<Int>
   ) async throws(BatchError) -> Outcomes {
-    try await writer.append(lines.bytes)
+    try await writer.append(lines.bytes, at: positions, lines.outcomes)
     return lines.outcomes
   }
 
   func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {
-    (progress.outputBytes, progress.outputIdentity) = try await writer.synchronize()
-    progress.done = done
+    // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
+    (progress.done, progress.outputBytes, progress.outputIdentity) = try await writer.synchronize()
   }
 
   func finish(_ progress: inout RunProgress) async throws(BatchError) {
@@ -112,27 +112,36 @@ actor ExportWriter {
   private let executor = DispatchSerialExecutor(label: "batch.output")
   private let file: ExportFile
   private let overwrites: Bool
+  /// The positions whose lines are in the file: these and no others.
+  private var done: DoneRanges
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
   }
 
-  /// Takes over a file, which when complete may take the place of another if it `overwrites`.
-  init(_ file: sending ExportFile, overwrites: Bool) {
+  /// Takes over a file that holds the lines of the positions `done`, and which when complete may
+  /// take the place of another if it `overwrites`.
+  init(_ file: sending ExportFile, done: DoneRanges, overwrites: Bool) {
     self.file = file
+    self.done = done
     self.overwrites = overwrites
   }
 
-  func append(_ lines: [UInt8]) throws(BatchError) {
+  func append(
+    _ lines: [UInt8],
+    at positions: Range<Int>,
+    _ outcomes: Outcomes
+  ) throws(BatchError) {
     try file.append(lines)
+    done.insert(DoneRanges.Row(positions, outcomes: outcomes, chunks: 1))
   }
 
   /// Waits until the file is on the disk.
   ///
-  /// - Returns: Its length, and which file it is.
-  func synchronize() throws(BatchError) -> (Int, FileIdentity) {
+  /// - Returns: The positions whose lines it holds, its length, and which file it is.
+  func synchronize() throws(BatchError) -> (DoneRanges, Int, FileIdentity) {
     try file.synchronize()
-    return (file.count, try file.identity())
+    return (done, file.count, try file.identity())
   }
 
   /// Gives the complete file its name.

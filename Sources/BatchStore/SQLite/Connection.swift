@@ -39,6 +39,7 @@ package final class Connection {
   var hasConnectedVirtualTables = false
 
   let database: OpaquePointer
+  private let isOpenedReadOnly: Bool
   private let statements: StatementCache
 
   /// Opens an existing database by its absolute path; a relative one that starts with `file:` would
@@ -60,6 +61,7 @@ package final class Connection {
       throw BatchError(error, database: path)
     }
     self.path = path
+    isOpenedReadOnly = options.isReadOnly
     unsafe database = handle
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
@@ -84,6 +86,7 @@ package final class Connection {
     interrupter.close()
     statements.removeAll()
     unsafe sqlite3_close_v2(database)
+    if isOpenedReadOnly { Self.removeEmptyLog(ofDatabase: path) }
   }
 
   /// Whether the file, or the way it was opened, forbids writing.

@@ -1,6 +1,14 @@
 package import BatchIdentifiers
 import CSQLite
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// What the write-ahead log of one connection holds, and its checkpoints, which happen when we say.
 ///
 /// SQLite's automatic checkpoint is replaced by a hook that counts frames, so that the owner of the
@@ -88,6 +96,24 @@ extension Connection {
     case .SQLITE_BUSY: return false
     default: throw error(status, "checkpoint", sql: nil)
     }
+  }
+}
+
+extension Connection {
+  /// Removes the files `-wal` and `-shm` that a reader leaves behind.
+  ///
+  /// Reading a database in WAL mode makes them, and only the last connection that may write takes
+  /// them away, on closing. So one is opened and closed, which changes nothing else: the log is
+  /// empty. A log that holds something, from a process that was killed, stays as it is.
+  static func removeEmptyLog(ofDatabase path: String) {
+    var status = stat()
+    guard unsafe stat("\(path)-wal", &status) == 0, status.st_size == 0 else { return }
+    var handle: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX
+    if unsafe sqlite3_open_v2(path, &handle, flags, nil) == SQLITE_OK {
+      unsafe sqlite3_exec(handle, "SELECT count(*) FROM sqlite_schema", nil, nil, nil)
+    }
+    unsafe sqlite3_close_v2(handle)
   }
 }
 

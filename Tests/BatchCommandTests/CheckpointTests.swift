@@ -1,0 +1,287 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Checkpoints that are damaged, or that are not of the job as it is now.
+@Suite struct CheckpointTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(120, in: directory)
+  }
+
+  /// How many bytes lie between two that are damaged; none where many kills are wanted.
+  private let step = KillLoop.kills >= 100 ? 1 : 17
+
+  /// The job, which can be stopped half-way: a row of which the label is `stop` fails.
+  private func job(
+    where condition: String = "id > 0",
+    adding more: [String: Any] = [:]
+  ) throws -> String {
+    try JobText.update(
+      ["n": "CASE label WHEN 'stop' THEN json('{') ELSE n + 1 END"],
+      where: condition,
+      adding: ["chunk": ["size": 20]].merging(more) { $1 }
+    )
+  }
+
+  /// Runs the job until it fails at row 111, with 100 rows done, and heals the row.
+  private func failHalfWay(_ arguments: String...) throws {
+    try TestDatabase.make(in: directory, "UPDATE numbers SET label = 'stop' WHERE id = 111")
+    let program = try BatchProgram(
+      ["run", "job.json", "--workers", "1"] + arguments,
+      in: directory
+    )
+    let result = program.wait()
+    try #require(result.status == 1, "\(result.errors)")
+    #expect(result.errors.contains("malformed JSON"))
+    #expect(result.errors.contains("positions 100 to 119"))
+    #expect(result.errors.contains("can be resumed"))
+    try TestDatabase.make(in: directory, "UPDATE numbers SET label = 'go' WHERE id = 111")
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(100))
+  }
+
+  private func expectExactlyOnce(_ location: SourceLocation = #_sourceLocation) throws {
+    #expect(
+      try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"],
+      sourceLocation: location
+    )
+  }
+
+  private func put(_ bytes: some Sequence<UInt8>, _ name: String = "job.batch") throws {
+    try Data(Array(bytes)).write(to: URL(fileURLWithPath: directory.file(name)))
+  }
+
+  @Test func `a failed run is resumed after the cause is gone`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    let first = try #require(JSONOutput.lines(result.output).first)
+    #expect(first["done"] as? Int == 100)
+    try expectExactlyOnce()
+  }
+
+  @Test func `a checkpoint with any byte flipped is refused or does no harm`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    let whole = try directory.read("job.batch")
+    let database = try directory.read("test.db")
+    var survivors: [Int] = []
+    for index in stride(from: 0, to: whole.count, by: step) {
+      var damaged = whole
+      damaged[index] ^= 1 << (index % 8)
+      try put(damaged)
+      if try !isRefused() {
+        survivors.append(index)
+        try expectExactlyOnce()
+        try put(database, "test.db")
+      }
+    }
+    #expect(survivors == [], "of \(whole.count) bytes")
+  }
+
+  @Test func `a checkpoint cut at any length is refused or does no harm`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    let whole = try directory.read("job.batch")
+    let database = try directory.read("test.db")
+    var firstSurvivor: Int?
+    for length in stride(from: 0, to: whole.count, by: step) {
+      try put(whole[..<length])
+      if try isRefused() {
+        #expect(firstSurvivor == nil, "\(length) bytes are refused and \(firstSurvivor ?? 0) not")
+      } else {
+        firstSurvivor = firstSurvivor ?? length
+        try expectExactlyOnce()
+        try put(database, "test.db")
+      }
+    }
+    // What may be missing is progress, which the ledger in the database knows better.
+    let complete = try #require(firstSurvivor)
+    #expect(complete > whole.count / 2, "\(complete) of \(whole.count) bytes are enough")
+  }
+
+  /// Runs the job: whether it was refused with status 2, and everything left as it is.
+  private func isRefused() throws -> Bool {
+    let before = try directory.contents()
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    if result.status == 0 { return false }
+    #expect(result.status == 2, "\(result.errors)")
+    #expect(result.errors.contains("job.batch"))
+    #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+    let changes = try directory.changes(since: before)
+    #expect(changes == [])
+    return true
+  }
+
+  @Test(arguments: ["", "this is no checkpoint, it is a letter", "{}"])
+  func `a foreign file in place of the checkpoint is left alone`(text: String) throws {
+    try directory.write(job(), to: "job.json")
+    try directory.write(text, to: "job.batch")
+    for command in ["run", "status", "ids"] {
+      try Refusal.expect([command, "job.json"], in: directory, says: ["job.batch"])
+    }
+    try Refusal.expect(["inspect", "job.batch"], in: directory, says: ["job.batch"])
+  }
+
+  @Test func `a list of identifiers is not a checkpoint`() throws {
+    try directory.write(job(), to: "job.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    let saved = try BatchProgram.run("ids", "job.json", "--output", "a.ids", in: directory)
+    #expect(saved.status == 0)
+    try put(directory.read("a.ids"))
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["not the checkpoint of a run"])
+  }
+
+  // MARK: Changed jobs
+
+  @Test func `a changed job is refused and says what differs`() throws {
+    let by = ["by": ["type": "integer", "default": 1]]
+    let start = try job(adding: ["parameters": by])
+    try directory.write(start, to: "job.json")
+    try failHalfWay()
+    try TestDatabase.make(in: directory, "CREATE TABLE others AS SELECT * FROM numbers")
+    let changed: [(String, String)] = [
+      (try job(where: "id >= 1", adding: ["parameters": by]), "where"),
+      (try JobText.update(["n": "n + 2"], where: "id > 0", adding: ["parameters": by]), "set"),
+      (
+        try JobText.update(["label": "n + 1"], where: "id > 0", adding: ["parameters": by]), "set"
+      ),
+      (try JobText.delete(where: "id > 0", adding: ["parameters": by]), "action"),
+      (try job(adding: ["parameters": ["by": ["type": "integer", "default": 2]]]), "by"),
+      (try job(adding: ["parameters": by, "name": "other"]), "job \"job\""),
+      (
+        try job(adding: [
+          "parameters": by, "source": ["entity": "numbers", "where": "id > 0", "limit": 99],
+        ]), "limit"
+      ),
+      (
+        try job(adding: [
+          "parameters": by, "source": ["entity": "numbers", "where": "id > 0", "orderBy": ["n"]],
+        ]), "orderBy"
+      ),
+    ]
+    for (text, difference) in changed {
+      try directory.write(text, to: "job.json")
+      try Refusal.expect(["run", "job.json"], in: directory, says: ["job.batch", difference])
+    }
+    try directory.write(start, to: "job.json")
+    try Refusal.expect(["run", "job.json", "--param", "by=3"], in: directory, says: ["by"])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try expectExactlyOnce()
+  }
+
+  @Test func `tuning may change between two runs`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    let tuned = try job(adding: [
+      "chunk": ["size": 7], "workers": 3, "checkpoint": ["interval": "1ms"],
+      "database": ["path": "test.db", "busyTimeout": "1s", "synchronous": "full"],
+      "description": "tuned",
+    ])
+    try directory.write(tuned, to: "job.json")
+    let result = try BatchProgram.run("run", "job.json", "--chunk-size", "3", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    try expectExactlyOnce()
+  }
+
+  @Test func `a changed schema is refused`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN extra TEXT")
+    try Refusal.expect(
+      ["run", "job.json"],
+      in: directory,
+      says: ["\"numbers\" has changed", "extra"]
+    )
+    try TestDatabase.make(in: directory, "ALTER TABLE numbers DROP COLUMN extra")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try expectExactlyOnce()
+  }
+
+  // MARK: Other databases
+
+  @Test func `a backup taken half-way is resumed exactly where it was`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
+    #expect(
+      try BatchProgram.run("run", "job.json", "--chunk-size", "10", in: directory).status == 0
+    )
+    try expectExactlyOnce()
+
+    // The checkpoint says that all is done, so the job begins anew on the backup as it is.
+    try put(directory.read("backup.db"), "test.db")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(
+      try TestDatabase.texts(path, "SELECT n, count(*) FROM numbers GROUP BY n") == ["1", "2"]
+    )
+  }
+
+  @Test func `a backup is taken back while the run is unfinished`() throws {
+    try directory.write(job(), to: "job.json")
+    try failHalfWay()
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
+    // It goes on for some chunks, and fails again.
+    try TestDatabase.make(in: directory, "UPDATE numbers SET label = 'stop' WHERE id = 118")
+    #expect(try BatchProgram.run("run", "job.json", "--chunk-size", "5", in: directory).status == 1)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(115))
+    try put(directory.read("backup.db"), "test.db")
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try JSONOutput.lines(result.output).first?["done"] as? Int == 100)
+    try expectExactlyOnce()
+  }
+
+  @Test func `another database and one without the ledger are refused`() throws {
+    try directory.write(job(), to: "job.json")
+    let untouched = try directory.read("test.db")
+    try failHalfWay()
+    let half = try directory.read("test.db")
+    // As it was before: no identity, so only the path tells that it is the same.
+    try put(untouched, "test.db")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["job.batch"])
+    // With its identity and without its ledger.
+    try put(half, "test.db")
+    try TestDatabase.make(in: directory, "DELETE FROM _batch_run")
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["no ledger of this run"])
+    try put(half, "test.db")
+    // Another identity altogether.
+    try TestDatabase.make(
+      in: directory,
+      "UPDATE _batch_store SET uuid = '00000000-0000-4000-8000-000000000000'"
+    )
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["belongs to store"])
+    try put(half, "test.db")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try expectExactlyOnce()
+  }
+
+  @Test func `the time of the first start stays when a run is resumed`() throws {
+    try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN at TEXT")
+    let job = try JobText.update(
+      ["at": ":at || ' ' || :run", "n": "CASE label WHEN 'stop' THEN json('{') ELSE n + 1 END"],
+      adding: [
+        "chunk": ["size": 20],
+        "parameters": [
+          "at": ["type": "timestamp", "default": "$runStartedAt"],
+          "run": ["type": "text", "default": "$runID"],
+        ],
+      ]
+    )
+    try directory.write(job, to: "job.json")
+    try failHalfWay()
+    let first = try TestDatabase.texts(path, "SELECT DISTINCT at FROM numbers WHERE n = 1")
+    // A second is the precision of the time, so it must have changed to show.
+    let second = time(nil)
+    while time(nil) == second {}
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT at FROM numbers") == first)
+    try expectExactlyOnce()
+  }
+}
