@@ -1,0 +1,36 @@
+import BatchIdentifiers
+import BatchStore
+
+/// Updates and deletes: the identifiers go straight to the writer lane.
+struct ChangeProcessor: ChunkProcessor {
+  let list: IdentifierList
+  let change: BulkChange
+  let lane: WriterLane
+  let ledger: LedgerPlace
+
+  var inOrder: Bool { false }
+
+  func prepare(
+    _ positions: Range<Int>,
+    in context: BackgroundContext
+  ) async throws(BatchError) -> ChunkKeys {
+    try await context.compute { () throws(BatchError) in
+      try ChunkKeys(list, positions, key: change.key)
+    }
+  }
+
+  func commit(
+    _ keys: ChunkKeys,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Outcomes {
+    try await lane.apply(change, to: keys, at: positions)
+  }
+
+  func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {
+    let durable = try await lane.makeDurable()
+    progress.done = ledger == .store ? durable : done
+    progress.peakWALBytes = max(progress.peakWALBytes, try await lane.peakLogBytes())
+  }
+
+  func finish(_ progress: inout RunProgress) async throws(BatchError) {}
+}

@@ -1,0 +1,46 @@
+import BatchIdentifiers
+import BatchStore
+
+/// Exports: workers read rows and write lines, which are appended in the order of the list.
+struct ExportProcessor: ChunkProcessor {
+  let list: IdentifierList
+  let key: EntityKey
+  let export: RowExport
+  let writer: ExportWriter
+
+  var inOrder: Bool { true }
+
+  /// The lines of a chunk and what became of its identifiers.
+  struct Lines: Sendable {
+    let bytes: [UInt8]
+    let outcomes: Outcomes
+  }
+
+  func prepare(
+    _ positions: Range<Int>,
+    in context: BackgroundContext
+  ) async throws(BatchError) -> Lines {
+    try await context.perform { connection throws(BatchError) in
+      let keys = try ChunkKeys(list, positions, key: key)
+      let (bytes, outcomes) = try export.lines(for: keys, in: connection)
+      return Lines(bytes: bytes, outcomes: outcomes)
+    }
+  }
+
+  func commit(
+    _ lines: Lines,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Outcomes {
+    try await writer.append(lines.bytes, at: positions, lines.outcomes)
+    return lines.outcomes
+  }
+
+  func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {
+    // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
+    (progress.done, progress.outputBytes, progress.outputIdentity) = try await writer.synchronize()
+  }
+
+  func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await writer.publish()
+  }
+}

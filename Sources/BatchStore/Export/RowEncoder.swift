@@ -1,0 +1,175 @@
+import CSQLite
+
+/// Writes the current row of a statement as a line.
+///
+/// NULL is `null` or an empty field, an empty text is `""`. A blob is
+/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV. Text that is not UTF-8 is
+/// repaired with U+FFFD. An infinity is `1e999`, which JSON readers take for one.
+struct RowEncoder {
+  private let format: RowFormat
+  /// What goes before each value: in NDJSON the name of its column.
+  private let prefixes: [[UInt8]]
+  /// The line of names, empty in NDJSON.
+  let header: [UInt8]
+
+  init(format: RowFormat, columns: [String]) {
+    self.format = format
+    switch format {
+    case .ndjson:
+      header = []
+      prefixes = columns.enumerated().map { index, name in
+        var prefix: [UInt8] = index == 0 ? [UInt8(ascii: "{")] : [UInt8(ascii: ",")]
+        Self.appendJSON(name, to: &prefix)
+        prefix.append(UInt8(ascii: ":"))
+        return prefix
+      }
+    case .csv:
+      var line: [UInt8] = []
+      for (index, name) in columns.enumerated() {
+        if index > 0 { line.append(UInt8(ascii: ",")) }
+        var name = name
+        name.withUTF8 { bytes in
+          unsafe Self.appendField(UnsafeRawBufferPointer(bytes), to: &line)
+        }
+      }
+      header = line + [0x0d, 0x0a]
+      prefixes = columns.indices.map { $0 == 0 ? [] : [UInt8(ascii: ",")] }
+    }
+  }
+
+  /// Appends the current row, whose columns from 0 are those of the encoder.
+  func append(_ row: borrowing Statement, to line: inout [UInt8]) {
+    for column in prefixes.indices {
+      line.append(contentsOf: prefixes[column])
+      switch format {
+      case .ndjson: Self.appendJSON(row, column, to: &line)
+      case .csv: Self.appendCSV(row, column, to: &line)
+      }
+    }
+    switch format {
+    case .ndjson:
+      line.append(UInt8(ascii: "}"))
+      line.append(0x0a)
+    case .csv:
+      line.append(0x0d)
+      line.append(0x0a)
+    }
+  }
+
+  private static func appendJSON(
+    _ row: borrowing Statement,
+    _ column: Int,
+    to line: inout [UInt8]
+  ) {
+    switch row.storageClass(at: column) {
+    case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
+    case SQLITE_FLOAT: appendReal(row.real(at: column), to: &line)
+    case SQLITE_TEXT: unsafe appendJSON(row.bytes(at: column), to: &line)
+    case SQLITE_BLOB:
+      line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
+      unsafe Base64.append(row.bytes(at: column), to: &line)
+      line.append(contentsOf: #""}"#.utf8)
+    default: line.append(contentsOf: "null".utf8)
+    }
+  }
+
+  private static func appendCSV(
+    _ row: borrowing Statement,
+    _ column: Int,
+    to line: inout [UInt8]
+  ) {
+    switch row.storageClass(at: column) {
+    case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
+    case SQLITE_FLOAT: appendReal(row.real(at: column), to: &line)
+    case SQLITE_TEXT: unsafe appendField(row.bytes(at: column), to: &line)
+    case SQLITE_BLOB: unsafe Base64.append(row.bytes(at: column), to: &line)
+    default: break
+    }
+  }
+
+  // MARK: Values
+
+  private static func appendDecimal(_ value: Int64, to line: inout [UInt8]) {
+    if value < 0 { line.append(UInt8(ascii: "-")) }
+    var rest = value.magnitude
+    let start = line.count
+    repeat {
+      line.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+      rest /= 10
+    } while rest > 0
+    line[start...].reverse()
+  }
+
+  private static func appendReal(_ value: Double, to line: inout [UInt8]) {
+    if value.isInfinite {
+      line.append(contentsOf: (value < 0 ? "-1e999" : "1e999").utf8)
+    } else {
+      line.append(contentsOf: value.description.utf8)
+    }
+  }
+
+  private static func appendJSON(_ text: String, to line: inout [UInt8]) {
+    var text = text
+    text.withUTF8 { bytes in
+      unsafe appendJSON(UnsafeRawBufferPointer(bytes), to: &line)
+    }
+  }
+
+  private static func appendJSON(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
+    line.append(UInt8(ascii: "\""))
+    var plain = 0
+    for index in bytes.indices {
+      let byte = unsafe bytes[index]
+      if byte >= 0x80 {
+        // Only text outside ASCII can be ill-formed; it takes the way that repairs.
+        unsafe line.append(contentsOf: bytes[plain..<index])
+        let rest = unsafe String(decoding: bytes[index...], as: UTF8.self)
+        for byte in rest.utf8 { appendEscaped(byte, to: &line) }
+        line.append(UInt8(ascii: "\""))
+        return
+      }
+      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+        unsafe line.append(contentsOf: bytes[plain..<index])
+        appendEscaped(byte, to: &line)
+        plain = index + 1
+      }
+    }
+    unsafe line.append(contentsOf: bytes[plain...])
+    line.append(UInt8(ascii: "\""))
+  }
+
+  private static func appendEscaped(_ byte: UInt8, to line: inout [UInt8]) {
+    switch byte {
+    case UInt8(ascii: "\""): line.append(contentsOf: "\\\"".utf8)
+    case UInt8(ascii: "\\"): line.append(contentsOf: "\\\\".utf8)
+    case 0x0a: line.append(contentsOf: "\\n".utf8)
+    case 0x0d: line.append(contentsOf: "\\r".utf8)
+    case 0x09: line.append(contentsOf: "\\t".utf8)
+    case ..<0x20:
+      let digits = Array("0123456789abcdef".utf8)
+      line.append(contentsOf: "\\u00".utf8)
+      line.append(digits[Int(byte >> 4)])
+      line.append(digits[Int(byte & 15)])
+    default: line.append(byte)
+    }
+  }
+
+  private static func appendField(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
+    let needsQuotes =
+      unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
+      || bytes.contains {
+        $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d
+          || $0 >= 0x80
+      }
+    guard needsQuotes else {
+      unsafe line.append(contentsOf: bytes)
+      return
+    }
+    line.append(UInt8(ascii: "\""))
+    for byte in unsafe String(decoding: bytes, as: UTF8.self).utf8 {
+      if byte == UInt8(ascii: "\"") { line.append(byte) }
+      line.append(byte)
+    }
+    line.append(UInt8(ascii: "\""))
+  }
+}
