@@ -2,13 +2,13 @@ import BatchIdentifiers
 import Testing
 
 @Suite struct SetOperationTests {
-  static let shapes = ["nothing", "one", "dense", "half", "tenth", "long runs", "pattern", "wide"]
+  static let shapes = ["nothing", "dense", "half", "tenth", "long runs", "wide"]
 
   @Test(arguments: shapes, shapes)
   func `set operations do what Set does`(left: String, right: String) throws {
     var shapes = KeyShapes(seed: 21)
-    let here = shapes.keys(left, count: left == "half" ? 5000 : 500)
-    let there = shapes.keys(right, count: right == "tenth" ? 5000 : 700)
+    let here = shapes.keys(left, count: left == "half" ? 5000 : 200)
+    let there = shapes.keys(right, count: right == "tenth" ? 5000 : 300)
     let (a, b) = (makeList(here), makeList(there))
     func keys(_ list: IdentifierList) throws -> [Int64] { try list.integers(in: 0..<list.count) }
     #expect(try keys(a.union(b)) == Set(here).union(there).sorted())
@@ -18,8 +18,8 @@ import Testing
   }
 
   @Test func `set operations work on encoded keys`() throws {
-    let here = (0..<3000).map { PrimaryKey.text("k\($0 * 2)") }.sorted()
-    let there = (0..<3000).map { PrimaryKey.text("k\($0 * 3)") }.sorted()
+    let here = (0..<1000).map { PrimaryKey.text("k\($0 * 2)") }.sorted()
+    let there = (0..<1000).map { PrimaryKey.text("k\($0 * 3)") }.sorted()
     let (a, b) = (makeList(encoded: here), makeList(encoded: there))
     #expect(try a.union(b).map(\.key) == Set(here).union(there).sorted())
     #expect(try a.intersection(b).map(\.key) == Set(here).intersection(there).sorted())
@@ -28,12 +28,12 @@ import Testing
 
   @Test func `slices and splits hold all positions in order`() throws {
     var shapes = KeyShapes(seed: 4)
-    let keys = shapes.keys("mixed", count: 20_011)
+    let keys = shapes.keys("mixed", count: 9011)
     let list = makeList(keys)
-    let slice = try list.slice(137..<15_000)
-    #expect(try slice.integers(in: 0..<slice.count) == Array(keys[137..<15_000]))
+    let slice = try list.slice(137..<8500)
+    #expect(try slice.integers(in: 0..<slice.count) == Array(keys[137..<8500]))
     let parts = try list.split(into: 7)
-    #expect(parts.map(\.count) == [2859, 2859, 2859, 2859, 2859, 2858, 2858])
+    #expect(parts.map(\.count) == [1288, 1288, 1287, 1287, 1287, 1287, 1287])
     #expect(try parts.flatMap { try $0.integers(in: 0..<$0.count) } == keys)
     #expect(try makeList([1, 2]).split(into: 4).map(\.count) == [1, 1, 0, 0])
   }

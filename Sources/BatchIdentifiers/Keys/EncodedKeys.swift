@@ -59,7 +59,17 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   mutating func append(sharing shared: Int, _ suffix: UnsafeRawBufferPointer) {
     let start = offsets[offsets.count - 1]
     let previous = offsets.count > 1 ? offsets[offsets.count - 2] : start
-    for index in 0..<shared { bytes.append(bytes[previous + index]) }
+    if shared > 0 {
+      // By way of a copy: an array cannot append a part of itself in place.
+      withUnsafeTemporaryAllocation(byteCount: shared, alignment: 1) { copy in
+        bytes.withUnsafeBytes {
+          copy.copyMemory(
+            from: UnsafeRawBufferPointer(rebasing: $0[previous..<(previous + shared)])
+          )
+        }
+        bytes.append(contentsOf: copy)
+      }
+    }
     bytes.append(contentsOf: suffix)
     offsets.append(bytes.count)
   }
