@@ -89,6 +89,7 @@ let package = Package(
         "BatchTestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
+      exclude: ["Fixtures"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -55,6 +55,11 @@ enum Terminal {
     write(text + terminator, to: STDOUT_FILENO)
   }
 
+  /// Writes lines to standard output.
+  static func print(bytes: [UInt8]) {
+    bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) }
+  }
+
   /// Writes a value as JSON to standard output: on one line, or for reading.
   static func printJSON(_ value: some Encodable, pretty: Bool = false) throws {
     print(try jsonText(value, pretty: pretty))
@@ -70,70 +75,26 @@ enum Terminal {
 
   private static func write(_ text: String, to descriptor: Int32) {
     var text = text
-    text.withUTF8 { bytes in
-      var rest = UnsafeRawBufferPointer(bytes)
-      while let start = rest.baseAddress, rest.count > 0 {
-        #if canImport(Glibc)
-        let count = Glibc.write(descriptor, start, rest.count)
-        #elseif canImport(Musl)
-        let count = Musl.write(descriptor, start, rest.count)
-        #else
-        let count = Darwin.write(descriptor, start, rest.count)
-        #endif
-        if count < 0 {
-          if errno == EINTR { continue }
-          return  // The reader has gone; the run goes on.
-        }
-        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+    text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+  }
+
+  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) {
+    var rest = bytes
+    while let start = rest.baseAddress, rest.count > 0 {
+      #if canImport(Glibc)
+      let count = Glibc.write(descriptor, start, rest.count)
+      #elseif canImport(Musl)
+      let count = Musl.write(descriptor, start, rest.count)
+      #else
+      let count = Darwin.write(descriptor, start, rest.count)
+      #endif
+      if count < 0 {
+        if errno == EINTR { continue }
+        return  // The reader has gone; the run goes on.
       }
+      rest = UnsafeRawBufferPointer(rebasing: rest[count...])
     }
   }
-}
-
-/// Numbers as people read them.
-enum Format {
-  /// `3,367,760`.
-  static func count(_ value: Int) -> String {
-    let digits = String(value.magnitude)
-    var grouped = ""
-    for (index, digit) in digits.enumerated() {
-      if index > 0, (digits.count - index).isMultiple(of: 3) { grouped.append(",") }
-      grouped.append(digit)
-    }
-    return value < 0 ? "-\(grouped)" : grouped
-  }
-
-  /// `1 chunk`, `2 chunks`.
-  static func count(_ value: Int, _ noun: String) -> String {
-    "\(count(value)) \(noun)\(value == 1 ? "" : "s")"
-  }
-
-  /// `4.2 MB`.
-  static func bytes(_ value: Int) -> String {
-    let units = ["bytes", "kB", "MB", "GB", "TB"]
-    var amount = Double(value)
-    var unit = 0
-    while amount >= 1000, unit < units.count - 1 {
-      amount /= 1000
-      unit += 1
-    }
-    return unit == 0 ? "\(count(value)) bytes" : "\(decimal(amount)) \(units[unit])"
-  }
-
-  /// `0.41 s`, `3:05`, `2:10:00`.
-  static func seconds(_ value: Double) -> String {
-    guard value >= 60 else {
-      return value < 10 ? "\((value * 100).rounded() / 100) s" : "\(decimal(value)) s"
-    }
-    let whole = Int(value.rounded())
-    let padded = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
-    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60)
-    return hours > 0
-      ? "\(hours):\(padded(minutes)):\(padded(seconds))" : "\(minutes):\(padded(seconds))"
-  }
-
-  /// One digit after the point.
-  static func decimal(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 }
 
 /// The time now, as an ISO 8601 timestamp in UTC.

@@ -18,7 +18,7 @@ import Testing
         let abstract: String?
       }
 
-      let commandName: String
+      var commandName: String
       let abstract: String?
       let subcommands: [Command]?
       let arguments: [Argument]?
@@ -33,14 +33,24 @@ import Testing
     let directory = try TemporaryDirectory()
     let result = try BatchProgram.run("--experimental-dump-help", in: directory)
     let help = try JSONDecoder().decode(Help.self, from: Data(result.output.utf8))
-    return (help.command.subcommands ?? []).filter { !generated.contains($0.commandName) }
+    return below(help.command, prefix: "batch")
+  }
+
+  /// The commands below one, with the whole of their names.
+  private static func below(_ command: Help.Command, prefix: String) -> [Help.Command] {
+    (command.subcommands ?? []).filter { !generated.contains($0.commandName) }
+      .flatMap { subcommand in
+        var named = subcommand
+        named.commandName = "\(prefix) \(subcommand.commandName)"
+        return [named] + below(subcommand, prefix: named.commandName)
+      }
   }
 
   @Test func `every command and option has help and a place on the page`() throws {
     let page = try Repository.text("Documentation/CommandLine.md")
     for command in try Self.commands() {
       #expect(command.abstract?.isEmpty == false, "\(command.commandName) has no help")
-      #expect(page.contains("`batch \(command.commandName) "), "\(command.commandName) is missing")
+      #expect(page.contains("`\(command.commandName) "), "\(command.commandName) is missing")
       for argument in command.arguments ?? [] {
         for name in argument.names ?? [] where !Self.generated.contains(name.name) {
           #expect(page.contains("--\(name.name)"), "\(command.commandName) --\(name.name)")

@@ -35,7 +35,7 @@ import Testing
   private func makeFile(at path: FilePath) throws -> (bytes: [UInt8], logOffset: Int) {
     var shapes = KeyShapes(seed: 8)
     let parts = ["runs", "tenth", "half", "shuffled", "pattern"].map {
-      shapes.keys($0, count: 150)
+      shapes.keys($0, count: 40)
     }
     try IdentifierFile.create(
       at: path,

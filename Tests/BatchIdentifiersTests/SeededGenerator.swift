@@ -21,7 +21,7 @@ struct KeyShapes {
     "nothing", "one", "two", "dense", "descending", "every third", "half", "third", "fifth",
     "tenth", "hundredth", "nine tenths", "runs", "long runs", "holes", "extremes", "wide", "jitter",
     "pattern", "shuffled", "zigzag", "ordered parts", "same", "descending tenth", "few runs far",
-    "mixed",
+    "signed pattern", "mixed",
   ]
 
   var generator: SeededGenerator
@@ -52,6 +52,7 @@ struct KeyShapes {
     case "wide": return (0..<n).map { _ in random(.min ... .max) }.sorted()
     case "jitter": return (0..<n).map { $0 * 1000 + random(0...15) }
     case "pattern": return steps(count) { [1, 5000, 77, 123_456, 9, 800][$0 % 6] }
+    case "signed pattern": return steps(count) { [1, -5000, 77, 123_456, -9, 800][$0 % 6] }
     case "shuffled": return Array(0..<n).shuffled(using: &generator)
     case "zigzag": return steps(count) { $0 % 2 == 0 ? 9 : -4 }
     case "ordered parts": return (0..<5).flatMap { _ in selection(count / 5, 0.3) }

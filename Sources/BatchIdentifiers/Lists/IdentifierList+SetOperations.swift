@@ -30,11 +30,22 @@ extension IdentifierList {
   /// - Complexity: O(n) in the range.
   /// - Precondition: The range lies within `0..<count`.
   public func slice(_ range: Range<Int>) throws(BatchError) -> IdentifierList {
-    precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
+    try slice([range])
+  }
+
+  /// The identifiers at several ranges of positions, one range after the other.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
+  /// - Complexity: O(n) in the ranges.
+  /// - Precondition: The ranges lie within `0..<count`.
+  public func slice(_ ranges: [Range<Int>]) throws(BatchError) -> IdentifierList {
     var builder = emptyBuilder()
-    try forEachPart(of: range) { integers, keys in
-      builder.append(contentsOf: integers)
-      keys.forEachKey { builder.append(encoded: $0) }
+    for range in ranges {
+      precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
+      try forEachPart(of: range) { integers, keys in
+        builder.append(contentsOf: integers)
+        keys.forEachKey { builder.append(encoded: $0) }
+      }
     }
     return builder.finish()
   }

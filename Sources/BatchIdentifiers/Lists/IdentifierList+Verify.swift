@@ -29,44 +29,63 @@ extension IdentifierList {
     buffer: inout [Int64],
     last: inout Int64?
   ) throws(ByteReader.Damage) {
-    if segment.count > buffer.count {
-      // A long run: its first and last keys tell whether it wraps around.
-      try verifyRun(segment, of: bytes, last: &last)
-      return
+    if segment.coding == .stride || segment.coding == .runs {
+      return try verifyRuns(segment, of: bytes, last: &last)
     }
     try buffer.withMutableElements { output throws(ByteReader.Damage) in
       guard let base = output.baseAddress else { return }
       try IntegerDecoder.decode(segment, of: bytes, 0..<segment.count, into: base)
       guard isSorted else { return }
-      for index in 0..<segment.count {
-        if let last, last >= output[index] { throw ByteReader.Damage("its keys are not in order") }
-        last = output[index]
+      var isInOrder = last.map { $0 < base.pointee } ?? true
+      for index in 1..<Swift.max(segment.count, 1) {
+        isInOrder = isInOrder && base[index &- 1] < base[index]
       }
+      guard isInOrder else { throw ByteReader.Damage("its keys are not in order") }
+      last = base[segment.count - 1]
     }
   }
 
-  private func verifyRun(
+  /// Checks segments of any length by their runs: there may be 2⁴⁸ keys.
+  private func verifyRuns(
     _ segment: Segment,
     of bytes: UnsafeRawBufferPointer,
     last: inout Int64?
   ) throws(ByteReader.Damage) {
-    var start = 0
-    var buffer = [Int64](repeating: 0, count: SegmentCoding.plainCount)
-    while start < segment.count {
-      let end = Swift.min(start + buffer.count, segment.count)
-      try buffer.withMutableElements { output throws(ByteReader.Damage) in
-        guard let base = output.baseAddress else { return }
-        try IntegerDecoder.decode(segment, of: bytes, start..<end, into: base)
-        guard isSorted else { return }
-        for index in 0..<(end - start) {
-          if let last, last >= output[index] {
-            throw ByteReader.Damage("its keys are not in order")
-          }
-          last = output[index]
-        }
-      }
-      start = end
+    let payload = UnsafeRawBufferPointer(rebasing: bytes[segment.payload])
+    if segment.coding == .stride {
+      var reader = ByteReader(payload)
+      let step = try reader.signedVarint()
+      guard reader.isAtEnd else { throw ByteReader.Damage("a segment has the wrong length") }
+      guard isSorted else { return }
+      try verifyRun(from: segment.firstKey, segment.count, step, segment.isComplemented, &last)
+      return
     }
+    var failure: ByteReader.Damage?
+    try Runs.forEachRun(segment, payload) { first, count in
+      guard isSorted, count > 0 else { return true }
+      do throws(ByteReader.Damage) {
+        try verifyRun(from: first, count, 1, segment.isComplemented, &last)
+      } catch {
+        failure = error
+      }
+      return failure == nil
+    }
+    if let failure { throw failure }
+  }
+
+  private func verifyRun(
+    from first: Int64,
+    _ count: Int,
+    _ step: Int64,
+    _ isComplemented: Bool,
+    _ last: inout Int64?
+  ) throws(ByteReader.Damage) {
+    let (distance, isTooFar) = Int64(count - 1).multipliedReportingOverflow(by: step)
+    let (end, wraps) = first.addingReportingOverflow(distance)
+    let isInOrder = step > 0 && !isTooFar && !wraps && (last.map { $0 < first } ?? true)
+    // A sorted list has no complemented segments: their keys descend.
+    guard isInOrder, !isComplemented else { throw ByteReader.Damage("its keys are not in order") }
+    last = end
   }
 
   private func verify(_ keys: EncodedKeys, last: inout [UInt8]) throws(ByteReader.Damage) {

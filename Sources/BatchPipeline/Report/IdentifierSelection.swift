@@ -5,7 +5,7 @@ public import SystemPackage
 /// Some of the identifiers of a run, or all of a file.
 public struct IdentifierSelection: Sendable {
   /// A part of the identifiers of a run.
-  public enum Outcome: Sendable {
+  public enum Outcome: String, CaseIterable, Sendable {
     /// All that were selected.
     case all
     /// Those that are not done yet.
@@ -16,21 +16,21 @@ public struct IdentifierSelection: Sendable {
     case failed
   }
 
-  private let list: IdentifierList
+  private let all: IdentifierList
   private let positions: [Range<Int>]
 
   /// Identifiers of a job's last run.
   public init(ofJob job: Job, outcome: Outcome) async throws(BatchError) {
     let checkpoint = try Checkpoint(ofJob: job)
-    list = checkpoint.list
+    all = checkpoint.list
     let done = try await checkpoint.doneRanges(ofJob: job)
-    positions = Self.positions(outcome, done, count: list.count)
+    positions = Self.positions(outcome, done, count: all.count)
   }
 
   /// Identifiers of an identifier file, or of a checkpoint as far as it says itself.
   public init(ofFile path: FilePath, outcome: Outcome) throws(BatchError) {
     let file = try IdentifierFile(opening: path)
-    list = file.list
+    all = file.list
     guard !file.metadata.isEmpty else {
       guard outcome == .all else {
         throw BatchError(
@@ -40,7 +40,7 @@ public struct IdentifierSelection: Sendable {
           remedy: "name the job file, or a checkpoint"
         )
       }
-      positions = Self.positions(.all, DoneRanges(), count: list.count)
+      positions = Self.positions(.all, DoneRanges(), count: all.count)
       return
     }
     let checkpoint = try Checkpoint(reading: path)
@@ -53,7 +53,7 @@ public struct IdentifierSelection: Sendable {
         remedy: "name the job file instead of the checkpoint"
       )
     }
-    positions = Self.positions(outcome, checkpoint.progress.done, count: list.count)
+    positions = Self.positions(outcome, checkpoint.progress.done, count: all.count)
   }
 
   private static func positions(
@@ -73,32 +73,13 @@ public struct IdentifierSelection: Sendable {
   /// How many there are.
   public var count: Int { positions.reduce(0) { $0 + $1.count } }
 
-  /// Calls `body` with each identifier, in the order of the list.
+  /// The identifiers as a list of their own, in the order of the selection.
   ///
-  /// - Complexity: O(*n*) time; memory for some thousand identifiers.
-  public func forEach(
-    _ body: (PersistentIdentifier) throws(BatchError) -> Void
-  ) throws(BatchError) {
-    for range in positions {
-      for position in range { try body(try list.identifier(at: position)) }
+  /// - Throws: `BatchError` if the list cannot be read.
+  /// - Complexity: O(*n*) where they are not all of a file.
+  public var list: IdentifierList {
+    get throws(BatchError) {
+      positions == [0..<all.count] ? all : try all.slice(positions)
     }
-  }
-
-  /// Saves the identifiers as a file of their own.
-  ///
-  /// - Throws: `BatchError` with code `fileAccess` if there is a file of this name already.
-  public func save(to path: FilePath) throws(BatchError) {
-    if positions == [0..<list.count] {
-      return try IdentifierFile.create(at: path, list: list)
-    }
-    var builder = IdentifierListBuilder(
-      storeIdentifier: list.header.storeIdentifier,
-      entityName: list.header.entityName,
-      keyKind: list.header.keyKind
-    )
-    for range in positions {
-      for position in range { builder.append(try list.key(at: position)) }
-    }
-    try IdentifierFile.create(at: path, list: builder.finish())
   }
 }

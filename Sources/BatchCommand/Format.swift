@@ -1,0 +1,45 @@
+/// Numbers as people read them.
+enum Format {
+  /// `3,367,760`.
+  static func count(_ value: Int) -> String {
+    let digits = String(value.magnitude)
+    var grouped = ""
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index).isMultiple(of: 3) { grouped.append(",") }
+      grouped.append(digit)
+    }
+    return value < 0 ? "-\(grouped)" : grouped
+  }
+
+  /// `1 chunk`, `2 chunks`.
+  static func count(_ value: Int, _ noun: String) -> String {
+    "\(count(value)) \(noun)\(value == 1 ? "" : "s")"
+  }
+
+  /// `4.2 MB`.
+  static func bytes(_ value: Int) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB"]
+    var amount = Double(value)
+    var unit = 0
+    while amount >= 1000, unit < units.count - 1 {
+      amount /= 1000
+      unit += 1
+    }
+    return unit == 0 ? "\(count(value)) bytes" : "\(decimal(amount)) \(units[unit])"
+  }
+
+  /// `0.41 s`, `3:05`, `2:10:00`.
+  static func seconds(_ value: Double) -> String {
+    guard value >= 60 else {
+      return value < 10 ? "\((value * 100).rounded() / 100) s" : "\(decimal(value)) s"
+    }
+    let whole = Int(value.rounded())
+    let padded = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60)
+    return hours > 0
+      ? "\(hours):\(padded(minutes)):\(padded(seconds))" : "\(minutes):\(padded(seconds))"
+  }
+
+  /// One digit after the point.
+  static func decimal(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
+}

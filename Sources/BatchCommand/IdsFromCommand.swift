@@ -1,0 +1,56 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+struct IdsFromCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "from",
+    abstract: "Makes a list from text: a URI, a key or a JSON object a line.",
+    discussion: """
+      The forms are those that `batch ids --format` prints. The order of the lines is kept. Whether \
+      there are rows for the identifiers shows when a job uses them.
+      """
+  )
+
+  @Argument(help: "The text, or - for standard input.", completion: .file())
+  var text: String
+
+  @Option(help: "The database that the identifiers are of.", completion: .file())
+  var database: String
+
+  @Option(help: "The entity that the identifiers are of.")
+  var entity: String
+
+  @OptionGroup var output: IdentifierOutput
+
+  func run() async throws {
+    let store = try await Store(path: database, isReadOnly: true)
+    let entity = try store.schema.entity(named: entity)
+    var reader = IdentifierTextReader(
+      name: text == "-" ? "standard input" : text,
+      storeIdentifier: store.identity.uuid,
+      entityName: entity.name,
+      keyKind: try entity.requireKey().origin == .rowID ? .integer : nil
+    )
+    let file: FileDescriptor
+    do {
+      file = text == "-" ? .standardInput : try FileDescriptor.open(FilePath(text), .readOnly)
+    } catch {
+      throw BatchError(.fileAccess, "the text cannot be opened: \(error)", at: text)
+    }
+    defer { if text != "-" { try? file.close() } }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count: Int
+      do {
+        count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
+      } catch {
+        throw BatchError(.fileAccess, "the text cannot be read: \(error)", at: text)
+      }
+      if count == 0 { break }
+      try reader.append(Array(buffer[..<count]))
+    }
+    try output.emit(try reader.finish())
+  }
+}

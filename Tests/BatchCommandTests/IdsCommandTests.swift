@@ -1,0 +1,183 @@
+import BatchTestSupport
+import Testing
+
+@Suite struct IdsCommandTests {
+  /// A folder with a database of orders 1 to `count`.
+  static func orders(_ count: Int = 20) throws -> TemporaryDirectory {
+    let directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(count, in: directory)
+    return directory
+  }
+
+  /// Makes an identifier file of some keys.
+  static func save(
+    _ keys: [Int],
+    as name: String,
+    in directory: TemporaryDirectory
+  ) throws {
+    try directory.write(keys.map { "\($0)\n" }.joined(), to: "\(name).txt")
+    let result = try BatchProgram.run(
+      "ids",
+      "from",
+      "\(name).txt",
+      "--database",
+      "test.db",
+      "--entity",
+      "numbers",
+      "--output",
+      "\(name).ids",
+      in: directory
+    )
+    try #require(result.status == 0, "\(result.errors)")
+  }
+
+  static func keys(_ arguments: String..., in directory: TemporaryDirectory) throws -> [Int] {
+    let result = try BatchProgram(["ids"] + arguments + ["--format", "key"], in: directory).wait()
+    try #require(result.status == 0, "\(result.errors)")
+    return result.output.split(separator: "\n").compactMap { Int($0) }
+  }
+
+  @Test(arguments: 1...8 as ClosedRange<UInt64>)
+  func `sets of identifiers agree with sets of integers`(seed: UInt64) throws {
+    let directory = try Self.orders()
+    var random = SeededGenerator(seed: seed)
+    let lists = try ["a", "b", "c"].map { name in
+      let keys = (1...40).filter { _ in Bool.random(using: &random) }.shuffled(using: &random)
+      try Self.save(keys, as: name, in: directory)
+      return keys
+    }
+    let sets = lists.map { Set($0) }
+    let files = ["a.ids", "b.ids", "c.ids"]
+    #expect(try Self.keys("a.ids", in: directory) == lists[0])
+    #expect(
+      try Self.keys("union", files[0], files[1], files[2], in: directory)
+        == sets[0].union(sets[1]).union(sets[2]).sorted()
+    )
+    #expect(
+      try Self.keys("intersect", files[0], files[1], in: directory)
+        == sets[0].intersection(sets[1]).sorted()
+    )
+    #expect(
+      try Self.keys("subtract", files[0], files[1], files[2], in: directory)
+        == sets[0].subtracting(sets[1]).subtracting(sets[2]).sorted()
+    )
+  }
+
+  @Test func `a list is split evenly and put together again`() throws {
+    let directory = try Self.orders()
+    let keys = Array(1...10).reversed().map { $0 }
+    try Self.save(keys, as: "all", in: directory)
+    let split = try BatchProgram.run(
+      "ids",
+      "split",
+      "3",
+      "all.ids",
+      "--output",
+      "part.ids",
+      in: directory
+    )
+    #expect(split.status == 0)
+    let parts = try (1...3).map { try Self.keys("part.\($0).ids", in: directory) }
+    #expect(parts.map(\.count) == [4, 3, 3])
+    #expect(parts.flatMap { $0 } == keys)
+  }
+
+  @Test(arguments: ["uri", "key", "json"])
+  func `what is printed can be read again`(format: String) throws {
+    let directory = try Self.orders()
+    try Self.save([5, 3, 9], as: "some", in: directory)
+    let printed = try BatchProgram.run("ids", "some.ids", "--format", format, in: directory)
+    try directory.write(printed.output, to: "again.txt")
+    let again = try BatchProgram.run(
+      "ids",
+      "from",
+      "again.txt",
+      "--database",
+      "test.db",
+      "--entity",
+      "numbers",
+      "--format",
+      "key",
+      in: directory
+    )
+    #expect(again.output == "5\n3\n9\n")
+  }
+
+  @Test func `a job takes its rows from a saved list`() throws {
+    let directory = try Self.orders()
+    try Self.save([2, 19, 7, 400], as: "some", in: directory)
+    try directory.write(
+      """
+      { "version": 1, "name": "some", "database": { "path": "test.db" },
+        "source": { "entity": "numbers", "identifiers": "some.ids" },
+        "action": { "type": "update", "set": { "n": "n + 1" } } }
+      """,
+      to: "job.json"
+    )
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.output.contains("vanished: 1"))
+    #expect(
+      try TestDatabase.texts(directory.file("test.db"), "SELECT id FROM numbers WHERE n = 1")
+        == ["2", "7", "19"]
+    )
+  }
+
+  @Test func `text that is no identifier is refused with its line`() throws {
+    let directory = try Self.orders()
+    try directory.write("1\n2\nthree\n", to: "bad.txt")
+    let result = try BatchProgram.run(
+      "ids",
+      "from",
+      "bad.txt",
+      "--database",
+      "test.db",
+      "--entity",
+      "numbers",
+      "--output",
+      "bad.ids",
+      in: directory
+    )
+    #expect(result.status == 2)
+    #expect(result.errors.contains("bad.txt:3"))
+    #expect(try !directory.names().contains("bad.ids"))
+    let unknown = try BatchProgram.run(
+      "ids",
+      "from",
+      "bad.txt",
+      "--database",
+      "test.db",
+      "--entity",
+      "number",
+      in: directory
+    )
+    #expect(unknown.status == 2)
+    #expect(unknown.errors.contains("did you mean \"numbers\"?"))
+  }
+
+  @Test func `lists of different entities are not combined and files are not replaced`() throws {
+    let directory = try Self.orders()
+    try TestDatabase.make(in: directory, "CREATE TABLE others (id INTEGER PRIMARY KEY)")
+    try Self.save([1], as: "a", in: directory)
+    try directory.write("1\n", to: "b.txt")
+    try BatchProgram.run(
+      "ids",
+      "from",
+      "b.txt",
+      "--database",
+      "test.db",
+      "--entity",
+      "others",
+      "--output",
+      "b.ids",
+      in: directory
+    )
+    let mixed = try BatchProgram.run("ids", "union", "a.ids", "b.ids", in: directory)
+    #expect(mixed.status == 2)
+    #expect(mixed.errors.contains("others"))
+    let before = try directory.read("a.ids")
+    let taken = try BatchProgram.run("ids", "b.ids", "--output", "a.ids", in: directory)
+    #expect(taken.status == 2)
+    #expect(try directory.read("a.ids") == before)
+  }
+}
