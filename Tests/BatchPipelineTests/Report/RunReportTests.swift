@@ -21,11 +21,9 @@ import Testing
   }
 
   private func integers(_ selection: IdentifierSelection) throws -> [Int64] {
-    var integers: [Int64] = []
-    try selection.forEach { identifier in
-      if case .integer(let value) = identifier.key { integers.append(value) }
-    }
-    return integers
+    let list = try selection.list
+    #expect(list.count == selection.count)
+    return try list.integers(in: 0..<list.count)
   }
 
   @Test func `a job that never ran has no status and no identifiers`() async throws {
@@ -52,13 +50,12 @@ import Testing
     #expect(done.sorted().map { "\($0)" } == changed)
 
     let file = FilePath(directory.file("rest.ids"))
-    try await IdentifierSelection(ofJob: job, outcome: .remaining).save(to: file)
+    try IdentifierFile.create(
+      at: file,
+      list: await IdentifierSelection(ofJob: job, outcome: .remaining).list
+    )
     #expect(try integers(IdentifierSelection(ofFile: file, outcome: .all)) == remaining)
     #expect(throws: BatchError.self) { try IdentifierSelection(ofFile: file, outcome: .done) }
-    await #expect(throws: BatchError.self) {
-      try await IdentifierSelection(ofJob: job, outcome: .all).save(to: file)
-    }
-    #expect(try integers(IdentifierSelection(ofFile: file, outcome: .all)) == remaining)
   }
 
   @Test func `a checkpoint alone does not say what the database knows better`() async throws {
