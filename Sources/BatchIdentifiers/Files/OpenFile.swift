@@ -62,11 +62,14 @@ final class OpenFile: Sendable {
 extension BatchError {
   /// The error about a file that the system would not give or take.
   static func access(_ path: FilePath, _ what: String, _ error: any Error) -> BatchError {
-    BatchError(
-      .fileAccess,
+    let isFull = (error as? Errno).map { $0 == .noSpace || $0 == .diskQuotaExceeded } ?? false
+    return BatchError(
+      isFull ? .diskFull : .fileAccess,
       "\(what): \(error)",
       at: path.string,
-      remedy: "check that it exists, its permissions and the free space",
+      remedy: isFull
+        ? "make room, then run the same command again"
+        : "check that it exists, its permissions and the free space",
       underlying: error
     )
   }

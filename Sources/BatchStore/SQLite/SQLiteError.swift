@@ -22,8 +22,6 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
 extension BatchError.Code {
   /// Another connection held the database longer than the busy timeout.
   public static let busy = Self(rawValue: "busy")
-  /// The disk is full, or the database has reached its greatest size.
-  public static let diskFull = Self(rawValue: "diskFull")
   /// The database cannot be written.
   public static let readOnly = Self(rawValue: "readOnly")
   /// The file is not an SQLite database, is encrypted, or is damaged.

@@ -1,0 +1,117 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+
+/// A small file system of its own, which only root may make.
+private final class SmallDisk {
+  let path: String
+
+  /// Mounts one of so many bytes under a folder; nil if that is not permitted.
+  init?(_ bytes: Int, in directory: TemporaryDirectory) {
+    path = directory.file("disk")
+    guard mkdir(path, 0o755) == 0, mount("tmpfs", path, "tmpfs", 0, "size=\(bytes)") == 0 else {
+      return nil
+    }
+  }
+
+  deinit { umount2(path, Int32(MNT_DETACH)) }
+
+  static var isPermitted: Bool {
+    guard let directory = try? TemporaryDirectory() else { return false }
+    return SmallDisk(1 << 16, in: directory) != nil
+  }
+
+  /// Fills the disk, but for so many bytes.
+  func fill(leaving free: Int) throws {
+    var status = statvfs()
+    try #require(statvfs(path, &status) == 0)
+    let count = Int(status.f_bavail) * Int(status.f_frsize) - free
+    try Data(repeating: 1, count: count).write(to: URL(fileURLWithPath: "\(path)/filler"))
+  }
+
+  func empty() throws { try FileManager.default.removeItem(atPath: "\(path)/filler") }
+}
+
+@Suite(.enabled(if: SmallDisk.isPermitted, "mounting a file system is not permitted"))
+struct FullDiskTests {
+  private let directory: TemporaryDirectory
+  private let disk: SmallDisk
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    disk = try #require(SmallDisk(4 << 20, in: directory))
+  }
+
+  private func expectFull(_ location: SourceLocation = #_sourceLocation) throws {
+    let result = try BatchProgram.run("run", "job.json", "--workers", "2", in: directory)
+    #expect(result.status == 1, "\(result.errors)", sourceLocation: location)
+    let errors = result.errors.split(separator: "\n").filter { $0.hasPrefix("error: ") }
+    #expect(errors.count == 1, "\(result.errors)", sourceLocation: location)
+    #expect(
+      result.errors.contains("make room, then run the same command again"),
+      "\(result.errors)",
+      sourceLocation: location
+    )
+  }
+
+  private func expectCompletes(_ location: SourceLocation = #_sourceLocation) throws {
+    try disk.empty()
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)", sourceLocation: location)
+  }
+
+  @Test func `a database that fills the disk goes on when there is room`() throws {
+    let path = try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
+    let job = try JobText.update(
+      ["n": "n + 1", "label": "label || hex(zeroblob(100))"],
+      database: "disk/test.db",
+      adding: ["chunk": ["size": 100], "checkpoint": ["path": "job.batch"]]
+    )
+    try directory.write(job, to: "job.json")
+    try disk.fill(leaving: 300_000)
+    try expectFull()
+    try expectCompletes()
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+    let lengths = "SELECT DISTINCT length(label) - length('label ' || id) FROM numbers"
+    #expect(try TestDatabase.texts(path, lengths) == ["200"])
+    #expect(try TestDatabase.integrity(path) == ["ok"])
+  }
+
+  @Test(arguments: [0, 20_000, 200_000])
+  func `an export that fills the disk goes on when there is room`(free: Int) throws {
+    try TestDatabase.makeNumbers(20_000, in: directory)
+    try directory.write(JobText.export(to: "alone"), to: "alone.json")
+    #expect(try BatchProgram.run("run", "alone.json", in: directory).status == 0)
+    let job = try JobText.export(
+      to: "disk/out",
+      adding: ["chunk": ["size": 100], "checkpoint": ["interval": "1ms", "path": "job.batch"]]
+    )
+    try directory.write(job, to: "job.json")
+    try disk.fill(leaving: free)
+    try expectFull()
+    try expectCompletes()
+    let isSame = try directory.read("disk/out") == directory.read("alone")
+    #expect(isSame)
+  }
+
+  @Test(arguments: [0, 8192])
+  func `a checkpoint that fills the disk begins or goes on when there is room`(free: Int) throws {
+    let path = try TestDatabase.makeNumbers(20_000, in: directory)
+    // A list without any pattern takes room.
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE keyed (key TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 0)",
+      "INSERT INTO keyed (key) SELECT hex(randomblob(16)) FROM numbers"
+    )
+    let job = try JobText.update(entity: "keyed", adding: ["checkpoint": ["path": "disk/a.batch"]])
+    try directory.write(job, to: "job.json")
+    try disk.fill(leaving: free)
+    try expectFull()
+    try expectCompletes()
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM keyed") == ["1"])
+  }
+}
+#endif
