@@ -36,6 +36,7 @@ package final class Checkpoint {
     list: IdentifierList,
     metadata: RunMetadata
   ) throws(BatchError) {
+    Self.removeLeftovers(of: path)
     try IdentifierFile.create(
       at: path,
       list: list,
@@ -83,6 +84,20 @@ package final class Checkpoint {
         at: path.string,
         remedy: "run with --fresh to begin anew; the file is set aside"
       )
+    }
+  }
+
+  /// Removes what runs that were killed while they saved this checkpoint have left beside it.
+  ///
+  /// Only the holder of the run's lock saves, so none of them is still being written.
+  private static func removeLeftovers(of path: FilePath) {
+    let folder = path.removingLastComponent()
+    let prefix = ".\(path.lastComponent?.string ?? "")."
+    let names = try? FileManager.default.contentsOfDirectory(
+      atPath: folder.isEmpty ? "." : folder.string
+    )
+    for name in names ?? [] where name.hasPrefix(prefix) && name.hasSuffix(".tmp") {
+      try? FileSystem.remove(folder.appending(name))
     }
   }
 

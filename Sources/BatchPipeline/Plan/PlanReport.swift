@@ -46,11 +46,11 @@ extension JobPlan {
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let context = store.makeContext(label: "batch.plan")
     let chunkSize = chunkSize ?? job.chunk.size
-    let importedCount = try importedIdentifiers()?.list.count
+    let imported = try importedIdentifiers()?.list
     return try await context.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
-        let matches =
-          if let importedCount { importedCount } else { try query.count(in: connection) }
+        let matches = if let imported { imported.count } else { try query.count(in: connection) }
+        let sampler = sampler(of: imported)
         let queryPlan = try query.explain(in: connection)
         let scans = queryPlan.contains { $0.hasPrefix("SCAN") }
         let fullScan = scans && job.source.where != nil
@@ -61,8 +61,8 @@ extension JobPlan {
           queryPlan: queryPlan,
           fullScan: fullScan,
           warnings: try warnings(fullScan: fullScan, in: connection),
-          estimatedSeconds: try estimate(matches: matches, in: connection),
-          sample: try sample(in: connection)
+          estimatedSeconds: try estimate(matches: matches, by: sampler, in: connection),
+          sample: try sample(by: sampler, in: connection)
         )
       }
     }
@@ -125,6 +125,7 @@ extension JobPlan {
   /// Reads some rows the way the run would and scales up.
   private func estimate(
     matches: Int,
+    by sampler: RowSampler,
     in connection: Connection
   ) throws(BatchError) -> Double? {
     guard matches > 0 else { return nil }
@@ -137,27 +138,32 @@ extension JobPlan {
     return seconds * (job.action.writes ? 3 : 1)
   }
 
-  private func sample(in connection: Connection) throws(BatchError) -> [PlanReport.Sample] {
+  private func sample(
+    by sampler: RowSampler,
+    in connection: Connection
+  ) throws(BatchError) -> [PlanReport.Sample] {
     let rows = try sampler.rows(limit: 5, in: connection)
     return rows.map { row in
       .init(identifier: row.identifier, before: row.before, after: row.after)
     }
   }
 
-  private var sampler: RowSampler {
+  private func sampler(of list: IdentifierList?) -> RowSampler {
     switch work {
     case .change(let change):
       if case .update(let assignments) = change.action {
         return RowSampler(
           query,
+          list: list,
           columns: assignments.map(\.column),
           after: assignments.map(\.value)
         )
       }
-      return RowSampler(query, columns: entity.attributes.map(\.column), after: nil)
+      return RowSampler(query, list: list, columns: entity.attributes.map(\.column), after: nil)
     case .export(_, let export):
       return RowSampler(
         query,
+        list: list,
         columns: export.columns ?? entity.attributes.map(\.column),
         after: nil
       )

@@ -61,7 +61,12 @@ final class RunLock: Sendable {
   }
 
   private static func path(forCheckpoint checkpoint: FilePath) -> String {
-    checkpoint.string + ".lock"
+    // One file has one lock, however its path is spelt.
+    let folder = checkpoint.removingLastComponent().string
+    let resolved = realpath(folder.isEmpty ? "." : folder, nil)
+    defer { free(resolved) }
+    let name = (checkpoint.lastComponent?.string ?? "") + ".lock"
+    return resolved.map { "\(String(cString: $0))/\(name)" } ?? "\(checkpoint.string).lock"
   }
 
   private static func lock(

@@ -51,6 +51,8 @@ struct RowEncoder {
       line.append(UInt8(ascii: "}"))
       line.append(0x0a)
     case .csv:
+      // A line of nothing would be no line to most readers.
+      if prefixes.count == 1, line.last ?? 0x0a == 0x0a { line.append(contentsOf: "\"\"".utf8) }
       line.append(0x0d)
       line.append(0x0a)
     }

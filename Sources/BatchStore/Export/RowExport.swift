@@ -53,14 +53,10 @@ package struct RowExport: Sendable {
       let encoder = RowEncoder(format: format, columns: columns)
       let statement = try connection.prepare(sql(for: keys))
       try statement.bind(parameters)
-      let slots = keys.slots(in: statement, key: key)
-      var reader = EncodedKey.ComponentReader()
       var lines: [UInt8] = []
       var outcomes = Outcomes()
-      var selected = 0
-      for binding in 0..<keys.bindingCount {
-        try keys.bind(binding, to: statement, slots: slots, with: &reader)
-        selected += keys.identifierCount(at: binding)
+      let selected = keys.identifierCount
+      try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
         while try statement.step() {
           if predicate == nil || statement.integer(at: columns.count) != 0 {
             encoder.append(statement, to: &lines)
@@ -69,7 +65,6 @@ package struct RowExport: Sendable {
             outcomes.noLongerMatching += 1
           }
         }
-        statement.reset()
       }
       guard outcomes.total <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
       outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching

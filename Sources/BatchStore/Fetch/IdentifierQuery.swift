@@ -22,6 +22,9 @@ package struct IdentifierQuery: Sendable {
     if let names = request.key {
       entity = try entity.identified(by: entity.declaredKey(names))
     }
+    if let limit = request.limit, limit < 0 {
+      throw BatchError(.invalidSQL, "the limit is \(limit)", remedy: "give 0 or more, or nil")
+    }
     key = try entity.requireKey()
     self.entity = entity
     self.request = request
@@ -80,6 +83,22 @@ package struct IdentifierQuery: Sendable {
   /// SQLite's plan for the fetch, a line a step.
   package func explain(in connection: Connection) throws(BatchError) -> [String] {
     try connection.explain(sql)
+  }
+
+  /// Reads something other than the key of rows found by their keys.
+  func select(
+    _ expressions: [String],
+    by keys: ChunkKeys,
+    in connection: Connection
+  ) throws(BatchError) -> Statement {
+    let statement = try connection.prepare(
+      """
+      SELECT \(expressions.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table)) \
+      WHERE \(keys.condition(key: key))
+      """
+    )
+    try statement.bind(request.parameters)
+    return statement
   }
 
   /// Reads something other than the key of the first rows that satisfy the request.

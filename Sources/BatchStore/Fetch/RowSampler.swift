@@ -11,31 +11,38 @@ package struct RowSampler {
   }
 
   private let query: IdentifierQuery
+  private let list: IdentifierList?
   private let columns: [String]
   private let after: [SQLExpression]?
 
-  /// A sampler of some columns, and of an expression for each of them.
-  package init(_ query: IdentifierQuery, columns: [String], after: [SQLExpression]?) {
+  /// A sampler of some columns, and of an expression for each of them, over the rows that a query
+  /// selects or, if one is given, over those of a list.
+  package init(
+    _ query: IdentifierQuery,
+    list: IdentifierList?,
+    columns: [String],
+    after: [SQLExpression]?
+  ) {
     self.query = query
+    self.list = list
     self.columns = columns
     self.after = after
   }
 
   /// The first rows.
   package func rows(limit: Int, in connection: Connection) throws(BatchError) -> [Row] {
-    let statement = try select(limit: limit, in: connection)
     var rows: [Row] = []
-    while try statement.step() {
+    try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
       var encoder = EncodedKey.Encoder()
       for column in query.key.columns.indices {
-        statement.appendKeyComponent(at: column, to: &encoder)
+        row.appendKeyComponent(at: column, to: &encoder)
       }
       rows.append(
         Row(
           identifier: PrimaryKey.encoded(encoder.key).description,
-          before: values(of: statement, from: query.key.columns.count),
+          before: values(of: row, from: query.key.columns.count),
           after: after == nil
-            ? nil : values(of: statement, from: query.key.columns.count + columns.count)
+            ? nil : values(of: row, from: query.key.columns.count + columns.count)
         )
       )
     }
@@ -46,20 +53,32 @@ package struct RowSampler {
   ///
   /// - Returns: How many there were.
   package func read(limit: Int, in connection: Connection) throws(BatchError) -> Int {
-    let statement = try select(limit: limit, in: connection)
     var count = 0
-    while try statement.step() {
-      for column in 0..<statement.columnCount { _ = statement.storageClass(at: column) }
+    try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
+      for column in 0..<row.columnCount { _ = row.storageClass(at: column) }
       count += 1
     }
     return count
   }
 
-  private func select(limit: Int, in connection: Connection) throws(BatchError) -> Statement {
+  private func forEachRow(
+    limit: Int,
+    in connection: Connection,
+    _ body: (borrowing Statement) throws(BatchError) -> Void
+  ) throws(BatchError) {
     let expressions =
       query.key.columns.map(SQLName.quoted) + columns.map(SQLName.quoted)
       + (after ?? []).map(\.sql)
-    return try query.select(expressions, limit: limit, in: connection)
+    guard let list else {
+      let statement = try query.select(expressions, limit: limit, in: connection)
+      while try statement.step() { try body(statement) }
+      return
+    }
+    let keys = try ChunkKeys(list, 0..<min(limit, list.count), key: query.key)
+    let statement = try query.select(expressions, by: keys, in: connection)
+    try keys.forEachBinding(of: statement, key: query.key) { () throws(BatchError) in
+      while try statement.step() { try body(statement) }
+    }
   }
 
   private func values(of row: borrowing Statement, from first: Int) -> [String: SQLValue] {

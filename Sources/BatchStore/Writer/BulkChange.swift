@@ -103,7 +103,7 @@ package struct BulkChange: Sendable {
 
   /// Changes the rows of one chunk, inside a transaction of the caller.
   func apply(to keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Outcomes {
-    let selected = (0..<keys.bindingCount).reduce(0) { $0 + keys.identifierCount(at: $1) }
+    let selected = keys.identifierCount
     var outcomes = Outcomes()
     if let sql = archiveSQL(for: keys) {
       let archived = try run(sql, for: keys, in: connection)
@@ -152,11 +152,8 @@ package struct BulkChange: Sendable {
   ) throws(BatchError) -> Int {
     let statement = try connection.prepare(sql)
     try statement.bind(parameters)
-    let slots = keys.slots(in: statement, key: key)
-    var reader = EncodedKey.ComponentReader()
     var changed = 0
-    for binding in 0..<keys.bindingCount {
-      try keys.bind(binding, to: statement, slots: slots, with: &reader)
+    try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
       try statement.run()
       changed += connection.changes
     }
@@ -165,13 +162,9 @@ package struct BulkChange: Sendable {
 
   private func count(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(countSQL(for: keys))
-    let slots = keys.slots(in: statement, key: key)
-    var reader = EncodedKey.ComponentReader()
     var count = 0
-    for binding in 0..<keys.bindingCount {
-      try keys.bind(binding, to: statement, slots: slots, with: &reader)
+    try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
       if try statement.step() { count += Int(statement.integer(at: 0)) }
-      statement.reset()
     }
     return count
   }

@@ -96,7 +96,7 @@ extension ChunkKeys {
   }
 
   /// How often a statement with that condition has to run for all of the keys.
-  var bindingCount: Int {
+  private var bindingCount: Int {
     switch self {
     case .runs(let runs): runs.count
     case .filtered: 1
@@ -105,27 +105,39 @@ extension ChunkKeys {
     }
   }
 
-  /// How many identifiers the keys of one execution stand for.
-  func identifierCount(at binding: Int) -> Int {
+  /// How many identifiers the keys stand for.
+  var identifierCount: Int {
     switch self {
-    case .runs(let runs): Int(runs[binding].upperBound - runs[binding].lowerBound) + 1
+    case .runs(let runs): runs.reduce(0) { $0 + Int($1.upperBound - $1.lowerBound) + 1 }
     case .filtered(let keys): keys.count
-    case .integers, .encoded: 1
+    case .integers(let integers): integers.count
+    case .encoded(let encoded): encoded.count
     }
   }
 
-  /// Where a statement takes its keys.
-  func slots(in statement: borrowing Statement, key: EntityKey) -> [Int] {
+  /// Binds the keys of each execution of a statement in turn.
+  ///
+  /// - Parameter body: Steps through what the statement finds by the keys just bound.
+  func forEachBinding(
+    of statement: borrowing Statement,
+    key: EntityKey,
+    _ body: () throws(BatchError) -> Void
+  ) throws(BatchError) {
     let names =
       switch self {
       case .runs, .filtered: ["@first", "@last"]
       case .integers, .encoded: key.columns.indices.map { "@key\($0)" }
       }
-    return names.map { statement.parameterIndex($0) ?? 0 }
+    let slots = names.map { statement.parameterIndex($0) ?? 0 }
+    var reader = EncodedKey.ComponentReader()
+    for binding in 0..<bindingCount {
+      try bind(binding, to: statement, slots: slots, with: &reader)
+      try body()
+      statement.reset()
+    }
   }
 
-  /// Binds the keys of one execution.
-  func bind(
+  private func bind(
     _ binding: Int,
     to statement: borrowing Statement,
     slots: [Int],

@@ -24,6 +24,9 @@ package actor WriterLane {
   private let configuration: WriterConfiguration
   private let checkpointFrames: Int
   private var ledger: Ledger?
+  /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
+  /// same.
+  private var checkpointFailure: BatchError?
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
@@ -98,12 +101,14 @@ package actor WriterLane {
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///
-  /// - Throws: Whatever SQLite says; the store is then as it was before.
+  /// - Throws: Whatever SQLite says, of this chunk or of the checkpoint after the one before; the
+  ///   store is then as it was before.
   package func apply(
     _ change: BulkChange,
     to keys: ChunkKeys,
     at positions: Range<Int>
   ) throws(BatchError) -> Outcomes {
+    try throwCheckpointFailure()
     var entered = ledger
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
       let outcomes = try change.apply(to: keys, in: connection)
@@ -114,8 +119,20 @@ package actor WriterLane {
       return outcomes
     }
     ledger = entered
-    if connection.logFrames >= checkpointFrames { try connection.checkpoint() }
+    if connection.logFrames >= checkpointFrames {
+      do {
+        try connection.checkpoint()
+      } catch {
+        checkpointFailure = error
+      }
+    }
     return outcomes
+  }
+
+  private func throwCheckpointFailure() throws(BatchError) {
+    guard let error = checkpointFailure else { return }
+    checkpointFailure = nil
+    throw error
   }
 
   /// Makes all that was committed durable, whatever `synchronous` is: afterwards not even a power
