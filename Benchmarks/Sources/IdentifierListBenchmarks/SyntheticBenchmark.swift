@@ -86,8 +86,10 @@ struct SyntheticBenchmark {
 
   /// The information in a random selection, in bits for each that is selected.
   private func bound(_ name: String) -> Double? {
-    guard let range = name.range(of: "random "), let percent = Double(
-      name[range.upperBound...].dropLast(2))
+    guard let range = name.range(of: "random "),
+      let percent = Double(
+        name[range.upperBound...].dropLast(2)
+      )
     else { return nil }
     let p = percent / 100
     return (-p * log2(p) - (1 - p) * log2(1 - p)) / p
