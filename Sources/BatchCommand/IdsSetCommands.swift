@@ -7,16 +7,12 @@ struct IdsUnionCommand: AsyncParsableCommand {
     abstract: "Finds the identifiers that are in any of the sources, in the order of their keys."
   )
 
-  @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
-  var sources: [String]
-
+  @OptionGroup var sources: IdentifierSources
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
     try output.emit(
-      try await combine(sources) { list, other throws(BatchError) in
-        try list.union(other)
-      }
+      try await sources.combine { list, other throws(BatchError) in try list.union(other) }
     )
   }
 }
@@ -27,16 +23,12 @@ struct IdsIntersectCommand: AsyncParsableCommand {
     abstract: "Finds the identifiers that are in all of the sources, in the order of their keys."
   )
 
-  @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
-  var sources: [String]
-
+  @OptionGroup var sources: IdentifierSources
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
     try output.emit(
-      try await combine(sources) { list, other throws(BatchError) in
-        try list.intersection(other)
-      }
+      try await sources.combine { list, other throws(BatchError) in try list.intersection(other) }
     )
   }
 }
@@ -47,30 +39,31 @@ struct IdsSubtractCommand: AsyncParsableCommand {
     abstract: "Finds the identifiers of the first source that are in none of the others."
   )
 
-  @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
-  var sources: [String]
-
+  @OptionGroup var sources: IdentifierSources
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
     try output.emit(
-      try await combine(sources) { list, other throws(BatchError) in
-        try list.subtracting(other)
-      }
+      try await sources.combine { list, other throws(BatchError) in try list.subtracting(other) }
     )
   }
 }
 
-/// The sources combined from the first to the last, each of them sorted.
-private func combine(
-  _ sources: [String],
-  _ operation: (IdentifierList, IdentifierList) throws(BatchError) -> IdentifierList
-) async throws(BatchError) -> IdentifierList {
-  var combined: IdentifierList?
-  for source in sources {
-    let list = try await identifiers(of: source).sortedUnique()
-    combined = if let combined { try operation(combined, list) } else { list }
+/// The sources of a set operation.
+struct IdentifierSources: ParsableArguments {
+  @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
+  var sources: [String]
+
+  /// The identifiers of the sources, each sorted, combined from the first to the last.
+  func combine(
+    _ operation: (IdentifierList, IdentifierList) throws(BatchError) -> IdentifierList
+  ) async throws(BatchError) -> IdentifierList {
+    var combined: IdentifierList?
+    for source in sources {
+      let list = try await identifiers(of: source).sortedUnique()
+      combined = if let combined { try operation(combined, list) } else { list }
+    }
+    guard let combined else { preconditionFailure("an argument list is never empty") }
+    return combined
   }
-  guard let combined else { preconditionFailure("an argument list is never empty") }
-  return combined
 }

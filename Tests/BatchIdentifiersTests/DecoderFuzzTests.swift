@@ -1,3 +1,4 @@
+import BatchTestSupport
 import FoundationEssentials
 import Testing
 

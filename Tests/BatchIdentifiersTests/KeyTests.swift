@@ -1,3 +1,4 @@
+import BatchTestSupport
 import Testing
 
 @testable import BatchIdentifiers
