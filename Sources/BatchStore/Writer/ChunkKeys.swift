@@ -115,9 +115,8 @@ extension ChunkKeys {
     }
   }
 
-  /// Binds the keys of each execution of a statement in turn.
-  ///
-  /// - Parameter body: Steps through what the statement finds by the keys just bound.
+  /// Binds the keys of each execution of a statement in turn, and has `body` step through what the
+  /// statement finds by them.
   func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,
