@@ -6,6 +6,9 @@
 /// Payload of a segment: `k` (one byte: 0 to 56), then the steps between ascending keys less one.
 enum Rice {
   static let maximumParameter = 56
+  /// How many keys a segment may hold: those without low bits are plain bitmaps, in which a place is
+  /// found by counting ones, so that they can be long.
+  static let maximumCount = 16384
 
   static func decodeKeys(
     _ segment: Segment,

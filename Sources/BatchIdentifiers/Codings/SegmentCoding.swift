@@ -34,10 +34,11 @@ enum SegmentCoding: UInt8, CaseIterable {
   var maximumCount: Int {
     switch self {
     case .stride, .runs: IdentifierList.maximumCount
+    case .rice: Rice.maximumCount
     default: SegmentCoding.plainCount
     }
   }
 
-  /// How many keys every other segment holds, unless it is the last.
+  /// How many keys most segments hold, unless they are the last.
   static let plainCount = 4096
 }

@@ -12,11 +12,15 @@ struct BlockWriter: Sendable {
   private(set) var blocks: [[UInt8]] = []
   private(set) var directory = BlockDirectory()
   private var table: [UInt8] = []
+  /// Where the entry of the last segment and its length stand in the table.
+  private var lastEntry = (tag: 0, length: 0..<0)
   private var payloads: [UInt8] = []
   private var segmentCount = 0
   private var keyCount = 0
   private var firstKey: Int64 = 0
   private var lastFirstKey: Int64 = 0
+  private var lastDistance: Int64 = 0
+  private var lastLength = 0
   private var separator: [UInt8] = []
 
   init(keyKind: IdentifierList.KeyKind) {
@@ -34,7 +38,12 @@ struct BlockWriter: Sendable {
     let isFirst = segmentCount == 0
     if isFirst { self.firstKey = firstKey }
     appendEntry(coding, isComplemented: isComplemented, count: count, length: payload.count)
-    if !isFirst { table.appendSignedVarint(firstKey &- lastFirstKey) }
+    if !isFirst {
+      // Segments next to each other are much alike: what differs is shorter.
+      let distance = firstKey &- lastFirstKey
+      table.appendSignedVarint(distance &- lastDistance)
+      lastDistance = distance
+    }
     lastFirstKey = firstKey
     finishSegment(count: count, payload: payload)
   }
@@ -60,9 +69,13 @@ struct BlockWriter: Sendable {
     var tag = coding.rawValue
     if isComplemented { tag |= Segment.Tag.isComplemented }
     if count == SegmentCoding.plainCount { tag |= Segment.Tag.isPlainCount }
+    lastEntry.tag = table.count
     table.append(tag)
     if count != SegmentCoding.plainCount { table.appendVarint(UInt64(count)) }
-    table.appendVarint(UInt64(length))
+    let start = table.count
+    table.appendSignedVarint(Int64(length - lastLength))
+    lastEntry.length = start..<table.count
+    lastLength = length
   }
 
   private mutating func finishSegment(count: Int, payload: UnsafeRawBufferPointer) {
@@ -77,13 +90,15 @@ struct BlockWriter: Sendable {
   /// Closes the block that is being filled, if there is one.
   mutating func finishBlock() {
     guard segmentCount > 0 else { return }
-    let count = 1 + table.count + payloads.count
+    // The length of the last segment is that of the rest.
+    table[lastEntry.tag] |= Segment.Tag.isLast
+    table.removeSubrange(lastEntry.length)
+    let count = table.count + payloads.count
     // Exactly as large as it must be: the list keeps it.
     let block = [UInt8](unsafeUninitializedCapacity: count + Self.padding) { buffer, size in
       let raw = UnsafeMutableRawBufferPointer(buffer)
-      raw[0] = UInt8(segmentCount - 1)
-      UnsafeMutableRawBufferPointer(rebasing: raw[1...]).copyBytes(from: table)
-      UnsafeMutableRawBufferPointer(rebasing: raw[(1 + table.count)...]).copyBytes(from: payloads)
+      raw.copyBytes(from: table)
+      UnsafeMutableRawBufferPointer(rebasing: raw[table.count...]).copyBytes(from: payloads)
       for index in count..<(count + Self.padding) { raw[index] = 0 }
       size = count + Self.padding
     }
@@ -102,6 +117,8 @@ struct BlockWriter: Sendable {
     separator.removeAll(keepingCapacity: true)
     segmentCount = 0
     keyCount = 0
+    lastDistance = 0
+    lastLength = 0
   }
 
   /// Lets go of what only a sorted list has.

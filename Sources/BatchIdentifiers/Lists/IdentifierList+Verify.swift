@@ -43,6 +43,7 @@ extension IdentifierList {
     if segment.coding == .stride || segment.coding == .runs {
       return try verifyRuns(segment, of: bytes, last: &last)
     }
+    if buffer.count < segment.count { buffer = [Int64](repeating: 0, count: segment.count) }
     try buffer.withMutableElements { output throws(ByteReader.Damage) in
       guard let base = output.baseAddress else { return }
       try IntegerDecoder.decode(segment, of: bytes, 0..<segment.count, into: base)

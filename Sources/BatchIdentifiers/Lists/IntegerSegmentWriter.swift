@@ -10,6 +10,8 @@ struct IntegerSegmentWriter: Sendable {
   /// Equal steps that may go on.
   private var strideRun: (first: Int64, step: Int64, count: Int)?
   private var runs = RunCollector()
+  /// Ordered keys whose steps have no low bits worth keeping, which may go on.
+  private var unary = UnaryRun()
   private var steps: [UInt64] = []
   private var bitmap: [UInt8] = []
   private var payload: [UInt8] = []
@@ -73,7 +75,8 @@ struct IntegerSegmentWriter: Sendable {
     } else if let step = shape.step {
       appendStride(keys, step)
     } else {
-      flushLong()
+      flushStride()
+      flushRuns()
       if isOrdered {
         writeSteps(keys, shape)
       } else if shape.orderedCount >= Self.minimumOrderedCount {
@@ -92,6 +95,7 @@ struct IntegerSegmentWriter: Sendable {
 
   private mutating func appendStride(_ keys: UnsafeBufferPointer<Int64>, _ step: Int64) {
     flushRuns()
+    flushUnary()
     if let run = strideRun, step == run.step,
       keys[0] == run.first &+ Int64(run.count) &* run.step
     {
@@ -104,6 +108,7 @@ struct IntegerSegmentWriter: Sendable {
 
   private mutating func appendRuns(_ keys: UnsafeBufferPointer<Int64>, isComplemented: Bool) {
     flushStride()
+    flushUnary()
     let first = isComplemented ? ~keys[0] : keys[0]
     if !runs.canTake(first, isComplemented: isComplemented) { flushRuns() }
     runs.append(keys, isComplemented: isComplemented)
@@ -113,6 +118,7 @@ struct IntegerSegmentWriter: Sendable {
   private mutating func flushLong() {
     flushStride()
     flushRuns()
+    flushUnary()
   }
 
   private mutating func flushStride() {
@@ -167,15 +173,42 @@ struct IntegerSegmentWriter: Sendable {
       let steps = UnsafeBufferPointer(rebasing: steps[..<(keys.count - 1)])
       return encodeSteps(steps, keys, shape)
     }
+    guard let coding else {
+      let lastKey = isComplemented ? ~keys[keys.count - 1] : keys[keys.count - 1]
+      if !unary.canTake(keys.count, firstKey, isComplemented: isComplemented) { flushUnary() }
+      steps.withUnsafeBufferPointer { steps in
+        let steps = UnsafeBufferPointer(rebasing: steps[..<(keys.count - 1)])
+        unary.append(steps, from: firstKey, to: lastKey, isComplemented: isComplemented)
+      }
+      return
+    }
+    flushUnary()
     append(coding, isComplemented: isComplemented, count: keys.count, firstKey: firstKey)
   }
 
-  /// Encodes ordered keys into `payload` in the smallest way.
+  private mutating func flushUnary() {
+    guard unary.count > 0 else { return }
+    // `payload` may hold the segment that comes next.
+    var bytes: [UInt8] = []
+    unary.encode(to: &bytes)
+    bytes.withUnsafeBytes {
+      writer.append(
+        .rice,
+        isComplemented: unary.isComplemented,
+        count: unary.count,
+        firstKey: unary.firstKey,
+        payload: $0
+      )
+    }
+    unary.removeAll()
+  }
+
+  /// Encodes ordered keys into `payload` in the smallest way; nil if that is ``UnaryRun``.
   private mutating func encodeSteps(
     _ steps: UnsafeBufferPointer<UInt64>,
     _ keys: UnsafeBufferPointer<Int64>,
     _ shape: KeyShape
-  ) -> SegmentCoding {
+  ) -> SegmentCoding? {
     let hasRuns = shape.runCount < keys.count
     let smallest = hasRuns ? 0 : steps.reduce(.max) { min($0, $1) }
     let width = PackedNumbers.width(steps.reduce(0) { $0 | ($1 - smallest) })
@@ -210,6 +243,8 @@ struct IntegerSegmentWriter: Sendable {
     case (.bitmap, let plan?):
       let byteCount = Int((shape.isAscending ? span : 0 &- span) + 7) / 8
       Bitmap.encode(bitmap, byteCount: byteCount, tag: plan.tag, bits: plan.bits, to: &payload)
+    case (.rice, _) where rice.parameter == 0:
+      return nil
     case (.rice, _):
       Rice.encode(steps, parameter: rice.parameter, bits: rice.bits, to: &payload)
     default:
@@ -233,6 +268,7 @@ struct IntegerSegmentWriter: Sendable {
   }
 
   private mutating func writeUnordered(_ keys: UnsafeBufferPointer<Int64>) {
+    flushUnary()
     var smallest = keys[0]
     var largest = keys[0]
     for key in keys {

@@ -19,25 +19,41 @@ struct Segment {
     count: Int
   ) throws(ByteReader.Damage) -> [Segment] {
     var reader = ByteReader(block)
-    let segmentCount = Int(try reader.byte()) + 1
-    guard segmentCount <= BlockWriter.maximumSegmentCount else {
-      throw ByteReader.Damage("it has too many segments")
-    }
     var segments: [Segment] = []
-    segments.reserveCapacity(segmentCount)
+    segments.reserveCapacity(8)
     var key = firstKey
+    var distance: Int64 = 0
+    var length = 0
+    var isLast = false
     var keys = 0
     var payloadCount = 0
-    for index in 0..<segmentCount {
+    while !isLast {
+      guard segments.count < BlockWriter.maximumSegmentCount else {
+        throw ByteReader.Damage("it has too many segments")
+      }
       let tag = try reader.byte()
-      guard let coding = SegmentCoding(rawValue: tag & Tag.coding), tag & Tag.reserved == 0,
-        coding.keyKind == keyKind
+      isLast = tag & Tag.isLast != 0
+      guard let coding = SegmentCoding(rawValue: tag & Tag.coding), coding.keyKind == keyKind
       else { throw ByteReader.Damage("a segment has an unknown coding") }
       let count =
         tag & Tag.isPlainCount != 0
         ? SegmentCoding.plainCount : try reader.count(atMost: coding.maximumCount)
-      let length = try reader.count(atMost: block.count)
-      if keyKind == .integer, index > 0 { key = key &+ (try reader.signedVarint()) }
+      if !isLast {
+        let (sum, overflows) = Int64(length).addingReportingOverflow(try reader.signedVarint())
+        guard !overflows, sum >= 0, sum <= block.count else {
+          throw ByteReader.Damage("a count or length is out of bounds")
+        }
+        length = Int(sum)
+      }
+      if keyKind == .integer, !segments.isEmpty {
+        distance = distance &+ (try reader.signedVarint())
+        key = key &+ distance
+      }
+      if isLast {
+        // The last segment has what the others leave.
+        length = reader.remaining - payloadCount
+        guard length >= 0 else { throw ByteReader.Damage("its segments do not add up") }
+      }
       guard count > 0 else { throw ByteReader.Damage("a segment is empty") }
       let (sum, overflows) = keys.addingReportingOverflow(count)
       guard !overflows else { throw ByteReader.Damage("a count or length is out of bounds") }
@@ -53,7 +69,7 @@ struct Segment {
       )
       payloadCount += length
     }
-    guard payloadCount == reader.remaining, keys == count else {
+    guard keys == count else {
       throw ByteReader.Damage("its segments do not add up")
     }
     let start = reader.offset
@@ -66,7 +82,7 @@ struct Segment {
     static let coding: UInt8 = 0x1F
     static let isComplemented: UInt8 = 0x20
     static let isPlainCount: UInt8 = 0x40
-    static let reserved: UInt8 = 0x80
+    static let isLast: UInt8 = 0x80
   }
 
   private func moved(by offset: Int) -> Segment {

@@ -1,0 +1,50 @@
+/// Collects the steps of ordered keys that are as good as a plain bitmap, over several segments.
+///
+/// Where every second number is a key nothing is shorter than a bit for each number, and what a
+/// segment costs by itself decides.
+struct UnaryRun: Sendable {
+  /// A longer step than this costs more than another segment.
+  private static let maximumStep: UInt64 = 32
+
+  private var steps: [UInt64] = []
+  private(set) var count = 0
+  private(set) var firstKey: Int64 = 0
+  private var lastKey: Int64 = 0
+  private(set) var isComplemented = false
+
+  /// Whether some more keys, as stored, can follow in the same segment.
+  func canTake(_ keyCount: Int, _ firstKey: Int64, isComplemented: Bool) -> Bool {
+    guard count > 0 else { return true }
+    return count + keyCount <= Rice.maximumCount && isComplemented == self.isComplemented
+      && firstKey > lastKey && UInt64(bitPattern: firstKey &- lastKey) <= Self.maximumStep
+  }
+
+  /// Appends keys by the steps between them, less one.
+  mutating func append(
+    _ steps: UnsafeBufferPointer<UInt64>,
+    from firstKey: Int64,
+    to lastKey: Int64,
+    isComplemented: Bool
+  ) {
+    if count == 0 {
+      self.firstKey = firstKey
+      self.isComplemented = isComplemented
+    } else {
+      self.steps.append(UInt64(bitPattern: firstKey &- self.lastKey) - 1)
+    }
+    self.steps.append(contentsOf: steps)
+    self.lastKey = lastKey
+    count += steps.count + 1
+  }
+
+  /// The payload of the segment.
+  func encode(to bytes: inout [UInt8]) {
+    let span = UInt64(bitPattern: lastKey &- firstKey)
+    steps.withUnsafeBufferPointer { Rice.encode($0, parameter: 0, bits: span, to: &bytes) }
+  }
+
+  mutating func removeAll() {
+    steps.removeAll(keepingCapacity: true)
+    count = 0
+  }
+}
