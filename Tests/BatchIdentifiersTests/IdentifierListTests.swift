@@ -57,6 +57,25 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
     #expect(try !list.contains(key: .text("x")))
   }
 
+  @Test(arguments: ["half", "third", "tenth"])
+  func `long selections are found from either side`(shape: String) throws {
+    var shapes = KeyShapes(seed: 12)
+    let keys = shapes.keys(shape, count: 70_000)
+    let list = makeList(keys)
+    try list.verify()
+    #expect(try list.integers(in: 0..<keys.count) == keys)
+    for position in keys.indices.shuffled(using: &shapes.generator).prefix(300) {
+      #expect(try list.firstPosition(of: .integer(keys[position])) == position)
+      let after = min(keys.count - 1, position + Int.random(in: 0..<200, using: &shapes.generator))
+      #expect(list[after].key == .integer(keys[after]))
+      let next = keys[position] + 1
+      #expect(try list.contains(key: .integer(next)) == keys[position...].prefix(2).contains(next))
+    }
+    let reversed = makeList(keys.reversed())
+    try reversed.verify()
+    #expect(try reversed.integers(in: 0..<keys.count) == keys.reversed())
+  }
+
   @Test func `keys put in one by one make the same list`() throws {
     var shapes = KeyShapes(seed: 3)
     let keys = shapes.keys("mixed", count: 9000)

@@ -64,14 +64,16 @@ enum Bitmap {
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output
+    _ output: IntegerDecoder.Output,
+    from place: Place? = nil
   ) throws(ByteReader.Damage) {
     var next = output
     if range.lowerBound == 0 {
       next.pointee = segment.firstKey
       next += 1
     }
-    try forEachWord(segment, payload) { index, base, word in
+    try forEachWord(segment, payload, from: place ?? Place(segment)) { place, word in
+      let (index, base) = (place.index, place.base)
       var bits = word
       let count = bits.nonzeroBitCount
       guard index &+ count > range.lowerBound else { return true }
@@ -91,31 +93,53 @@ enum Bitmap {
     }
   }
 
-  /// How many keys of a segment are below a value.
+  /// Where 32 bits of a segment begin.
+  struct Place {
+    var bit = 0
+    /// The number of the first key in them.
+    var index = 1
+    /// The number that their lowest bit stands for.
+    var base: Int64
+
+    init(_ segment: Segment) {
+      base = segment.firstKey &+ 1
+    }
+  }
+
+  /// How many keys of a segment are below a value, and the place to decode the window of keys from
+  /// that the first of the others is in.
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer
-  ) throws(ByteReader.Damage) -> Int {
-    guard segment.firstKey < value else { return 0 }
+  ) throws(ByteReader.Damage) -> (index: Int, place: Place) {
+    var window = Place(segment)
+    guard segment.firstKey < value else { return (0, window) }
     var found = segment.count
-    try forEachWord(segment, payload) { index, base, word in
-      let distance = value &- base
-      guard distance < 32 else { return true }
+    try forEachWord(segment, payload, from: window) { place, word in
+      let distance = value &- place.base
+      guard distance < 32 else {
+        let next = place.index &+ word.nonzeroBitCount
+        if next / SegmentCache.windowCount != place.index / SegmentCache.windowCount {
+          window = place
+        }
+        return true
+      }
       let below = distance <= 0 ? 0 : word & BitSource.mask(Int(distance))
-      found = min(index &+ below.nonzeroBitCount, segment.count)
+      found = min(place.index &+ below.nonzeroBitCount, segment.count)
       return false
     }
-    return found
+    return (found, window)
   }
 
-  /// Calls `body` for each 32 bits with the number of the first key in them, the number that their
-  /// lowest bit stands for, and the bits, until it returns false or there are no more keys.
+  /// Calls `body` for each 32 bits with their place and the bits, until it returns false or there
+  /// are no more keys.
   @inline(__always)
   private static func forEachWord(
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer,
-    _ body: (Int, Int64, UInt64) -> Bool
+    from start: Place,
+    _ body: (Place, UInt64) -> Bool
   ) throws(ByteReader.Damage) {
     var reader = ByteReader(payload)
     let tag = try reader.byte()
@@ -128,28 +152,28 @@ enum Bitmap {
     let bytes = tables[number].bytes
     try bytes.span.withUnsafeBufferPointer { table throws(ByteReader.Damage) in
       let table = table.baseAddress.unsafelyUnwrapped
-      var bit = 0
-      var index = 1
-      var base = segment.firstKey &+ 1
-      while index < segment.count {
+      var place = start
+      while place.index < segment.count {
+        var bit = place.bit
         // Four codes fit into the 57 bits of a word.
         var codes = source.word(at: bit)
         var word: UInt64 = 0
-        for place in 0..<4 as Range<UInt64> {
+        for byte in 0..<4 as Range<UInt64> {
           let entry = table[Int(truncatingIfNeeded: codes & mask)]
           let length = UInt64(truncatingIfNeeded: entry &>> 8)
           codes = codes &>> length
           bit &+= Int(truncatingIfNeeded: length)
-          word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (place &* 8)
+          word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (byte &* 8)
         }
         // Up to three codes of the last word may lie behind the end, and mean nothing.
         guard bit <= end &+ 3 &* maximumCodeBitCount else {
           throw ByteReader.Damage("a segment ends too early")
         }
         word ^= inversion
-        guard body(index, base, word) else { return }
-        index &+= word.nonzeroBitCount
-        base = base &+ 32
+        guard body(place, word) else { return }
+        place.bit = bit
+        place.index &+= word.nonzeroBitCount
+        place.base = place.base &+ 32
       }
     }
   }

@@ -59,6 +59,44 @@ enum IntegerDecoder {
     if let failure { throw failure }
   }
 
+  /// How many keys of an ascending segment are below a value, and the window of keys that the first
+  /// of the others is in, unless there is none.
+  ///
+  /// Codings that can only be read from their start are not read twice for that.
+  static func window(
+    at value: Int64,
+    in segment: Segment,
+    of block: UnsafeRawBufferPointer
+  ) throws(ByteReader.Damage) -> (index: Int, window: SegmentCache.Window?) {
+    let payload = UnsafeRawBufferPointer(rebasing: block[segment.payload])
+    switch segment.coding {
+    case .rice where !segment.isComplemented:
+      let (index, place) = try Rice.lowerBound(of: value, segment, payload)
+      let window = try SegmentCache.Window(around: index, of: segment) {
+        range,
+        output throws(ByteReader.Damage) in
+        try Rice.decodeKeys(segment, place, range, output)
+      }
+      return (index, window)
+    case .bitmap where !segment.isComplemented:
+      let (index, place) = try Bitmap.lowerBound(of: value, segment, payload)
+      let window = try SegmentCache.Window(around: index, of: segment) {
+        range,
+        output throws(ByteReader.Damage) in
+        try Bitmap.decode(segment, payload, range, output, from: place)
+      }
+      return (index, window)
+    default:
+      let index = try lowerBound(of: value, in: segment, of: block)
+      let window = try SegmentCache.Window(around: index, of: segment) {
+        range,
+        output throws(ByteReader.Damage) in
+        try decode(segment, of: block, range, into: output)
+      }
+      return (index, window)
+    }
+  }
+
   /// How many keys of an ascending segment are below a value.
   static func lowerBound(
     of value: Int64,
@@ -68,9 +106,9 @@ enum IntegerDecoder {
     let payload = UnsafeRawBufferPointer(rebasing: block[segment.payload])
     switch segment.coding {
     case .rice:
-      return try Rice.lowerBound(of: value, segment, payload)
+      return try Rice.lowerBound(of: value, segment, payload).index
     case .bitmap:
-      return try Bitmap.lowerBound(of: value, segment, payload)
+      return try Bitmap.lowerBound(of: value, segment, payload).index
     case .stride:
       var reader = ByteReader(payload)
       let step = try reader.signedVarint()

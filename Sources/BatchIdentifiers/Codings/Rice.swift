@@ -16,7 +16,17 @@ enum Rice {
     _ range: Range<Int>,
     _ output: IntegerDecoder.Output
   ) throws(ByteReader.Damage) {
-    var walk = try Walk(segment, payload)
+    try decodeKeys(segment, try Walk(segment, payload), range, output)
+  }
+
+  /// Decodes keys from a place on that is not behind the first of them.
+  static func decodeKeys(
+    _ segment: Segment,
+    _ walk: Walk,
+    _ range: Range<Int>,
+    _ output: IntegerDecoder.Output
+  ) throws(ByteReader.Damage) {
+    var walk = walk
     var next = output
     if range.lowerBound == 0 {
       next.pointee = segment.firstKey
@@ -40,14 +50,16 @@ enum Rice {
     }
   }
 
-  /// How many keys of a segment are below a value.
+  /// How many keys of a segment are below a value, and the place to decode the window of keys from
+  /// that the first of the others is in.
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
     _ payload: UnsafeRawBufferPointer
-  ) throws(ByteReader.Damage) -> Int {
-    guard segment.firstKey < value else { return 0 }
+  ) throws(ByteReader.Damage) -> (index: Int, place: Walk) {
     var walk = try Walk(segment, payload)
+    var place = walk
+    guard segment.firstKey < value else { return (0, place) }
     while walk.index < segment.count {
       try walk.load()
       var before = walk
@@ -56,17 +68,20 @@ enum Rice {
         let index = before.index
         var count = 0
         before.take(ones) { key in count &+= key < value ? 1 : 0 }
-        return index &+ count
+        return (index &+ count, place)
+      }
+      if walk.index / SegmentCache.windowCount != before.index / SegmentCache.windowCount {
+        place = before
       }
     }
-    return segment.count
+    return (segment.count, place)
   }
 
   /// A walk over the keys of a segment, by words of the unary parts.
   ///
   /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits need
   /// adding up, and the position of the one gives the rest.
-  private struct Walk {
+  struct Walk {
     private let source: BitSource
     private let parameter: Int
     private let lowBits: Int
@@ -78,7 +93,7 @@ enum Rice {
     private(set) var index = 1
     /// The ones that are left of the word at `start`.
     private(set) var word: UInt64 = 0
-    var start: Int
+    fileprivate var start: Int
 
     init(_ segment: Segment, _ payload: UnsafeRawBufferPointer) throws(ByteReader.Damage) {
       var reader = ByteReader(payload)
@@ -94,7 +109,7 @@ enum Rice {
     }
 
     @inline(__always)
-    mutating func load() throws(ByteReader.Damage) {
+    fileprivate mutating func load() throws(ByteReader.Damage) {
       guard start < end else { throw ByteReader.Damage("a segment ends too early") }
       word = source.fullWord(at: start)
       if end &- start < 64 { word &= BitSource.mask(end &- start) }
@@ -102,7 +117,7 @@ enum Rice {
 
     /// Goes over the next keys of the word.
     @inline(__always)
-    mutating func take(_ count: Int, _ body: (Int64) -> Void) {
+    fileprivate mutating func take(_ count: Int, _ body: (Int64) -> Void) {
       let mask = BitSource.mask(parameter)
       let shift = UInt64(truncatingIfNeeded: parameter)
       var word = word
@@ -127,7 +142,7 @@ enum Rice {
     /// Leaves the word behind, with all of its ones, and returns the key of the last one.
     @inline(__always)
     @discardableResult
-    mutating func skip(_ ones: Int) -> Int64 {
+    fileprivate mutating func skip(_ ones: Int) -> Int64 {
       sum =
         sum &+ source.sum(of: ones, width: parameter, from: bit)
         &+ UInt64(truncatingIfNeeded: ones)

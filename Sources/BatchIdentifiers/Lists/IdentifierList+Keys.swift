@@ -176,15 +176,14 @@ extension IdentifierList {
     segmentStart: Int,
     _ bytes: UnsafeRawBufferPointer
   ) throws(ByteReader.Damage) -> SegmentCache.Window {
-    let size = SegmentCache.windowCount
-    let low = index / size * size
-    let high = Swift.min(segment.count, low + size)
-    var integers = [Int64](repeating: 0, count: high - low)
-    try integers.withMutableElements { buffer throws(ByteReader.Damage) in
-      guard let base = buffer.baseAddress else { return }
-      try IntegerDecoder.decode(segment, of: bytes, low..<high, into: base)
+    let window = try SegmentCache.Window(around: index, of: segment) {
+      range,
+      output throws(ByteReader.Damage) in
+      try IntegerDecoder.decode(segment, of: bytes, range, into: output)
     }
-    return SegmentCache.Window(start: segmentStart + low, integers: integers)
+    guard var window else { throw ByteReader.Damage("its segments do not add up") }
+    window.start += segmentStart
+    return window
   }
 
   func checkKeyKind(_ keyKind: KeyKind) throws(BatchError) {

@@ -44,17 +44,11 @@ extension IdentifierList {
       guard following > 0 else { return start }
       let before = segments[..<(following - 1)].reduce(0) { $0 + $1.count }
       let segment = segments[following - 1]
-      let index = try IntegerDecoder.lowerBound(of: value, in: segment, of: bytes)
-      if index < segment.count {
+      let (index, window) = try IntegerDecoder.window(at: value, in: segment, of: bytes)
+      if var window {
         // Whoever asks for one key soon asks for its neighbours, or for this one by its position.
-        let segmentStart = start + before
-        let window = try Self.window(
-          of: segment,
-          around: index,
-          segmentStart: segmentStart,
-          bytes
-        )
-        cache.store(window, near: segmentStart + index)
+        window.start += start + before
+        cache.store(window, near: start + before + index)
       }
       return start + before + index
     }

@@ -7,6 +7,30 @@ final class SegmentCache: Sendable {
     var start: Int
     var integers: [Int64]
 
+    init(start: Int, integers: [Int64]) {
+      self.start = start
+      self.integers = integers
+    }
+
+    /// The part of a segment around an index in it, or nil if the segment has no such index.
+    ///
+    /// `start` is a position in the segment.
+    init?(
+      around index: Int,
+      of segment: Segment,
+      decode: (Range<Int>, IntegerDecoder.Output) throws(ByteReader.Damage) -> Void
+    ) throws(ByteReader.Damage) {
+      guard index < segment.count else { return nil }
+      let low = index / windowCount * windowCount
+      let high = min(segment.count, low + windowCount)
+      start = low
+      integers = [Int64](repeating: 0, count: high - low)
+      try integers.withMutableElements { buffer throws(ByteReader.Damage) in
+        guard let base = buffer.baseAddress else { return }
+        try decode(low..<high, base)
+      }
+    }
+
     func integer(at position: Int) -> Int64? {
       let index = position - start
       return integers.indices.contains(index) ? integers[index] : nil
