@@ -42,7 +42,7 @@ public final class BatchRun: Sendable {
   private struct StopRequest {
     var isMade = false
     /// The context that fetches identifiers, while it does.
-    var fetching: BackgroundContext?
+    var fetching: StoreConnection?
     var listener: AsyncStream<Void>.Continuation?
   }
 
@@ -306,7 +306,7 @@ public final class BatchRun: Sendable {
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + chunkSize - 1) / chunkSize }
     let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
-    var contexts: [BackgroundContext] = []
+    var contexts: [StoreConnection] = []
     for number in 1...max(1, min(wanted, chunks)) {
       contexts.append(plan.store.makeContext(label: "batch.worker.\(number)"))
     }

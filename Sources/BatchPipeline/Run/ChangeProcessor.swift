@@ -12,7 +12,7 @@ struct ChangeProcessor: ChunkProcessor {
 
   func prepare(
     _ positions: Range<Int>,
-    in context: BackgroundContext
+    in context: StoreConnection
   ) async throws(BatchError) -> ChunkKeys {
     try await context.compute { () throws(BatchError) in
       try ChunkKeys(list, positions, key: change.key)

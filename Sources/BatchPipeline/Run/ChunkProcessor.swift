@@ -12,7 +12,7 @@ protocol ChunkProcessor: Sendable {
   /// Reads and computes what the chunk needs, in a background context.
   func prepare(
     _ positions: Range<Int>,
-    in context: BackgroundContext
+    in context: StoreConnection
   ) async throws(BatchError) -> Prepared
 
   /// Makes the chunk's effect lasting, all of it or none.

@@ -18,7 +18,7 @@ struct ExportProcessor: ChunkProcessor {
 
   func prepare(
     _ positions: Range<Int>,
-    in context: BackgroundContext
+    in context: StoreConnection
   ) async throws(BatchError) -> Lines {
     try await context.perform { connection throws(BatchError) in
       let keys = try ChunkKeys(list, positions, key: key)

@@ -10,7 +10,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private let processor: Processor
-  private let workers: [BackgroundContext]
+  private let workers: [StoreConnection]
   private let stopRequests: AsyncStream<Void>
   private var machine: RunStateMachine
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
@@ -22,7 +22,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   init(
     remaining: [Range<Int>],
     chunkSize: Int,
-    workers: [BackgroundContext],
+    workers: [StoreConnection],
     processor: Processor,
     stopRequests: AsyncStream<Void>
   ) {

@@ -39,7 +39,7 @@ public struct Store: Sendable {
   ) async throws(BatchError) {
     let path = try resolvedPath(path)
     let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
-    let context = BackgroundContext(label: "batch.open", path: path, options: options)
+    let context = StoreConnection(label: "batch.open", path: path, options: options)
     self = try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try Store(reading: connection, options: options)
@@ -57,10 +57,10 @@ public struct Store: Sendable {
   }
 
   /// A new background context on this store, for reading.
-  package func makeContext(label: String) -> BackgroundContext {
+  package func makeContext(label: String) -> StoreConnection {
     var options = options
     options.isReadOnly = true
-    return BackgroundContext(label: label, path: path, options: options)
+    return StoreConnection(label: label, path: path, options: options)
   }
 
   /// The lane that writes to this store.

@@ -4,7 +4,7 @@ package import BatchIdentifiers
 ///
 /// Identifiers and values cross into it and out of it; the connection and everything read through
 /// it stay inside. This is the shape of Core Data's `performBackgroundTask`.
-package actor BackgroundContext {
+package actor StoreConnection {
   private let executor: DispatchSerialExecutor
   private let path: String
   private let options: Connection.Options
