@@ -302,9 +302,9 @@ public final class BatchRun: Sendable {
     _ processor: some ChunkProcessor,
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
-    let chunkSize = options.chunkSize ?? job.chunk.size
+    let sizing = ChunkSizing(job.chunk, fixed: options.chunkSize)
     let remaining = session.remaining
-    let chunks = remaining.reduce(0) { $0 + ($1.count + chunkSize - 1) / chunkSize }
+    let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
     var contexts: [StoreConnection] = []
     for number in 1...max(1, min(wanted, chunks)) {
@@ -312,7 +312,7 @@ public final class BatchRun: Sendable {
     }
     var loop = RunLoop(
       remaining: remaining,
-      chunkSize: chunkSize,
+      sizing: sizing,
       workers: contexts,
       processor: processor,
       stopRequests: listenForStop()

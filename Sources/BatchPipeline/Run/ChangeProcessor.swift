@@ -22,7 +22,7 @@ struct ChangeProcessor: ChunkProcessor {
   func commit(
     _ keys: ChunkKeys,
     at positions: Range<Int>
-  ) async throws(BatchError) -> Outcomes {
+  ) async throws(BatchError) -> Commit {
     try await lane.apply(change, to: keys, at: positions)
   }
 

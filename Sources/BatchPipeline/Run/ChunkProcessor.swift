@@ -19,7 +19,7 @@ protocol ChunkProcessor: Sendable {
   func commit(
     _ prepared: Prepared,
     at positions: Range<Int>
-  ) async throws(BatchError) -> Outcomes
+  ) async throws(BatchError) -> Commit
 
   /// Waits until everything committed is on the disk, and completes `progress`; `done` is what this
   /// process has seen committed.

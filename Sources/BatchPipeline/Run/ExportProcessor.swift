@@ -14,6 +14,8 @@ struct ExportProcessor: ChunkProcessor {
   struct Lines: Sendable {
     let bytes: [UInt8]
     let outcomes: Outcomes
+    /// How long it took to read and write them.
+    let duration: Duration
   }
 
   func prepare(
@@ -21,18 +23,20 @@ struct ExportProcessor: ChunkProcessor {
     in context: StoreConnection
   ) async throws(BatchError) -> Lines {
     try await context.perform { connection throws(BatchError) in
+      let clock = ContinuousClock()
+      let start = clock.now
       let keys = try ChunkKeys(list, positions, key: key)
       let (bytes, outcomes) = try export.lines(for: keys, in: connection)
-      return Lines(bytes: bytes, outcomes: outcomes)
+      return Lines(bytes: bytes, outcomes: outcomes, duration: start.duration(to: clock.now))
     }
   }
 
   func commit(
     _ lines: Lines,
     at positions: Range<Int>
-  ) async throws(BatchError) -> Outcomes {
+  ) async throws(BatchError) -> Commit {
     try await writer.append(lines.bytes, at: positions, lines.outcomes)
-    return lines.outcomes
+    return Commit(outcomes: lines.outcomes, duration: lines.duration)
   }
 
   func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {

@@ -5,7 +5,7 @@ import BatchStore
 struct RunLoop<Processor: ChunkProcessor> {
   private enum Answer: Sendable {
     case prepared(Range<Int>, worker: Int, Result<Processor.Prepared, BatchError>)
-    case committed(Range<Int>, Result<Outcomes, BatchError>)
+    case committed(Range<Int>, Result<Commit, BatchError>)
     case stop
   }
 
@@ -21,7 +21,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   /// A loop over the remaining positions of a list.
   init(
     remaining: [Range<Int>],
-    chunkSize: Int,
+    sizing: ChunkSizing,
     workers: [StoreConnection],
     processor: Processor,
     stopRequests: AsyncStream<Void>
@@ -31,7 +31,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     self.stopRequests = stopRequests
     machine = RunStateMachine(
       remaining: remaining,
-      chunkSize: chunkSize,
+      sizing: sizing,
       limits: .init(workers: workers.count, inOrder: processor.inOrder)
     )
   }
@@ -59,11 +59,11 @@ struct RunLoop<Processor: ChunkProcessor> {
         case .prepared(let chunk, let worker, .failure(let error)):
           note(error, chunk)
           perform(machine.failedToPrepare(chunk, worker: worker), in: &group)
-        case .committed(let chunk, .success(let outcomes)):
+        case .committed(let chunk, .success(let commit)):
           // The writer goes on while this chunk is accounted for.
-          perform(machine.committed(chunk), in: &group)
+          perform(machine.committed(chunk, took: commit.duration), in: &group)
           do throws(BatchError) {
-            try await onCommit(chunk, outcomes)
+            try await onCommit(chunk, commit.outcomes)
           } catch {
             failure = failure ?? error
             perform(machine.fail(), in: &group)

@@ -58,7 +58,7 @@ struct RunStateMachine {
   }
 
   private let limits: Limits
-  private let chunkSize: Int
+  private var sizing: ChunkSizing
   private var phase = Phase.running
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
@@ -69,11 +69,11 @@ struct RunStateMachine {
   /// The first positions of chunks that are handed out and not committed, for the order.
   private var uncommitted: [Int] = []
 
-  /// A run over positions, ascending, in chunks of at most `chunkSize`.
-  init(remaining: [Range<Int>], chunkSize: Int, limits: Limits) {
-    precondition(chunkSize > 0 && limits.workers > 0)
+  /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
+  init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
+    precondition(limits.workers > 0, "a run without workers")
     self.limits = limits
-    self.chunkSize = chunkSize
+    self.sizing = sizing
     self.remaining = remaining.reversed()
     idleWorkers = Array((0..<limits.workers).reversed())
   }
@@ -100,9 +100,10 @@ struct RunStateMachine {
     return fail()
   }
 
-  /// The writer has committed a chunk.
-  mutating func committed(_ chunk: Range<Int>) -> [Action] {
+  /// The writer has committed a chunk, which took so long.
+  mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
     settle(chunk)
+    sizing.observe(chunk.count, took: duration)
     return next()
   }
 
@@ -170,7 +171,7 @@ struct RunStateMachine {
 
   private mutating func nextChunk() -> Range<Int>? {
     guard let gap = remaining.popLast() else { return nil }
-    let chunk = gap.prefix(chunkSize)
+    let chunk = gap.prefix(sizing.size)
     if chunk.endIndex < gap.upperBound { remaining.append(chunk.endIndex..<gap.upperBound) }
     return gap.lowerBound..<chunk.endIndex
   }

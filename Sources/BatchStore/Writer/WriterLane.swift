@@ -107,10 +107,14 @@ package actor WriterLane {
     _ change: BulkChange,
     to keys: ChunkKeys,
     at positions: Range<Int>
-  ) throws(BatchError) -> Outcomes {
+  ) throws(BatchError) -> Commit {
     try throwCheckpointFailure()
     var entered = ledger
+    let clock = ContinuousClock()
+    var locked = clock.now
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
+      // Waiting for another writer to finish is no cost of this chunk.
+      locked = clock.now
       let outcomes = try change.apply(to: keys, in: connection)
       entered = try ledger?.entering(
         DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
@@ -118,6 +122,7 @@ package actor WriterLane {
       )
       return outcomes
     }
+    let duration = locked.duration(to: clock.now)
     ledger = entered
     if connection.logFrames >= checkpointFrames {
       do {
@@ -126,7 +131,7 @@ package actor WriterLane {
         checkpointFailure = error
       }
     }
-    return outcomes
+    return Commit(outcomes: outcomes, duration: duration)
   }
 
   private func throwCheckpointFailure() throws(BatchError) {

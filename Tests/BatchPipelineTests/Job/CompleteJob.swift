@@ -29,7 +29,7 @@ enum CompleteJob {
         "type": "update",
         "set": { "price": "cost * :factor", "changed": ":now", "a \\"b\\"": "NULL" }
       },
-      "chunk": { "size": 500 },
+      "chunk": { "size": 500, "target": "100ms", "minimum": 50, "maximum": 2000 },
       "workers": 3,
       "checkpoint": { "path": "state/reprice.batch", "ledger": "file", "interval": "1.5s" }
     }

@@ -49,7 +49,9 @@ import Testing
       .init("a \"b\"", to: "NULL"),
     ]
     #expect(job.action == .update(.init(set: assignments)))
-    #expect(job.chunk == .init(size: 500))
+    #expect(
+      job.chunk == .init(size: 500, target: .milliseconds(100), minimum: 50, maximum: 2000)
+    )
     #expect(job.workers == 3)
     #expect(
       job.checkpoint
@@ -154,8 +156,8 @@ import Testing
     (#""retry": {}"#, "job.json:4:3: retry: not supported yet; remove it"),
     (#""throttle": null"#, "job.json:4:3: throttle: not supported yet; remove it"),
     (
-      #""chunk": { "target": "100ms" }"#,
-      "job.json:4:14: chunk.target: not supported yet; remove it"
+      #""chunk": { "minimum": 10 }"#,
+      "job.json:4:25: chunk.minimum: bounds a target that is not given; add chunk.target, or remove it"
     ),
     (
       #""chunk": { "size": 0 }"#, "job.json:4:22: chunk.size: is 0; choose a size from 1 to 1000000"

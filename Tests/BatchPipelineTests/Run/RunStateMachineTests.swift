@@ -26,7 +26,11 @@ import Testing
       limits: RunStateMachine.Limits,
       random: SeededGenerator
     ) {
-      machine = RunStateMachine(remaining: remaining, chunkSize: chunkSize, limits: limits)
+      machine = RunStateMachine(
+        remaining: remaining,
+        sizing: ChunkSizing(chunkSize),
+        limits: limits
+      )
       self.limits = limits
       self.random = random
       perform(machine.start())
@@ -106,7 +110,7 @@ import Testing
             perform(machine.failedToCommit(chunk))
           } else {
             committed.append(chunk)
-            perform(machine.committed(chunk))
+            perform(machine.committed(chunk, took: .milliseconds(1)))
           }
         }
       }
@@ -177,7 +181,7 @@ import Testing
   @Test func `a run over nothing is complete at once`() {
     var machine = RunStateMachine(
       remaining: [],
-      chunkSize: 10,
+      sizing: ChunkSizing(10),
       limits: .init(workers: 3, inOrder: false)
     )
     #expect(machine.start() == [.end(.completed)])
@@ -188,24 +192,32 @@ import Testing
   @Test func `a stop before the first answer finishes what is in flight`() {
     var machine = RunStateMachine(
       remaining: [0..<100],
-      chunkSize: 10,
+      sizing: ChunkSizing(10),
       limits: .init(workers: 2, inOrder: false)
     )
     #expect(machine.start() == [.prepare(0..<10, worker: 0), .prepare(10..<20, worker: 1)])
     #expect(machine.stop() == [])
     #expect(machine.prepared(10..<20, worker: 1) == [.commit(10..<20)])
     #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10)])
-    #expect(machine.committed(10..<20) == [])
-    #expect(machine.committed(0..<10) == [.end(.stopped)])
+    #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
+    #expect(machine.committed(0..<10, took: .milliseconds(1)) == [.end(.stopped)])
   }
 
   @Test(arguments: [0, -1])
   func `sizes and numbers that make no sense are programming errors`(number: Int) async {
     await #expect(processExitsWith: .failure) {
-      _ = RunStateMachine(remaining: [], chunkSize: 0, limits: .init(workers: 1, inOrder: false))
+      _ = RunStateMachine(
+        remaining: [],
+        sizing: ChunkSizing(0),
+        limits: .init(workers: 1, inOrder: false)
+      )
     }
     await #expect(processExitsWith: .failure) {
-      _ = RunStateMachine(remaining: [], chunkSize: 1, limits: .init(workers: 0, inOrder: true))
+      _ = RunStateMachine(
+        remaining: [],
+        sizing: ChunkSizing(1),
+        limits: .init(workers: 0, inOrder: true)
+      )
     }
   }
 }

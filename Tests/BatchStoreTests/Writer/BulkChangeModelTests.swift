@@ -186,7 +186,7 @@ import Testing
           change,
           to: ChunkKeys(list, chunk, key: change.key),
           at: chunk
-        )
+        ).outcomes
         #expect(outcomes == expected)
         done.insert(.init(chunk, outcomes: outcomes, chunks: 1))
       } catch {

@@ -59,7 +59,7 @@ import Testing
       change,
       to: ChunkKeys(list, 0..<list.count, key: change.key),
       at: 0..<list.count
-    )
+    ).outcomes
   }
 
   private let increment = BulkChange.Action.update([("n", SQLExpression("n + 1"))])

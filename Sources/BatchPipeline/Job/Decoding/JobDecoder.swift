@@ -147,7 +147,10 @@ extension JobDecoder {
   private func decodeChunk(_ section: inout JobSection) -> Job.Chunk {
     var chunk = Job.Chunk()
     chunk.size = section.integer("size") ?? chunk.size
-    section.finish(later: ["target", "minimum", "maximum"])
+    chunk.target = section.duration("target")
+    chunk.minimum = section.integer("minimum")
+    chunk.maximum = section.integer("maximum")
+    section.finish()
     return chunk
   }
 

@@ -3,12 +3,34 @@ public import SystemPackage
 extension Job {
   /// How many rows are done at a time.
   public struct Chunk: Hashable, Sendable {
-    /// The number of rows of a chunk, which is written in one transaction.
+    /// The number of rows of a chunk, which is written in one transaction; with a target, of the
+    /// first.
     public var size: Int
+    /// How long a chunk shall take, or nil for chunks of one size.
+    public var target: Duration?
+    /// The fewest rows of a chunk that is sized by a target; 100 if it is nil.
+    public var minimum: Int?
+    /// The most rows of a chunk that is sized by a target; 20,000 if it is nil.
+    public var maximum: Int?
 
     /// Makes the size of chunks.
-    public init(size: Int = 1000) {
+    public init(
+      size: Int = 1000,
+      target: Duration? = nil,
+      minimum: Int? = nil,
+      maximum: Int? = nil
+    ) {
       self.size = size
+      self.target = target
+      self.minimum = minimum
+      self.maximum = maximum
+    }
+
+    /// The sizes between which a target may choose; one bound that is given moves the other's
+    /// default.
+    var bounds: ClosedRange<Int> {
+      let lower = minimum ?? min(100, maximum ?? 100)
+      return lower...max(lower, maximum ?? 20_000)
     }
   }
 

@@ -193,17 +193,41 @@ extension Job {
     }
   }
 
-  private func tuningProblems() -> [JobProblem] {
+  private func chunkProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
-    if !(1...Self.chunkSizeLimit).contains(chunk.size) {
+    let sizes = [("size", chunk.size), ("minimum", chunk.minimum), ("maximum", chunk.maximum)]
+    for (key, size) in sizes {
+      guard let size else { continue }
+      let path = JobPath("chunk", key)
+      if key != "size", chunk.target == nil {
+        problems.append(
+          .init(path, "bounds a target that is not given", remedy: "add chunk.target, or remove it")
+        )
+      } else if !(1...Self.chunkSizeLimit).contains(size) {
+        problems.append(
+          .init(path, "is \(size)", remedy: "choose a size from 1 to \(Self.chunkSizeLimit)")
+        )
+      }
+    }
+    if problems.isEmpty, let minimum = chunk.minimum, let maximum = chunk.maximum,
+      minimum > maximum
+    {
       problems.append(
         .init(
-          JobPath("chunk", "size"),
-          "is \(chunk.size)",
-          remedy: "choose a size from 1 to \(Self.chunkSizeLimit)"
+          JobPath("chunk", "minimum"),
+          "is \(minimum), more than chunk.maximum, which is \(maximum)",
+          remedy: "exchange them"
         )
       )
     }
+    if let target = chunk.target {
+      problems += Self.durationProblems(target, JobPath("chunk", "target"), zeroAllowed: false)
+    }
+    return problems
+  }
+
+  private func tuningProblems() -> [JobProblem] {
+    var problems = chunkProblems()
     if let workers, !(1...Self.workerLimit).contains(workers) {
       problems.append(
         .init(
