@@ -129,7 +129,15 @@ import Testing
       guard !sample.bytes.isEmpty else { continue }
       let list = Self.list(sample, &generator)
       Self.exercise(list, &generator)
-      do { try list.verify() } catch { refused += 1 }
+      do { try list.verify() } catch {
+        refused += 1
+        continue
+      }
+      // What was checked as a whole can be read from end to end: a list is a collection then.
+      let start = Int.random(in: 0..<list.count, using: &generator)
+      _ = try list.encodedKeys(in: 0..<min(list.count, 300))
+      _ = try list.encodedKeys(in: start..<min(list.count, start + 300))
+      _ = try list.key(at: list.count - 1)
     }
     print("fuzz: \(Self.caseCount) blocks from seed \(Self.seed), \(refused) refused")
     #expect(refused > 0)

@@ -55,7 +55,7 @@ struct ScaleBenchmark {
     let first = clock.measure {
       do {
         let middle = count / 2
-        _ = try file?.list.integers(in: middle..<(middle + 1000))
+        _ = try file?.integers(in: middle..<(middle + 1000))
       } catch { failure = error }
     }
     let verify = clock.measure { do { try file?.verify() } catch { failure = error } }

@@ -16,7 +16,7 @@ extension IdentifierFile {
   ///
   /// - Parameters:
   ///   - path: Where the file is to be.
-  ///   - list: The list; one that stands in a file is copied block by block.
+  ///   - list: The list.
   ///   - metadata: Anything, up to ``maximumMetadataByteCount``.
   ///   - overwriting: Whether a file that is already there may be replaced.
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, the names or the

@@ -9,7 +9,10 @@ public import SystemPackage
 ///
 ///     try IdentifierFile.create(at: "orders.ids", list: list, metadata: [], overwriting: false)
 ///     let file = try IdentifierFile(opening: "orders.ids")
-///     for id in file.list { … }
+///     for id in try file.load() { … }
+///
+/// A file can be damaged, cut short or taken away at any time. So whatever reads from it throws, and
+/// a list in memory, which cannot fail, is made by ``load()`` alone.
 public struct IdentifierFile: Sendable {
   /// The most bytes of metadata.
   public static let maximumMetadataByteCount = FileLayout.maximumMetadataByteCount
@@ -17,7 +20,10 @@ public struct IdentifierFile: Sendable {
   /// Where the file is.
   public let path: FilePath
   /// The list, which reads from the file what it is asked for.
-  public let list: IdentifierList
+  ///
+  /// Only its throwing methods may be used: as a collection it would stop the program where the
+  /// file is damaged.
+  package let list: IdentifierList
   /// What the caller keeps beside the list.
   public let metadata: [UInt8]
   /// The version of the format.

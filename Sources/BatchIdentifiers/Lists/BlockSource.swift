@@ -84,7 +84,7 @@ extension IdentifierList {
   func damage(_ damage: ByteReader.Damage, block index: Int) -> BatchError {
     switch source {
     case .memory:
-      BatchError(.damagedFile, "block \(index) of a list in memory is damaged: \(damage.reason)")
+      BatchError(.damagedFile, "block \(index) is damaged: \(damage.reason)")
     case .file(let file, let offset):
       .damaged(
         "block \(index) at byte \(offset + directory.offsets[index])",

@@ -6,16 +6,12 @@ extension IdentifierList: RandomAccessCollection {
 
   /// The identifier at a position.
   ///
-  /// A subscript cannot throw: if the list stands in a file that can no longer be read, this stops
-  /// the program. Use ``identifier(at:)``, ``integers(in:)`` or ``encodedKeys(in:)`` with files
-  /// that have not been verified.
-  ///
   /// - Complexity: Decodes one segment; the next look-ups near it do not.
   public subscript(position: Int) -> PersistentIdentifier {
     do throws(BatchError) {
       return try identifier(at: position)
     } catch {
-      fatalError("\(error)")
+      unreadable(error)
     }
   }
 
@@ -65,8 +61,18 @@ extension IdentifierList: RandomAccessCollection {
           try list.appendEncodedKeys(in: range, to: &keys)
         }
       } catch {
-        fatalError("\(error)")
+        list.unreadable(error)
       }
     }
+  }
+}
+
+extension IdentifierList {
+  /// Stops the program: a list in memory was built or checked here, so it can be read.
+  ///
+  /// A list that stands in a file may fail at any time. It never leaves the package, and inside it
+  /// nobody may use it as a collection.
+  fileprivate func unreadable(_ error: BatchError) -> Never {
+    preconditionFailure("a list that may fail was used as a collection: \(error)")
   }
 }

@@ -116,7 +116,7 @@ extension IdentifierList {
     }
   }
 
-  /// The identifier at a position, or an error where the subscript would stop the program.
+  /// The identifier at a position.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
   /// - Complexity: Decodes one segment; the next look-ups near it do not.

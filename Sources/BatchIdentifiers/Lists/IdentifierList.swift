@@ -1,8 +1,8 @@
 /// The fixed selection of a job: the identifiers of some rows of one entity, in order.
 ///
 /// A list is immutable and compact: its keys are packed in segments of about a thousand, each in
-/// the smallest of several codings. It keeps the order in which it was built. A list built in
-/// memory stays there; one opened from an ``IdentifierFile`` reads what it is asked for.
+/// the smallest of several codings. It keeps the order in which it was built. It is whole and in
+/// memory: one that was saved comes back by ``IdentifierFile/load()``, which checks all of it.
 ///
 /// Work with the keys themselves where speed matters: ``integers(in:)`` and
 /// ``encodedKeys(in:)`` decode each segment once.

@@ -73,11 +73,16 @@ public struct IdentifierSelection: Sendable {
   /// How many there are.
   public var count: Int { positions.reduce(0) { $0 + $1.count } }
 
-  /// The identifiers as a list of their own, in the order of the selection.
+  /// Reads the identifiers into a list of their own, in the order of the selection.
   ///
-  /// - Throws: `BatchError` if the list cannot be read.
-  /// - Complexity: O(*n*) where they are not all of a file.
-  public var list: IdentifierList {
+  /// - Throws: `BatchError` with code `fileAccess` or `damagedFile`, naming the block.
+  /// - Complexity: O(*n*) time, the memory of the packed list.
+  public func load() throws(BatchError) -> IdentifierList {
+    try list.loaded()
+  }
+
+  /// The identifiers, in the file where they are all of it: only throwing methods may be used.
+  package var list: IdentifierList {
     get throws(BatchError) {
       positions == [0..<all.count] ? all : try all.slice(positions)
     }

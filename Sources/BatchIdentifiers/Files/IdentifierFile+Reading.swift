@@ -1,0 +1,73 @@
+extension IdentifierFile {
+  /// The number of identifiers.
+  public var count: Int { list.count }
+  /// What the identifiers have in common.
+  public var header: IdentifierList.Header { list.header }
+  /// Whether each key is greater than the one before.
+  public var isSorted: Bool { list.isSorted }
+  /// The number of blocks with a checksum of their own.
+  public var blockCount: Int { list.blockCount }
+
+  /// Reads the whole list into memory, packed as it is in the file, and checks all of it.
+  ///
+  /// What is returned is whole and no longer needs the file. Take the other methods where a part of
+  /// the list is enough.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(n) time, the memory of the packed list.
+  public func load() throws(BatchError) -> IdentifierList {
+    try list.loaded()
+  }
+
+  /// The identifiers at some positions.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(n) in the range, rounded up to whole segments.
+  /// - Precondition: The range lies within `0..<count`.
+  public func identifiers(in range: Range<Int>) throws(BatchError) -> [PersistentIdentifier] {
+    switch header.keyKind {
+    case .integer:
+      return try list.integers(in: range).map { list.space.identifier(.integer($0)) }
+    case .encoded:
+      let keys = try list.encodedKeys(in: range)
+      return (0..<keys.count).map { list.space.identifier(.encoded(keys[$0])) }
+    }
+  }
+
+  /// The identifier at a position.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Precondition: `position` lies within `0..<count`.
+  public func identifier(at position: Int) throws(BatchError) -> PersistentIdentifier {
+    try list.identifier(at: position)
+  }
+
+  /// The integer keys at some positions.
+  ///
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the keys are not integers,
+  ///   `.fileAccess` or `.damagedFile`, naming the block, if they cannot be read.
+  /// - Complexity: O(n) in the range, rounded up to whole segments.
+  /// - Precondition: The range lies within `0..<count`.
+  public func integers(in range: Range<Int>) throws(BatchError) -> [Int64] {
+    try list.integers(in: range)
+  }
+
+  /// The encoded keys at some positions; an integer is a key of one component.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(n) in the bytes of the keys, rounded up to whole segments.
+  /// - Precondition: The range lies within `0..<count`.
+  public func encodedKeys(in range: Range<Int>) throws(BatchError) -> EncodedKeys {
+    try list.encodedKeys(in: range)
+  }
+
+  /// Whether an identifier is in the file.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(log n) and one block if the list is sorted, O(n) if it is not.
+  public func contains(_ identifier: PersistentIdentifier) throws(BatchError) -> Bool {
+    guard let key = identifier.key, list.space.identifier(key) == identifier else { return false }
+    return try list.contains(key: key)
+  }
+}

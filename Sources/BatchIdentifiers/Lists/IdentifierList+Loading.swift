@@ -1,0 +1,36 @@
+internal import SystemPackage
+
+extension IdentifierList {
+  /// The list in memory, packed as it is, and all of it checked; itself if it is there already.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
+  /// - Complexity: O(n) time, the memory of the packed list.
+  package func loaded() throws(BatchError) -> IdentifierList {
+    guard case .file(let file, _) = source else { return self }
+    var blocks: [[UInt8]] = []
+    var scratch: [UInt8] = []
+    for index in 0..<blockCount {
+      try withBlockBytes(index, scratch: &scratch) { bytes in
+        blocks.append(Array(bytes) + [UInt8](repeating: 0, count: BlockWriter.padding))
+      }
+    }
+    let list = IdentifierList(
+      header: header,
+      isSorted: isSorted,
+      directory: directory,
+      source: .memory(blocks)
+    )
+    do throws(BatchError) {
+      // The copy is checked and not the file, which might change in between.
+      try list.verify()
+    } catch {
+      throw BatchError(
+        error.code,
+        error.message,
+        at: file.path.string,
+        remedy: "restore the file from a copy, or select the identifiers again"
+      )
+    }
+    return list
+  }
+}
