@@ -12,6 +12,8 @@ struct KillLoop {
   static func rows(_ many: Int) -> Int { kills >= 100 ? many : many / 10 }
 
   private let name: String
+  /// How a run ends that is not killed.
+  private let ending: (status: Int32, state: String)
   private let directory: TemporaryDirectory
   private let seed: UInt64
   private var generator: SeededGenerator
@@ -21,7 +23,8 @@ struct KillLoop {
   private var resumeCount = 0
 
   /// A loop over the job in `job.json`.
-  init(_ name: String, in directory: TemporaryDirectory) {
+  init(_ name: String, in directory: TemporaryDirectory, failing: Bool = false) {
+    ending = failing ? (4, "completedWithFailures") : (0, "completed")
     self.name = name
     self.directory = directory
     let environment = ProcessInfo.processInfo.environment
@@ -41,7 +44,7 @@ struct KillLoop {
     let start = clock.now
     let first = try BatchProgram.run("run", "job.json", "--workers", "4", in: directory)
     secondsUndisturbed = start.duration(to: clock.now) / .seconds(1)
-    try #require(first.status == 0, "\(name), seed \(seed): \(first.errors)")
+    try #require(first.status == ending.status, "\(name), seed \(seed): \(first.errors)")
     let isComplete = try noteCompletion()
     try #require(isComplete, "\(name), seed \(seed): the first run is not complete")
     var wrongJobs = try check(completed.count) ? 0 : 1
@@ -79,7 +82,7 @@ struct KillLoop {
         if result.output.contains("\"event\":\"started\"") {
           secondsUndisturbed = min(secondsUndisturbed, seconds)
         }
-        try #require(result.status == 0, "\(name), seed \(seed): \(result.errors)")
+        try #require(result.status == ending.status, "\(name), seed \(seed): \(result.errors)")
         let isComplete = try noteCompletion()
         try #require(isComplete, "\(name), seed \(seed): \(result.output)")
         return
@@ -96,7 +99,7 @@ struct KillLoop {
     let result = try BatchProgram.run("status", "job.json", "--json", in: directory)
     guard result.status == 0 else { return false }  // Killed before the first checkpoint.
     let status = try JSONOutput.object(result.output)
-    guard status["state"] as? String == "completed", let run = status["run"] as? String else {
+    guard status["state"] as? String == ending.state, let run = status["run"] as? String else {
       return false
     }
     #expect(status["done"] as? Int == status["total"] as? Int)

@@ -82,6 +82,41 @@ import Testing
     }
   }
 
+  @Test(arguments: ["INTEGER PRIMARY KEY", "TEXT PRIMARY KEY"])
+  func `killed updates lose no failed identifier and record none twice`(key: String) throws {
+    let rows = KillLoop.rows(60_000)
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (id \(key), i INTEGER, n INTEGER NOT NULL DEFAULT 0)",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < \(rows))
+      INSERT INTO numbers (id, i) SELECT i, i FROM c
+      """,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.i % 500 = 77
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    let poisoned = try count("numbers WHERE i % 500 = 77", path)
+    let more = tuning.merging(["skip": ["limit": poisoned]]) { $1 }
+    try directory.write(JobText.update(adding: more), to: "job.json")
+    var loop = KillLoop("update with poison, \(key)", in: directory, failing: true)
+    try loop.run(rows: rows) { jobs in
+      let failed = try BatchProgram(
+        ["ids", "job.json", "--outcome", "failed", "--format", "key"],
+        in: directory
+      ).wait()
+      let expected = try TestDatabase.texts(
+        path,
+        "SELECT id FROM numbers WHERE i % 500 = 77 ORDER BY id"
+      )
+      return try count("numbers WHERE n <> \(jobs) * (i % 500 <> 77)", path) == 0
+        && failed.output.split(separator: "\n").count == expected.count
+        && count("_batch_failure", path) == expected.count
+        && TestDatabase.integrity(path) == ["ok"]
+    }
+  }
+
   @Test(arguments: ["ndjson", "csv"])
   func `killed exports are the same as one that was left alone`(format: String) throws {
     let rows = KillLoop.rows(300_000)

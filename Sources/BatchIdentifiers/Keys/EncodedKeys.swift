@@ -42,6 +42,13 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     }
   }
 
+  /// A copy of some of the keys.
+  package func part(_ range: Range<Int>) -> EncodedKeys {
+    var part = EncodedKeys()
+    for index in range { withBytes(at: index) { part.append($0) } }
+    return part
+  }
+
   /// Forgets the keys and keeps the memory.
   public mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)

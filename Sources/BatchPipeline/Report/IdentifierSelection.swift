@@ -24,7 +24,11 @@ public struct IdentifierSelection: Sendable {
     let checkpoint = try Checkpoint(ofJob: job)
     all = checkpoint.list
     let done = try await checkpoint.doneRanges(ofJob: job)
-    positions = Self.positions(outcome, done, count: all.count)
+    if outcome == .failed {
+      positions = try await checkpoint.failedPositions(ofJob: job, done)
+    } else {
+      positions = Self.positions(outcome, done, count: all.count)
+    }
   }
 
   /// Identifiers of an identifier file, or of a checkpoint as far as it says itself.
@@ -53,7 +57,16 @@ public struct IdentifierSelection: Sendable {
         remedy: "name the job file instead of the checkpoint"
       )
     }
-    positions = Self.positions(outcome, checkpoint.progress.done, count: all.count)
+    let done = checkpoint.progress.done
+    guard outcome != .failed || done.outcomes.failed == 0 else {
+      throw BatchError(
+        .damagedFile,
+        "which identifiers failed is recorded in the database, not in the file",
+        at: path.string,
+        remedy: "name the job file instead of the checkpoint"
+      )
+    }
+    positions = Self.positions(outcome, done, count: all.count)
   }
 
   private static func positions(
@@ -65,7 +78,6 @@ public struct IdentifierSelection: Sendable {
     case .all: count == 0 ? [] : [0..<count]
     case .remaining: done.remaining(of: count)
     case .done: done.rows.map { $0.first..<$0.next }
-    // Nothing can fail and be passed over yet: the first failure ends a run.
     case .failed: []
     }
   }
@@ -86,5 +98,30 @@ public struct IdentifierSelection: Sendable {
     get throws(BatchError) {
       positions == [0..<all.count] ? all : try all.slice(positions)
     }
+  }
+}
+
+extension Checkpoint {
+  /// The positions of the identifiers that failed, from the store's ledger.
+  fileprivate func failedPositions(
+    ofJob job: Job,
+    _ done: DoneRanges
+  ) async throws(BatchError) -> [Range<Int>] {
+    guard done.outcomes.failed > 0 else { return [] }
+    let store = try await Store(
+      path: job.database.path.string,
+      isReadOnly: true,
+      busyTimeout: job.database.busyTimeout
+    )
+    let positions = try await store.failedIdentifiers(ofRun: metadata.run).map(\.position)
+    guard positions.allSatisfy((0..<list.count).contains) else {
+      throw BatchError(
+        .damagedFile,
+        "the table _batch_failure and the checkpoint do not belong together",
+        at: path.string,
+        remedy: "run with --fresh to select anew"
+      )
+    }
+    return positions.map { $0..<($0 + 1) }
   }
 }

@@ -259,7 +259,8 @@ public final class BatchRun: Sendable {
           list: checkpoint.list,
           change: change,
           lane: lane,
-          ledger: plan.ledger
+          ledger: plan.ledger,
+          failureLimit: job.skip.limit(of: checkpoint.list.count)
         )
         return try await loop(plan, session, processor, onEvent)
       case .export(let export, let action):

@@ -7,6 +7,8 @@ struct ChangeProcessor: ChunkProcessor {
   let change: BulkChange
   let lane: WriterLane
   let ledger: LedgerPlace
+  /// How many identifiers of the run may fail.
+  let failureLimit: Int
 
   var inOrder: Bool { false }
 
@@ -23,7 +25,7 @@ struct ChangeProcessor: ChunkProcessor {
     _ keys: ChunkKeys,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await lane.apply(change, to: keys, at: positions)
+    try await lane.apply(change, to: keys, at: positions, failing: failureLimit)
   }
 
   func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {

@@ -52,6 +52,10 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_CANTOPEN = ResultCode(rawValue: CSQLite.SQLITE_CANTOPEN)
   /// The schema changed under a statement.
   public static let SQLITE_SCHEMA = ResultCode(rawValue: CSQLite.SQLITE_SCHEMA)
+  /// A text or blob is too long.
+  public static let SQLITE_TOOBIG = ResultCode(rawValue: CSQLite.SQLITE_TOOBIG)
+  /// A value is not of the type that its column must have.
+  public static let SQLITE_MISMATCH = ResultCode(rawValue: CSQLite.SQLITE_MISMATCH)
   /// A constraint is violated.
   public static let SQLITE_CONSTRAINT = ResultCode(rawValue: CSQLite.SQLITE_CONSTRAINT)
   /// The authorizer refused a statement.

@@ -115,6 +115,28 @@ extension ChunkKeys {
     }
   }
 
+  /// Some of the keys, counted from the first.
+  func part(_ range: Range<Int>) -> ChunkKeys {
+    switch self {
+    case .runs(let runs):
+      var start = 0
+      var parts: [ClosedRange<Int64>] = []
+      for run in runs {
+        let count = Int(run.upperBound - run.lowerBound) + 1
+        let wanted = range.clamped(to: start..<(start + count))
+        if !wanted.isEmpty {
+          let first = run.lowerBound + Int64(wanted.lowerBound - start)
+          parts.append(first...(first + Int64(wanted.count - 1)))
+        }
+        start += count
+      }
+      return .runs(parts)
+    case .filtered(let keys): return .filtered(Array(keys[range]))
+    case .integers(let keys): return .integers(Array(keys[range]))
+    case .encoded(let keys): return .encoded(keys.part(range))
+    }
+  }
+
   /// Binds the keys of each execution of a statement in turn, and has `body` step through what the
   /// statement finds by them.
   func forEachBinding(

@@ -5,7 +5,7 @@ import BatchIdentifiers
 /// Each chunk's row is written in the chunk's own transaction, so that data and record are either
 /// both there or both not: after SIGKILL, after a power failure, and in every copy of the file.
 struct Ledger {
-  private let run: String
+  let run: String
   private(set) var done: DoneRanges
 
   /// Makes the ledger's tables where they are missing.
@@ -27,6 +27,7 @@ struct Ledger {
       ) WITHOUT ROWID
       """
     )
+    try createFailureTable(in: connection)
   }
 
   /// Enters a new run, with nothing done.
@@ -43,6 +44,9 @@ struct Ledger {
     )
     try connection.execute(
       "DELETE FROM _batch_ledger WHERE run NOT IN (SELECT run FROM _batch_run)"
+    )
+    try connection.execute(
+      "DELETE FROM _batch_failure WHERE run NOT IN (SELECT run FROM _batch_run)"
     )
     try connection.execute(
       "INSERT INTO _batch_run (run, job, total, started_at) VALUES (?, ?, ?, ?)",

@@ -101,21 +101,33 @@ package actor WriterLane {
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///
+  /// Up to `limit` identifiers of the whole run may fail: they are passed over, and entered with the
+  /// chunk.
+  ///
   /// - Throws: Whatever SQLite says, of this chunk or of the checkpoint after the one before; the
   ///   store is then as it was before.
   package func apply(
     _ change: BulkChange,
     to keys: ChunkKeys,
-    at positions: Range<Int>
+    at positions: Range<Int>,
+    failing limit: Int = 0
   ) throws(BatchError) -> Commit {
     try throwCheckpointFailure()
     var entered = ledger
+    let failedBefore = ledger?.done.outcomes.failed ?? 0
     let clock = ContinuousClock()
     var locked = clock.now
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
       // Waiting for another writer to finish is no cost of this chunk.
       locked = clock.now
-      let outcomes = try change.apply(to: keys, in: connection)
+      let (outcomes, failed) = try change.apply(
+        to: keys,
+        at: positions.lowerBound,
+        // Without a ledger there is nowhere to keep them.
+        failing: ledger == nil || limit == 0 ? nil : limit - failedBefore,
+        in: connection
+      )
+      try ledger?.enter(failed, in: connection)
       entered = try ledger?.entering(
         DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
         in: connection

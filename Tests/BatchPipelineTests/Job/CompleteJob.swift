@@ -41,7 +41,8 @@ enum CompleteJob {
       "name": "purge",
       "database": { "path": "/data/shop.db" },
       "source": { "entity": "orders", "identifiers": "some.ids" },
-      "action": { "type": "delete", "archive": { "entity": "orders_archive" } }
+      "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
+      "skip": { "limit": 100, "ratio": 0.01 }
     }
     """
 

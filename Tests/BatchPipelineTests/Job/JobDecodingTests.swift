@@ -154,6 +154,19 @@ import Testing
 
   @Test(arguments: [
     (#""retry": {}"#, "job.json:4:3: retry: not supported yet; remove it"),
+    (#""skip": {}"#, "job.json:4:11: skip.limit: missing; add the key \"limit\""),
+    (
+      #""skip": { "limit": -1 }"#,
+      "job.json:4:22: skip.limit: is -1; choose a number from 0 to 100000"
+    ),
+    (
+      #""skip": { "limit": 0, "ratio": 1.5 }"#,
+      "job.json:4:34: skip.ratio: is 1.5; choose a part from 0 to 1"
+    ),
+    (
+      #""skip": { "limit": 1, "ratio": "1%" }"#,
+      "job.json:4:34: skip.ratio: expected a number, found the string \"1%\""
+    ),
     (#""throttle": null"#, "job.json:4:3: throttle: not supported yet; remove it"),
     (
       #""chunk": { "minimum": 10 }"#,

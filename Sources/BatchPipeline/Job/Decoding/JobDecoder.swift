@@ -69,10 +69,11 @@ extension JobDecoder {
     let action = section.section("action", required: true, decodeAction) ?? nil
     let chunk = section.section("chunk", decodeChunk)
     let workers = section.integer("workers")
+    let skip = section.section("skip", decodeSkip)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
-    section.finish(later: ["retry", "skip", "throttle", "limits", "hooks", "report"])
+    section.finish(later: ["retry", "throttle", "limits", "hooks", "report"])
     return Job(
       name: name,
       description: description,
@@ -82,6 +83,7 @@ extension JobDecoder {
       action: action ?? .delete(Job.Delete()),
       chunk: chunk ?? Job.Chunk(),
       workers: workers,
+      skip: skip ?? Job.Skip(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
       baseDirectory: baseDirectory
     )
@@ -152,6 +154,14 @@ extension JobDecoder {
     chunk.maximum = section.integer("maximum")
     section.finish()
     return chunk
+  }
+
+  private func decodeSkip(_ section: inout JobSection) -> Job.Skip {
+    var skip = Job.Skip()
+    skip.limit = section.integer("limit", required: true) ?? skip.limit
+    skip.ratio = section.number("ratio") ?? skip.ratio
+    section.finish()
+    return skip
   }
 
   private func decodeCheckpoint(_ section: inout JobSection) -> Job.Checkpoint {

@@ -84,6 +84,16 @@ extension JobSection {
     }
   }
 
+  mutating func number(_ key: String) -> Double? {
+    value(key, required: false, expected: "a number") {
+      switch $0.content {
+      case .integer(let number): Double(number)
+      case .real(let number): number
+      default: nil
+      }
+    }
+  }
+
   mutating func strings(_ key: String) -> [String]? {
     guard let list = member(key, required: false) else { return nil }
     let path = path.appending(key)

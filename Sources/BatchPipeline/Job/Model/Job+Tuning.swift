@@ -34,6 +34,29 @@ extension Job {
     }
   }
 
+  /// How many identifiers may fail before the run stops.
+  ///
+  /// An identifier fails if the change of its row alone is refused: by a constraint, by a trigger,
+  /// by an expression that has no value for it. It is recorded, and the others of its chunk are
+  /// done.
+  public struct Skip: Hashable, Sendable {
+    /// The most identifiers that may fail; with 0 the first failure stops the run.
+    public var limit: Int
+    /// The largest part of all identifiers that may fail.
+    public var ratio: Double
+
+    /// Makes bounds.
+    public init(limit: Int = 0, ratio: Double = 1) {
+      self.limit = limit
+      self.ratio = ratio
+    }
+
+    /// The most identifiers of a number that may fail under both bounds.
+    func limit(of total: Int) -> Int {
+      min(limit, Int((Double(total) * ratio).rounded(.down)))
+    }
+  }
+
   /// Where and how often progress is kept.
   public struct Checkpoint: Hashable, Sendable {
     /// Where the marks of finished chunks are kept.

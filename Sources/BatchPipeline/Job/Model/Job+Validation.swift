@@ -2,6 +2,8 @@ public import BatchIdentifiers
 import SystemPackage
 
 extension Job {
+  /// The most identifiers that may fail.
+  public static let skipLimit = 100_000
   /// The most rows of a chunk.
   public static let chunkSizeLimit = 1_000_000
   /// The most background contexts.
@@ -237,6 +239,7 @@ extension Job {
         )
       )
     }
+    problems += skipProblems()
     if let path = checkpoint.path, path.isEmpty { problems.append(.empty(.checkpoint)) }
     problems += Self.durationProblems(
       checkpoint.interval,
@@ -244,6 +247,39 @@ extension Job {
       zeroAllowed: false
     )
     return problems + collidingFileProblems()
+  }
+
+  private func skipProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if !(0...Self.skipLimit).contains(skip.limit) {
+      problems.append(
+        .init(
+          JobPath("skip", "limit"),
+          "is \(skip.limit)",
+          remedy: "choose a number from 0 to \(Self.skipLimit)"
+        )
+      )
+    }
+    if !(0...1).contains(skip.ratio) {
+      problems.append(
+        .init(JobPath("skip", "ratio"), "is \(skip.ratio)", remedy: "choose a part from 0 to 1")
+      )
+    }
+    guard skip.limit > 0 else { return problems }
+    if !action.writes {
+      problems.append(
+        .init("skip", "an export has no rows that fail alone", remedy: "remove it")
+      )
+    } else if checkpoint.ledger == .file {
+      problems.append(
+        .init(
+          "skip",
+          "failed identifiers are recorded in the store",
+          remedy: "remove it, or set checkpoint.ledger to \"store\""
+        )
+      )
+    }
+    return problems
   }
 
   /// Files of the job that would overwrite one another.

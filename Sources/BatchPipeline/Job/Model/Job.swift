@@ -36,6 +36,8 @@ public struct Job: Sendable {
   public var chunk: Chunk
   /// The number of background contexts; nil for the number of cores.
   public var workers: Int?
+  /// How many identifiers may fail before the run stops.
+  public var skip: Skip
   /// Where and how often progress is kept.
   public var checkpoint: Checkpoint
   /// The folder that the relative paths of the job file were resolved against.
@@ -53,6 +55,7 @@ public struct Job: Sendable {
     action: Action,
     chunk: Chunk = Chunk(),
     workers: Int? = nil,
+    skip: Skip = Skip(),
     checkpoint: Checkpoint = Checkpoint(),
     baseDirectory: FilePath = ""
   ) {
@@ -65,6 +68,7 @@ public struct Job: Sendable {
     self.action = action
     self.chunk = chunk
     self.workers = workers
+    self.skip = skip
     self.checkpoint = checkpoint
     self.baseDirectory = baseDirectory
   }

@@ -1,0 +1,72 @@
+import BatchIdentifiers
+
+extension BulkChange {
+  /// Changes the rows of one chunk and passes over those that fail alone, inside a transaction of the
+  /// caller.
+  ///
+  /// A part that fails is undone and tried again in halves, down to single identifiers: two further
+  /// tries for each halving, so about 2·log2(n) for a row of n that fails.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - first: The position of the first key.
+  ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - connection: The connection, in a transaction.
+  /// - Returns: What became of the identifiers, and those that failed, ascending.
+  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  func apply(
+    to keys: ChunkKeys,
+    at first: Int,
+    failing limit: Int?,
+    in connection: Connection
+  ) throws(BatchError) -> (outcomes: Outcomes, failed: [FailedIdentifier]) {
+    guard let limit else { return (try apply(to: keys, in: connection), []) }
+    var outcomes = Outcomes()
+    var failed: [FailedIdentifier] = []
+    // Parts still to do, the next one last.
+    var parts = [0..<keys.identifierCount]
+    while let part = parts.popLast() {
+      do throws(BatchError) {
+        let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
+        outcomes += try connection.savepoint { () throws(BatchError) in
+          try apply(to: partKeys, in: connection)
+        }
+      } catch {
+        // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
+        guard error.isAboutRows, !connection.isAutocommit else { throw error }
+        if part.count > 1 {
+          let middle = part.lowerBound + part.count / 2
+          parts.append(middle..<part.upperBound)
+          parts.append(part.lowerBound..<middle)
+        } else if failed.count < limit {
+          failed.append(FailedIdentifier(position: first + part.lowerBound, error: error))
+          outcomes.failed += 1
+        } else {
+          var error = error
+          error.remedy = "more identifiers have failed than skip allows; what is committed stays"
+          throw error
+        }
+      }
+    }
+    return (outcomes, failed)
+  }
+}
+
+extension Connection {
+  /// Runs `body` inside an open transaction; what it did is undone if it throws.
+  func savepoint<Result>(_ body: () throws(BatchError) -> Result) throws(BatchError) -> Result {
+    try execute("SAVEPOINT _batch_part")
+    do throws(BatchError) {
+      let result = try body()
+      try execute("RELEASE _batch_part")
+      return result
+    } catch {
+      // Some errors have already rolled back the whole transaction.
+      if !isAutocommit {
+        try execute("ROLLBACK TO _batch_part")
+        try execute("RELEASE _batch_part")
+      }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import BatchStore
+import BatchTestSupport
+import Testing
+
+/// Jobs over rows some of which cannot be changed, as a user runs them.
+@Suite struct SkipTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(2000, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id IN (5, 77, 78, 1999)
+      BEGIN SELECT RAISE(ABORT, 'this row is poison'); END
+      """
+    )
+  }
+
+  private func write(limit: Int, ratio: Double = 1) throws {
+    let more: [String: Any] = [
+      "skip": ["limit": limit, "ratio": ratio], "chunk": ["size": 100], "workers": 2,
+    ]
+    try directory.write(JobText.update(adding: more), to: "job.json")
+  }
+
+  private func changed() throws -> Int {
+    Int(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 1")[0]) ?? -1
+  }
+
+  @Test func `the others are done, the failed are told, the status is 4`() throws {
+    try write(limit: 4)
+    let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(run.status == 4, "\(run.errors)")
+    #expect(try JSONOutput.lines(run.output).last?["event"] as? String == "finished")
+    let status = try JSONOutput.object(
+      BatchProgram.run("status", "job.json", "--json", in: directory).output
+    )
+    #expect(status["state"] as? String == "completedWithFailures")
+    #expect(status["done"] as? Int == 2000)
+    let outcomes = try #require(status["outcomes"] as? [String: Int])
+    #expect(outcomes["failed"] == 4 && outcomes["succeeded"] == 1996)
+    #expect(try changed() == 1996)
+
+    let arguments = ["ids", "job.json", "--outcome", "failed", "--format", "key"]
+    let failed = try BatchProgram(arguments, in: directory).wait()
+    #expect(failed.output == "5\n77\n78\n1999\n")
+    let messages = try TestDatabase.texts(path, "SELECT DISTINCT message FROM _batch_failure")
+    #expect(messages == ["this row is poison"])
+    let file = try BatchProgram(["ids", "job.batch", "--outcome", "failed"], in: directory).wait()
+    #expect(file.status == 2)
+    #expect(file.errors.contains("name the job file"))
+  }
+
+  @Test(arguments: [(3, 1.0), (100, 0.0019)])
+  func `past a bound the run stops and can be resumed`(limit: Int, ratio: Double) throws {
+    try write(limit: limit, ratio: ratio)
+    let first = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(first.status == 1)
+    #expect(first.errors.contains("this row is poison; more identifiers have failed than skip"))
+    // What is corrected is done; what had failed stays failed.
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    let second = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(second.status == 4, "\(second.errors)")
+    let failed = try BatchProgram(
+      ["ids", "job.json", "--outcome", "failed", "--count"],
+      in: directory
+    )
+    .wait()
+    #expect(failed.output == "3\n")
+    #expect(try changed() == 1997)
+    // A finished job starts anew, without the failures of the last run.
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_failure") == ["0"])
+  }
+
+  @Test func `without skip the first failure stops the run`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 1)
+    #expect(run.errors.contains("this row is poison"))
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_failure") == ["0"])
+  }
+}
