@@ -1,6 +1,7 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
+import BatchStore
 import SystemPackage
 
 struct InspectCommand: AsyncParsableCommand {
@@ -39,6 +40,11 @@ struct InspectCommand: AsyncParsableCommand {
           "\(Format.count(run.done)) in \(Format.count(run.ranges, "range")), by the file"
         ),
       ]
+      if !run.failed.isEmpty { lines.append(("failed", Format.count(run.failed.count))) }
+      // The first few tell what is wrong; --json and `batch ids --outcome failed` have all.
+      for failed in run.failed.prefix(10) {
+        lines.append(("", "\(failed.identifier): \(failed.failure.message)"))
+      }
     }
     lines.append(("checks", "every block, header and record is sound"))
     let width = lines.map(\.0.count).max() ?? 0

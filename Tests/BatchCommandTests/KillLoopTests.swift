@@ -106,12 +106,18 @@ import Testing
         ["ids", "job.json", "--outcome", "failed", "--format", "key"],
         in: directory
       ).wait()
+      // What the finished run's file says is what the store says.
+      let file = try BatchProgram(
+        ["ids", "job.batch", "--outcome", "failed", "--format", "key"],
+        in: directory
+      ).wait()
       let expected = try TestDatabase.texts(
         path,
         "SELECT id FROM numbers WHERE i % 500 = 77 ORDER BY id"
       )
       return try count("numbers WHERE n <> \(jobs) * (i % 500 <> 77)", path) == 0
-        && failed.output.split(separator: "\n").count == expected.count
+        && failed.output == expected.map { "\(key.hasPrefix("TEXT") ? "=" : "")\($0)\n" }.joined()
+        && file.output == failed.output
         && count("_batch_failure", path) == expected.count
         && TestDatabase.integrity(path) == ["ok"]
     }

@@ -1,5 +1,6 @@
 import BatchStore
 import BatchTestSupport
+import Foundation
 import Testing
 
 /// Jobs over rows some of which cannot be changed, as a user runs them.
@@ -49,9 +50,29 @@ import Testing
     #expect(failed.output == "5\n77\n78\n1999\n")
     let messages = try TestDatabase.texts(path, "SELECT DISTINCT message FROM _batch_failure")
     #expect(messages == ["this row is poison"])
-    let file = try BatchProgram(["ids", "job.batch", "--outcome", "failed"], in: directory).wait()
-    #expect(file.status == 2)
-    #expect(file.errors.contains("name the job file"))
+    // The checkpoint has them too, with what was wrong, and needs no database for it.
+    try FileManager.default.removeItem(atPath: path)
+    let file = try BatchProgram(
+      ["ids", "job.batch", "--outcome", "failed", "--format", "key"],
+      in: directory
+    ).wait()
+    #expect(file.output == failed.output)
+    let inspection = try JSONOutput.object(
+      BatchProgram.run("inspect", "job.batch", "--json", in: directory).output
+    )
+    let checkpoint = try #require(inspection["run"] as? [String: Any])
+    let failures = try #require(checkpoint["failed"] as? [[String: Any]])
+    #expect(failures.map { $0["position"] as? Int } == [4, 76, 77, 1998])
+    #expect((failures[0]["identifier"] as? String)?.hasSuffix("/numbers/p5") == true)
+    for failure in failures {
+      #expect(failure["message"] as? String == "this row is poison")
+      #expect(failure["code"] as? String == "constraint")
+      #expect(failure["attempt"] as? Int == 1)
+      #expect((failure["failedAt"] as? String)?.hasSuffix("Z") == true)
+    }
+    let text = try BatchProgram.run("inspect", "job.batch", in: directory).output
+    #expect(text.contains("failed       4"))
+    #expect(text.contains("/numbers/p1999: this row is poison"))
   }
 
   @Test(arguments: [(3, 1.0), (100, 0.0019)])

@@ -1,5 +1,5 @@
 package import BatchIdentifiers
-import BatchStore
+package import BatchStore
 package import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -17,6 +17,8 @@ package final class Checkpoint {
   package let list: IdentifierList
   package let metadata: RunMetadata
   package private(set) var progress: RunProgress
+  /// The positions of the identifiers that the file says have failed.
+  package private(set) var failedPositions: Set<Int> = []
   private var log: IdentifierFileLog?
 
   /// The kind of record that holds a `RunProgress`.
@@ -62,7 +64,18 @@ package final class Checkpoint {
       )
     }
     var latest: IdentifierFile.Record?
-    try file.forEachRecord { if $0.kind == Self.progressRecord { latest = $0 } }
+    var failed: Set<Int> = []
+    try file.forEachRecord { record throws(BatchError) in
+      switch record.kind {
+      case Self.progressRecord: latest = record
+      case FailureRecord.kind:
+        let failures = try FailureRecord(record, of: path)
+        if failures.replaces { failed.removeAll() }
+        failed.formUnion(failures.failed.map(\.position))
+      default: break
+      }
+    }
+    failedPositions = failed
     do {
       progress =
         try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }
@@ -76,7 +89,8 @@ package final class Checkpoint {
         underlying: error
       )
     }
-    guard DoneRanges(progress.done.rows) != nil, progress.done.rows.last?.next ?? 0 <= list.count
+    guard DoneRanges(progress.done.rows) != nil, progress.done.rows.last?.next ?? 0 <= list.count,
+      failed.allSatisfy((0..<file.count).contains)
     else {
       throw BatchError(
         .damagedFile,
@@ -119,6 +133,24 @@ package final class Checkpoint {
       if try FileSystem.renameWithoutReplacing(path, to: aside) { return aside }
     }
     preconditionFailure("there are more numbers than files")
+  }
+
+  /// Appends the failed identifiers that the file does not have yet, given all there are.
+  package func record(_ failed: [FailedIdentifier]) throws(BatchError) {
+    let positions = Set(failed.map(\.position))
+    // After a restored backup identifiers may have come out better than the file says.
+    let replaces = !failedPositions.isSubset(of: positions)
+    let new = replaces ? failed : failed.filter { !failedPositions.contains($0.position) }
+    guard replaces || !new.isEmpty else { return }
+    if log == nil { log = try IdentifierFileLog(appendingTo: path) }
+    var start = 0
+    repeat {
+      let end = min(start + FailureRecord.maximumCount, new.count)
+      let record = FailureRecord(replaces: replaces && start == 0, failed: Array(new[start..<end]))
+      try log?.append(kind: FailureRecord.kind, payload: Self.encode(record), sync: false)
+      start = end
+    } while start < new.count
+    failedPositions = positions
   }
 
   private static func encode(_ value: some Encodable) throws(BatchError) -> [UInt8] {

@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-import BatchStore
+public import BatchStore
 public import SystemPackage
 
 /// What an identifier file or a checkpoint holds, in the form of `inspect --json`.
@@ -20,6 +20,25 @@ public struct FileInspection: Sendable, Encodable {
     public let ranges: Int
     /// Where done chunks are recorded.
     public let ledger: String
+    /// The identifiers that failed, by the file, in the order of the list.
+    public let failed: [Failure]
+  }
+
+  /// An identifier that failed, and why.
+  public struct Failure: Sendable, Encodable {
+    /// The identifier, as a URI.
+    public let identifier: PersistentIdentifier
+    /// Its position, and what was wrong.
+    public let failure: FailedIdentifier
+
+    private enum CodingKeys: CodingKey { case identifier }
+
+    /// Encodes the identifier's URI beside the fields of the failure.
+    public func encode(to encoder: any Encoder) throws {
+      try failure.encode(to: encoder)
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(identifier.description, forKey: .identifier)
+    }
   }
 
   /// The version of the format.
@@ -63,12 +82,18 @@ public struct FileInspection: Sendable, Encodable {
       count == 0 ? 0 : (Double(listBytes) * 800 / Double(count)).rounded() / 100
     records = file.recordCount
     tornBytes = file.tornByteCount
-    run = file.metadata.isEmpty ? nil : Run(try Checkpoint(reading: path))
+    run = try file.metadata.isEmpty ? nil : Run(Checkpoint(reading: path), file)
   }
 }
 
 extension FileInspection.Run {
-  init(_ checkpoint: Checkpoint) {
+  init(_ checkpoint: Checkpoint, _ file: IdentifierFile) throws(BatchError) {
+    var failed: [FileInspection.Failure] = []
+    for failure in try file.failedIdentifiers() {
+      let identifier = try file.identifier(at: failure.position)
+      failed.append(FileInspection.Failure(identifier: identifier, failure: failure))
+    }
+    self.failed = failed
     run = checkpoint.metadata.run
     job = checkpoint.metadata.job
     startedAt = checkpoint.metadata.startedAt

@@ -57,16 +57,11 @@ public struct IdentifierSelection: Sendable {
         remedy: "name the job file instead of the checkpoint"
       )
     }
-    let done = checkpoint.progress.done
-    guard outcome != .failed || done.outcomes.failed == 0 else {
-      throw BatchError(
-        .damagedFile,
-        "which identifiers failed is recorded in the database, not in the file",
-        at: path.string,
-        remedy: "name the job file instead of the checkpoint"
-      )
+    if outcome == .failed {
+      positions = checkpoint.failedPositions.sorted().map { $0..<($0 + 1) }
+    } else {
+      positions = Self.positions(outcome, checkpoint.progress.done, count: all.count)
     }
-    positions = Self.positions(outcome, done, count: all.count)
   }
 
   private static func positions(
@@ -108,6 +103,10 @@ extension Checkpoint {
     _ done: DoneRanges
   ) async throws(BatchError) -> [Range<Int>] {
     guard done.outcomes.failed > 0 else { return [] }
+    // The file of a finished run has them all; until then the store is ahead of it.
+    guard metadata.ledger == .store, !progress.state.isFinished else {
+      return failedPositions.sorted().map { $0..<($0 + 1) }
+    }
     let store = try await Store(
       path: job.database.path.string,
       isReadOnly: true,

@@ -28,10 +28,15 @@ struct ChangeProcessor: ChunkProcessor {
     try await lane.apply(change, to: keys, at: positions, failing: failureLimit)
   }
 
-  func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {
-    let durable = try await lane.makeDurable()
-    progress.done = ledger == .store ? durable : done
+  func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    let durable = try await lane.makeDurable(failedCount: failedCount)
+    progress.done = ledger == .store ? durable.done : done
     progress.peakWALBytes = max(progress.peakWALBytes, try await lane.peakLogBytes())
+    return durable.failed
   }
 
   func finish(_ progress: inout RunProgress) async throws(BatchError) {}

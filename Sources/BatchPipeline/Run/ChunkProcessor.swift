@@ -23,7 +23,13 @@ protocol ChunkProcessor: Sendable {
 
   /// Waits until everything committed is on the disk, and completes `progress`; `done` is what this
   /// process has seen committed.
-  func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError)
+  ///
+  /// - Returns: All identifiers that failed, unless they are `failedCount`.
+  func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]?
 
   /// Puts the result of a completed run into place, and completes `progress`.
   func finish(_ progress: inout RunProgress) async throws(BatchError)

@@ -39,9 +39,14 @@ struct ExportProcessor: ChunkProcessor {
     return Commit(outcomes: lines.outcomes, duration: lines.duration)
   }
 
-  func synchronize(_ progress: inout RunProgress, done: DoneRanges) async throws(BatchError) {
+  func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
     // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
     (progress.done, progress.outputBytes, progress.outputIdentity) = try await writer.synchronize()
+    return nil
   }
 
   func finish(_ progress: inout RunProgress) async throws(BatchError) {

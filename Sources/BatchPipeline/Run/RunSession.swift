@@ -54,10 +54,16 @@ final class RunSession {
   func record(
     _ state: RunState,
     with processor: some ChunkProcessor,
-    failure: BatchError? = nil
+    failure: BatchError? = nil,
+    comparesFailures: Bool = false
   ) async throws(BatchError) {
     self.failure = failure
-    try await processor.synchronize(&progress, done: done)
+    let failed = try await processor.synchronize(
+      &progress,
+      done: done,
+      failedCount: comparesFailures ? nil : checkpoint.failedPositions.count
+    )
+    if let failed { try checkpoint.record(failed) }
     try write(state)
   }
 
@@ -65,7 +71,8 @@ final class RunSession {
   func complete(with processor: some ChunkProcessor) async throws(BatchError) {
     // The length of a complete output is recorded before it gets its name: were the process
     // killed in between, the next one knows that nothing is left but to name it.
-    try await record(.running, with: processor)
+    // And all failures are compared: an equal number of others may stand in a restored database.
+    try await record(.running, with: processor, comparesFailures: true)
     try await processor.finish(&progress)
     try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
   }

@@ -19,10 +19,10 @@ extension BulkChange {
     at first: Int,
     failing limit: Int?,
     in connection: Connection
-  ) throws(BatchError) -> (outcomes: Outcomes, failed: [FailedIdentifier]) {
+  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
     guard let limit else { return (try apply(to: keys, in: connection), []) }
     var outcomes = Outcomes()
-    var failed: [FailedIdentifier] = []
+    var failures: [(position: Int, error: BatchError)] = []
     // Parts still to do, the next one last.
     var parts = [0..<keys.identifierCount]
     while let part = parts.popLast() {
@@ -38,8 +38,8 @@ extension BulkChange {
           let middle = part.lowerBound + part.count / 2
           parts.append(middle..<part.upperBound)
           parts.append(part.lowerBound..<middle)
-        } else if failed.count < limit {
-          failed.append(FailedIdentifier(position: first + part.lowerBound, error: error))
+        } else if failures.count < limit {
+          failures.append((first + part.lowerBound, error))
           outcomes.failed += 1
         } else {
           var error = error
@@ -48,7 +48,7 @@ extension BulkChange {
         }
       }
     }
-    return (outcomes, failed)
+    return (outcomes, failures)
   }
 }
 

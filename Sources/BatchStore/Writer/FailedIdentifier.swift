@@ -2,28 +2,24 @@ package import BatchIdentifiers
 import CSQLite
 
 /// An identifier for which the action failed alone, and why.
-package struct FailedIdentifier: Hashable, Sendable {
+public struct FailedIdentifier: Hashable, Sendable, Codable {
   /// Its position in the list.
-  package let position: Int
+  public let position: Int
   /// The name of the error's code.
-  package let code: String
-  /// What was wrong, at most ``maximumMessageByteCount`` bytes of it.
-  package let message: String
+  public let code: String
+  /// What was wrong, a thousand bytes of it at most.
+  public let message: String
+  /// How often it has been tried.
+  public let attempt: Int
+  /// When it failed last: ISO 8601 in UTC.
+  public let failedAt: String
 
   /// The most bytes of a message that are kept.
-  static let maximumMessageByteCount = 1000
+  private static let maximumMessageByteCount = 1000
 
-  init(position: Int, error: BatchError) {
-    self.init(position: position, code: error.code.rawValue, message: error.message)
-  }
-
-  init(position: Int, code: String, message: String) {
-    self.position = position
-    self.code = code
-    self.message = String(
-      decoding: message.utf8.prefix(Self.maximumMessageByteCount),
-      as: UTF8.self
-    )
+  /// The words of an error, as many as are kept.
+  static func message(of error: BatchError) -> String {
+    String(decoding: error.message.utf8.prefix(maximumMessageByteCount), as: UTF8.self)
   }
 }
 
@@ -50,27 +46,30 @@ extension Ledger {
       """
       CREATE TABLE IF NOT EXISTS _batch_failure (
         run TEXT NOT NULL, position INTEGER NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL,
-        failed_at TEXT NOT NULL, PRIMARY KEY (run, position)
+        attempt INTEGER NOT NULL, failed_at TEXT NOT NULL, PRIMARY KEY (run, position)
       ) WITHOUT ROWID
       """
     )
   }
 
-  /// Enters failed identifiers, inside the transaction of their chunk.
-  func enter(_ failed: [FailedIdentifier], in connection: Connection) throws(BatchError) {
-    guard !failed.isEmpty else { return }
+  /// Enters identifiers that failed, inside the transaction of their chunk.
+  func enter(
+    _ failures: [(position: Int, error: BatchError)],
+    in connection: Connection
+  ) throws(BatchError) {
+    guard !failures.isEmpty else { return }
     // A run that an earlier version began has no such table.
     try Self.createFailureTable(in: connection)
-    for identifier in failed {
+    for failure in failures {
       try connection.execute(
         """
-        INSERT INTO _batch_failure (run, position, code, message, failed_at)
-        VALUES (?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+        INSERT INTO _batch_failure (run, position, code, message, attempt, failed_at)
+        VALUES (?, ?, ?, ?, 1, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
         """,
         .text(run),
-        .integer(Int64(identifier.position)),
-        .text(identifier.code),
-        .text(identifier.message)
+        .integer(Int64(failure.position)),
+        .text(failure.error.code.rawValue),
+        .text(FailedIdentifier.message(of: failure.error))
       )
     }
   }
@@ -83,7 +82,10 @@ extension Ledger {
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_failure'"
     guard try connection.value(table) != nil else { return [] }
     let rows = try connection.prepare(
-      "SELECT position, code, message FROM _batch_failure WHERE run = ? ORDER BY position"
+      """
+      SELECT position, code, message, attempt, failed_at FROM _batch_failure
+      WHERE run = ? ORDER BY position
+      """
     )
     try rows.bind(.text(run), at: 1)
     var failed: [FailedIdentifier] = []
@@ -92,7 +94,9 @@ extension Ledger {
         FailedIdentifier(
           position: Int(rows.integer(at: 0)),
           code: rows.text(at: 1),
-          message: rows.text(at: 2)
+          message: rows.text(at: 2),
+          attempt: Int(rows.integer(at: 3)),
+          failedAt: rows.text(at: 4)
         )
       )
     }

@@ -120,14 +120,14 @@ package actor WriterLane {
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
       // Waiting for another writer to finish is no cost of this chunk.
       locked = clock.now
-      let (outcomes, failed) = try change.apply(
+      let (outcomes, failures) = try change.apply(
         to: keys,
         at: positions.lowerBound,
         // Without a ledger there is nowhere to keep them.
         failing: ledger == nil || limit == 0 ? nil : limit - failedBefore,
         in: connection
       )
-      try ledger?.enter(failed, in: connection)
+      try ledger?.enter(failures, in: connection)
       entered = try ledger?.entering(
         DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
         in: connection
@@ -155,8 +155,13 @@ package actor WriterLane {
   /// Makes all that was committed durable, whatever `synchronous` is: afterwards not even a power
   /// failure undoes it.
   ///
-  /// - Returns: What is done and durable.
-  package func makeDurable() throws(BatchError) -> DoneRanges {
+  /// - Parameter failedCount: How many failed identifiers the caller knows; nil to be told all.
+  /// - Returns: What is done and durable, and all identifiers of the run that failed, unless they
+  ///   are as many as the caller knows.
+  /// - Throws: Whatever SQLite says; what was committed stays committed.
+  package func makeDurable(
+    failedCount: Int? = 0
+  ) throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
     // Under `synchronous = full` a commit waits for its journal, and so for all before it.
     try connection.setSynchronous(.full)
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -168,7 +173,9 @@ package actor WriterLane {
       }
     }
     try connection.setSynchronous(configuration.synchronous)
-    return ledger?.done ?? DoneRanges()
+    guard let ledger else { return (DoneRanges(), []) }
+    let isKnown = ledger.done.outcomes.failed == failedCount
+    return (ledger.done, isKnown ? nil : try Ledger.failed(ofRun: ledger.run, in: connection))
   }
 
   /// The greatest size of the write-ahead log so far, in bytes.

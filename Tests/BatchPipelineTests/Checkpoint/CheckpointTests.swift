@@ -51,6 +51,66 @@ import Testing
     return try JSONDecoder().decode(RunProgress.self, from: Data(text.utf8))
   }
 
+  private func failed(_ positions: some Sequence<Int>) throws -> [FailedIdentifier] {
+    let objects = positions.map { position in
+      """
+      {
+        "position": \(position), "code": "constraint", "message": "no \(position)", "attempt": 1,
+        "failedAt": "2026-11-21T00:00:00Z"
+      }
+      """
+    }
+    let text = "[\(objects.joined(separator: ","))]"
+    return try JSONDecoder().decode([FailedIdentifier].self, from: Data(text.utf8))
+  }
+
+  @Test func `failed identifiers are added, and replaced when fewer have failed`() throws {
+    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+    try checkpoint.record(failed([]))
+    #expect(try IdentifierFile(opening: path).recordCount == 0)
+    try checkpoint.record(failed([3, 70]))
+    try checkpoint.record(failed([3, 50, 70]))
+    // Those that are known are not written again.
+    try checkpoint.record(failed([3, 50, 70]))
+    #expect(try IdentifierFile(opening: path).recordCount == 2)
+    #expect(try Checkpoint(reading: path).failedPositions == [3, 50, 70])
+    let inspection = try FileInspection(of: path)
+    #expect(inspection.run?.failed.map(\.failure.message) == ["no 3", "no 50", "no 70"])
+    #expect(inspection.run?.failed.map(\.identifier.key) == [4, 51, 71].map { .integer($0) })
+
+    let resumed = try Checkpoint(reading: path)
+    try resumed.record(failed([50, 99]))
+    #expect(resumed.failedPositions == [50, 99])
+    #expect(try Checkpoint(reading: path).failedPositions == [50, 99])
+    try resumed.record(failed([]))
+    #expect(try Checkpoint(reading: path).failedPositions.isEmpty)
+  }
+
+  @Test func `more failed identifiers than one record holds are all kept`() throws {
+    var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")
+    for key in 1...5000 as ClosedRange<Int64> { builder.append(key) }
+    let checkpoint = try Checkpoint(creating: path, list: builder.finish(), metadata: metadata)
+    try checkpoint.record(failed(0..<1))
+    try checkpoint.record(failed(0..<2501))
+    #expect(try Checkpoint(reading: path).failedPositions == Set(0..<2501))
+    try checkpoint.record(failed(2000..<5000))
+    #expect(try Checkpoint(reading: path).failedPositions == Set(2000..<5000))
+  }
+
+  @Test(arguments: [
+    #"{"replaces":false,"failed":[{"position":100,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
+    #"{"replaces":false,"failed":[{"position":-1,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
+    #"{"failed":[]}"#, "", "[]",
+  ])
+  func `a record of failures that makes no sense is refused`(payload: String) throws {
+    _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+    var log = try IdentifierFileLog(appendingTo: path)
+    try log.append(kind: 2, payload: Array(payload.utf8))
+    let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
+    #expect(error?.code == .damagedFile)
+    #expect(throws: BatchError.self) { try FileInspection(of: path) }
+  }
+
   @Test func `the last record counts`() throws {
     let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
     #expect(checkpoint.progress.done.count == 0)

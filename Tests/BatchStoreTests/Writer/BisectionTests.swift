@@ -69,7 +69,9 @@ import Testing
       try chunk.change.apply(to: chunk.keys, at: 5000, failing: 10, in: chunk.connection)
     }
     #expect(failed.map(\.position) == poison.map { $0 + 5000 })
-    #expect(failed.allSatisfy { $0.code == "constraint" && $0.message.contains("n < 5000") })
+    #expect(
+      failed.allSatisfy { $0.error.code == .constraint && $0.error.message.contains("n < 5000") }
+    )
     #expect(outcomes.failed == poison.count)
     #expect(outcomes.succeeded == 1024 - poison.count)
     let unchanged = try chunk.connection.texts("SELECT i FROM t WHERE n <> 1 ORDER BY i")
@@ -157,10 +159,10 @@ import Testing
         "CREATE TRIGGER u AFTER UPDATE ON t WHEN new.i = 10 BEGIN SELECT \(trigger); END"
       )
     }
-    var failed: [FailedIdentifier] = []
+    var failed: [(position: Int, error: BatchError)] = []
     do throws(BatchError) {
       failed = try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-        try chunk.change.apply(to: chunk.keys, at: 0, failing: 5, in: chunk.connection).failed
+        try chunk.change.apply(to: chunk.keys, at: 0, failing: 5, in: chunk.connection).failures
       }
     } catch {
       #expect(!isAboutRow, "\(error)")

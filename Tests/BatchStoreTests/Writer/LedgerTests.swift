@@ -80,7 +80,7 @@ import Testing
         lane = try store.makeWriterLane(WriterConfiguration())
         #expect(try await lane.resume("run") == done)
       }
-      if Bool.random(using: &random) { #expect(try await lane.makeDurable() == done) }
+      if Bool.random(using: &random) { #expect(try await lane.makeDurable().done == done) }
     }
     #expect(try TestDatabase.rows(store.path, "SELECT first, next FROM _batch_ledger").count == 1)
   }
@@ -185,7 +185,7 @@ import Testing
     var versions: [SQLValue?] = []
     let lane = try store.makeWriterLane(WriterConfiguration())
     versions.append(try observer.value("PRAGMA data_version"))
-    #expect(try await lane.makeDurable() == DoneRanges())
+    #expect(try await lane.makeDurable().done == DoneRanges())
     versions.append(try observer.value("PRAGMA data_version"))
     _ = try await self.lane(beginning: "run").makeDurable()
     versions.append(try observer.value("PRAGMA data_version"))
