@@ -1,4 +1,5 @@
 public import BatchIdentifiers
+import Dispatch
 
 /// Where objects live: it makes one object for each identifier, and reads rows when they are needed.
 ///
@@ -18,6 +19,9 @@ public final class ModelContext {
   /// Whether an object whose row is gone is taken for deleted, and reads as a placeholder, rather
   /// than for an error; not consulted by calls that throw, such as `existingModel(for:)`.
   public var shouldDeleteInaccessibleFaults = false
+
+  /// The queue of the executor that owns the context, if one does.
+  var queue: DispatchQueue?
 
   private var connections: [Connection?]
   private var registry = ModelRegistry()
@@ -62,6 +66,7 @@ public final class ModelContext {
 
   /// Throws what a getter had to keep to itself.
   func throwNoted() throws(BatchError) {
+    checkQueue()
     guard let error = noted else { return }
     noted = nil
     throw error
@@ -71,6 +76,7 @@ public final class ModelContext {
 
   /// The object of this identifier, if it is in use.
   func registered(_ identifier: PersistentIdentifier) -> ManagedObject? {
+    checkQueue()
     if let object = registry[identifier] { return object }
     guard let key = identifier.key,
       let names = (try? container.resolve(identifier))?.concrete?.names.values

@@ -49,6 +49,7 @@ open class ManagedObject {
   ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
   ///   `noContext` if the object is in no context.
   public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
+    modelContext?.checkQueue()
     if isDeleted { return .null }
     if row == nil { try requireContext().load(self) }
     guard let row, let entity else { return .null }
