@@ -47,8 +47,9 @@ extension ModelContext {
       limit: limit,
       parameters: parameters
     )
-    // A row that a fault of a wider class stands for already is of another class.
-    return try fetch(request).compactMap { $0 as? Model }
+    var models: [Model] = []
+    for object in try fetch(request) { models.append(try cast(object, as: type)) }
+    return models
   }
 
   /// The identifiers of the rows that satisfy a request, without making any object.

@@ -33,13 +33,7 @@ extension ModelContext {
     as type: Model.Type = Model.self
   ) throws(BatchError) -> Model {
     try throwNoted()
-    let object = try existing(identifier)
-    if let model = object as? Model { return model }
-    throw BatchError(
-      .modelTypeMismatch,
-      "the object is a \(Swift.type(of: object)), not a \(Model.self)",
-      at: identifier.description
-    )
+    return try cast(existing(identifier), as: type)
   }
 
   /// The object of a URI, with its row.
@@ -71,6 +65,19 @@ extension ModelContext {
       if ![.objectNotFound, .foreignIdentifier].contains(error.code) { note(error) }
       return nil
     }
+  }
+
+  /// The object as one of a class, or an error of code `modelTypeMismatch`.
+  func cast<Model: ManagedObject>(
+    _ object: ManagedObject,
+    as type: Model.Type
+  ) throws(BatchError) -> Model {
+    if let model = object as? Model { return model }
+    throw BatchError(
+      .modelTypeMismatch,
+      "the object is a \(Swift.type(of: object)), not a \(Model.self)",
+      at: object.persistentModelID.description
+    )
   }
 
   private func existing(_ identifier: PersistentIdentifier) throws(BatchError) -> ManagedObject {

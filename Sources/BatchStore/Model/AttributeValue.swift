@@ -43,12 +43,16 @@ extension Double: AttributeValue {
 }
 
 extension Float: AttributeValue {
-  /// A REAL that loses no digit as a `Float`, or an INTEGER of which the same is true.
+  /// A REAL, rounded to the nearest `Float`, unless it is too great for one; an INTEGER likewise.
   public static var codec: AttributeCodec<Float> {
     AttributeCodec(
       typeName: "Float",
       placeholder: 0,
-      decode: { $0.double.flatMap { Float(exactly: $0) } },
+      decode: { value in
+        guard let double = value.double else { return nil }
+        let float = Float(double)
+        return float.isFinite || double.isInfinite ? float : nil
+      },
       encode: { .real(Double($0)) }
     )
   }
