@@ -45,7 +45,8 @@ package struct IdentifierQuery: Sendable {
     let columns = key.columns.map(SQLName.quoted)
     order += columns
     self.order = order.joined(separator: ", ")
-    let condition = request.predicate.map { " WHERE \($0.sql)" } ?? ""
+    let conditions = [entity.condition, request.predicate?.sql].compactMap(\.self)
+    let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
     self.condition = condition
     sql =
       "SELECT \(columns.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\(condition)"

@@ -14,15 +14,19 @@ package final class Connection {
     package var busyTimeout = Duration.seconds(5)
     /// The page cache in KiB: the part of memory that grows with the work of one transaction.
     package var cacheSizeKiB = 4_096
+    /// Whether the path is a URI, as that of a database in memory is.
+    package var isURI = false
 
     package init(
       isReadOnly: Bool = false,
       busyTimeout: Duration = .seconds(5),
-      cacheSizeKiB: Int = 4_096
+      cacheSizeKiB: Int = 4_096,
+      isURI: Bool = false
     ) {
       self.isReadOnly = isReadOnly
       self.busyTimeout = busyTimeout
       self.cacheSizeKiB = cacheSizeKiB
+      self.isURI = isURI
     }
   }
 
@@ -46,7 +50,13 @@ package final class Connection {
   /// be read as a URI.
   package init(path: String, options: Options = Options()) throws(BatchError) {
     var handle: OpaquePointer?
-    let access = options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    let access =
+      if options.isURI {
+        // A database in memory is there when it is first opened, and only for writing.
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
+      } else {
+        options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+      }
     let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let status = unsafe sqlite3_open_v2(path, &handle, flags, nil)
     guard status == SQLITE_OK, let handle = unsafe handle else {
@@ -61,7 +71,7 @@ package final class Connection {
       throw BatchError(error, database: path)
     }
     self.path = path
-    isOpenedReadOnly = options.isReadOnly
+    isOpenedReadOnly = options.isReadOnly && !options.isURI
     unsafe database = handle
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
@@ -77,6 +87,7 @@ package final class Connection {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
     }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
+    if options.isURI, options.isReadOnly { try execute("PRAGMA query_only = 1") }
     // Reading the schema is what makes SQLite look at the file: a file that is no database, is
     // encrypted or is damaged shows here rather than in the middle of the work.
     try execute("SELECT count(*) FROM sqlite_schema")

@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// A value in one of SQLite's storage classes.
 ///
 /// See <https://www.sqlite.org/datatype3.html>.
@@ -12,6 +14,19 @@ public enum SQLValue: Hashable, Sendable {
   case text(String)
   /// Bytes.
   case blob([UInt8])
+}
+
+extension SQLValue {
+  /// The value of one column of a key.
+  init(_ component: KeyComponent) {
+    switch component {
+    case .null: self = .null
+    case .integer(let value): self = .integer(value)
+    case .real(let value): self = .real(value)
+    case .text(let value): self = .text(value)
+    case .blob(let value): self = .blob(value)
+    }
+  }
 }
 
 extension SQLValue: Encodable {

@@ -23,6 +23,8 @@ public struct Entity: Sendable, Hashable {
   public let key: EntityKey?
   /// The attributes in the order of the table's columns.
   public let attributes: [Attribute]
+  /// Which rows of the table are the entity's, where others share it; an SQL expression.
+  var condition: String?
 
   /// The attribute of this name; case matters only outside ASCII, as in SQLite.
   public func attribute(named name: String) -> Attribute? {
@@ -31,7 +33,14 @@ public struct Entity: Sendable, Hashable {
 
   /// The same entity with another key.
   func identified(by key: EntityKey) -> Entity {
-    Entity(name: name, table: table, kind: kind, key: key, attributes: attributes)
+    Entity(
+      name: name,
+      table: table,
+      kind: kind,
+      key: key,
+      attributes: attributes,
+      condition: condition
+    )
   }
 }
 

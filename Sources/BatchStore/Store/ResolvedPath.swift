@@ -26,3 +26,18 @@ func resolvedPath(_ path: String) throws(BatchError) -> String {
   }
   return unsafe String(cString: resolved)
 }
+
+/// Makes an empty file, which is an empty database, unless there is one.
+func makeFile(atPath path: String) throws(BatchError) {
+  let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+  if descriptor >= 0 {
+    close(descriptor)
+  } else if unsafe access(path, F_OK) != 0 {
+    throw BatchError(
+      .fileAccess,
+      unsafe String(cString: strerror(errno)).lowercased(),
+      at: path,
+      remedy: "check the folder of the database"
+    )
+  }
+}

@@ -15,13 +15,15 @@ public struct Store: Sendable {
   /// The UUID that the identifiers of this store carry.
   public let identity: StoreIdentity
   /// The entities, as they were when the store was opened.
-  public let schema: Schema
+  public internal(set) var schema: Schema
   /// Whether the database, or the way it was opened, forbids writing.
   public let isReadOnly: Bool
   /// The journal mode that the database was in when the store was opened: `wal`, `delete`, ….
   public let journalMode: String
 
   let options: Connection.Options
+  /// What keeps a database in memory alive; nil for one in a file.
+  var anchor: StoreConnection?
 
   /// Opens an existing database.
   ///
@@ -47,7 +49,7 @@ public struct Store: Sendable {
     }
   }
 
-  private init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
+  init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
     path = connection.path
     self.options = options
     isReadOnly = connection.isReadOnly

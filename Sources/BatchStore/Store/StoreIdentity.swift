@@ -11,7 +11,7 @@ import Foundation
 /// The UUID is kept in the table `_batch_store`, which the first run that writes makes, and travels
 /// with the file: a copy has the same one, as a copy of a Core Data store has. A database that was
 /// never written by this library has a UUID derived from its path instead, which another path
-/// changes.
+/// changes. A store that Core Data made is known by the UUID in its table `Z_METADATA`.
 public struct StoreIdentity: Sendable, Hashable {
   /// The UUID, in upper case.
   public let uuid: String
@@ -24,6 +24,7 @@ public struct StoreIdentity: Sendable, Hashable {
   }
 
   static func read(in connection: Connection) throws(BatchError) -> StoreIdentity {
+    if let identity = try readCoreData(in: connection) { return identity }
     let hasTable = try connection.value(
       "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_store'"
     )
@@ -43,6 +44,20 @@ public struct StoreIdentity: Sendable, Hashable {
     return derived(fromPath: connection.path)
   }
 
+  /// The UUID that Core Data gave a store of its own, which is read and never written here.
+  private static func readCoreData(
+    in connection: Connection
+  ) throws(BatchError) -> StoreIdentity? {
+    let hasColumn = try connection.value(
+      "SELECT 1 FROM pragma_table_info('Z_METADATA') WHERE name = 'Z_UUID'"
+    )
+    guard hasColumn != nil,
+      case .text(let text) = try connection.value("SELECT Z_UUID FROM Z_METADATA LIMIT 1"),
+      let uuid = UUID(uuidString: text)
+    else { return nil }
+    return StoreIdentity(uuid: uuid.uuidString, isDerived: false)
+  }
+
   /// An identity for a store that has none of its own yet.
   package static func made() -> StoreIdentity {
     StoreIdentity(uuid: UUID().uuidString, isDerived: false)
@@ -53,9 +68,9 @@ public struct StoreIdentity: Sendable, Hashable {
     _ proposal: StoreIdentity,
     in connection: Connection
   ) throws(BatchError) -> StoreIdentity {
-    try connection.execute("CREATE TABLE IF NOT EXISTS _batch_store (uuid TEXT NOT NULL)")
     let identity = try read(in: connection)
     guard identity.isDerived else { return identity }
+    try connection.execute("CREATE TABLE IF NOT EXISTS _batch_store (uuid TEXT NOT NULL)")
     try connection.execute("INSERT INTO _batch_store (uuid) VALUES (?)", .text(proposal.uuid))
     return proposal
   }

@@ -1,0 +1,68 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Where a container's database is and how it is opened.
+///
+///     let configuration = ModelConfiguration(
+///       path: "shop.db",
+///       initialSchema: "CREATE TABLE orders (id INTEGER PRIMARY KEY, price_cents INTEGER)")
+public struct ModelConfiguration: Sendable, Hashable {
+  /// The path of the database; nil for one in memory.
+  public let path: String?
+  /// Whether the database is opened for reading even where it could be written.
+  public var isReadOnly: Bool
+  /// How long to wait for another connection's lock.
+  public var busyTimeout: Duration
+  /// An SQL script that makes the tables of a database that has none, in one transaction.
+  ///
+  /// With a script, a file that does not exist is made; without one it is an error.
+  public var initialSchema: String?
+
+  /// A database at a path; a relative one is taken from the current folder.
+  public init(
+    path: String,
+    isReadOnly: Bool = false,
+    busyTimeout: Duration = .seconds(5),
+    initialSchema: String? = nil
+  ) {
+    self.path = path
+    self.isReadOnly = isReadOnly
+    self.busyTimeout = busyTimeout
+    self.initialSchema = initialSchema
+  }
+
+  /// A database at a file URL.
+  public init(
+    url: URL,
+    isReadOnly: Bool = false,
+    busyTimeout: Duration = .seconds(5),
+    initialSchema: String? = nil
+  ) {
+    self.init(
+      path: url.path,
+      isReadOnly: isReadOnly,
+      busyTimeout: busyTimeout,
+      initialSchema: initialSchema
+    )
+  }
+
+  /// A database in memory, or at no certain place.
+  ///
+  /// Each container makes a database of its own, which all its contexts share and which lives as
+  /// long as the container.
+  public init(inMemoryWith initialSchema: String, busyTimeout: Duration = .seconds(5)) {
+    path = nil
+    isReadOnly = false
+    self.busyTimeout = busyTimeout
+    self.initialSchema = initialSchema
+  }
+
+  /// Whether the database is kept in memory and never written to a disk.
+  public var isStoredInMemoryOnly: Bool { path == nil }
+
+  /// The file of the database; nil for one in memory.
+  public var url: URL? { path.map { URL(fileURLWithPath: $0) } }
+}

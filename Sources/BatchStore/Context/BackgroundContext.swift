@@ -1,0 +1,48 @@
+/// A context on a thread of its own, for work that should not be done where it is asked for.
+///
+///     let background = container.newBackgroundContext()
+///     let total = try await background.perform { context in
+///       try context.fetch(Order.self).reduce(0) { $0 + $1.price }
+///     }
+///
+/// What goes in and comes out is `Sendable`: identifiers and values, no objects.
+public actor BackgroundContext: ModelActor {
+  /// The container of the context.
+  public nonisolated let modelContainer: ModelContainer
+  /// What runs the context's work.
+  public nonisolated var modelExecutor: any SerialModelExecutor { executor }
+
+  private nonisolated let executor: DefaultSerialModelExecutor
+
+  /// Makes a context on a container.
+  public init(_ container: ModelContainer) {
+    modelContainer = container
+    executor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
+  }
+
+  /// Runs `body` with the context, after the work that was asked for before.
+  ///
+  /// - Throws: What `body` throws.
+  public func perform<Result: Sendable, Failure: Error>(
+    _ body: @Sendable (ModelContext) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try body(modelContext)
+  }
+
+  /// Runs `body` with the context and blocks the thread until it is done; inside the context's own
+  /// work, at once.
+  ///
+  /// - Throws: What `body` throws.
+  public nonisolated func performAndWait<Result: Sendable, Failure: Error>(
+    _ body: @Sendable (ModelContext) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try executor.performAndWait(body)
+  }
+}
+
+extension ModelContainer {
+  /// A new context on a thread of its own.
+  public func newBackgroundContext() -> BackgroundContext {
+    BackgroundContext(self)
+  }
+}

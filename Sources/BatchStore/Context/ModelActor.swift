@@ -1,0 +1,37 @@
+public import BatchIdentifiers
+
+/// An actor with a context of its own.
+///
+///     actor Importer: ModelActor {
+///       nonisolated let modelContainer: ModelContainer
+///       nonisolated let modelExecutor: any SerialModelExecutor
+///
+///       init(_ container: ModelContainer) {
+///         modelContainer = container
+///         modelExecutor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
+///       }
+///     }
+public protocol ModelActor: Actor {
+  /// The container of the context.
+  nonisolated var modelContainer: ModelContainer { get }
+  /// What runs the actor's work.
+  nonisolated var modelExecutor: any SerialModelExecutor { get }
+}
+
+extension ModelActor {
+  /// The executor as Swift asks for it.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    unsafe modelExecutor.asUnownedSerialExecutor()
+  }
+
+  /// The actor's context.
+  public var modelContext: ModelContext { modelExecutor.modelContext }
+
+  /// The object of an identifier, if there is one and it is a `Model`.
+  public subscript<Model: ManagedObject>(
+    _ identifier: PersistentIdentifier,
+    as type: Model.Type
+  ) -> Model? {
+    modelContext[identifier, as: type]
+  }
+}

@@ -1,0 +1,19 @@
+import Dispatch
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension ModelContext {
+  /// Ends the process if the context belongs to a queue and this is not on it, and
+  /// `BATCH_CONCURRENCY_DEBUG` is 1: the compiler finds most of such uses, but not all.
+  func checkQueue() {
+    guard let queue, isDebuggingConcurrency else { return }
+    dispatchPrecondition(condition: .onQueue(queue))
+  }
+}
+
+private let isDebuggingConcurrency =
+  ProcessInfo.processInfo.environment["BATCH_CONCURRENCY_DEBUG"] == "1"

@@ -1,0 +1,8 @@
+/// What runs the work of one context.
+public protocol ModelExecutor: Executor {
+  /// The context, for use by that work only.
+  var modelContext: ModelContext { get }
+}
+
+/// What runs the work of one context, one piece after the other.
+public protocol SerialModelExecutor: ModelExecutor, SerialExecutor {}

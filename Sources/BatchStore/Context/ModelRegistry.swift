@@ -1,0 +1,25 @@
+import BatchIdentifiers
+
+/// The objects of a context by their identifiers, without keeping them alive.
+struct ModelRegistry {
+  private struct Entry {
+    weak var object: ManagedObject?
+  }
+
+  private var entries: [PersistentIdentifier: Entry] = [:]
+  /// How many entries there may be before those without an object are dropped: twice as many as
+  /// were in use the last time, so that an addition costs O(1) in the long run.
+  private var limit = 1_024
+
+  subscript(_ identifier: PersistentIdentifier) -> ManagedObject? { entries[identifier]?.object }
+
+  var objects: [ManagedObject] { entries.values.compactMap(\.object) }
+
+  mutating func add(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
+    if entries.count >= limit {
+      entries = entries.filter { $0.value.object != nil }
+      limit = max(1_024, entries.count * 2)
+    }
+    entries[identifier] = Entry(object: object)
+  }
+}

@@ -1,0 +1,172 @@
+public import BatchIdentifiers
+
+/// An entity of one store as contexts see it: the class of its objects and where their values are.
+///
+/// An object keeps one stored value for each column here. The entities of a hierarchy have the same
+/// columns, those of all their classes, so that one statement reads rows of any of them.
+struct ModelEntity: Sendable {
+  let entity: Entity
+  /// The place of the store in the container.
+  let store: Int
+  let space: IdentifierSpace
+  let type: ManagedObject.Type
+  let columns: [String]
+  /// Where an attribute's value is, by the attribute's name.
+  let slots: [String: Int]
+  /// What the values must fit, for those attributes that a class declares.
+  let declared: [(slot: Int, attribute: MappedAttribute)]
+  /// The slot of the column that names the concrete entity, and the names by its values.
+  let concrete: (slot: Int, names: [SQLValue: String])?
+
+  /// An entity that no class claims: the attributes of its table, of any type.
+  init(_ entity: Entity, ofStore store: Int, identity: StoreIdentity) {
+    self.entity = entity
+    self.store = store
+    space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
+    type = ManagedObject.self
+    columns = entity.attributes.map(\.column)
+    slots = Dictionary(
+      entity.attributes.enumerated().map { ($1.name, $0) },
+      uniquingKeysWith: { first, _ in first }
+    )
+    declared = []
+    concrete = nil
+  }
+
+  /// An entity that a class claims, in a table.
+  ///
+  /// - Throws: `BatchError` with code `invalidMapping` for a column that the table does not have.
+  init(
+    _ mapping: ModelMapping,
+    family: [ModelMapping],
+    in table: Entity,
+    ofStore store: Int,
+    identity: StoreIdentity
+  ) throws(BatchError) {
+    var columns: [String] = []
+    let discriminators = family.compactMap(\.discriminator?.column)
+    for column in discriminators + family.flatMap(\.attributeList).map(\.column)
+    where !columns.contains(where: { SQLName.equal($0, column) }) {
+      guard table.attributes.contains(where: { SQLName.equal($0.column, column) }) else {
+        throw BatchError(
+          .invalidMapping,
+          "table \(table.table.quotedForMessage) has no column \(column.quotedForMessage)",
+          at: mapping.entityName,
+          remedy: remedyForUnknownName(
+            column,
+            among: table.attributes.map(\.column),
+            kind: "columns"
+          )
+        )
+      }
+      columns.append(column)
+    }
+    self.columns = columns
+    func slot(of column: String) -> Int {
+      columns.firstIndex { SQLName.equal($0, column) } ?? 0
+    }
+    declared = mapping.attributeList.map { (slot(of: $0.column), $0) }
+    slots = Dictionary(
+      declared.map { ($0.attribute.name, $0.slot) },
+      uniquingKeysWith: { _, last in last }
+    )
+    var entity = table.claimed(by: mapping)
+    if let discriminator = mapping.discriminator {
+      let members = family.filter {
+        $0.entityName == mapping.entityName || $0.ancestors.contains(mapping.entityName)
+      }
+      let values = members.compactMap(\.discriminator?.value)
+      entity.condition =
+        "\(SQLName.quoted(discriminator.column)) IN (\(values.map(\.sql).joined(separator: ", ")))"
+      concrete = (
+        slot(of: discriminator.column),
+        Dictionary(zip(values, members.map(\.entityName)), uniquingKeysWith: { first, _ in first })
+      )
+    } else {
+      concrete = nil
+    }
+    self.entity = entity
+    self.store = store
+    space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
+    type = mapping.type
+  }
+
+  /// The name of the entity that a row is of, where sub-entities share the table.
+  func concreteName(of row: [SQLValue]) -> String {
+    concrete.flatMap { $0.names[row[$0.slot]] } ?? entity.name
+  }
+
+  /// Refuses a row with a value that its attribute cannot have.
+  func validate(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
+    for (slot, attribute) in declared where !attribute.codec.fits(row[slot]) {
+      throw BatchError(
+        .valueMismatch,
+        "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
+          + " and the row has \(row[slot].className)",
+        at: identifier.description,
+        remedy: "correct the row, or declare the attribute as what it holds"
+      )
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// A class's mapping does not fit the store.
+  public static let invalidMapping = Self(rawValue: "invalidMapping")
+  /// A stored value is not of the type that its attribute is declared with.
+  public static let valueMismatch = Self(rawValue: "valueMismatch")
+}
+
+extension Entity {
+  /// The entity under the names that a class gives to it and its attributes.
+  fileprivate func claimed(by mapping: ModelMapping) -> Entity {
+    let attributes = mapping.attributeList.compactMap { mapped in
+      self.attributes.first { SQLName.equal($0.column, mapped.column) }?.renamed(mapped.name)
+    }
+    return Entity(
+      name: mapping.entityName,
+      table: table,
+      kind: kind,
+      key: key,
+      attributes: attributes
+    )
+  }
+}
+
+extension Attribute {
+  fileprivate func renamed(_ name: String) -> Attribute {
+    Attribute(
+      name: name,
+      column: column,
+      type: type,
+      isOptional: isOptional,
+      isGenerated: isGenerated,
+      hasDefault: hasDefault
+    )
+  }
+}
+
+extension SQLValue {
+  /// The value as an SQL literal.
+  var sql: String {
+    switch self {
+    case .null: "NULL"
+    case .integer(let value): String(value)
+    case .real(let value): value.description
+    case .text(let text): "'" + text.replacing("'", with: "''") + "'"
+    case .blob(let bytes):
+      "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
+    }
+  }
+
+  /// What kind of value it is, without the value, which may be nobody else's business.
+  var className: String {
+    switch self {
+    case .null: "NULL"
+    case .integer: "an INTEGER"
+    case .real: "a REAL"
+    case .text: "a TEXT"
+    case .blob: "a BLOB"
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/// A property of a class and the column that it is kept in.
+public struct ModelProperty<Model: PersistentModel>: Sendable {
+  let keyPath: any AnyKeyPath & Sendable
+  let attribute: MappedAttribute
+
+  /// A property that is kept as the codec says.
+  public static func attribute<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil,
+    as codec: AttributeCodec<Value>
+  ) -> ModelProperty {
+    let attribute = MappedAttribute(name: name, column: column ?? name, codec: codec)
+    return ModelProperty(keyPath: property, attribute: attribute)
+  }
+
+  /// A property that may be NULL and is otherwise kept as the codec says.
+  public static func attribute<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value?> & Sendable,
+    column: String? = nil,
+    as codec: AttributeCodec<Value>
+  ) -> ModelProperty {
+    attribute(name, property, column: column, as: codec.optional)
+  }
+
+  /// A property of a type that is kept in one way that goes without saying.
+  public static func attribute<Value: AttributeValue>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil
+  ) -> ModelProperty {
+    attribute(name, property, column: column, as: Value.codec)
+  }
+
+  /// A property of such a type that may be NULL.
+  public static func attribute<Value: AttributeValue>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value?> & Sendable,
+    column: String? = nil
+  ) -> ModelProperty {
+    attribute(name, property, column: column, as: Value.codec.optional)
+  }
+}
+
+/// An attribute as a mapping names it.
+struct MappedAttribute: Sendable {
+  let name: String
+  let column: String
+  let codec: any AttributeCoding
+}

@@ -1,0 +1,36 @@
+/// A class whose objects are rows: it says which table and columns its properties are kept in.
+///
+///     final class Order: ManagedObject, PersistentModel {
+///       static let mapping = ModelMapping(
+///         Order.self, entity: "Order", table: "orders",
+///         properties: [.attribute("price", \.price, column: "price_cents")])
+///
+///       var price: Int { self[\.price] }
+///     }
+public protocol PersistentModel: ManagedObject, SendableMetatype {
+  /// The table, and the column of each property.
+  static var mapping: ModelMapping { get }
+}
+
+extension PersistentModel {
+  /// The value of a property that the mapping registers; for the property's own getter.
+  ///
+  /// A fault loads. Where that fails, the value is the placeholder of the property's codec, and the
+  /// next throwing call of the context throws the reason.
+  ///
+  /// - Precondition: The mapping registers the property.
+  public subscript<Value>(_ property: KeyPath<Self, Value>) -> Value {
+    let mapping = type(of: self).mapping
+    guard let mapped = mapping.attributes[property],
+      let codec = mapped.codec as? AttributeCodec<Value>
+    else {
+      preconditionFailure("\(Self.self).mapping does not register \(property)")
+    }
+    do {
+      return try codec.decode(value(forKey: mapped.name)) ?? codec.placeholder()
+    } catch {
+      modelContext?.note(error)
+      return codec.placeholder()
+    }
+  }
+}
