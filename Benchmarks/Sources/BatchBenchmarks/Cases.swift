@@ -20,8 +20,12 @@ struct Cases {
         contenders: [
           Contender(
             name: "fetchIdentifiers",
-            arguments: [tools.product("FetchBenchmark"), "{db}", condition],
+            arguments: [tools.product("FetchBenchmark"), "{db}", condition, "1"],
             isOurs: true
+          ),
+          Contender(
+            name: "fetchIdentifiers, two readers",
+            arguments: [tools.product("FetchBenchmark"), "{db}", condition, "2"]
           ),
           Contender(name: "C", arguments: [tools.product("CTwin"), "fetch", "{db}", condition]),
           Contender(

@@ -41,8 +41,8 @@ public final class BatchRun: Sendable {
   /// Whether the run was told to stop, and who is to know.
   private struct StopRequest {
     var isMade = false
-    /// The context that fetches identifiers, while it does.
-    var fetching: StoreConnection?
+    /// The fetch of the identifiers, while it goes on.
+    var fetching: IdentifierFetch?
     var listener: AsyncStream<Void>.Continuation?
   }
 
@@ -175,17 +175,13 @@ public final class BatchRun: Sendable {
     _ plan: JobPlan,
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
-    let context = plan.store.makeContext(label: "batch.fetch")
+    let fetch = IdentifierFetch(plan.query, from: plan.store, readers: workerCount)
     stopRequest.withLock { request in
-      request.fetching = context
-      if request.isMade { context.interrupt() }
+      request.fetching = fetch
+      if request.isMade { fetch.interrupt() }
     }
     defer { stopRequest.withLock { $0.fetching = nil } }
-    return try await context.perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        try plan.query.fetch(in: connection, store: identity)
-      }
-    }
+    return try await fetch.run(store: identity)
   }
 
   // MARK: Resuming
@@ -297,6 +293,11 @@ public final class BatchRun: Sendable {
     return requests
   }
 
+  /// How many connections read at once.
+  private var workerCount: Int {
+    options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
+  }
+
   private func loop(
     _ plan: JobPlan,
     _ session: RunSession,
@@ -306,9 +307,8 @@ public final class BatchRun: Sendable {
     let sizing = ChunkSizing(job.chunk, fixed: options.chunkSize)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
-    let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
     var contexts: [StoreConnection] = []
-    for number in 1...max(1, min(wanted, chunks)) {
+    for number in 1...max(1, min(workerCount, chunks)) {
       contexts.append(plan.store.makeContext(label: "batch.worker.\(number)"))
     }
     var loop = RunLoop(
