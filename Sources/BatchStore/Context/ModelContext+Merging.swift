@@ -1,0 +1,108 @@
+public import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension ModelContext {
+  /// Whether what other contexts of the container save shows here, from the next use of the context
+  /// on.
+  ///
+  /// Objects with changes that were not saved keep them, as `refresh(_:mergeChanges:)` does.
+  public var automaticallyMergesChangesFromParent: Bool {
+    get { inbox != nil }
+    set {
+      guard newValue != automaticallyMergesChangesFromParent else { return }
+      if newValue {
+        let inbox = ContextInbox()
+        container.changes.add(inbox)
+        self.inbox = inbox
+      } else {
+        container.changes.remove(inbox)
+        inbox = nil
+      }
+    }
+  }
+
+  /// Brings objects up to date with changes that were made elsewhere; reads nothing.
+  ///
+  /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object with values
+  /// that were not saved keeps them: over an updated row they are written, over a deleted one they
+  /// conflict.
+  ///
+  /// - Returns: The objects of the inserted rows, as faults, which the context does not keep alive.
+  @discardableResult
+  public func mergeChanges(_ changes: ModelChanges) -> [ManagedObject] {
+    use()
+    merge(changes)
+    return changes.inserted.map { model(for: $0) }
+  }
+
+  /// Brings objects up to date with changes that are given by URIs.
+  ///
+  /// URIs that mean nothing in this container are passed over.
+  ///
+  /// - Returns: As `mergeChanges(_:)` does.
+  @discardableResult
+  public func mergeChanges(
+    inserted: [URL] = [],
+    updated: [URL] = [],
+    deleted: [URL] = []
+  ) -> [ManagedObject] {
+    mergeChanges(
+      ModelChanges(
+        inserted: inserted.compactMap { container.identifier(forURI: $0) },
+        updated: updated.compactMap { container.identifier(forURI: $0) },
+        deleted: deleted.compactMap { container.identifier(forURI: $0) }
+      )
+    )
+  }
+
+  /// Brings objects up to date with changes that are given by identifiers.
+  ///
+  /// - Returns: As `mergeChanges(_:)` does.
+  @discardableResult
+  public func mergeChanges(
+    inserted: [PersistentIdentifier] = [],
+    updated: [PersistentIdentifier] = [],
+    deleted: [PersistentIdentifier] = []
+  ) -> [ManagedObject] {
+    mergeChanges(ModelChanges(inserted: inserted, updated: updated, deleted: deleted))
+  }
+
+  /// Brings objects of several contexts, all of them the caller's, up to date.
+  public static func mergeChanges(_ changes: ModelChanges, into contexts: [ModelContext]) {
+    for context in contexts { context.mergeChanges(changes) }
+  }
+
+  /// Merges what other contexts saved.
+  func merge(_ content: ContextInbox.Content) {
+    switch content {
+    case .changes(let all):
+      for changes in all { merge(changes) }
+    case .everything:
+      for object in registry.objects where object.unsaved != .insert { outdate(object) }
+    }
+  }
+
+  private func merge(_ changes: ModelChanges) {
+    for identifier in changes.inserted + changes.updated {
+      if let object = registered(identifier), object.unsaved != .insert { outdate(object) }
+    }
+    for identifier in changes.deleted {
+      guard let object = registered(identifier), object.unsaved != .insert else { continue }
+      if object.unsaved == nil { object.isGone = true }
+    }
+  }
+
+  /// Makes an object read its row again, whatever was set on it.
+  private func outdate(_ object: ManagedObject) {
+    // A deletion is checked against the row that it was decided on.
+    guard object.unsaved != .delete else { return }
+    object.row = nil
+    object.staleRow = nil
+    object.isGone = false
+  }
+}
