@@ -193,6 +193,7 @@ import Testing
     #expect(two[0].name == "Zoe" && two[0].salary == 12)
     let new = VersionedEmployee()
     new.name = "Carol"
+    new.salary = 30
     second.insert(new)
     try second.save()
     #expect(new.revision == 1)
