@@ -7,12 +7,6 @@ import Foundation
 #endif
 
 extension ModelContext {
-  /// What every use of the context begins with: it is on its queue, and has what others saved.
-  func use() {
-    checkQueue()
-    if let inbox, inbox.hasChanges { merge(inbox.take()) }
-  }
-
   /// Ends the process if the context belongs to a queue and this is not on it, and
   /// `BATCH_CONCURRENCY_DEBUG` is 1: the compiler finds most of such uses, but not all.
   func checkQueue() {

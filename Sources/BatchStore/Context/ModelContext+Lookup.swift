@@ -32,7 +32,7 @@ extension ModelContext {
     for identifier: PersistentIdentifier,
     as type: Model.Type = Model.self
   ) throws(BatchError) -> Model {
-    try throwNoted()
+    try beginReading()
     return try cast(existing(identifier), as: type)
   }
 
@@ -42,7 +42,7 @@ extension ModelContext {
   ///
   /// - Throws: `BatchError` for what keeps the row from being read.
   public func model(with uri: URL) throws(BatchError) -> ManagedObject? {
-    try throwNoted()
+    try beginReading()
     guard let identifier = container.identifier(forURI: uri) else { return nil }
     do {
       return try existing(identifier)

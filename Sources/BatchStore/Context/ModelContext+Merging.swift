@@ -7,10 +7,12 @@ public import Foundation
 #endif
 
 extension ModelContext {
-  /// Whether what other contexts of the container save shows here, from the next use of the context
-  /// on.
+  /// Whether what other contexts of the container save shows here.
   ///
-  /// Objects with changes that were not saved keep them, as `refresh(_:mergeChanges:)` does.
+  /// It shows between one piece of work and the next, and never in the midst of one, where a value
+  /// could change after it was read: in a context of an actor, a ``BackgroundContext`` for example,
+  /// before each piece that its executor runs; in any other, before each fetch and look-up that can
+  /// throw. Objects with changes that were not saved keep them, as in ``mergeChanges(_:)``.
   public var automaticallyMergesChangesFromParent: Bool {
     get { inbox != nil }
     set {
@@ -29,13 +31,14 @@ extension ModelContext {
   /// Brings objects up to date with changes that were made elsewhere; reads nothing.
   ///
   /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object with values
-  /// that were not saved keeps them: over an updated row they are written, over a deleted one they
-  /// conflict.
+  /// that were not saved keeps them. Unlike in Core Data they are not written over what others made
+  /// of the same attribute in the meantime, which would undo it unseen: that is a conflict, and so
+  /// is a row that was deleted.
   ///
   /// - Returns: The objects of the inserted rows, as faults, which the context does not keep alive.
   @discardableResult
   public func mergeChanges(_ changes: ModelChanges) -> [ManagedObject] {
-    use()
+    checkQueue()
     merge(changes)
     return changes.inserted.map { model(for: $0) }
   }
@@ -77,9 +80,10 @@ extension ModelContext {
     for context in contexts { context.mergeChanges(changes) }
   }
 
-  /// Merges what other contexts saved.
-  func merge(_ content: ContextInbox.Content) {
-    switch content {
+  /// Merges what other contexts saved since the last time, if this context wants it.
+  func mergeSaved() {
+    guard let inbox, inbox.hasChanges else { return }
+    switch inbox.take() {
     case .changes(let all):
       for changes in all { merge(changes) }
     case .everything:

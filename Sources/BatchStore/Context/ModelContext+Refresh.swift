@@ -9,12 +9,13 @@ extension ModelContext {
   ///   - mergeChanges: Whether values that were set and not saved stay set; they cannot conflict
   ///     then with what the new row has.
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
-    use()
+    checkQueue()
     guard object.modelContext === self, object.unsaved != .insert else { return }
     object.staleRow = object.row ?? object.staleRow
     object.row = nil
+    object.bases = [:]
     if !mergeChanges {
-      object.changes = [:]
+      object.dropChanges()
       object.isGone = false
       track(object, nil)
     }
@@ -34,7 +35,7 @@ extension ModelContext {
     object.modelContext = nil
     object.row = nil
     object.staleRow = nil
-    object.changes = [:]
+    object.dropChanges()
     object.unsaved = nil
     object.isGone = false
   }

@@ -107,7 +107,7 @@ extension ModelContext {
         object.row = nil
         object.isGone = true
       }
-      object.changes = [:]
+      object.dropChanges()
       unsaved.set(nil, of: object)
     }
   }

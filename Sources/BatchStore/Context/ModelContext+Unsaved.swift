@@ -19,7 +19,7 @@ extension ModelContext {
   /// object from being inserted, as an entity that is not here or an object of another context, the
   /// next throwing call of the context throws.
   public func insert(_ object: ManagedObject) {
-    use()
+    checkQueue()
     do {
       try take(object)
     } catch {
@@ -45,7 +45,7 @@ extension ModelContext {
   /// A new object is forgotten at once. An object of another context is left alone, and the next
   /// throwing call of the context throws that.
   public func delete(_ object: ManagedObject) {
-    use()
+    checkQueue()
     guard object.modelContext === self else {
       if !object.isNew { note(Self.foreign(object)) }
       return
@@ -65,12 +65,12 @@ extension ModelContext {
   /// New objects are forgotten and in no context any more, values are as they were, and deleted
   /// objects are there.
   public func rollback() {
-    use()
+    checkQueue()
     for object in unsaved.all() {
       if object.unsaved == .insert {
         forget(object)
       } else {
-        object.changes = [:]
+        object.dropChanges()
         track(object, nil)
       }
     }

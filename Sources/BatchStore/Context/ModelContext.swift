@@ -73,17 +73,24 @@ public final class ModelContext {
 
   /// Throws what a getter had to keep to itself.
   func throwNoted() throws(BatchError) {
-    use()
+    checkQueue()
     guard let error = noted else { return }
     noted = nil
     throw error
+  }
+
+  /// What a call that reads from the store begins with.
+  func beginReading() throws(BatchError) {
+    try throwNoted()
+    // An executor sees to it between two pieces of work.
+    if queue == nil { mergeSaved() }
   }
 
   // MARK: Objects
 
   /// The object of this identifier, if it is in use.
   func registered(_ identifier: PersistentIdentifier) -> ManagedObject? {
-    use()
+    checkQueue()
     if let object = registry[identifier] { return object }
     guard let key = identifier.key,
       let names = (try? container.resolve(identifier))?.concrete?.names.values
@@ -112,13 +119,14 @@ public final class ModelContext {
 
   // MARK: Rows
 
-  /// The connection to a store.
+  /// The connection that reads from a store.
   func connection(to index: Int) throws(BatchError) -> Connection {
     if let connection = connections[index] { return connection }
     let store = container.stores[index]
-    var options = store.options
-    options.isReadOnly = true
-    let connection = try Connection(path: store.path, options: options)
+    // Where a rollback journal comes and goes with each save of others, a connection that is opened
+    // read-only fails now and then: it takes a journal for one left behind, and cannot recover it.
+    let connection = try Connection(path: store.path, options: store.options)
+    try connection.execute("PRAGMA query_only = 1")
     connections[index] = connection
     return connection
   }

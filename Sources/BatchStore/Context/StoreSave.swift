@@ -82,23 +82,28 @@ struct StoreSave {
   ) throws(BatchError) -> (ModelEntity, PersistentIdentifier)? {
     let identifier = object.persistentModelID
     guard let entity = object.entity, let key = identifier.key else { return nil }
-    if let row = object.row {
-      if try update(key, entity, setting: object.changes, ifStill: row) {
-        return (entity, identifier)
-      }
-      guard let current = try entity.row(of: identifier, in: connection) else {
-        return try restore(object, row, entity) ? (entity, identifier) : nil
-      }
-      if !entity.isSameVersion(current, row) {
-        guard let changes = try settle(object, row, current, entity) else { return nil }
-        try updateAnyway(key, entity, setting: changes)
-        return (entity, identifier)
-      }
-      // SQLite sees a difference that is lost in reading: text that is not UTF-8.
-    } else if try entity.row(of: identifier, in: connection) == nil {
-      return try restore(object, nil, entity) ? (entity, identifier) : nil
+    // A row that was merged while something was unsaved may have another value than was replaced.
+    let isMerged = object.bases.contains { slot, base in
+      object.row.map { !$0[slot].isIdentical(to: base) } ?? true
     }
-    try updateAnyway(key, entity, setting: object.changes)
+    if let row = object.row, !isMerged,
+      try update(key, entity, setting: object.changes, ifStill: row)
+    {
+      return (entity, identifier)
+    }
+    guard let current = try entity.row(of: identifier, in: connection) else {
+      return try restore(object, object.row, entity) ? (entity, identifier) : nil
+    }
+    var changes = object.changes
+    let expected = (object.row ?? current).replacing(object.bases)
+    // What SQLite takes for a difference may be none: text that is not UTF-8 is repaired in reading.
+    if isMerged ? !current.isIdentical(to: expected) : !entity.isSameVersion(current, expected) {
+      guard let settled = try settle(object, expected, current, entity) else { return nil }
+      changes = settled
+    }
+    if try !update(key, entity, setting: changes, ifStill: nil) {
+      throw Self.ignored("update", identifier)
+    }
     return (entity, identifier)
   }
 
@@ -182,16 +187,6 @@ struct StoreSave {
     for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
     try statement.run()
     return connection.changes > 0
-  }
-
-  private func updateAnyway(
-    _ key: PrimaryKey,
-    _ entity: ModelEntity,
-    setting changes: [Int: SQLValue]
-  ) throws(BatchError) {
-    if try !update(key, entity, setting: changes, ifStill: nil) {
-      throw Self.ignored("update", entity.space.identifier(key))
-    }
   }
 
   // MARK: Deleting
@@ -311,6 +306,15 @@ struct StoreSave {
       at: identifier.description,
       remedy: "look for a trigger with RAISE(IGNORE)"
     )
+  }
+}
+
+extension [SQLValue] {
+  /// The row with other values in some columns.
+  fileprivate func replacing(_ values: [Int: SQLValue]) -> [SQLValue] {
+    var row = self
+    for (slot, value) in values { row[slot] = value }
+    return row
   }
 }
 

@@ -32,7 +32,7 @@ extension ManagedObject {
   ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
   ///   `noContext` if the object is in no context any more.
   public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
-    modelContext?.use()
+    modelContext?.checkQueue()
     if isNew { return drafts[try draftName(attribute)] ?? .null }
     guard let entity else {
       // An identifier that names no entity here: what is wrong with it, resolving says.
@@ -54,7 +54,7 @@ extension ManagedObject {
     _ value: SQLValue,
     forKey attribute: String
   ) throws(BatchError) {
-    modelContext?.use()
+    modelContext?.checkQueue()
     if isNew {
       drafts[try draftName(attribute)] = value.storable
       return
@@ -77,7 +77,7 @@ extension ManagedObject {
   ///
   /// - Throws: As ``value(forKey:)`` does for a fault.
   public final func committedValues() throws(BatchError) -> [String: SQLValue] {
-    modelContext?.use()
+    modelContext?.checkQueue()
     guard unsaved != .insert, !isNew else { return [:] }
     if row == nil, !isGone { try requireContext().load(self) }
     guard let row, let entity else { return [:] }
@@ -106,8 +106,19 @@ extension ManagedObject {
     }
     if row == nil { try context.load(self) }
     guard let row, !isDeleted else { throw ModelContext.notFound(persistentModelID) }
-    changes[slot] = row[slot].isIdentical(to: value) ? nil : value
+    if row[slot].isIdentical(to: value) {
+      changes[slot] = nil
+      bases[slot] = nil
+    } else if changes.updateValue(value, forKey: slot) == nil {
+      bases[slot] = row[slot]
+    }
     context.track(self, changes.isEmpty ? nil : .update)
+  }
+
+  /// Forgets what was set and not saved.
+  final func dropChanges() {
+    changes = [:]
+    bases = [:]
   }
 
   private func requireSettable(

@@ -27,6 +27,8 @@ open class ManagedObject {
   final var staleRow: [SQLValue]?
   /// What was set and not saved, by column of the entity.
   final var changes: [Int: SQLValue] = [:]
+  /// What those columns had before that, which the save expects to find there.
+  final var bases: [Int: SQLValue] = [:]
   /// What was set on an object that is in no context, by attribute.
   final var drafts: [String: SQLValue] = [:]
   /// What could not be set on it, for the context that it is inserted in.

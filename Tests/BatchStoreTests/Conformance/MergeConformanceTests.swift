@@ -241,31 +241,71 @@ import Testing
     #expect(!employees[0].isDeleted)
   }
 
-  @Test func `C68 automatic merging shows what others saved, and otherwise nothing does`()
+  @Test func `C68 automatic merging: the next perform sees the save, and otherwise none does`()
     async throws
   {
     let container = try await Staff.open(path)
-    let contexts = [ModelContext(container), ModelContext(container), ModelContext(container)]
-    contexts[1].automaticallyMergesChangesFromParent = true
-    let employees = try contexts.map { try alice(in: $0) }
-    let edited = try #require(try contexts[1].fetch(Employee.self, where: "id = 2").first)
-    edited.salary = 77
-    for employee in try contexts[0].fetch(Employee.self) { employee.name = "😀" }
-    try contexts[0].save()
-    #expect(employees.map(\.name) == ["😀", "😀", "Alice"])
-    #expect(edited.name == "😀" && edited.salary == 77)
-    try contexts[1].save()
+    let (merging, other) = (Reader(container), Reader(container))
+    try await merging.begin(merging: true)
+    try await other.begin(merging: false)
+    let writer = ModelContext(container)
+    try alice(in: writer).name = "😀"
+    try writer.save()
+    #expect(await merging.name == "😀")
+    #expect(await other.name == "Alice")
+  }
+
+  @Test func `automatic merging shows in a context without an executor at the next fetch`()
+    async throws
+  {
+    let container = try await Staff.open(path)
+    let (first, second) = (ModelContext(container), ModelContext(container))
+    second.automaticallyMergesChangesFromParent = true
+    let employees = try second.fetch(Employee.self)
+    employees[1].salary = 77
+    for employee in try first.fetch(Employee.self) { employee.name = "😀" }
+    try first.save()
+    // Not in the midst of what is done with an object.
+    #expect(employees.map(\.name) == ["Alice", "Bob"])
+    _ = try second.fetchCount(FetchRequest(entity: "Employee"))
+    #expect(employees.map(\.name) == ["😀", "😀"])
+    #expect(employees[1].salary == 77)
+    // Another attribute than was changed there is no conflict.
+    try second.save()
     #expect(
       try TestDatabase.rows(path, "SELECT name, salary FROM employees WHERE id = 2")
         == [[.text("😀"), .integer(77)]]
     )
-    contexts[0].delete(employees[0])
-    try contexts[0].save()
-    #expect(employees[1].isFault == false && employees[1].name == "😀" && employees[1].isDeleted)
-    contexts[1].automaticallyMergesChangesFromParent = false
-    for employee in try contexts[2].fetch(Employee.self, where: "id = 2") { employee.salary = 1 }
-    try contexts[2].save()
-    #expect(edited.salary == 77)
+    first.delete(try alice(in: first))
+    try first.save()
+    _ = try second.fetchCount(FetchRequest(entity: "Employee"))
+    #expect(employees[0].name == "😀" && employees[0].isDeleted)
+    second.automaticallyMergesChangesFromParent = false
+    try first.fetch(Employee.self)[0].salary = 1
+    try first.save()
+    _ = try second.fetchCount(FetchRequest(entity: "Employee"))
+    #expect(employees[1].salary == 77)
+  }
+
+  @Test func `merging does not write over what others made of the same attribute`() async throws {
+    let container = try await Staff.open(path)
+    let (first, second) = (ModelContext(container), ModelContext(container))
+    for reads in [true, false] {
+      let (one, two) = (try alice(in: first), try alice(in: second))
+      first.refresh(one, mergeChanges: false)
+      two.salary += 1
+      one.salary += 10
+      try first.save()
+      second.mergeChanges(updated: [one.persistentModelID])
+      if reads { #expect(two.name == "Alice") }
+      let error = try #require(throws: BatchError.self) { try second.save() }
+      #expect(error.mergeConflicts.count == 1)
+      second.mergePolicy = .mergeByPropertyStoreTrump
+      try second.save()
+      #expect(two.salary == one.salary && !second.hasChanges)
+      second.mergePolicy = .error
+    }
+    #expect(try stored() == [.text("Alice"), .integer(30)])
   }
 
   @Test func `C69 refresh shows the old row until the staleness interval is 0`() async throws {
@@ -294,6 +334,7 @@ import Testing
     try first.save()
     // Not told of by anybody, and seen all the same.
     try TestDatabase.make("staff.db", in: directory, "UPDATE employees SET name = 'Eve'")
+    _ = try second.fetchCount(FetchRequest(entity: "Employee"))
     #expect(employees[0].name == "Eve")
     #expect(employees[1].name == "Eve" && employees[1].salary == 99)
   }
@@ -319,5 +360,25 @@ import Testing
     let updated = [[alice.persistentModelID], [], [alice.persistentModelID]]
     #expect(changes.map { $0?.updated } == updated)
     #expect(changes.map { $0?.deleted } == [[], [identifier], []])
+  }
+}
+
+/// An actor that keeps an object of its context from one piece of work to the next.
+private actor Reader: ModelActor {
+  nonisolated let modelContainer: ModelContainer
+  nonisolated let modelExecutor: any SerialModelExecutor
+  private var employee: Employee?
+
+  init(_ container: ModelContainer) {
+    modelContainer = container
+    modelExecutor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
+  }
+
+  var name: String? { employee?.name }
+
+  func begin(merging: Bool) throws {
+    modelContext.automaticallyMergesChangesFromParent = merging
+    employee = try modelContext.fetch(Employee.self, where: "id = 1").first
+    #expect(name == "Alice")
   }
 }
