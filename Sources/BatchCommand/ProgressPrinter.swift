@@ -1,3 +1,4 @@
+import BatchIdentifiers
 import BatchPipeline
 import BatchStore
 
@@ -27,6 +28,8 @@ struct ProgressPrinter: Sendable {
     switch event {
     case .started(let summary), .resumed(let summary), .progress(let summary):
       try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
+    case .retrying(let retry):
+      try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
     case .setAside(let path):
       try? Terminal.printJSON(["event": event.name, "checkpoint": path])
     }
@@ -49,6 +52,12 @@ struct ProgressPrinter: Sendable {
       } else {
         Terminal.say(line)
       }
+    case .retrying(let retry):
+      if Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+      Terminal.warn(
+        "\(retry.error.place ?? ""): \(retry.error.message); further try \(retry.attempt) of"
+          + " \(retry.limit) in \(Format.seconds(retry.delay / .seconds(1)))"
+      )
     case .setAside(let path):
       Terminal.say("the unfinished checkpoint was set aside as \(path)")
     }
@@ -97,5 +106,26 @@ private struct EventLine: Encodable {
     try summary.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(event, forKey: .event)
+  }
+}
+
+/// What there is to say of a chunk that is tried again.
+private struct RetryLine: Encodable {
+  let event: String
+  let first: Int
+  let count: Int
+  let attempt: Int
+  let limit: Int
+  let delaySeconds: Double
+  let error: String
+
+  init(event: String, retry: ChunkRetry) {
+    self.event = event
+    first = retry.positions.lowerBound
+    count = retry.positions.count
+    attempt = retry.attempt
+    limit = retry.limit
+    delaySeconds = retry.delay / .seconds(1)
+    error = retry.error.description
   }
 }

@@ -1,3 +1,5 @@
+public import BatchIdentifiers
+
 /// What a run tells of itself while it goes on.
 public enum RunEvent: Sendable {
   /// A new run has selected its identifiers.
@@ -6,6 +8,8 @@ public enum RunEvent: Sendable {
   case resumed(RunSummary)
   /// Chunks were committed.
   case progress(RunSummary)
+  /// A chunk failed for the moment and is tried again.
+  case retrying(ChunkRetry)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
   case setAside(String)
 
@@ -15,7 +19,22 @@ public enum RunEvent: Sendable {
     case .started: "started"
     case .resumed: "resumed"
     case .progress: "progress"
+    case .retrying: "retrying"
     case .setAside: "setAside"
     }
   }
+}
+
+/// A chunk that failed for the moment and is tried again.
+public struct ChunkRetry: Sendable {
+  /// Its positions in the list.
+  public let positions: Range<Int>
+  /// What was wrong.
+  public let error: BatchError
+  /// Which further try comes, counted from 1.
+  public let attempt: Int
+  /// How many there may be.
+  public let limit: Int
+  /// How long it rests before.
+  public let delay: Duration
 }

@@ -316,23 +316,52 @@ public final class BatchRun: Sendable {
       sizing: sizing,
       workers: contexts,
       processor: processor,
+      backoff: Backoff(job.retry),
       stopRequests: listenForStop()
     )
-    let ending = await loop.run { chunk, outcomes throws(BatchError) in
+    let ending = await loop.run {
+      onEvent(.retrying($0))
+    } onCommit: {
+      chunk,
+      outcomes throws(BatchError) in
       session.committed(chunk, outcomes)
       if session.isDue(after: job.checkpoint.interval) {
-        try await session.record(.running, with: processor)
+        do throws(BatchError) {
+          try await session.record(.running, with: processor)
+        } catch {
+          guard error.isTransient else { throw error }
+          session.postponeRecord()
+        }
       }
       if session.shouldTell(every: options.progressInterval) {
         onEvent(.progress(session.summary()))
       }
     }
     switch ending {
-    case .completed: try await session.complete(with: processor)
-    case .stopped: try await session.record(.stopped, with: processor)
+    case .completed: try await complete(session, processor)
+    case .stopped: try await session.stop(with: processor)
     case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
     }
     return session.summary()
+  }
+
+  /// Records that the run is complete, in spite of others that have the database locked for a while.
+  private func complete(
+    _ session: RunSession,
+    _ processor: some ChunkProcessor
+  ) async throws(BatchError) {
+    let backoff = Backoff(job.retry)
+    var generator = SystemRandomNumberGenerator()
+    var attempt = 0
+    while true {
+      do {
+        return try await session.complete(with: processor)
+      } catch {
+        attempt += 1
+        guard error.isTransient, attempt <= backoff.limit else { throw error }
+        try? await Task.sleep(for: backoff.delay(before: attempt, using: &generator))
+      }
+    }
   }
 }
 

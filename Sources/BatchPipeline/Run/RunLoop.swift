@@ -6,12 +6,14 @@ struct RunLoop<Processor: ChunkProcessor> {
   private enum Answer: Sendable {
     case prepared(Range<Int>, worker: Int, Result<Processor.Prepared, BatchError>)
     case committed(Range<Int>, Result<Commit, BatchError>)
+    case rested(Range<Int>)
     case stop
   }
 
   private let processor: Processor
   private let workers: [StoreConnection]
   private let stopRequests: AsyncStream<Void>
+  private let backoff: Backoff
   private var machine: RunStateMachine
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
   private var ending: RunStateMachine.Ending?
@@ -24,23 +26,32 @@ struct RunLoop<Processor: ChunkProcessor> {
     sizing: ChunkSizing,
     workers: [StoreConnection],
     processor: Processor,
+    backoff: Backoff,
     stopRequests: AsyncStream<Void>
   ) {
     self.processor = processor
+    self.backoff = backoff
     self.workers = workers
     self.stopRequests = stopRequests
     machine = RunStateMachine(
       remaining: remaining,
       sizing: sizing,
-      limits: .init(workers: workers.count, inOrder: processor.inOrder)
+      limits: .init(
+        workers: workers.count,
+        inOrder: processor.inOrder,
+        retries: backoff.limit
+      )
     )
   }
 
   /// Runs until every position is done, the run is stopped, or a chunk fails.
   ///
-  /// - Parameter onCommit: Called after each committed chunk; an error from it fails the run.
+  /// - Parameters:
+  ///   - onRetry: Called when a chunk has failed for the moment.
+  ///   - onCommit: Called after each committed chunk; an error from it fails the run.
   /// - Returns: How the run ended.
   mutating func run(
+    onRetry: (ChunkRetry) -> Void,
     onCommit: (Range<Int>, Outcomes) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
     await withTaskGroup(of: Answer.self) { group in
@@ -57,8 +68,10 @@ struct RunLoop<Processor: ChunkProcessor> {
           prepared[chunk] = value
           perform(machine.prepared(chunk, worker: worker), in: &group)
         case .prepared(let chunk, let worker, .failure(let error)):
-          note(error, chunk)
-          perform(machine.failedToPrepare(chunk, worker: worker), in: &group)
+          let isTransient = error.isTransient
+          let actions = machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
+          rest(chunk, error, onRetry, in: &group)
+          perform(actions, in: &group)
         case .committed(let chunk, .success(let commit)):
           // The writer goes on while this chunk is accounted for.
           perform(machine.committed(chunk, took: commit.duration), in: &group)
@@ -69,8 +82,11 @@ struct RunLoop<Processor: ChunkProcessor> {
             perform(machine.fail(), in: &group)
           }
         case .committed(let chunk, .failure(let error)):
-          note(error, chunk)
-          perform(machine.failedToCommit(chunk), in: &group)
+          let actions = machine.failedToCommit(chunk, isTransient: error.isTransient)
+          rest(chunk, error, onRetry, in: &group)
+          perform(actions, in: &group)
+        case .rested(let chunk):
+          perform(machine.rested(chunk), in: &group)
         case .stop:
           perform(machine.stop(), in: &group)
         }
@@ -80,11 +96,38 @@ struct RunLoop<Processor: ChunkProcessor> {
     }
   }
 
-  private mutating func note(_ error: BatchError, _ chunk: Range<Int>) {
-    guard failure == nil else { return }
-    failure = error
+  /// Lets a chunk rest that has failed for the moment, or keeps its error if the run fails of it.
+  private mutating func rest(
+    _ chunk: Range<Int>,
+    _ error: BatchError,
+    _ onRetry: (ChunkRetry) -> Void,
+    in group: inout TaskGroup<Answer>
+  ) {
+    let tries = machine.tries(of: chunk)
+    var error = error
     let positions = "positions \(chunk.lowerBound) to \(chunk.upperBound - 1)"
-    failure?.place = error.place.map { "\($0): \(positions)" } ?? positions
+    error.place = error.place.map { "\($0): \(positions)" } ?? positions
+    if machine.isResting(chunk) {
+      var generator = SystemRandomNumberGenerator()
+      let delay = backoff.delay(before: tries, using: &generator)
+      onRetry(
+        ChunkRetry(
+          positions: chunk,
+          error: error,
+          attempt: tries,
+          limit: backoff.limit,
+          delay: delay
+        )
+      )
+      group.addTask {
+        // Cancelled when the run ends, which then need not wait.
+        try? await Task.sleep(for: delay)
+        return .rested(chunk)
+      }
+    } else if machine.hasFailed, failure == nil {
+      if tries > 1 { error.message += " (tried \(tries) times)" }
+      failure = error
+    }
   }
 
   private mutating func perform(

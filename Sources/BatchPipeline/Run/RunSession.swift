@@ -67,6 +67,24 @@ final class RunSession {
     try write(state)
   }
 
+  /// Leaves what could not be recorded to the next time that it is due.
+  func postponeRecord() {
+    recordedAt = clock.now
+  }
+
+  /// Records that the run was stopped.
+  ///
+  /// Whoever has the database locked does not keep a run from stopping: the ledger in the store has
+  /// what the file then lacks.
+  func stop(with processor: some ChunkProcessor) async throws(BatchError) {
+    do throws(BatchError) {
+      try await record(.stopped, with: processor)
+    } catch {
+      guard error.isTransient else { throw error }
+      try write(.stopped)
+    }
+  }
+
   /// Puts the result into place and records that the run is complete.
   func complete(with processor: some ChunkProcessor) async throws(BatchError) {
     // The length of a complete output is recorded before it gets its name: were the process

@@ -6,6 +6,9 @@
 ///
 /// Bounds: at most one chunk a worker is being prepared, and at most ``Limits/inFlight`` chunks
 /// exist between "handed to a worker" and "committed", however slow the writer is.
+///
+/// A chunk that fails for the moment rests and is prepared anew; it keeps its place among those in
+/// flight, and the others go on as far as the order allows.
 struct RunStateMachine {
   /// How much may go on at once.
   struct Limits {
@@ -17,11 +20,14 @@ struct RunStateMachine {
     var inFlight: Int
     /// Whether chunks are committed in the order of their positions.
     var inOrder: Bool
+    /// How often a chunk is tried again that failed for the moment.
+    var retries: Int
 
     /// Limits for a number of workers.
-    init(workers: Int, inOrder: Bool) {
+    init(workers: Int, inOrder: Bool, retries: Int = 0) {
       self.workers = workers
       self.inOrder = inOrder
+      self.retries = retries
       // The second one waits at the writer, which goes on without asking. In order, one at a time:
       // two tasks that call the writer may arrive the other way round.
       committing = inOrder ? 1 : 2
@@ -60,6 +66,8 @@ struct RunStateMachine {
   private let limits: Limits
   private var sizing: ChunkSizing
   private var phase = Phase.running
+  /// Whether the run ends, or has ended, with a failure.
+  private(set) var hasFailed = false
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
   private var preparing: [Int: Range<Int>] = [:]
@@ -68,6 +76,14 @@ struct RunStateMachine {
   private var committing: Set<Range<Int>> = []
   /// The first positions of chunks that are handed out and not committed, for the order.
   private var uncommitted: [Int] = []
+  /// How often chunks have failed for the moment, by their first position.
+  private var failures: [Int: Int] = [:]
+  /// Chunks that rest before they are tried again.
+  private var resting: [Range<Int>] = []
+  /// Chunks that have rested, ascending.
+  private var rested: [Range<Int>] = []
+  /// The first position that will not be committed any more; in order, nothing after it will be.
+  private var givenUp = Int.max
 
   /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
   init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
@@ -86,7 +102,7 @@ struct RunStateMachine {
   /// A worker has prepared its chunk.
   mutating func prepared(_ chunk: Range<Int>, worker: Int) -> [Action] {
     release(worker, chunk)
-    if case .stopping(.failed) = phase { return [.discard(chunk)] + next() }
+    guard canCommit(chunk) else { return [.discard(chunk)] + next() }
     waiting.insert(
       chunk,
       at: waiting.firstIndex { $0.lowerBound > chunk.lowerBound } ?? waiting.count
@@ -94,31 +110,56 @@ struct RunStateMachine {
     return next()
   }
 
-  /// A worker could not prepare its chunk.
-  mutating func failedToPrepare(_ chunk: Range<Int>, worker: Int) -> [Action] {
+  /// A worker could not prepare its chunk, for the moment or for good.
+  mutating func failedToPrepare(
+    _ chunk: Range<Int>,
+    worker: Int,
+    isTransient: Bool = false
+  ) -> [Action] {
     release(worker, chunk)
-    return fail()
+    return isTransient ? retry(chunk) : fail()
   }
 
   /// The writer has committed a chunk, which took so long.
   mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
     settle(chunk)
+    uncommitted.removeAll { $0 == chunk.lowerBound }
+    failures[chunk.lowerBound] = nil
     sizing.observe(chunk.count, took: duration)
     return next()
   }
 
-  /// The writer could not commit a chunk; it is as if it had not been tried.
-  mutating func failedToCommit(_ chunk: Range<Int>) -> [Action] {
+  /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
+  /// tried.
+  mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     settle(chunk)
-    return fail()
+    return isTransient ? retry(chunk) : fail()
+  }
+
+  /// A chunk has rested.
+  mutating func rested(_ chunk: Range<Int>) -> [Action] {
+    // It may have been given up meanwhile.
+    guard let index = resting.firstIndex(of: chunk) else { return [] }
+    resting.remove(at: index)
+    rested.insert(
+      chunk,
+      at: rested.firstIndex { $0.lowerBound > chunk.lowerBound } ?? rested.count
+    )
+    return next()
   }
 
   /// Begins nothing new; what is in flight is finished.
   mutating func stop() -> [Action] {
     guard case .running = phase else { return [] }
     phase = .stopping(.stopped)
-    return next()
+    return giveUp(resting + rested) + next()
   }
+
+  /// Whether a chunk rests before it is tried again; answer with `rested`.
+  func isResting(_ chunk: Range<Int>) -> Bool { resting.contains(chunk) }
+
+  /// How often a chunk has failed for the moment.
+  func tries(of chunk: Range<Int>) -> Int { failures[chunk.lowerBound, default: 0] }
 
   // MARK: Decisions
 
@@ -129,15 +170,49 @@ struct RunStateMachine {
 
   private mutating func settle(_ chunk: Range<Int>) {
     precondition(committing.remove(chunk) != nil, "a chunk nobody commits")
-    uncommitted.removeAll { $0 == chunk.lowerBound }
+  }
+
+  /// Whether a prepared chunk may still be committed.
+  private func canCommit(_ chunk: Range<Int>) -> Bool {
+    !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
+  }
+
+  /// Lets a chunk that failed for the moment rest, unless it has been tried often enough or the run
+  /// is about to end.
+  private mutating func retry(_ chunk: Range<Int>) -> [Action] {
+    let attempt = failures[chunk.lowerBound, default: 0] + 1
+    failures[chunk.lowerBound] = attempt
+    switch phase {
+    case .running where attempt <= limits.retries:
+      resting.append(chunk)
+      return next()
+    case .stopping(.stopped): return giveUp([chunk]) + next()
+    default: return fail()
+    }
+  }
+
+  /// Leaves chunks to the next run, and in order whatever comes after them.
+  private mutating func giveUp(_ chunks: [Range<Int>]) -> [Action] {
+    guard let first = chunks.map(\.lowerBound).min() else { return [] }
+    givenUp = min(givenUp, first)
+    remaining += chunks
+    resting.removeAll(where: chunks.contains)
+    rested.removeAll(where: chunks.contains)
+    uncommitted.removeAll(where: chunks.map(\.lowerBound).contains)
+    let dropped = waiting.filter { !canCommit($0) }
+    waiting.removeAll(where: dropped.contains)
+    return dropped.map(Action.discard)
   }
 
   /// Something beside the chunks went wrong: what is prepared is dropped.
   mutating func fail() -> [Action] {
     if case .ended = phase { return [] }
     phase = .stopping(.failed)
+    hasFailed = true
     let dropped = waiting.map(Action.discard)
     waiting.removeAll()
+    resting.removeAll()
+    rested.removeAll()
     return dropped + next()
   }
 
@@ -149,10 +224,9 @@ struct RunStateMachine {
       actions.append(.commit(chunk))
     }
     if case .running = phase {
-      while uncommitted.count < limits.inFlight, !idleWorkers.isEmpty, let chunk = nextChunk() {
+      while !idleWorkers.isEmpty, let chunk = nextToPrepare() {
         let worker = idleWorkers.removeLast()
         preparing[worker] = chunk
-        uncommitted.append(chunk.lowerBound)
         actions.append(.prepare(chunk, worker: worker))
       }
     }
@@ -169,6 +243,13 @@ struct RunStateMachine {
     return chunk
   }
 
+  private mutating func nextToPrepare() -> Range<Int>? {
+    if !rested.isEmpty { return rested.removeFirst() }
+    guard uncommitted.count < limits.inFlight, let chunk = nextChunk() else { return nil }
+    uncommitted.append(chunk.lowerBound)
+    return chunk
+  }
+
   private mutating func nextChunk() -> Range<Int>? {
     guard let gap = remaining.popLast() else { return nil }
     let chunk = gap.prefix(sizing.size)
@@ -177,7 +258,8 @@ struct RunStateMachine {
   }
 
   private func ending() -> Ending? {
-    guard preparing.isEmpty, waiting.isEmpty, committing.isEmpty else { return nil }
+    guard preparing.isEmpty, waiting.isEmpty, committing.isEmpty, resting.isEmpty, rested.isEmpty
+    else { return nil }
     switch phase {
     case .running: return remaining.isEmpty ? .completed : nil
     // Told to stop when nothing was left to do: it is complete.

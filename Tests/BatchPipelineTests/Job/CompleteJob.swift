@@ -42,6 +42,7 @@ enum CompleteJob {
       "database": { "path": "/data/shop.db" },
       "source": { "entity": "orders", "identifiers": "some.ids" },
       "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
+      "retry": { "limit": 5, "backoff": "10ms", "maximumBackoff": "1s" },
       "skip": { "limit": 100, "ratio": 0.01 }
     }
     """

@@ -69,11 +69,12 @@ extension JobDecoder {
     let action = section.section("action", required: true, decodeAction) ?? nil
     let chunk = section.section("chunk", decodeChunk)
     let workers = section.integer("workers")
+    let retry = section.section("retry", decodeRetry)
     let skip = section.section("skip", decodeSkip)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
-    section.finish(later: ["retry", "throttle", "limits", "hooks", "report"])
+    section.finish(later: ["throttle", "limits", "hooks", "report"])
     return Job(
       name: name,
       description: description,
@@ -83,6 +84,7 @@ extension JobDecoder {
       action: action ?? .delete(Job.Delete()),
       chunk: chunk ?? Job.Chunk(),
       workers: workers,
+      retry: retry ?? Job.Retry(),
       skip: skip ?? Job.Skip(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
       baseDirectory: baseDirectory
@@ -154,6 +156,15 @@ extension JobDecoder {
     chunk.maximum = section.integer("maximum")
     section.finish()
     return chunk
+  }
+
+  private func decodeRetry(_ section: inout JobSection) -> Job.Retry {
+    var retry = Job.Retry()
+    retry.limit = section.integer("limit") ?? retry.limit
+    retry.backoff = section.duration("backoff") ?? retry.backoff
+    retry.maximumBackoff = section.duration("maximumBackoff") ?? retry.maximumBackoff
+    section.finish()
+    return retry
   }
 
   private func decodeSkip(_ section: inout JobSection) -> Job.Skip {

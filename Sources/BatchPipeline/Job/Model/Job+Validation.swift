@@ -4,6 +4,8 @@ import SystemPackage
 extension Job {
   /// The most identifiers that may fail.
   public static let skipLimit = 100_000
+  /// The most further tries of a chunk.
+  public static let retryLimit = 1000
   /// The most rows of a chunk.
   public static let chunkSizeLimit = 1_000_000
   /// The most background contexts.
@@ -239,7 +241,7 @@ extension Job {
         )
       )
     }
-    problems += skipProblems()
+    problems += retryProblems() + skipProblems()
     if let path = checkpoint.path, path.isEmpty { problems.append(.empty(.checkpoint)) }
     problems += Self.durationProblems(
       checkpoint.interval,
@@ -247,6 +249,23 @@ extension Job {
       zeroAllowed: false
     )
     return problems + collidingFileProblems()
+  }
+
+  private func retryProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if !(0...Self.retryLimit).contains(retry.limit) {
+      problems.append(
+        .init(
+          JobPath("retry", "limit"),
+          "is \(retry.limit)",
+          remedy: "choose a number from 0 to \(Self.retryLimit)"
+        )
+      )
+    }
+    for (key, duration) in [("backoff", retry.backoff), ("maximumBackoff", retry.maximumBackoff)] {
+      problems += Self.durationProblems(duration, JobPath("retry", key), zeroAllowed: false)
+    }
+    return problems
   }
 
   private func skipProblems() -> [JobProblem] {

@@ -36,6 +36,8 @@ public struct Job: Sendable {
   public var chunk: Chunk
   /// The number of background contexts; nil for the number of cores.
   public var workers: Int?
+  /// How often a chunk is tried again that fails for the moment.
+  public var retry: Retry
   /// How many identifiers may fail before the run stops.
   public var skip: Skip
   /// Where and how often progress is kept.
@@ -55,6 +57,7 @@ public struct Job: Sendable {
     action: Action,
     chunk: Chunk = Chunk(),
     workers: Int? = nil,
+    retry: Retry = Retry(),
     skip: Skip = Skip(),
     checkpoint: Checkpoint = Checkpoint(),
     baseDirectory: FilePath = ""
@@ -68,6 +71,7 @@ public struct Job: Sendable {
     self.action = action
     self.chunk = chunk
     self.workers = workers
+    self.retry = retry
     self.skip = skip
     self.checkpoint = checkpoint
     self.baseDirectory = baseDirectory
