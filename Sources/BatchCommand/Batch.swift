@@ -32,8 +32,8 @@ struct Batch: AsyncParsableCommand {
       """,
     version: batchVersion,
     subcommands: [
-      ValidateCommand.self, PlanCommand.self, RunCommand.self, StatusCommand.self,
-      IdsCommand.self, InspectCommand.self, SchemaCommand.self,
+      ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
+      StatusCommand.self, IdsCommand.self, InspectCommand.self, SchemaCommand.self,
     ]
   )
 

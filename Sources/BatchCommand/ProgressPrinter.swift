@@ -26,7 +26,8 @@ struct ProgressPrinter: Sendable {
 
   private func printJSON(_ event: RunEvent) {
     switch event {
-    case .started(let summary), .resumed(let summary), .progress(let summary):
+    case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
+      .progress(let summary):
       try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
     case .retrying(let retry):
       try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
@@ -44,6 +45,9 @@ struct ProgressPrinter: Sendable {
         "\(summary.job): resumed, \(Format.count(summary.done)) of"
           + " \(Format.count(summary.total)) already done"
       )
+    case .retryingFailures(let summary):
+      let failed = Format.count(summary.outcomes.failed, "failed identifier")
+      Terminal.say("\(summary.job): \(failed) to try again")
     case .progress(let summary):
       let line = Self.line(summary)
       if Terminal.isInteractive {

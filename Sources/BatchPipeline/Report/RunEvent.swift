@@ -6,6 +6,8 @@ public enum RunEvent: Sendable {
   case started(RunSummary)
   /// An unfinished run goes on.
   case resumed(RunSummary)
+  /// The identifiers that failed are tried again.
+  case retryingFailures(RunSummary)
   /// Chunks were committed.
   case progress(RunSummary)
   /// A chunk failed for the moment and is tried again.
@@ -18,6 +20,7 @@ public enum RunEvent: Sendable {
     switch self {
     case .started: "started"
     case .resumed: "resumed"
+    case .retryingFailures: "retryingFailures"
     case .progress: "progress"
     case .retrying: "retrying"
     case .setAside: "setAside"

@@ -7,34 +7,59 @@ final class RunSession {
   private let checkpoint: Checkpoint
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
-  private let doneAtStart: Int
+  /// The failed identifiers that are tried again; nil if positions are done for the first time.
+  private let retried: RetriedIdentifiers?
+  /// How many identifiers this process has to do, and how many it has done.
+  private let toDo: Int
+  private var doneHere = 0
   private var progress: RunProgress
-  private var done: DoneRanges
+  /// What is done.
+  private(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
   private var failure: BatchError?
 
-  /// A session that goes on from what is done.
-  init(checkpoint: Checkpoint, done: DoneRanges, isResumed: Bool) {
+  /// A session that goes on from what is done, or tries failed identifiers again.
+  init(
+    checkpoint: Checkpoint,
+    done: DoneRanges,
+    isResumed: Bool,
+    retrying retried: RetriedIdentifiers? = nil
+  ) {
     self.checkpoint = checkpoint
     self.done = done
+    self.retried = retried
+    toDo = retried?.positions.count ?? checkpoint.list.count - done.count
     start = clock.now
     recordedAt = start
     toldAt = start
-    doneAtStart = done.count
     progress = checkpoint.progress
     elapsedBefore = progress.elapsedSeconds
     progress.state = .running
     progress.error = nil
-    if isResumed { progress.resumedAt = doneAtStart }
+    if isResumed { progress.resumedAt = done.count }
   }
 
-  /// The positions that are still to do.
-  var remaining: [Range<Int>] { done.remaining(of: checkpoint.list.count) }
+  /// The positions that are still to do, or the places of failed identifiers to try again.
+  var remaining: [Range<Int>] { retried?.parts ?? done.remaining(of: checkpoint.list.count) }
+
+  /// Whether nothing of the list is left to do.
+  var isComplete: Bool { done.count == checkpoint.list.count }
+
+  /// How many identifiers of the run may fail; those that are tried again may all fail again.
+  func failureLimit(_ skip: Job.Skip) -> Int {
+    retried == nil ? skip.limit(of: checkpoint.list.count) : .max
+  }
 
   /// Notes a committed chunk.
   func committed(_ chunk: Range<Int>, _ outcomes: Outcomes) {
+    doneHere += chunk.count
+    if let retried {
+      let first = retried.positions[chunk.lowerBound]
+      _ = done.replaceFailures(chunk.count, at: first, with: outcomes)
+      return
+    }
     done.insert(.init(chunk, outcomes: outcomes, chunks: 1))
   }
 
@@ -61,10 +86,16 @@ final class RunSession {
     let failed = try await processor.synchronize(
       &progress,
       done: done,
-      failedCount: comparesFailures ? nil : checkpoint.failedPositions.count
+      failedCount: comparesFailures ? nil : checkpoint.failedAttempts.count
     )
     if let failed { try checkpoint.record(failed) }
     try write(state)
+  }
+
+  /// Records that the run goes on, though a record may say that it is finished: what the store has
+  /// counts from here on, and not what the file has.
+  func reopen() throws(BatchError) {
+    try write(.running)
   }
 
   /// Leaves what could not be recorded to the next time that it is due.
@@ -117,6 +148,14 @@ final class RunSession {
     elapsedBefore + start.duration(to: clock.now) / .seconds(1)
   }
 
+  /// The summary of a run of which there was nothing to do.
+  func standing() -> RunSummary {
+    progress = checkpoint.progress
+    // It was killed: nobody had the time to write that down.
+    if progress.state == .running { progress.state = .stopped }
+    return summary()
+  }
+
   /// How the run stands now.
   func summary() -> RunSummary {
     var summary = RunSummary(checkpoint.metadata, progress, checkpoint: checkpoint)
@@ -126,12 +165,11 @@ final class RunSession {
     summary.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
     summary.failure = failure
     let seconds = start.duration(to: clock.now) / .seconds(1)
-    let doneHere = done.count - doneAtStart
     if doneHere > 0, seconds > 0 {
       let rate = Double(doneHere) / seconds
       summary.identifiersPerSecond = rate
       if progress.state == .running {
-        summary.etaSeconds = Double(summary.total - done.count) / rate
+        summary.etaSeconds = Double(toDo - doneHere) / rate
       }
     }
     return summary

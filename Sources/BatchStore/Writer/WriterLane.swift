@@ -97,6 +97,24 @@ package actor WriterLane {
     return ledger?.done
   }
 
+  /// Makes the chunks to come be of places in the list of identifiers that failed.
+  ///
+  /// Those that succeed leave it, and those that fail again stay and count one attempt more, in the
+  /// transaction of the chunk.
+  ///
+  /// - Returns: All of the run that failed.
+  /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict one another.
+  /// - Precondition: ``resume(_:)`` has found the run.
+  package func retryFailures() throws(BatchError) -> RetriedIdentifiers {
+    guard let entered = ledger else { preconditionFailure("a retry without a ledger") }
+    let failed = try Ledger.failed(ofRun: entered.run, in: connection)
+    guard failed.count == entered.done.outcomes.failed,
+      let retried = RetriedIdentifiers(failed, of: entered.done)
+    else { throw Ledger.damaged(entered.run) }
+    ledger?.retried = retried
+    return retried
+  }
+
   // MARK: Chunks
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
