@@ -24,6 +24,7 @@ enum SummaryText {
     }
     if let output = summary.output { lines.append("  output: \(output)") }
     if !summary.state.isFinished { lines.append("  checkpoint: \(summary.checkpoint)") }
+    if let reason = summary.stopReason { lines.append("  reason: \(reason)") }
     if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
     Terminal.print(lines.joined(separator: "\n"))
   }

@@ -36,6 +36,8 @@ package struct RunProgress: Codable, Sendable {
   package var outputIdentity: FileIdentity?
   /// What stopped the run.
   package var error: String?
+  /// Why the run was stopped, if nobody asked for it.
+  package var stopReason: String?
 }
 
 /// Which file a file is, whatever it is called.

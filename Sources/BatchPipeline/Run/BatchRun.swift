@@ -324,6 +324,7 @@ public final class BatchRun: Sendable {
       workers: contexts,
       processor: processor,
       backoff: Backoff(job.retry),
+      deadline: job.limits.runtime.map { session.start + $0 },
       stopRequests: listenForStop()
     )
     let ending = await loop.run {
@@ -347,7 +348,9 @@ public final class BatchRun: Sendable {
     switch ending {
     case .completed where session.isComplete: try await complete(session, processor)
     case .completed: try await session.stop(with: processor)
-    case .stopped: try await session.stop(with: processor)
+    case .stopped:
+      let reason = loop.isOutOfTime ? "the time of limits.runtime is over" : nil
+      try await session.stop(with: processor, because: reason)
     case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
     }
     return session.summary()

@@ -8,17 +8,21 @@ struct RunLoop<Processor: ChunkProcessor> {
     case committed(Range<Int>, Result<Commit, BatchError>)
     case rested(Range<Int>)
     case stop
+    case outOfTime
   }
 
   private let processor: Processor
   private let workers: [StoreConnection]
   private let stopRequests: AsyncStream<Void>
   private let backoff: Backoff
+  private let deadline: ContinuousClock.Instant?
   private var machine: RunStateMachine
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
   private var ending: RunStateMachine.Ending?
   /// The first error, which ended the run.
   private(set) var failure: BatchError?
+  /// Whether the run was stopped because its time was over.
+  private(set) var isOutOfTime = false
 
   /// A loop over the remaining positions of a list.
   init(
@@ -27,10 +31,12 @@ struct RunLoop<Processor: ChunkProcessor> {
     workers: [StoreConnection],
     processor: Processor,
     backoff: Backoff,
+    deadline: ContinuousClock.Instant?,
     stopRequests: AsyncStream<Void>
   ) {
     self.processor = processor
     self.backoff = backoff
+    self.deadline = deadline
     self.workers = workers
     self.stopRequests = stopRequests
     machine = RunStateMachine(
@@ -61,6 +67,12 @@ struct RunLoop<Processor: ChunkProcessor> {
         for await _ in stopRequests { break }
         return .stop
       }
+      if let deadline {
+        group.addTask {
+          try? await Task.sleep(until: deadline, clock: .continuous)
+          return .outOfTime
+        }
+      }
       perform(machine.start(), in: &group)
       while ending == nil, let answer = await group.next() {
         switch answer {
@@ -88,6 +100,9 @@ struct RunLoop<Processor: ChunkProcessor> {
         case .rested(let chunk):
           perform(machine.rested(chunk), in: &group)
         case .stop:
+          perform(machine.stop(), in: &group)
+        case .outOfTime:
+          isOutOfTime = true
           perform(machine.stop(), in: &group)
         }
       }

@@ -6,7 +6,8 @@ import SystemPackage
 final class RunSession {
   private let checkpoint: Checkpoint
   private let clock = ContinuousClock()
-  private let start: ContinuousClock.Instant
+  /// When this process began with the chunks.
+  let start: ContinuousClock.Instant
   /// The failed identifiers that are tried again; nil if positions are done for the first time.
   private let retried: RetriedIdentifiers?
   /// How many identifiers this process has to do, and how many it has done.
@@ -38,6 +39,7 @@ final class RunSession {
     elapsedBefore = progress.elapsedSeconds
     progress.state = .running
     progress.error = nil
+    progress.stopReason = nil
     if isResumed { progress.resumedAt = done.count }
   }
 
@@ -103,11 +105,15 @@ final class RunSession {
     recordedAt = clock.now
   }
 
-  /// Records that the run was stopped.
+  /// Records that the run was stopped, and why if nobody asked for it.
   ///
   /// Whoever has the database locked does not keep a run from stopping: the ledger in the store has
   /// what the file then lacks.
-  func stop(with processor: some ChunkProcessor) async throws(BatchError) {
+  func stop(
+    with processor: some ChunkProcessor,
+    because reason: String? = nil
+  ) async throws(BatchError) {
+    progress.stopReason = reason
     do throws(BatchError) {
       try await record(.stopped, with: processor)
     } catch {
@@ -159,6 +165,7 @@ final class RunSession {
   /// How the run stands now.
   func summary() -> RunSummary {
     var summary = RunSummary(checkpoint.metadata, progress, checkpoint: checkpoint)
+    summary.stopReason = progress.state == .stopped ? progress.stopReason : nil
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
     summary.elapsedSeconds = elapsedSeconds

@@ -43,7 +43,8 @@ enum CompleteJob {
       "source": { "entity": "orders", "identifiers": "some.ids" },
       "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
       "retry": { "limit": 5, "backoff": "10ms", "maximumBackoff": "1s" },
-      "skip": { "limit": 100, "ratio": 0.01 }
+      "skip": { "limit": 100, "ratio": 0.01 },
+      "limits": { "runtime": "6h" }
     }
     """
 

@@ -164,6 +164,10 @@ import Testing
       "job.json:4:25: retry.backoff: is not a positive duration; write one such as \"5s\""
     ),
     (
+      #""limits": { "runtime": "366d" }"#,
+      "job.json:4:26: limits.runtime: is too long; 365 days are the most"
+    ),
+    (
       #""skip": { "limit": -1 }"#,
       "job.json:4:22: skip.limit: is -1; choose a number from 0 to 100000"
     ),

@@ -72,9 +72,10 @@ extension JobDecoder {
     let retry = section.section("retry", decodeRetry)
     let skip = section.section("skip", decodeSkip)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
+    let limits = section.section("limits", decodeLimits)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
-    section.finish(later: ["throttle", "limits", "hooks", "report"])
+    section.finish(later: ["throttle", "hooks", "report"])
     return Job(
       name: name,
       description: description,
@@ -87,6 +88,7 @@ extension JobDecoder {
       retry: retry ?? Job.Retry(),
       skip: skip ?? Job.Skip(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
+      limits: limits ?? Job.Limits(),
       baseDirectory: baseDirectory
     )
   }
@@ -182,6 +184,12 @@ extension JobDecoder {
     checkpoint.interval = section.duration("interval") ?? checkpoint.interval
     section.finish()
     return checkpoint
+  }
+
+  private func decodeLimits(_ section: inout JobSection) -> Job.Limits {
+    let limits = Job.Limits(runtime: section.duration("runtime"))
+    section.finish()
+    return limits
   }
 
   private func decodeParameter(_ section: inout JobSection) -> ParameterDeclaration {

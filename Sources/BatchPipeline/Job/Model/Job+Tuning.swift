@@ -103,4 +103,14 @@ extension Job {
       self.interval = interval
     }
   }
+  /// When a run stops, to be resumed later.
+  public struct Limits: Hashable, Sendable {
+    /// How long a run may work on its chunks, counted anew each time that it is resumed.
+    public var runtime: Duration?
+
+    /// Makes limits.
+    public init(runtime: Duration? = nil) {
+      self.runtime = runtime
+    }
+  }
 }

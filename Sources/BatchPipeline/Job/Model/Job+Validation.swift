@@ -248,6 +248,14 @@ extension Job {
       JobPath("checkpoint", "interval"),
       zeroAllowed: false
     )
+    if let runtime = limits.runtime {
+      problems += Self.durationProblems(
+        runtime,
+        JobPath("limits", "runtime"),
+        zeroAllowed: false,
+        longest: (.seconds(365 * 24 * 60 * 60), "365 days")
+      )
+    }
     return problems + collidingFileProblems()
   }
 
@@ -336,13 +344,14 @@ extension Job {
   private static func durationProblems(
     _ duration: Duration,
     _ path: JobPath,
-    zeroAllowed: Bool
+    zeroAllowed: Bool,
+    longest: (duration: Duration, name: String) = (durationLimit, "24 hours")
   ) -> [JobProblem] {
     if duration < .zero || (duration == .zero && !zeroAllowed) {
       return [.init(path, "is not a positive duration", remedy: "write one such as \"5s\"")]
     }
-    if duration > durationLimit {
-      return [.init(path, "is too long", remedy: "24 hours are the most")]
+    if duration > longest.duration {
+      return [.init(path, "is too long", remedy: "\(longest.name) are the most")]
     }
     return []
   }

@@ -42,6 +42,8 @@ public struct Job: Sendable {
   public var skip: Skip
   /// Where and how often progress is kept.
   public var checkpoint: Checkpoint
+  /// When a run stops, to be resumed later.
+  public var limits: Limits
   /// The folder that the relative paths of the job file were resolved against.
   public var baseDirectory: FilePath
   /// Where the values of the job stand in its file; nil for a job made in code.
@@ -60,6 +62,7 @@ public struct Job: Sendable {
     retry: Retry = Retry(),
     skip: Skip = Skip(),
     checkpoint: Checkpoint = Checkpoint(),
+    limits: Limits = Limits(),
     baseDirectory: FilePath = ""
   ) {
     self.version = Self.currentVersion
@@ -74,6 +77,7 @@ public struct Job: Sendable {
     self.retry = retry
     self.skip = skip
     self.checkpoint = checkpoint
+    self.limits = limits
     self.baseDirectory = baseDirectory
   }
 
