@@ -78,7 +78,7 @@ enum ExitStatus: Int32 {
     switch state {
     case .completed: self = .completed
     case .completedWithFailures: self = .completedWithFailures
-    case .running, .stopped: self = .stopped
+    case .running, .throttled, .stopped: self = .stopped
     case .failed: self = .failed
     }
   }

@@ -27,7 +27,7 @@ struct ProgressPrinter: Sendable {
   private func printJSON(_ event: RunEvent) {
     switch event {
     case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
-      .progress(let summary):
+      .progress(let summary), .throttled(let summary):
       try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
     case .retrying(let retry):
       try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
@@ -48,7 +48,7 @@ struct ProgressPrinter: Sendable {
     case .retryingFailures(let summary):
       let failed = Format.count(summary.outcomes.failed, "failed identifier")
       Terminal.say("\(summary.job): \(failed) to try again")
-    case .progress(let summary):
+    case .progress(let summary), .throttled(let summary):
       let line = Self.line(summary)
       if Terminal.isInteractive {
         // Back to the start of the line, and clear what a longer one left.
@@ -75,6 +75,7 @@ struct ProgressPrinter: Sendable {
     if let rate = summary.identifiersPerSecond { line += "  \(Format.count(Int(rate)))/s" }
     if let eta = summary.etaSeconds { line += "  ETA \(Format.seconds(eta))" }
     if summary.outcomes.failed > 0 { line += "  failed \(Format.count(summary.outcomes.failed))" }
+    if let reason = summary.throttle { line += "  held: \(reason)" }
     return line
   }
 
@@ -85,7 +86,7 @@ struct ProgressPrinter: Sendable {
         switch summary.state {
         case .completed, .completedWithFailures: "finished"
         case .failed: "failed"
-        case .running, .stopped: "stopped"
+        case .running, .throttled, .stopped: "stopped"
         }
       try? Terminal.printJSON(EventLine(event: event, summary: summary))
     } else {

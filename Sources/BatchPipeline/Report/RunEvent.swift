@@ -10,6 +10,8 @@ public enum RunEvent: Sendable {
   case retryingFailures(RunSummary)
   /// Chunks were committed.
   case progress(RunSummary)
+  /// The run is held back, for the reason that the summary gives.
+  case throttled(RunSummary)
   /// A chunk failed for the moment and is tried again.
   case retrying(ChunkRetry)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
@@ -22,6 +24,7 @@ public enum RunEvent: Sendable {
     case .resumed: "resumed"
     case .retryingFailures: "retryingFailures"
     case .progress: "progress"
+    case .throttled: "throttled"
     case .retrying: "retrying"
     case .setAside: "setAside"
     }

@@ -269,7 +269,7 @@ public final class BatchRun: Sendable {
           ledger: plan.ledger,
           failureLimit: session.failureLimit(job.skip)
         )
-        return try await loop(plan, session, processor, onEvent)
+        return try await loop(plan, session, processor, lane, onEvent)
       case .export(let export, let action):
         let file = try session.openOutput(header: export.header)
         let processor = ExportProcessor(
@@ -282,7 +282,7 @@ public final class BatchRun: Sendable {
             overwrites: action.overwrite || session.replacesOwnOutput
           )
         )
-        return try await loop(plan, session, processor, onEvent)
+        return try await loop(plan, session, processor, lane, onEvent)
       }
     } catch {
       return session.failed(error)
@@ -308,9 +308,12 @@ public final class BatchRun: Sendable {
     _ plan: JobPlan,
     _ session: RunSession,
     _ processor: some ChunkProcessor,
+    _ lane: WriterLane?,
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
-    let sizing = ChunkSizing(job.chunk, fixed: options.chunkSize)
+    // At a rate, chunks of a second's worth at most: the rate shall be even.
+    let most = job.throttle.identifiersPerSecond.map { max(1, Int($0)) }
+    let sizing = ChunkSizing(job.chunk, fixed: options.chunkSize, atMost: most)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
@@ -323,26 +326,29 @@ public final class BatchRun: Sendable {
       sizing: sizing,
       workers: contexts,
       processor: processor,
-      backoff: Backoff(job.retry),
-      deadline: job.limits.runtime.map { session.start + $0 },
-      stopRequests: listenForStop()
+      settings: .init(
+        backoff: Backoff(job.retry),
+        deadline: job.limits.runtime.map { session.start + $0 },
+        throttle: job.throttle,
+        probe: ThrottleProbe(job),
+        lane: lane,
+        stopRequests: listenForStop()
+      )
     )
-    let ending = await loop.run {
-      onEvent(.retrying($0))
-    } onCommit: {
-      chunk,
-      outcomes throws(BatchError) in
-      session.committed(chunk, outcomes)
-      if session.isDue(after: job.checkpoint.interval) {
-        do throws(BatchError) {
-          try await session.record(.running, with: processor)
-        } catch {
-          guard error.isTransient else { throw error }
-          session.postponeRecord()
+    let ending = await loop.run { event throws(BatchError) in
+      switch event {
+      case .committed(let chunk, let outcomes):
+        session.committed(chunk, outcomes)
+        if session.isDue(after: job.checkpoint.interval) {
+          try await session.recordProgress(with: processor)
         }
-      }
-      if session.shouldTell(every: options.progressInterval) {
-        onEvent(.progress(session.summary()))
+        if session.shouldTell(every: options.progressInterval) {
+          onEvent(.progress(session.summary()))
+        }
+      case .retrying(let retry): onEvent(.retrying(retry))
+      case .held(let hold):
+        if try session.hold(hold) { onEvent(.throttled(session.summary())) }
+      case .released: try session.release()
       }
     }
     switch ending {

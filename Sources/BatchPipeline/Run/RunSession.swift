@@ -20,6 +20,8 @@ final class RunSession {
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
   private var failure: BatchError?
+  private var heldSince: ContinuousClock.Instant?
+  private var toldPaces: Set<Throttle.Hold.Cause> = []
 
   /// A session that goes on from what is done, or tries failed identifiers again.
   init(
@@ -40,6 +42,7 @@ final class RunSession {
     progress.state = .running
     progress.error = nil
     progress.stopReason = nil
+    progress.throttle = nil
     if isResumed { progress.resumedAt = done.count }
   }
 
@@ -100,9 +103,45 @@ final class RunSession {
     try write(.running)
   }
 
-  /// Leaves what could not be recorded to the next time that it is due.
-  func postponeRecord() {
-    recordedAt = clock.now
+  /// Appends the state of a run that goes on to the checkpoint.
+  ///
+  /// Whoever has the database locked only puts it off to the next time that it is due.
+  func recordProgress(with processor: some ChunkProcessor) async throws(BatchError) {
+    do throws(BatchError) {
+      try await record(progress.state, with: processor)
+    } catch {
+      guard error.isTransient else { throw error }
+      recordedAt = clock.now
+    }
+  }
+
+  /// Notes that the run is held.
+  ///
+  /// - Returns: Whether that is worth telling: of a mere pace only the first time.
+  func hold(_ hold: Throttle.Hold) throws(BatchError) -> Bool {
+    if heldSince == nil { heldSince = clock.now }
+    progress.throttle = hold.reason
+    if hold.isPace { return toldPaces.insert(hold.cause).inserted }
+    try write(.throttled)
+    return true
+  }
+
+  /// Notes that the run is no longer held.
+  func release() throws(BatchError) {
+    endHold()
+    if progress.state == .throttled { try write(.running) }
+  }
+
+  private func endHold() {
+    progress.throttledSeconds = throttledSeconds
+    heldSince = nil
+    progress.throttle = nil
+  }
+
+  /// How long the run has been held until now.
+  private var throttledSeconds: Double {
+    (progress.throttledSeconds ?? 0)
+      + (heldSince.map { $0.duration(to: clock.now) / .seconds(1) } ?? 0)
   }
 
   /// Records that the run was stopped, and why if nobody asked for it.
@@ -142,6 +181,7 @@ final class RunSession {
   }
 
   private func write(_ state: RunState) throws(BatchError) {
+    if state != .throttled, state != .running { endHold() }
     progress.state = state
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds
@@ -158,7 +198,8 @@ final class RunSession {
   func standing() -> RunSummary {
     progress = checkpoint.progress
     // It was killed: nobody had the time to write that down.
-    if progress.state == .running { progress.state = .stopped }
+    if progress.state.isGoingOn { progress.state = .stopped }
+    progress.throttle = nil
     return summary()
   }
 
@@ -168,6 +209,7 @@ final class RunSession {
     summary.stopReason = progress.state == .stopped ? progress.stopReason : nil
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
+    summary.throttledSeconds = throttledSeconds
     summary.elapsedSeconds = elapsedSeconds
     summary.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
     summary.failure = failure

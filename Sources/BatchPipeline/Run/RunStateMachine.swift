@@ -41,6 +41,8 @@ struct RunStateMachine {
     case prepare(Range<Int>, worker: Int)
     /// Have the writer commit the prepared chunk; answer with `committed` or `failed`.
     case commit(Range<Int>)
+    /// Let the chunk rest before its `attempt`th further try; answer with `rested`.
+    case rest(Range<Int>, attempt: Int)
     /// Drop what was prepared: it will not be committed.
     case discard(Range<Int>)
     /// Nothing is going on any more.
@@ -66,6 +68,8 @@ struct RunStateMachine {
   private let limits: Limits
   private var sizing: ChunkSizing
   private var phase = Phase.running
+  /// Whether nothing may be handed out.
+  private var isHeld = false
   /// Whether the run ends, or has ended, with a failure.
   private(set) var hasFailed = false
   private var remaining: [Range<Int>]
@@ -102,7 +106,7 @@ struct RunStateMachine {
   /// A worker has prepared its chunk.
   mutating func prepared(_ chunk: Range<Int>, worker: Int) -> [Action] {
     release(worker, chunk)
-    guard canCommit(chunk) else { return [.discard(chunk)] + next() }
+    guard canCommit(chunk) else { return [.discard(chunk)] + giveUp([chunk]) + next() }
     waiting.insert(
       chunk,
       at: waiting.firstIndex { $0.lowerBound > chunk.lowerBound } ?? waiting.count
@@ -148,15 +152,26 @@ struct RunStateMachine {
     return next()
   }
 
-  /// Begins nothing new; what is in flight is finished.
+  /// Begins nothing new; what is in flight is finished, or dropped where the run is held.
   mutating func stop() -> [Action] {
     guard case .running = phase else { return [] }
     phase = .stopping(.stopped)
     return giveUp(resting + rested) + next()
   }
 
-  /// Whether a chunk rests before it is tried again; answer with `rested`.
-  func isResting(_ chunk: Range<Int>) -> Bool { resting.contains(chunk) }
+  /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``.
+  mutating func hold() {
+    isHeld = true
+  }
+
+  /// Goes on after ``hold()``.
+  mutating func release() -> [Action] {
+    isHeld = false
+    return next()
+  }
+
+  /// Whether the run is held and what had been handed out has come back.
+  var isQuiet: Bool { isHeld && preparing.isEmpty && committing.isEmpty }
 
   /// How often a chunk has failed for the moment.
   func tries(of chunk: Range<Int>) -> Int { failures[chunk.lowerBound, default: 0] }
@@ -174,7 +189,8 @@ struct RunStateMachine {
 
   /// Whether a prepared chunk may still be committed.
   private func canCommit(_ chunk: Range<Int>) -> Bool {
-    !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
+    if isHeld, case .stopping = phase { return false }
+    return !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
   }
 
   /// Lets a chunk that failed for the moment rest, unless it has been tried often enough or the run
@@ -185,22 +201,22 @@ struct RunStateMachine {
     switch phase {
     case .running where attempt <= limits.retries:
       resting.append(chunk)
-      return next()
+      return [.rest(chunk, attempt: attempt)] + next()
     case .stopping(.stopped): return giveUp([chunk]) + next()
     default: return fail()
     }
   }
 
-  /// Leaves chunks to the next run, and in order whatever comes after them.
+  /// Leaves chunks to the next run, and what was prepared and cannot be committed now.
   private mutating func giveUp(_ chunks: [Range<Int>]) -> [Action] {
-    guard let first = chunks.map(\.lowerBound).min() else { return [] }
-    givenUp = min(givenUp, first)
-    remaining += chunks
+    givenUp = chunks.map(\.lowerBound).reduce(givenUp, min)
+    let dropped = waiting.filter { !canCommit($0) }
+    givenUp = dropped.map(\.lowerBound).reduce(givenUp, min)
+    waiting.removeAll(where: dropped.contains)
     resting.removeAll(where: chunks.contains)
     rested.removeAll(where: chunks.contains)
-    uncommitted.removeAll(where: chunks.map(\.lowerBound).contains)
-    let dropped = waiting.filter { !canCommit($0) }
-    waiting.removeAll(where: dropped.contains)
+    uncommitted.removeAll(where: (chunks + dropped).map(\.lowerBound).contains)
+    remaining += chunks + dropped
     return dropped.map(Action.discard)
   }
 
@@ -218,12 +234,12 @@ struct RunStateMachine {
 
   private mutating func next() -> [Action] {
     var actions: [Action] = []
-    while committing.count < limits.committing, let chunk = nextToCommit() {
+    while !isHeld, committing.count < limits.committing, let chunk = nextToCommit() {
       waiting.removeFirst()
       committing.insert(chunk)
       actions.append(.commit(chunk))
     }
-    if case .running = phase {
+    if case .running = phase, !isHeld {
       while !idleWorkers.isEmpty, let chunk = nextToPrepare() {
         let worker = idleWorkers.removeLast()
         preparing[worker] = chunk

@@ -71,11 +71,12 @@ extension JobDecoder {
     let workers = section.integer("workers")
     let retry = section.section("retry", decodeRetry)
     let skip = section.section("skip", decodeSkip)
+    let throttle = section.section("throttle", decodeThrottle)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     let limits = section.section("limits", decodeLimits)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
-    section.finish(later: ["throttle", "hooks", "report"])
+    section.finish(later: ["hooks", "report"])
     return Job(
       name: name,
       description: description,
@@ -87,6 +88,7 @@ extension JobDecoder {
       workers: workers,
       retry: retry ?? Job.Retry(),
       skip: skip ?? Job.Skip(),
+      throttle: throttle ?? Job.Throttle(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
       limits: limits ?? Job.Limits(),
       baseDirectory: baseDirectory
@@ -175,6 +177,18 @@ extension JobDecoder {
     skip.ratio = section.number("ratio") ?? skip.ratio
     section.finish()
     return skip
+  }
+
+  private func decodeThrottle(_ section: inout JobSection) -> Job.Throttle {
+    var throttle = Job.Throttle()
+    throttle.identifiersPerSecond = section.number("identifiersPerSecond")
+    throttle.sleepRatio = section.number("sleepRatio")
+    throttle.maximumWAL = section.size("maximumWAL") ?? throttle.maximumWAL
+    throttle.minimumFreeDisk = section.size("minimumFreeDisk")
+    throttle.flagFile = section.path("flagFile")
+    throttle.window = section.window("window")
+    section.finish()
+    return throttle
   }
 
   private func decodeCheckpoint(_ section: inout JobSection) -> Job.Checkpoint {

@@ -6,6 +6,8 @@ extension Job {
   public static let skipLimit = 100_000
   /// The most further tries of a chunk.
   public static let retryLimit = 1000
+  /// The least bound of the write-ahead log, in bytes.
+  static let leastMaximumWAL: Int64 = 1_000_000
   /// The most rows of a chunk.
   public static let chunkSizeLimit = 1_000_000
   /// The most background contexts.
@@ -241,7 +243,7 @@ extension Job {
         )
       )
     }
-    problems += retryProblems() + skipProblems()
+    problems += retryProblems() + skipProblems() + throttleProblems()
     if let path = checkpoint.path, path.isEmpty { problems.append(.empty(.checkpoint)) }
     problems += Self.durationProblems(
       checkpoint.interval,
@@ -309,6 +311,41 @@ extension Job {
     return problems
   }
 
+  private func throttleProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if let rate = throttle.identifiersPerSecond, !(0.001...1e9).contains(rate) {
+      problems.append(
+        .init(
+          JobPath("throttle", "identifiersPerSecond"),
+          "is \(rate)",
+          remedy: "choose a number from 0.001 to 1000000000"
+        )
+      )
+    }
+    if let ratio = throttle.sleepRatio, !(0...100).contains(ratio) {
+      problems.append(
+        .init(
+          JobPath("throttle", "sleepRatio"),
+          "is \(ratio)",
+          remedy: "choose a number from 0 to 100"
+        )
+      )
+    }
+    if throttle.maximumWAL < Self.leastMaximumWAL {
+      problems.append(
+        .init(
+          JobPath("throttle", "maximumWAL"),
+          "is \(throttle.maximumWAL) bytes",
+          remedy: "choose \"1MB\" at least"
+        )
+      )
+    }
+    if let file = throttle.flagFile, file.isEmpty {
+      problems.append(.empty(JobPath("throttle", "flagFile")))
+    }
+    return problems
+  }
+
   /// Files of the job that would overwrite one another.
   private func collidingFileProblems() -> [JobProblem] {
     var files: [(path: JobPath, name: String, file: FilePath?)] = [
@@ -316,6 +353,7 @@ extension Job {
       (.database, "the database", database.path),
       (.identifiers, "the file of identifiers", source.identifiers),
       (.checkpoint, "the checkpoint", checkpointPath),
+      (JobPath("throttle", "flagFile"), "the flag file", throttle.flagFile),
     ]
     if case .export(let export) = action {
       files.append((.exportFile, "the exported file", export.file))

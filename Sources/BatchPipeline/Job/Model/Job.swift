@@ -40,6 +40,8 @@ public struct Job: Sendable {
   public var retry: Retry
   /// How many identifiers may fail before the run stops.
   public var skip: Skip
+  /// What holds the run back.
+  public var throttle: Throttle
   /// Where and how often progress is kept.
   public var checkpoint: Checkpoint
   /// When a run stops, to be resumed later.
@@ -61,6 +63,7 @@ public struct Job: Sendable {
     workers: Int? = nil,
     retry: Retry = Retry(),
     skip: Skip = Skip(),
+    throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
     limits: Limits = Limits(),
     baseDirectory: FilePath = ""
@@ -76,6 +79,7 @@ public struct Job: Sendable {
     self.workers = workers
     self.retry = retry
     self.skip = skip
+    self.throttle = throttle
     self.checkpoint = checkpoint
     self.limits = limits
     self.baseDirectory = baseDirectory
