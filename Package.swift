@@ -22,6 +22,7 @@ let package = Package(
   name: "batch",
   platforms: [.macOS(.v26)],
   products: [
+    .library(name: "BatchTool", targets: ["BatchTool"]),
     .library(name: "BatchPipeline", targets: ["BatchPipeline"]),
     .library(name: "BatchStore", targets: ["BatchStore"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
@@ -65,8 +66,8 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    .executableTarget(
-      name: "BatchCommand",
+    .target(
+      name: "BatchTool",
       dependencies: [
         "BatchPipeline",
         "BatchStore",
@@ -74,6 +75,11 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "BatchCommand",
+      dependencies: ["BatchTool"],
       swiftSettings: settings
     ),
     .target(

@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-import BatchStore
+public import BatchStore
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -36,6 +36,7 @@ public final class BatchRun: Sendable {
 
   private let job: Job
   private let options: Options
+  private let handlers: [String: TransformHandler]
   private let stopRequest = Lock(StopRequest())
 
   /// Whether the run was told to stop, and who is to know.
@@ -47,9 +48,16 @@ public final class BatchRun: Sendable {
   }
 
   /// A run of a job.
-  public init(_ job: Job, options: Options = Options()) {
+  ///
+  /// - Parameter handlers: What the `handler` of a transform may name.
+  public init(
+    _ job: Job,
+    options: Options = Options(),
+    handlers: [String: TransformHandler] = [:]
+  ) {
     self.job = job
     self.options = options
+    self.handlers = handlers
   }
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
@@ -109,7 +117,7 @@ public final class BatchRun: Sendable {
       runStartedAt: startedAt,
       runID: run
     )
-    let plan = try await JobPlan(job, parameters: parameters)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     if case .export(_, let export) = plan.work {
       try ExportFile.checkName(
         export.file,
@@ -203,7 +211,7 @@ public final class BatchRun: Sendable {
       runStartedAt: metadata.startedAt,
       runID: metadata.run
     )
-    let plan = try await JobPlan(job, parameters: parameters)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
 
@@ -258,6 +266,17 @@ public final class BatchRun: Sendable {
         let processor = ChangeProcessor(
           list: checkpoint.list,
           change: change,
+          lane: lane,
+          ledger: plan.ledger,
+          failureLimit: job.skip.limit(of: checkpoint.list.count)
+        )
+        return try await loop(plan, session, processor, onEvent)
+      case .transform(let transform, _):
+        guard let lane else { preconditionFailure("a transform without a writer lane") }
+        let processor = TransformProcessor(
+          list: checkpoint.list,
+          transform: transform,
+          run: checkpoint.metadata.run,
           lane: lane,
           ledger: plan.ledger,
           failureLimit: job.skip.limit(of: checkpoint.list.count)

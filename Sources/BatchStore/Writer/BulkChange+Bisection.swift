@@ -9,27 +9,25 @@ extension BulkChange {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - first: The position of the first key.
   ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
   ///   - connection: The connection, in a transaction.
-  /// - Returns: What became of the identifiers, and those that failed, ascending.
+  /// - Returns: What became of the identifiers, and the numbers of the keys that failed, ascending.
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   func apply(
     to keys: ChunkKeys,
-    at first: Int,
     failing limit: Int?,
     in connection: Connection
-  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
+  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(number: Int, error: BatchError)]) {
     guard let limit else { return (try apply(to: keys, in: connection), []) }
     var outcomes = Outcomes()
-    var failures: [(position: Int, error: BatchError)] = []
+    var failures: [(number: Int, error: BatchError)] = []
     // Parts still to do, the next one last.
     var parts = [0..<keys.identifierCount]
     while let part = parts.popLast() {
       do throws(BatchError) {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
         outcomes += try connection.savepoint { () throws(BatchError) in
-          try apply(to: partKeys, in: connection)
+          try apply(to: partKeys, firstValue: part.lowerBound, in: connection)
         }
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
@@ -39,16 +37,23 @@ extension BulkChange {
           parts.append(middle..<part.upperBound)
           parts.append(part.lowerBound..<middle)
         } else if failures.count < limit {
-          failures.append((first + part.lowerBound, error))
+          failures.append((part.lowerBound, error))
           outcomes.failed += 1
         } else {
-          var error = error
-          error.remedy = "more identifiers have failed than skip allows; what is committed stays"
-          throw error
+          throw error.pastSkip
         }
       }
     }
     return (outcomes, failures)
+  }
+}
+
+extension BatchError {
+  /// The error of an identifier that is one too many.
+  var pastSkip: BatchError {
+    var error = self
+    error.remedy = "more identifiers have failed than skip allows; what is committed stays"
+    return error
   }
 }
 

@@ -61,7 +61,7 @@ struct RunCommand: AsyncParsableCommand {
     options.fresh = fresh
     let printer = ProgressPrinter(json: json, quiet: quiet)
     options.progressInterval = printer.interval
-    let run = BatchRun(try arguments.load(), options: options)
+    let run = BatchRun(try arguments.load(), options: options, handlers: BatchTool.handlers)
 
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)
