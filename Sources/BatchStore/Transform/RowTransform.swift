@@ -225,13 +225,17 @@ package struct RowTransform: Sendable {
   }
 
   /// Sets what was computed, inside a transaction of the caller.
+  ///
+  /// - Parameter first: The position of the chunk's first identifier.
+  /// - Returns: What became of the chunk's identifiers, and those that failed, ascending.
   func apply(
     _ chunk: TransformedChunk,
+    at first: Int,
     failing limit: Int?,
     in connection: Connection
-  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(number: Int, error: BatchError)]) {
+  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
     var outcomes = chunk.outcomes
-    var failures = chunk.failures
+    var failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
     if let limit, failures.count > limit { throw failures[limit].error.pastSkip }
     guard !chunk.numbers.isEmpty else { return (outcomes, failures) }
     var change = target
@@ -241,20 +245,21 @@ package struct RowTransform: Sendable {
       }
     )
     connection.values.block = chunk.values
-    let applied: (outcomes: Outcomes, failures: [(number: Int, error: BatchError)])
+    let applied: (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
     do throws(BatchError) {
       applied = try change.apply(
         to: chunk.keys,
+        at: 0,
         failing: limit.map { $0 - failures.count },
         in: connection
       )
     } catch {
       throw limit == nil && error.isAboutRows
-        ? try culprit(of: error, change, chunk, in: connection) : error
+        ? culprit(of: error, change, chunk, in: connection) : error
     }
     outcomes += applied.outcomes
-    failures += applied.failures.map { (chunk.numbers[$0.number], $0.error) }
-    failures.sort { $0.number < $1.number }
+    failures += applied.failures.map { (first + chunk.numbers[$0.position], $0.error) }
+    failures.sort { $0.position < $1.position }
     return (outcomes, failures)
   }
 
@@ -264,11 +269,12 @@ package struct RowTransform: Sendable {
     _ change: BulkChange,
     _ chunk: TransformedChunk,
     in connection: Connection
-  ) throws(BatchError) -> BatchError {
+  ) -> BatchError {
     guard !connection.isAutocommit,
-      let found = try? change.apply(to: chunk.keys, failing: .max, in: connection).failures.first
+      let tried = try? change.apply(to: chunk.keys, at: 0, failing: .max, in: connection),
+      let found = tried.failures.first
     else { return error }
-    return found.error.about(chunk.rows.keys.key(at: chunk.numbers[found.number]))
+    return found.error.about(chunk.rows.keys.key(at: chunk.numbers[found.position]))
   }
 }
 

@@ -9,18 +9,20 @@ extension BulkChange {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
+  ///   - first: The position of the first key.
   ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
   ///   - connection: The connection, in a transaction.
-  /// - Returns: What became of the identifiers, and the numbers of the keys that failed, ascending.
+  /// - Returns: What became of the identifiers, and those that failed, ascending.
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   func apply(
     to keys: ChunkKeys,
+    at first: Int,
     failing limit: Int?,
     in connection: Connection
-  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(number: Int, error: BatchError)]) {
+  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
     guard let limit else { return (try apply(to: keys, in: connection), []) }
     var outcomes = Outcomes()
-    var failures: [(number: Int, error: BatchError)] = []
+    var failures: [(position: Int, error: BatchError)] = []
     // Parts still to do, the next one last.
     var parts = [0..<keys.identifierCount]
     while let part = parts.popLast() {
@@ -37,7 +39,7 @@ extension BulkChange {
           parts.append(middle..<part.upperBound)
           parts.append(part.lowerBound..<middle)
         } else if failures.count < limit {
-          failures.append((part.lowerBound, error))
+          failures.append((first + part.lowerBound, error))
           outcomes.failed += 1
         } else {
           throw error.pastSkip

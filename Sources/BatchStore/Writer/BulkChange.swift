@@ -103,7 +103,12 @@ package struct BulkChange: Sendable {
         let current = assignment.isPartial ? ", \(column)" : ""
         return "\(column) = \(ValueFunction.name)(\(index), \(rowID)\(current))"
       }
-      return "UPDATE \(table) SET \(set.joined(separator: ", ")) WHERE \(condition(for: keys))"
+      // Rows change in the order of their keys, as they would one by one.
+      let order = keys.isRange ? " NOT INDEXED" : ""
+      return """
+        UPDATE \(table)\(order) SET \(set.joined(separator: ", ")) \
+        WHERE \(condition(for: keys))
+        """
     }
   }
 

@@ -120,7 +120,12 @@ package actor WriterLane {
     failing limit: Int = 0
   ) throws(BatchError) -> Commit {
     try commit(positions, failing: limit) { limit throws(BatchError) in
-      try change.apply(to: keys, failing: limit, in: connection)
+      try change.apply(
+        to: keys,
+        at: positions.lowerBound,
+        failing: limit,
+        in: connection
+      )
     }
   }
 
@@ -142,7 +147,12 @@ package actor WriterLane {
         try !noteForeignCommits(since: chunk.look) && !transform.mayChangeOtherRows
       let chunk =
         isCurrent ? chunk : try transform.renewed(chunk, failing: limit, in: connection)
-      return try transform.apply(chunk, failing: limit, in: connection)
+      return try transform.apply(
+        chunk,
+        at: positions.lowerBound,
+        failing: limit,
+        in: connection
+      )
     }
   }
 
@@ -150,7 +160,7 @@ package actor WriterLane {
     _ positions: Range<Int>,
     failing limit: Int,
     _ body: (_ limit: Int?) throws(BatchError) -> (
-      outcomes: Outcomes, failures: [(number: Int, error: BatchError)]
+      outcomes: Outcomes, failures: [(position: Int, error: BatchError)]
     )
   ) throws(BatchError) -> Commit {
     try throwCheckpointFailure()
@@ -165,10 +175,7 @@ package actor WriterLane {
       let (outcomes, failures) = try body(
         ledger == nil || limit == 0 ? nil : limit - failedBefore
       )
-      try ledger?.enter(
-        failures.map { (positions.lowerBound + $0.number, $0.error) },
-        in: connection
-      )
+      try ledger?.enter(failures, in: connection)
       entered = try ledger?.entering(
         DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
         in: connection
