@@ -44,6 +44,7 @@ let package = Package(
       pkgConfig: "liblz4",
       providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]
     ),
+    .systemLibrary(name: "CSpawn"),
     .target(
       name: "BatchIdentifiers",
       dependencies: [
@@ -62,6 +63,7 @@ let package = Package(
       dependencies: [
         "BatchStore",
         "BatchIdentifiers",
+        "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings

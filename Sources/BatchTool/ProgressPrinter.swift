@@ -1,3 +1,4 @@
+import BatchIdentifiers
 import BatchPipeline
 import BatchStore
 
@@ -27,6 +28,8 @@ struct ProgressPrinter: Sendable {
     switch event {
     case .started(let summary), .resumed(let summary), .progress(let summary):
       try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
+    case .message(let text):
+      try? Terminal.printJSON(["event": event.name, "message": text])
     case .setAside(let path):
       try? Terminal.printJSON(["event": event.name, "checkpoint": path])
     }
@@ -49,6 +52,8 @@ struct ProgressPrinter: Sendable {
       } else {
         Terminal.say(line)
       }
+    case .message(let text):
+      Terminal.say("\(Terminal.isInteractive ? "\r\u{1b}[K" : "")\(text.onOneLine)")
     case .setAside(let path):
       Terminal.say("the unfinished checkpoint was set aside as \(path)")
     }

@@ -1,9 +1,9 @@
 public import BatchIdentifiers
 import BatchStore
 
-extension RowTransform {
+extension JobPlan.Work {
   /// The transform of a job, its columns and its program found.
-  init(
+  static func transform(
     _ transform: Job.Transform,
     of job: Job,
     query: IdentifierQuery,
@@ -11,7 +11,7 @@ extension RowTransform {
     values: [String: SQLValue],
     handlers: [String: TransformHandler],
     connection: Connection
-  ) throws(BatchError) {
+  ) throws(BatchError) -> JobPlan.Work {
     let entity = query.entity
     let reads = try entity.attributes(named: transform.columns, of: job)
     var writes: [Attribute] = []
@@ -27,35 +27,78 @@ extension RowTransform {
       writes: writes.map(\.name),
       parameters: values
     )
-    let handler: any RowHandler
+    let (handler, children) = try job.handler(of: transform, columns: columns, among: handlers)
+    do throws(BatchError) {
+      let work = try RowTransform(
+        entity: entity,
+        key: query.key,
+        reads: reads,
+        writes: writes,
+        handler: handler,
+        predicate: predicate,
+        recheck: job.source.recheck,
+        parameters: values,
+        connection: connection
+      )
+      try work.compile(in: connection)
+      return .transform(work, transform, children)
+    } catch {
+      throw error.located(at: job.place(of: JobPath("action")))
+    }
+  }
+}
+
+extension Job {
+  /// What computes for a transform, and the programs it needs for that.
+  fileprivate func handler(
+    of transform: Transform,
+    columns: TransformColumns,
+    among handlers: [String: TransformHandler]
+  ) throws(BatchError) -> (any RowHandler, ChildPool?) {
     switch transform.program {
     case .handler(let name):
       do throws(BatchError) {
         guard let registered = handlers[name] else {
           throw BatchError.unknownHandler(name, among: handlers.keys.sorted())
         }
-        handler = try registered.handler(for: columns)
+        return (try registered.handler(for: columns), nil)
       } catch {
-        throw error.located(at: job.place(of: .handler))
+        throw error.located(at: place(of: .handler))
       }
-    case .command:
-      throw BatchError(.unknownHandler, "not yet")
+    case .command(let arguments):
+      do throws(BatchError) {
+        let handler = try CommandHandler(
+          arguments,
+          columns: columns,
+          timeout: transform.timeout,
+          job: self
+        )
+        return (handler, handler.pool)
+      } catch {
+        throw error.located(at: place(of: .command))
+      }
     }
-    try self.init(
-      entity: entity,
-      key: query.key,
-      reads: reads,
-      writes: writes,
-      handler: handler,
-      predicate: predicate,
-      recheck: job.source.recheck,
-      parameters: values,
-      connection: connection
-    )
+  }
+}
+
+extension JobPlan {
+  /// The programs of a command transform.
+  var children: ChildPool? {
+    if case .transform(_, _, let children) = work { children } else { nil }
+  }
+
+  /// Starts the first program of a command transform, which may fail, before anything is written.
+  func startChildren(run: String) throws(BatchError) {
     do throws(BatchError) {
-      try compile(in: connection)
+      try children?.start(
+        environment: CommandHandler.environment(
+          job: job,
+          run: run,
+          parameters: parameters.sqlValues
+        )
+      )
     } catch {
-      throw error.located(at: job.place(of: JobPath("action")))
+      throw error.located(at: job.place(of: .command))
     }
   }
 }

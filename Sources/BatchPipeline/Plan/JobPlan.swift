@@ -21,7 +21,7 @@ public struct JobPlan: Sendable {
   package enum Work: Sendable {
     case change(BulkChange)
     case export(RowExport, Job.Export)
-    case transform(RowTransform, Job.Transform)
+    case transform(RowTransform, Job.Transform, ChildPool?)
   }
 
   /// The entity that the job concerns.
@@ -125,17 +125,14 @@ extension JobPlan.Work {
       )
     }
     if case .transform(let transform) = job.action {
-      self = .transform(
-        try RowTransform(
-          transform,
-          of: job,
-          query: query,
-          predicate: predicate,
-          values: values,
-          handlers: handlers,
-          connection: connection
-        ),
-        transform
+      self = try .transform(
+        transform,
+        of: job,
+        query: query,
+        predicate: predicate,
+        values: values,
+        handlers: handlers,
+        connection: connection
       )
       return
     }

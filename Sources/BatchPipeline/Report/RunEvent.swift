@@ -8,6 +8,9 @@ public enum RunEvent: Sendable {
   case progress(RunSummary)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
   case setAside(String)
+  /// A line that a program of a command transform wrote to standard error, with the program and
+  /// its process before it.
+  case message(String)
 
   /// The name of the event in JSON.
   public var name: String {
@@ -16,6 +19,7 @@ public enum RunEvent: Sendable {
     case .resumed: "resumed"
     case .progress: "progress"
     case .setAside: "setAside"
+    case .message: "message"
     }
   }
 }

@@ -49,7 +49,10 @@ public final class BatchRun: Sendable {
 
   /// A run of a job.
   ///
-  /// - Parameter handlers: What the `handler` of a transform may name.
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: What may differ from one run to the next.
+  ///   - handlers: What the `handler` of a transform may name.
   public init(
     _ job: Job,
     options: Options = Options(),
@@ -139,6 +142,7 @@ public final class BatchRun: Sendable {
       list = try await fetchIdentifiers(plan, identity)
     }
 
+    try plan.startChildren(run: run)
     // From here on files and tables are written.
     let lane = try plan.makeLane()
     if let lane, plan.ledger == .store,
@@ -214,6 +218,7 @@ public final class BatchRun: Sendable {
     let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
+    try plan.startChildren(run: metadata.run)
 
     let lane = try plan.makeLane()
     var done = checkpoint.progress.done
@@ -271,7 +276,7 @@ public final class BatchRun: Sendable {
           failureLimit: job.skip.limit(of: checkpoint.list.count)
         )
         return try await loop(plan, session, processor, onEvent)
-      case .transform(let transform, _):
+      case .transform(let transform, let action, let children):
         guard let lane else { preconditionFailure("a transform without a writer lane") }
         let processor = TransformProcessor(
           list: checkpoint.list,
@@ -279,8 +284,13 @@ public final class BatchRun: Sendable {
           run: checkpoint.metadata.run,
           lane: lane,
           ledger: plan.ledger,
-          failureLimit: job.skip.limit(of: checkpoint.list.count)
+          failureLimit: job.skip.limit(of: checkpoint.list.count),
+          timeout: children == nil ? action.timeout : nil
         )
+        defer {
+          children?.close()
+          plan.tellMessages(onEvent)
+        }
         return try await loop(plan, session, processor, onEvent)
       case .export(let export, let action):
         let file = try session.openOutput(header: export.header)
@@ -339,6 +349,7 @@ public final class BatchRun: Sendable {
     )
     let ending = await loop.run { chunk, outcomes throws(BatchError) in
       session.committed(chunk, outcomes)
+      plan.tellMessages(onEvent)
       if session.isDue(after: job.checkpoint.interval) {
         try await session.record(.running, with: processor)
       }
@@ -352,6 +363,13 @@ public final class BatchRun: Sendable {
     case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
     }
     return session.summary()
+  }
+}
+
+extension JobPlan {
+  /// Tells what the programs of a command transform have written to standard error.
+  fileprivate func tellMessages(_ onEvent: (RunEvent) -> Void) {
+    for message in children?.takeMessages() ?? [] { onEvent(.message(message)) }
   }
 }
 

@@ -125,7 +125,7 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Takes the value back, so that the column stays as it is.
-  mutating func unset(_ row: Int) {
+  package mutating func unset(_ row: Int) {
     for column in 0..<columnCount { put(.unset, 0, row, column) }
   }
 

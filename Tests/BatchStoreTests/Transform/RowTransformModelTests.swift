@@ -233,7 +233,7 @@ import Testing
     }
   }
 
-  @Test(arguments: KeyedTable.allCases, 0..<12 as Range<UInt64>)
+  @Test(arguments: KeyedTable.allCases, 0..<8 as Range<UInt64>)
   func `chunks do what a statement for each row does`(table: KeyedTable, seed: UInt64) async throws
   {
     var trial = try await Trial(table, seed: seed)
