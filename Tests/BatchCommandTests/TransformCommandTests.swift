@@ -117,20 +117,21 @@ import Testing
     #expect(try sum() == "0 of 100")
   }
 
-  /// Programs that do wrong at the row 55, and what is said of them.
+  /// Programs that do wrong at the last row of a chunk, and what is said of them.
   @Test(arguments: [
     ("exit 3", "exited with status 3 after"),
     ("kill -9 $$", "was ended by signal 9 after"),
     ("echo not JSON", "is no JSON object"),
     ("echo '{\"n\": 1} {}'", "goes on after its end"),
     ("echo '{\"n\": [1]}'", "has an array"),
-    ("echo '{\"n\": 01}'", "is no JSON"),
+    ("echo '{\"n\": 01}'", "no JSON value"),
     ("echo '{\"n\": \"\\ud800\"}'", "half a character"),
     ("echo '{\"m\": 1}'", "unknown column \"m\""),
     ("echo '{\"label\": \"x\"}'", "unknown column \"label\""),
-    ("echo '{\"$identifier\": \"54\", \"n\": 1}'", "is for identifier \"54\""),
-    ("echo '{}'; echo '{\"n\": 9}'", "answered more than"),
-    ("echo; echo", "is no JSON object"),
+    ("echo '{\"$identifier\": \"59\", \"n\": 1}'", "is for identifier \"59\""),
+    (#"printf '{}\n{"n": 9}\n'"#, "more answers than there were rows"),
+    (#"printf '{"n": 1}\npart'"#, "more answers than there were rows"),
+    (#"printf '{"n": "\001"}\n'"#, "control character"), ("echo", "is no JSON object"),
     ("exec >&-; sleep 60", "closed its output"),
     (": no answer", "has answered 9 of 10 rows after"),
     ("echo 'because of this' >&2; exit 1", "it wrote \"because of this\""),
@@ -141,7 +142,7 @@ import Testing
     try write(
       """
       while read -r line; do
-        case $line in *'"id":55,'*) \(wrong) ;; *) echo '{"n": 1}' ;; esac
+        case $line in *'"id":60,'*) \(wrong) ;; *) echo '{"n": 1}' ;; esac
       done
       """,
       timeout: wrong.hasPrefix(":") ? "1s" : "20s"
@@ -151,7 +152,7 @@ import Testing
     #expect(run.errors.contains(message), "\(run.errors)")
     let outcome = try TestDatabase.texts(
       path,
-      "SELECT count(*) FILTER (WHERE n NOT IN (0, 1)) || ' ' || sum(n) % 10 FROM numbers"
+      "SELECT count(*) FILTER (WHERE n NOT IN (0, 1)) || ' ' || (sum(n) % 10) FROM numbers"
     )
     #expect(outcome == ["0 0"])
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id BETWEEN 51 AND 60") == ["0"])
@@ -163,7 +164,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "exit 3", "echo not JSON", "echo '{\"$error\": \"no such thing\"}'", "echo '{}'; echo '{}'",
+    "exit 3", "echo not JSON", "echo '{\"$error\": \"no such thing\"}'", #"printf '{}\n{}\n'"#,
     "echo '{\"n\": 99}'",
   ]) func `with skip only the rows that do wrong fail`(wrong: String) throws {
     try TestDatabase.make(
@@ -176,7 +177,7 @@ import Testing
     try write(
       """
       while read -r line; do
-        case $line in *'"id":55,'*|*'"id":60,'*|*'"id":3,'*) \(wrong) ;; *) echo '{"n": 1}' ;; esac
+        case $line in *'"id":10,'*|*'"id":60,'*|*'"id":70,'*) \(wrong) ;; *) echo '{"n": 1}' ;; esac
       done
       """,
       adding: ["skip": ["limit": 3]]
@@ -187,8 +188,46 @@ import Testing
       ["ids", "job.json", "--outcome", "failed", "--format", "key"],
       in: directory
     ).wait()
-    #expect(failed.output == "3\n55\n60\n")
+    #expect(failed.output == "10\n60\n70\n")
     #expect(try sum() == "97 of 100")
+  }
+
+  @Test func `answers that repeat the identifier cannot be mixed up`() throws {
+    try write(
+      #"""
+      while read -r line; do
+        id=${line#*'"id":'}; id=${id%%,*}
+        echo "{\"\$identifier\": \"$id\", \"n\": 1}"
+        case $id in 55) echo "{\"\$identifier\": \"$id\", \"n\": 9}" ;; esac
+      done
+      """#
+    )
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 1)
+    // The answer too many is seen by what it says, or first by being one too many.
+    #expect(
+      run.errors.contains("the command's answer for identifier 56 is for identifier \"55\"")
+        || run.errors.contains("more answers than there were rows"),
+      "\(run.errors)"
+    )
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 9") == ["0"])
+  }
+
+  @Test(arguments: [
+    "printf '{\"n\": 7}\\n'; while read -r line; do echo '{\"n\": 1}'; done",
+    "while read -r line; do echo '{\"n\": 1}'; done; echo the end",
+  ]) func `an answer that nobody asked for does not go unnoticed`(script: String) throws {
+    try write(script)
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 1)
+    #expect(run.errors.contains("more answers than there were rows"), "\(run.errors)")
+  }
+
+  @Test func `a program that does not end is ended`() throws {
+    try write("while read -r line; do echo '{\"n\": 1}'; done; exec sleep 1000")
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(try sum() == "100 of 100")
   }
 
   @Test func `a value that breaks a constraint is told with its identifier`() throws {
@@ -273,6 +312,33 @@ import Testing
       in: directory,
       says: ["job.json:", "action.handler: there is no handler \"reprice\"; this program has none"]
     )
+  }
+
+  @Test func `no change of another process is lost`() throws {
+    // Both add one to every row, each in chunks of its own.
+    try write(
+      #"""
+      while read -r line; do
+        n=${line#*'"n":'}; n=${n%\}}
+        echo "{\"n\": $((n + 1))}"
+      done
+      """#.replacing("\\}", with: #"\}"#)
+    )
+    try write(command: ["./compute.sh"], columns: ["n"], adding: ["chunk": ["size": 3]])
+    let other: [String: Any] = ["chunk": ["size": 7], "checkpoint": ["path": "other.batch"]]
+    try directory.write(JobText.update(["n": "n + 1"], adding: other), to: "other.json")
+
+    let program = try BatchProgram(["run", "job.json", "--json", "--quiet"], in: directory)
+    var others = 0
+    while program.isRunning {
+      let run = try BatchProgram.run("run", "other.json", "--quiet", in: directory)
+      #expect(run.status == 0, "\(run.errors)")
+      others += 1
+    }
+    let result = program.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    let values = try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers")
+    #expect(values == ["\(others + 1)"])
   }
 
   @Test func `Ctrl-C lets the programs finish their chunks`() throws {

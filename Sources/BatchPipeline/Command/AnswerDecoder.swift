@@ -63,7 +63,7 @@ struct AnswerDecoder {
     _ rows: ChunkRows,
     into values: inout ValueBlock
   ) throws(JSONLineScanner.Problem) -> String? {
-    if try scanner.readNull() {
+    if scanner.readNull() {
       try scanner.endLine()
       return nil
     }

@@ -77,14 +77,22 @@ package final class ChildPool: Sendable {
   }
 
   /// Ends the programs; those that do not end by themselves are killed.
-  func close() {
+  ///
+  /// - Throws: `BatchError` of code `commandUnreliable` if one has answered what nobody had asked.
+  func close() throws(BatchError) {
     let children = state.withLock { state in
       defer { state.idle.removeAll() }
       return state.idle
     }
+    var failure: BatchError?
     for child in children {
-      child.finish(within: .seconds(2))
+      do throws(BatchError) {
+        try child.close()
+      } catch {
+        failure = error
+      }
       keep(child.takeErrors(), of: child)
     }
+    if let failure { throw failure }
   }
 }

@@ -34,8 +34,10 @@ final class ChildProcess {
   private let output: Int32
   private let errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
-  private(set) var standardError = ErrorLines()
+  private var standardError = ErrorLines()
   private var hasEnded = false
+  /// When the last answer was read, and how long two answers took.
+  private var lastAnswer = (at: ContinuousClock.now, pace: Duration.zero)
 
   /// The most bytes of answers to the rows of one chunk.
   private static let answerLimit = 256 << 20
@@ -46,7 +48,7 @@ final class ChildProcess {
   /// not end it.
   init(_ command: Command) throws(BatchError) {
     var descriptors: [Int32] = []
-    defer { descriptors.forEach { close($0) } }
+    defer { descriptors.forEach { closeDescriptor($0) } }
     for _ in 0..<3 {
       guard let pipe = Self.makePipe() else { throw Self.error("cannot make a pipe", errno) }
       descriptors += pipe
@@ -67,9 +69,9 @@ final class ChildProcess {
 
   deinit {
     if !hasEnded { end() }
-    if input >= 0 { close(input) }
-    close(output)
-    close(errors)
+    if input >= 0 { closeDescriptor(input) }
+    closeDescriptor(output)
+    closeDescriptor(errors)
   }
 
   // MARK: Asking and answering
@@ -84,7 +86,9 @@ final class ChildProcess {
     count: Int,
     within timeout: Duration
   ) throws(BatchError) -> [UInt8] {
-    let deadline = ContinuousClock.now + timeout
+    guard !isReadable else { throw tooMany(.commandUnreliable) }
+    let start = ContinuousClock.now
+    let deadline = start + timeout
     var written = 0
     var answers: [UInt8] = []
     var found = 0
@@ -116,13 +120,30 @@ final class ChildProcess {
       guard found <= count, answers.count <= Self.answerLimit else { break }
     }
     readErrors()
-    guard found == count, answers.last ?? 0x0a == 0x0a, !isReadable else {
-      throw failure(
-        "has answered more than \(count) rows",
-        remedy: "it must write one line for each line that it reads"
-      )
-    }
+    guard found == count, answers.last ?? 0x0a == 0x0a else { throw tooMany() }
+    let end = ContinuousClock.now
+    lastAnswer = (end, start.duration(to: end) * 2 / max(count, 1))
     return answers
+  }
+
+  /// Sees to it that no answer comes after the last one, for as long as two have taken.
+  ///
+  /// A program that answers a row twice is one answer ahead from there on, and the answers do not
+  /// tell unless they repeat the identifier. What comes even later is noticed when the program is
+  /// asked again or ended.
+  func checkSilence() throws(BatchError) {
+    let left = ContinuousClock.now.duration(to: lastAnswer.at + min(lastAnswer.pace, .seconds(1)))
+    if left > .zero { usleep(UInt32(left / .microseconds(1))) }
+    guard !isReadable else { throw tooMany() }
+  }
+
+  private func tooMany(_ code: BatchError.Code = .handlerFailed) -> BatchError {
+    var error = failure(
+      "has written more answers than there were rows",
+      remedy: "it must write one line for each line that it reads"
+    )
+    error.code = code
+    return error
   }
 
   private func send(_ lines: [UInt8], from start: Int) throws(BatchError) -> Int {
@@ -168,7 +189,8 @@ final class ChildProcess {
   // MARK: The end
 
   private func ended(_ found: Int, _ count: Int) -> BatchError {
-    let status = finish(within: .seconds(1))
+    var rest: [UInt8] = []
+    let status = finish(within: .seconds(1), &rest)
     let how =
       switch status {
       case nil: "closed its output"
@@ -187,23 +209,34 @@ final class ChildProcess {
     )
   }
 
-  /// Closes the program's input, which tells it to end, and waits for that.
+  /// Tells the program to end, and ends it if it does not.
+  ///
+  /// - Throws: `BatchError` of code `commandUnreliable` if it has written something that nobody has
+  ///   asked for.
+  func close() throws(BatchError) {
+    var rest: [UInt8] = []
+    finish(within: .seconds(2), &rest)
+    guard rest.isEmpty else { throw tooMany(.commandUnreliable) }
+  }
+
+  /// Closes the program's input, which tells it to end, waits for that, and reads what it still
+  /// writes.
   ///
   /// - Returns: The status of `waitpid`, or nil if it had to be killed.
   @discardableResult
-  func finish(within patience: Duration) -> Int32? {
-    if input >= 0 { close(input) }
+  private func finish(within patience: Duration, _ rest: inout [UInt8]) -> Int32? {
+    if input >= 0 { closeDescriptor(input) }
     input = -1
     let deadline = ContinuousClock.now + patience
     var status: Int32 = 0
     while !hasEnded {
-      // Its output is read so that it can end; what it writes now is no answer.
-      var rest: [UInt8] = []
+      if rest.count > Self.answerLimit { rest.removeAll() }
       let isOpen = (try? receive(into: &rest)) ?? false
       readErrors()
       let ended = waitpid(identifier, &status, WNOHANG)
       if ended == identifier || (ended < 0 && errno == ECHILD) {
         hasEnded = true
+        while (try? receive(into: &rest)) ?? false, isReadable {}
         readErrors()
         return status
       }
@@ -321,4 +354,11 @@ final class ChildProcess {
 extension BatchError.Code {
   /// A command does not exist, is no program, or cannot be started.
   public static let commandNotStarted = Self(rawValue: "commandNotStarted")
+  /// A program has written answers that nobody had asked for, so that earlier ones are in doubt.
+  public static let commandUnreliable = Self(rawValue: "commandUnreliable")
+}
+
+/// `close(2)`, whose name is taken in the class.
+private func closeDescriptor(_ descriptor: Int32) {
+  close(descriptor)
 }

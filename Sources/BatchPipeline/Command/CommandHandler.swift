@@ -48,7 +48,9 @@ struct CommandHandler: RowHandler {
     for row in 0..<rows.count { encoder.append(rows, row, to: &lines) }
     return try pool.withChild { child throws(BatchError) in
       let answers = try child.answers(to: lines, count: rows.count, within: timeout)
-      return try decoder.changes(from: answers, for: rows)
+      let changes = try decoder.changes(from: answers, for: rows)
+      try child.checkSilence()
+      return changes
     }
   }
 

@@ -287,10 +287,6 @@ public final class BatchRun: Sendable {
           failureLimit: job.skip.limit(of: checkpoint.list.count),
           timeout: children == nil ? action.timeout : nil
         )
-        defer {
-          children?.close()
-          plan.tellMessages(onEvent)
-        }
         return try await loop(plan, session, processor, onEvent)
       case .export(let export, let action):
         let file = try session.openOutput(header: export.header)
@@ -357,6 +353,8 @@ public final class BatchRun: Sendable {
         onEvent(.progress(session.summary()))
       }
     }
+    defer { plan.tellMessages(onEvent) }
+    try plan.children?.close()
     switch ending {
     case .completed: try await session.complete(with: processor)
     case .stopped: try await session.record(.stopped, with: processor)
