@@ -33,8 +33,8 @@ struct Batch: AsyncParsableCommand {
       """,
     version: batchVersion,
     subcommands: [
-      ValidateCommand.self, PlanCommand.self, RunCommand.self, StatusCommand.self,
-      IdsCommand.self, InspectCommand.self, SchemaCommand.self,
+      ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
+      StatusCommand.self, IdsCommand.self, InspectCommand.self, SchemaCommand.self,
     ]
   )
 
@@ -79,7 +79,7 @@ enum ExitStatus: Int32 {
     switch state {
     case .completed: self = .completed
     case .completedWithFailures: self = .completedWithFailures
-    case .running, .stopped: self = .stopped
+    case .running, .throttled, .stopped: self = .stopped
     case .failed: self = .failed
     }
   }

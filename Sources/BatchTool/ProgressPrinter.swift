@@ -26,10 +26,13 @@ struct ProgressPrinter: Sendable {
 
   private func printJSON(_ event: RunEvent) {
     switch event {
-    case .started(let summary), .resumed(let summary), .progress(let summary):
+    case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
+      .progress(let summary), .throttled(let summary):
       try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
     case .message(let text):
       try? Terminal.printJSON(["event": event.name, "message": text])
+    case .retrying(let retry):
+      try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
     case .setAside(let path):
       try? Terminal.printJSON(["event": event.name, "checkpoint": path])
     }
@@ -44,7 +47,10 @@ struct ProgressPrinter: Sendable {
         "\(summary.job): resumed, \(Format.count(summary.done)) of"
           + " \(Format.count(summary.total)) already done"
       )
-    case .progress(let summary):
+    case .retryingFailures(let summary):
+      let failed = Format.count(summary.outcomes.failed, "failed identifier")
+      Terminal.say("\(summary.job): \(failed) to try again")
+    case .progress(let summary), .throttled(let summary):
       let line = Self.line(summary)
       if Terminal.isInteractive {
         // Back to the start of the line, and clear what a longer one left.
@@ -54,6 +60,12 @@ struct ProgressPrinter: Sendable {
       }
     case .message(let text):
       Terminal.say("\(Terminal.isInteractive ? "\r\u{1b}[K" : "")\(text.onOneLine)")
+    case .retrying(let retry):
+      if Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+      Terminal.warn(
+        "\(retry.error.place ?? ""): \(retry.error.message); further try \(retry.attempt) of"
+          + " \(retry.limit) in \(Format.seconds(retry.delay / .seconds(1)))"
+      )
     case .setAside(let path):
       Terminal.say("the unfinished checkpoint was set aside as \(path)")
     }
@@ -67,6 +79,7 @@ struct ProgressPrinter: Sendable {
     if let rate = summary.identifiersPerSecond { line += "  \(Format.count(Int(rate)))/s" }
     if let eta = summary.etaSeconds { line += "  ETA \(Format.seconds(eta))" }
     if summary.outcomes.failed > 0 { line += "  failed \(Format.count(summary.outcomes.failed))" }
+    if let reason = summary.throttle { line += "  held: \(reason)" }
     return line
   }
 
@@ -77,7 +90,7 @@ struct ProgressPrinter: Sendable {
         switch summary.state {
         case .completed, .completedWithFailures: "finished"
         case .failed: "failed"
-        case .running, .stopped: "stopped"
+        case .running, .throttled, .stopped: "stopped"
         }
       try? Terminal.printJSON(EventLine(event: event, summary: summary))
     } else {
@@ -102,5 +115,26 @@ private struct EventLine: Encodable {
     try summary.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(event, forKey: .event)
+  }
+}
+
+/// What there is to say of a chunk that is tried again.
+private struct RetryLine: Encodable {
+  let event: String
+  let first: Int
+  let count: Int
+  let attempt: Int
+  let limit: Int
+  let delaySeconds: Double
+  let error: String
+
+  init(event: String, retry: ChunkRetry) {
+    self.event = event
+    first = retry.positions.lowerBound
+    count = retry.positions.count
+    attempt = retry.attempt
+    limit = retry.limit
+    delaySeconds = retry.delay / .seconds(1)
+    error = retry.error.description
   }
 }

@@ -24,6 +24,11 @@ enum SummaryText {
     }
     if let output = summary.output { lines.append("  output: \(output)") }
     if !summary.state.isFinished { lines.append("  checkpoint: \(summary.checkpoint)") }
+    if summary.throttledSeconds > 0 {
+      lines.append("  held back: \(Format.seconds(summary.throttledSeconds))")
+    }
+    if let reason = summary.throttle { lines.append("  held: \(reason)") }
+    if let reason = summary.stopReason { lines.append("  reason: \(reason)") }
     if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
     Terminal.print(lines.joined(separator: "\n"))
   }
@@ -31,6 +36,7 @@ enum SummaryText {
   private static func words(for state: RunState) -> String {
     switch state {
     case .running: "running"
+    case .throttled: "held back"
     case .stopped: "stopped, resumable"
     case .completed: "completed"
     case .completedWithFailures: "completed with failures"

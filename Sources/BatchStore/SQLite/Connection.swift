@@ -48,6 +48,8 @@ package final class Connection {
 
   let database: OpaquePointer
   private let isOpenedReadOnly: Bool
+  /// How long a statement waits for another connection's lock.
+  let busyTimeout: Duration
   private let statements: StatementCache
 
   /// Opens an existing database by its absolute path; a relative one that starts with `file:` would
@@ -79,13 +81,8 @@ package final class Connection {
     unsafe database = handle
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
-    unsafe sqlite3_busy_timeout(
-      handle,
-      Int32(
-        clamping: options.busyTimeout.components.seconds * 1000
-          + options.busyTimeout.components.attoseconds / 1_000_000_000_000_000
-      )
-    )
+    busyTimeout = options.busyTimeout
+    setBusyTimeout(busyTimeout)
     unsafe log.attach(to: handle)
     guard unsafe filter.register(in: handle) == SQLITE_OK,
       unsafe values.register(in: handle) == SQLITE_OK
@@ -223,6 +220,13 @@ package final class Connection {
       if !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
+  }
+
+  /// Makes statements wait so long for another connection's lock.
+  func setBusyTimeout(_ timeout: Duration) {
+    let milliseconds =
+      timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000
+    unsafe sqlite3_busy_timeout(database, Int32(clamping: milliseconds))
   }
 
   /// Makes `_batch_selected` stand for these rowids, which ascend.

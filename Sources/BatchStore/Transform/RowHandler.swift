@@ -35,6 +35,9 @@ package struct RowChanges: Sendable {
 extension BatchError.Code {
   /// A handler threw, or a child process did not answer as it must.
   public static let handlerFailed = Self(rawValue: "handlerFailed")
+  /// The action cannot be carried out now but may be later: a handler throws it where what it
+  /// depends on is away, and the whole chunk is tried again as `retry` says.
+  public static let retryLater = Self(rawValue: "retryLater")
 }
 
 extension BatchError {
@@ -42,7 +45,7 @@ extension BatchError {
   init(thrownByHandler error: any Error) {
     if let error = error as? BatchError {
       self = error
-      code = .handlerFailed
+      if code != .retryLater { code = .handlerFailed }
     } else {
       self.init(.handlerFailed, "the handler threw \(error)", underlying: error)
     }

@@ -153,8 +153,10 @@ struct EachRowHandler: RowHandler {
       do {
         try body(&row)
       } catch {
+        let error = BatchError(thrownByHandler: error)
+        if error.code == .retryLater { throw error }
         row.output.unset(index)
-        failures.append((index, BatchError(thrownByHandler: error)))
+        failures.append((index, error))
         if failures.count > limit { break }
       }
     }

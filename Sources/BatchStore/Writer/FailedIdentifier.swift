@@ -58,6 +58,10 @@ extension Ledger {
     in connection: Connection
   ) throws(BatchError) {
     guard !failures.isEmpty else { return }
+    if let retried {
+      for failure in failures { try enterAgain(failure, of: retried, in: connection) }
+      return
+    }
     // A run that an earlier version began has no such table.
     try Self.createFailureTable(in: connection)
     for failure in failures {

@@ -24,6 +24,8 @@ package actor WriterLane {
   private let connection: Connection
   private let configuration: WriterConfiguration
   private let checkpointFrames: Int
+  /// The frames in the log at its last checkpoint.
+  private var checkpointedFrames = 0
   private var ledger: Ledger?
   /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
   /// same.
@@ -102,6 +104,24 @@ package actor WriterLane {
   package func resume(_ run: String) throws(BatchError) -> DoneRanges? {
     ledger = try Ledger(of: run, in: connection)
     return ledger?.done
+  }
+
+  /// Makes the chunks to come be of places in the list of identifiers that failed.
+  ///
+  /// Those that succeed leave it, and those that fail again stay and count one attempt more, in the
+  /// transaction of the chunk.
+  ///
+  /// - Returns: All of the run that failed.
+  /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict one another.
+  /// - Precondition: ``resume(_:)`` has found the run.
+  package func retryFailures() throws(BatchError) -> RetriedIdentifiers {
+    guard let entered = ledger else { preconditionFailure("a retry without a ledger") }
+    let failed = try Ledger.failed(ofRun: entered.run, in: connection)
+    guard failed.count == entered.done.outcomes.failed,
+      let retried = RetriedIdentifiers(failed, of: entered.done)
+    else { throw Ledger.damaged(entered.run) }
+    ledger?.retried = retried
+    return retried
   }
 
   // MARK: Chunks
@@ -184,14 +204,22 @@ package actor WriterLane {
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
-    if connection.logFrames >= checkpointFrames {
-      do {
-        try connection.checkpoint()
-      } catch {
-        checkpointFailure = error
-      }
+    checkpointIfLong()
+    return Commit(outcomes: outcomes, duration: duration, logBytes: try logBytes())
+  }
+
+  /// Checkpoints the log when it has grown by so much since the last time: with readers in it the
+  /// log goes on growing after a checkpoint, and one for each commit would be waste.
+  private func checkpointIfLong() {
+    let frames = connection.logFrames
+    if frames < checkpointedFrames { checkpointedFrames = 0 }
+    guard frames - checkpointedFrames >= checkpointFrames else { return }
+    do {
+      try connection.checkpoint()
+      checkpointedFrames = frames
+    } catch {
+      checkpointFailure = error
     }
-    return Commit(outcomes: outcomes, duration: duration)
   }
 
   // MARK: Commits of others
@@ -245,6 +273,19 @@ package actor WriterLane {
     guard let ledger else { return (DoneRanges(), []) }
     let isKnown = ledger.done.outcomes.failed == failedCount
     return (ledger.done, isKnown ? nil : try Ledger.failed(ofRun: ledger.run, in: connection))
+  }
+
+  /// Empties the write-ahead log, unless another connection reads from it or writes.
+  ///
+  /// - Returns: How long it still is, in bytes.
+  package func emptyLog() throws(BatchError) -> Int {
+    // Whoever waits for the write lock shall not wait for long.
+    _ = try connection.emptyLog(patience: .milliseconds(20))
+    return try logBytes()
+  }
+
+  private func logBytes() throws(BatchError) -> Int {
+    try connection.logBytes(ofFrames: connection.logFrames)
   }
 
   /// The greatest size of the write-ahead log so far, in bytes.

@@ -42,7 +42,9 @@ enum CompleteJob {
       "database": { "path": "/data/shop.db" },
       "source": { "entity": "orders", "identifiers": "some.ids" },
       "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
-      "skip": { "limit": 100, "ratio": 0.01 }
+      "retry": { "limit": 5, "backoff": "10ms", "maximumBackoff": "1s" },
+      "skip": { "limit": 100, "ratio": 0.01 },
+      "limits": { "runtime": "6h" }
     }
     """
 

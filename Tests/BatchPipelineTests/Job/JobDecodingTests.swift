@@ -153,8 +153,20 @@ import Testing
   }
 
   @Test(arguments: [
-    (#""retry": {}"#, "job.json:4:3: retry: not supported yet; remove it"),
+    (#""hooks": {}"#, "job.json:4:3: hooks: not supported yet; remove it"),
     (#""skip": {}"#, "job.json:4:11: skip.limit: missing; add the key \"limit\""),
+    (
+      #""retry": { "limit": 1001 }"#,
+      "job.json:4:23: retry.limit: is 1001; choose a number from 0 to 1000"
+    ),
+    (
+      #""retry": { "backoff": "0s" }"#,
+      "job.json:4:25: retry.backoff: is not a positive duration; write one such as \"5s\""
+    ),
+    (
+      #""limits": { "runtime": "366d" }"#,
+      "job.json:4:26: limits.runtime: is too long; 365 days are the most"
+    ),
     (
       #""skip": { "limit": -1 }"#,
       "job.json:4:22: skip.limit: is -1; choose a number from 0 to 100000"

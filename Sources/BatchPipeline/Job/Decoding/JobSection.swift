@@ -124,14 +124,37 @@ extension JobSection {
   }
 
   mutating func duration(_ key: String) -> Duration? {
-    let example = "a duration such as \"5s\""
+    quantity(key, expected: "a duration such as \"5s\"") { text throws(BatchError) in
+      try Duration(parsing: text)
+    }
+  }
+
+  /// A number of bytes.
+  mutating func size(_ key: String) -> Int64? {
+    quantity(key, expected: "a size such as \"64MB\"") { text throws(BatchError) in
+      try ByteSize(parsing: text).bytes
+    }
+  }
+
+  mutating func window(_ key: String) -> DailyWindow? {
+    quantity(key, expected: "a part of the day such as \"22:00-06:00\"") {
+      text throws(BatchError) in
+      try DailyWindow(parsing: text)
+    }
+  }
+
+  private mutating func quantity<Result>(
+    _ key: String,
+    expected: String,
+    _ parse: (String) throws(BatchError) -> Result
+  ) -> Result? {
     guard let value = member(key, required: false) else { return nil }
     guard let text = value.asString else {
-      report(value, at: path.appending(key), expected: example)
+      report(value, at: path.appending(key), expected: expected)
       return nil
     }
     do {
-      return try Duration(parsing: text)
+      return try parse(text)
     } catch {
       decoder.report(
         JobProblem(
