@@ -84,7 +84,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{"n": 5}"#, "integer 5"), (#" { "n" : -9223372036854775808 } "#, "integer -9223372036854775808"),
+    (#"{"n": 5}"#, "integer 5"),
+    (#" { "n" : -9223372036854775808 } "#, "integer -9223372036854775808"),
     (#"{"n": 9223372036854775808}"#, "real 9.22337203685478e+18"), (#"{"n": 1.5e1}"#, "integer 15"),
     (#"{"n": true}"#, "integer 1"), (#"{"n": "5 \u00e9\ud83e\uddf5\n"}"#, "text 5 é🧵\n"),
     (#"{"n": {"$base64": true, "encoded": "AAH/"}}"#, "blob 0001FF"), (#"{"n": ""}"#, "text "),
@@ -155,7 +156,9 @@ import Testing
       "SELECT count(*) FILTER (WHERE n NOT IN (0, 1)) || ' ' || (sum(n) % 10) FROM numbers"
     )
     #expect(outcome == ["0 0"])
-    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id BETWEEN 51 AND 60") == ["0"])
+    #expect(
+      try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id BETWEEN 51 AND 60") == ["0"]
+    )
     // What is corrected goes on.
     try write("while read -r line; do echo '{\"n\": 1}'; done")
     let second = try BatchProgram.run("run", "job.json", in: directory)

@@ -88,7 +88,9 @@ struct CommandHandler: RowHandler {
     var found: FilePath?
     for candidate in candidates {
       var status = stat()
-      guard stat(candidate.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+      guard stat(candidate.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        continue
+      }
       if access(candidate.string, X_OK) == 0 { return absolute(candidate) }
       found = candidate
     }
@@ -97,7 +99,8 @@ struct CommandHandler: RowHandler {
       found.map { "\($0.string.quotedForMessage) is not executable" }
         ?? "there is no command \(name.quotedForMessage)",
       remedy: found == nil
-        ? "check the name; a path leads from the folder of the job file" : "make it so with chmod +x"
+        ? "check the name; a path leads from the folder of the job file"
+        : "make it so with chmod +x"
     )
   }
 

@@ -101,7 +101,8 @@ final class ValueFunction {
 
   private func index(of key: Int64, in keys: [Int64]) -> Int {
     if cursor < keys.count, keys[cursor] == key { return cursor }
-    cursor = cursor + 1 < keys.count && keys[cursor + 1] == key ? cursor + 1 : keys.lowerBound(of: key)
+    cursor =
+      cursor + 1 < keys.count && keys[cursor + 1] == key ? cursor + 1 : keys.lowerBound(of: key)
     return cursor
   }
 }

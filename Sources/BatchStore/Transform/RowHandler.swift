@@ -11,6 +11,7 @@ package protocol RowHandler: Sendable {
   ///   - rows: The rows.
   ///   - run: The run that they are changed by.
   ///   - limit: How many rows may fail; the rest need not be tried after one more has.
+  /// - Returns: The values, and the rows that failed.
   /// - Throws: `BatchError` if it cannot be said which row failed. If the code is `handlerFailed`,
   ///   parts of the rows may be tried.
   func changes(

@@ -10,8 +10,9 @@ package struct RowTransform: Sendable {
   /// The columns that are written.
   private let writes: [String]
   private let handler: any RowHandler
-  /// Whether changing one row may change another one of the table: a trigger does so, or a foreign
-  /// key. Then what a worker has read may be out of date through the run's own changes.
+  /// Whether changing one row may change another one of the table, by a trigger or a foreign key.
+  ///
+  /// Then what a worker has read may be out of date through the run's own changes.
   let mayChangeOtherRows: Bool
 
   /// A transform of the rows of `entity`; the predicate must have been checked.
@@ -68,8 +69,13 @@ package struct RowTransform: Sendable {
   /// Reads the rows of a chunk and computes their changes.
   ///
   /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - run: The run that changes them.
   ///   - look: What the lane's ``WriterLane/look`` was before.
   ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - connection: The worker's connection.
+  /// - Returns: What the lane applies.
+  /// - Throws: What SQLite says, and what the handler does.
   package func prepare(
     _ keys: ChunkKeys,
     run: String,
@@ -226,8 +232,13 @@ package struct RowTransform: Sendable {
 
   /// Sets what was computed, inside a transaction of the caller.
   ///
-  /// - Parameter first: The position of the chunk's first identifier.
+  /// - Parameters:
+  ///   - chunk: What was computed.
+  ///   - first: The position of the chunk's first identifier.
+  ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - connection: The lane's connection.
   /// - Returns: What became of the chunk's identifiers, and those that failed, ascending.
+  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   func apply(
     _ chunk: TransformedChunk,
     at first: Int,

@@ -23,6 +23,7 @@ public struct TransformColumns: Sendable {
   /// - Parameters:
   ///   - name: The name of the column; case matters only outside ASCII, as in SQLite.
   ///   - type: What its values must be, where they are not NULL.
+  /// - Returns: What ``TransformRow`` and ``TransformChunk`` are asked with.
   /// - Throws: `BatchError` of code `unknownAttribute` if the job does not read such a column.
   public func input<Value: ColumnValue>(
     _ name: String,

@@ -36,7 +36,8 @@ public struct TransformHandler: Sendable {
   /// rows that fail alone.
   public static func columns(
     _ prepare:
-      @escaping @Sendable (TransformColumns) throws -> @Sendable (inout TransformChunk) throws ->
+      @escaping @Sendable (TransformColumns) throws ->
+      @Sendable (inout TransformChunk) throws ->
       Void
   ) -> TransformHandler {
     TransformHandler { EachChunkHandler(writes: $0.writes.count, body: try prepare($0)) }

@@ -177,7 +177,8 @@ package struct ValueBlock: Sendable, Equatable {
     for column in 0..<columnCount {
       for index in 0..<other.count {
         let source = column * other.capacity + index
-        let hasBytes = other.kinds[source] == Kind.text.rawValue
+        let hasBytes =
+          other.kinds[source] == Kind.text.rawValue
           || other.kinds[source] == Kind.blob.rawValue
         kinds[column * capacity + row + index] = other.kinds[source]
         words[column * capacity + row + index] = other.words[source] + (hasBytes ? shift : 0)

@@ -190,7 +190,8 @@ package struct BulkChange: Sendable {
     let statement = try connection.prepare(sql)
     try statement.bind(parameters)
     var changed = 0
-    try keys.forEachBinding(of: statement, key: key, firstValue: firstValue) { _ throws(BatchError) in
+    try keys.forEachBinding(of: statement, key: key, firstValue: firstValue) {
+      _ throws(BatchError) in
       try statement.run()
       changed += connection.changes
     }

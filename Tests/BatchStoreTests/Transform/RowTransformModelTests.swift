@@ -219,7 +219,8 @@ import Testing
       _ parameters: [String: SQLValue]
     ) throws {
       for (index, value) in values.enumerated() {
-        let place = statement.parameterIndex("?\(index + 51)")
+        let place =
+          statement.parameterIndex("?\(index + 51)")
           ?? statement.parameterIndex("?\(index + 1)")
         if let place { try statement.bind(value, at: place) }
       }
@@ -273,7 +274,9 @@ import Testing
     // Up to three chunks are read before the first of them is applied, as several workers do.
     var next = 0
     while next < chunks.count {
-      let some = chunks[next..<min(chunks.count, next + Int.random(in: 1...3, using: &trial.random))]
+      let some = chunks[
+        next..<min(chunks.count, next + Int.random(in: 1...3, using: &trial.random))
+      ]
       next += some.count
       var prepared: [(Range<Int>, TransformedChunk)] = []
       for chunk in some {
