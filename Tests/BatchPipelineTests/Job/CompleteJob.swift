@@ -64,4 +64,30 @@ enum CompleteJob {
       }
     }
     """
+
+  static let transform = """
+    {
+      "version": 1,
+      "name": "gain",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders", "everything": true },
+      "action": {
+        "type": "transform", "columns": ["cost", "rate"], "writes": ["price"],
+        "handler": "reprice", "timeout": "5s"
+      }
+    }
+    """
+
+  static let command = """
+    {
+      "version": 1,
+      "name": "gain",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders", "everything": true },
+      "action": {
+        "type": "transform", "columns": ["cost"], "writes": ["price"],
+        "command": ["python3", "reprice.py"]
+      }
+    }
+    """
 }

@@ -288,14 +288,33 @@ import Testing
   @Test(arguments: [
     (#"{}"#, "job.json:3:13: action.type: missing; add the key \"type\""),
     (
-      #"{ "type": "transform", "command": [] }"#,
-      "job.json:3:23: action.type: \"transform\" is not supported yet; "
-        + "there are \"update\", \"delete\", \"export\""
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"] }"#,
+      "job.json:3:13: action: \"handler\" or \"command\" is missing; add one of them"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "handler": "h", "command": [] }"#,
+      "job.json:3:87: action.command: contradicts action.handler; remove one of the two"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "command": [] }"#,
+      "job.json:3:82: action.command: is empty; give it a value"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b", "B"], "handler": "h" }"#,
+      "job.json:3:70: action.writes[1]: the column \"B\" is named twice"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "handler": "" }"#,
+      "job.json:3:82: action.handler: is empty; give it a value"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "handler": "h", "timeout": "0s" }"#,
+      "job.json:3:98: action.timeout: is not a positive duration; write one such as \"5s\""
     ),
     (
       #"{ "type": "insert" }"#,
       "job.json:3:23: action.type: \"insert\" is not supported yet; "
-        + "there are \"update\", \"delete\", \"export\""
+        + "there are \"update\", \"delete\", \"export\", \"transform\""
     ),
     (
       #"{ "type": "upadte" }"#,
