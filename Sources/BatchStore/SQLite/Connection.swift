@@ -38,6 +38,8 @@ package final class Connection {
   let log = WriteAheadLog()
   /// What tells the rows of a chunk from those between them.
   private let filter = KeyFilter()
+  /// What calls the closures of statements.
+  private let functions = SwiftFunctionCaller()
 
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
@@ -83,7 +85,10 @@ package final class Connection {
       )
     )
     unsafe log.attach(to: handle)
-    guard unsafe filter.register(in: handle) == SQLITE_OK else {
+    guard unsafe filter.register(in: handle) == SQLITE_OK,
+      unsafe functions.register(in: handle) == SQLITE_OK,
+      unsafe TextCollation.register(in: handle) == SQLITE_OK
+    else {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
     }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
@@ -223,6 +228,7 @@ package final class Connection {
   }
 
   func error(_ status: Int32, _ operation: String, sql: String?) -> BatchError {
+    if let error = functions.takeError() { return error }
     let error = SQLiteError(
       resultCode: ResultCode(rawValue: status),
       message: unsafe String(cString: sqlite3_errmsg(database)),

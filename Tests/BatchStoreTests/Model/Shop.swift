@@ -58,7 +58,9 @@ private let sportCarMapping = ModelMapping(
   entity: "SportCar",
   extending: carMapping,
   discriminator: .integer(2),
-  properties: [.attribute("topSpeed", \.topSpeed, column: "top_speed")]
+  properties: [
+    .inherited("maker", \.maker), .attribute("topSpeed", \.topSpeed, column: "top_speed"),
+  ]
 )
 private let expensiveSportCarMapping = ModelMapping(
   ExpensiveSportCar.self,
