@@ -39,8 +39,8 @@ extension PredicateTranslator {
     {
       // What cannot be said in SQL, as NaN cannot, is equal to nothing.
       let stored = values.compactMap(canonical.encode)
-      if stored.count <= Self.greatestListCount {
-        return .condition(try listing(of: element, stored, canonical.order))
+      if stored.count <= Self.greatestListCount, stored.allSatisfy(Self.comparesByBytes) {
+        return .condition(try listing(of: element, stored))
       }
     }
     if values is any SetAlgebra { return try map(element) { values.contains($0) } }
@@ -50,17 +50,19 @@ extension PredicateTranslator {
     return try map(element) { values.contains($0) }
   }
 
+  /// Whether equality with a value is equality of bytes, by which SQLite looks values up in lists.
+  private static func comparesByBytes(_ value: SQLValue) -> Bool {
+    if case .text(let text) = value { TextCollation.isEqualToItsBytesOnly(text) } else { true }
+  }
+
   private func listing<Value>(
     of element: Term<Value>,
-    _ stored: [SQLValue],
-    _ order: SQLOrder
+    _ stored: [SQLValue]
   ) throws(BatchError) -> SQLText {
     let text = try canonical(element).text
     let values = stored.filter { $0 != .null }
-    let places = values.map { SQLText(place($0)) }
-    let suffix = collation(order, ofBytes: places.allSatisfy(isEqualToItsBytesOnly))
-    let list = places.map(\.text).joined(separator: ", ")
-    var condition = "(\(text.text)\(suffix) IN (\(list)))"
+    let places = values.map { place($0) }
+    var condition = "(\(text.text) COLLATE BINARY IN (\(places.joined(separator: ", "))))"
     if Value.self is any ExpressibleByNilLiteral.Type {
       condition =
         values.count < stored.count

@@ -59,7 +59,7 @@ extension PredicateTranslator {
     _ right: Term<Value>,
     _ comparison: PredicateExpressions.ComparisonOperator
   ) throws(BatchError) -> Term<Bool> {
-    guard let order = Representation<Value>.canonical?.order, order != .none,
+    guard Representation<Value>.canonical?.order == .native,
       left.constant == nil || right.constant == nil
     else {
       return try map(left, right) { left, right in
@@ -82,16 +82,11 @@ extension PredicateTranslator {
       case .greaterThanOrEqual: ">="
       @unknown default: throw .unsupported("the comparison \(comparison)")
       }
-    let suffix = collation(order, ofBytes: false)
-    return .condition(
-      SQLText(
-        "(\(left.text) \(symbol) \(right.text)\(suffix))",
-        canFail: left.canFail || right.canFail
-      )
-    )
+    let text = "(\(left.text) \(symbol) \(right.text))"
+    return .condition(SQLText(text, canFail: left.canFail || right.canFail))
   }
 
-  /// The collation that the comparison of two operands needs.
+  /// The collation that the equality of two operands, or an order, needs.
   ///
   /// One is always named for texts, for a column may have been declared with another.
   func collation(_ order: SQLOrder, ofBytes comparesBytes: Bool) -> String {

@@ -10,7 +10,7 @@ enum SQLOrder {
   case none
   /// `IS` and `<` mean what `==` and `<` mean in Swift.
   case native
-  /// They do under the collation of ``TextCollation``.
+  /// `IS` means what `==` does under the collation of ``TextCollation``; Swift has to order.
   case text
 }
 

@@ -3,7 +3,8 @@ import CSQLite
 /// The collation `_batch_text`, by which SQLite compares texts as Swift compares strings.
 ///
 /// Strings that are canonically equivalent are equal, and the others are in the order of their
-/// normalised scalars, which is neither the order of bytes nor that of any language.
+/// normalised scalars, which is neither the order of bytes nor that of any language. Swift's own
+/// order is not quite total, so the collation serves equality and sorting, and no index.
 enum TextCollation {
   static let sqlName = "_batch_text"
 
@@ -33,7 +34,12 @@ enum TextCollation {
     }
     let left = unsafe String(decoding: left, as: UTF8.self)
     let right = unsafe String(decoding: right, as: UTF8.self)
-    return left == right ? 0 : left < right ? -1 : 1
+    if left == right { return 0 }
+    // Swift 6.3 says of "e\u{301}" and "éa" that neither is less, and SQLite wants a decision.
+    let isLess =
+      left < right
+      || !(right < left) && left.unicodeScalars.lexicographicallyPrecedes(right.unicodeScalars)
+    return isLess ? -1 : 1
   }
 
   /// Whether only the very bytes of a text are equal to it: ASCII, without the three characters of
