@@ -14,6 +14,11 @@ public final class ModelContainer: Sendable {
   public let stores: [Store]
   /// The entities of each store by their names.
   let entities: [[String: ModelEntity]]
+  /// One save of each store at a time: contexts wait here for their turn, in which SQLite would let
+  /// them ask again and again.
+  let turns: [Lock<Void>]
+  /// What tells contexts of each other's saves.
+  let changes = ChangeBroadcast()
 
   /// Opens the stores of some configurations, on threads of their own.
   ///
@@ -73,6 +78,7 @@ public final class ModelContainer: Sendable {
     self.configurations = configurations
     self.stores = stores
     self.entities = entities
+    turns = stores.map { _ in Lock(()) }
   }
 
   private static func entities(

@@ -21,7 +21,10 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
   /// Runs the job after all that were enqueued before it.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    queue.async {
+      self.modelContext.mergeSaved()
+      unsafe job.runSynchronously(on: self.asUnownedSerialExecutor())
+    }
   }
 
   /// Ends the process unless it is called by work on this executor.
@@ -37,7 +40,8 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
       return try body(modelContext)
     }
     let result = queue.sync {
-      Swift.Result { () throws(Failure) in try body(modelContext) }
+      modelContext.mergeSaved()
+      return Swift.Result { () throws(Failure) in try body(modelContext) }
     }
     return try result.get()
   }

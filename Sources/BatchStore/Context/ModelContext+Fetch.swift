@@ -86,7 +86,7 @@ extension ModelContext {
     _ request: FetchRequest,
     _ body: (IdentifierQuery, ModelEntity, Connection) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    try throwNoted()
+    try beginReading()
     let entity = try container.entity(named: request.entity)
     let schema = container.stores[entity.store].schema
     let connection = try connection(to: entity.store)

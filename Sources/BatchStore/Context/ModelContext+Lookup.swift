@@ -32,7 +32,7 @@ extension ModelContext {
     for identifier: PersistentIdentifier,
     as type: Model.Type = Model.self
   ) throws(BatchError) -> Model {
-    try throwNoted()
+    try beginReading()
     return try cast(existing(identifier), as: type)
   }
 
@@ -42,7 +42,7 @@ extension ModelContext {
   ///
   /// - Throws: `BatchError` for what keeps the row from being read.
   public func model(with uri: URL) throws(BatchError) -> ManagedObject? {
-    try throwNoted()
+    try beginReading()
     guard let identifier = container.identifier(forURI: uri) else { return nil }
     do {
       return try existing(identifier)
@@ -81,10 +81,15 @@ extension ModelContext {
   }
 
   private func existing(_ identifier: PersistentIdentifier) throws(BatchError) -> ManagedObject {
-    if let object = registered(identifier), object.row != nil { return object }
+    if let object = registered(identifier), object.hasChanges || object.row != nil && !object.isGone
+    {
+      return object
+    }
     if identifier.isTemporary { throw Self.notFound(identifier) }
     let entity = try container.resolve(identifier)
-    guard let row = try row(of: identifier, entity) else { throw Self.notFound(identifier) }
+    guard let row = try entity.row(of: identifier, in: connection(to: entity.store)) else {
+      throw Self.notFound(identifier)
+    }
     return try object(of: identifier, entity, row)
   }
 
@@ -103,11 +108,10 @@ extension ModelContext {
       entity = concrete
     }
     let known = registered(identifier)
-    if let known, known.row != nil { return known }
+    if let known, known.row != nil && !known.isGone || known.unsaved == .insert { return known }
     try entity.validate(row, of: identifier)
     let object = known ?? register(identifier, entity)
-    object.row = row
-    object.isDeleted = false
+    object.take(row)
     return object
   }
 }

@@ -20,40 +20,47 @@ public final class ModelContext {
   /// than for an error; not consulted by calls that throw, such as `existingModel(for:)`.
   public var shouldDeleteInaccessibleFaults = false
 
+  /// How two contexts' changes of one row are settled; an error if nothing else is said.
+  public var mergePolicy = MergePolicy.error
+  /// For how many seconds the row of an object that was made a fault may be used again; as long as
+  /// the object lives if negative, as in Core Data, and not at all if 0.
+  ///
+  /// What other contexts of the container save is not kept from an object that it is merged into.
+  public var stalenessInterval = -1.0
+
   /// The queue of the executor that owns the context, if one does.
   var queue: DispatchQueue?
+  /// The objects that there is something to save of, which is what keeps them alive.
+  var unsaved = UnsavedModels()
+  var registry = ModelRegistry()
+  /// What other contexts saved; nil if it is not merged by itself.
+  var inbox: ContextInbox?
 
   private var connections: [Connection?]
-  private var registry = ModelRegistry()
+  private var writers: [Connection?]
   private var noted: BatchError?
 
   /// Makes a context; a store's connection is opened when it is needed first.
   public init(_ container: ModelContainer) {
     self.container = container
     connections = Array(repeating: nil, count: container.stores.count)
+    writers = connections
+  }
+
+  deinit {
+    container.changes.remove(inbox)
   }
 
   /// The objects that are in the context and in use.
   public var registeredModels: [ManagedObject] { registry.objects }
 
-  /// Turns an object into a fault, which reads its row again when it is used.
-  ///
-  /// - Parameters:
-  ///   - object: An object of this context; one of another is left alone.
-  ///   - mergeChanges: Whether changes that were not saved are kept.
-  public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
-    guard object.modelContext === self else { return }
-    object.row = nil
-    object.isDeleted = false
-  }
-
-  /// Forgets all objects; those that are still in use are in no context any more.
+  /// Forgets all objects and whatever was not saved; objects that are still in use are in no context
+  /// any more.
   public func reset() {
-    for object in registry.objects {
-      object.modelContext = nil
-      object.row = nil
-    }
+    checkQueue()
+    for object in registry.objects { detach(object) }
     registry = ModelRegistry()
+    unsaved = UnsavedModels()
     noted = nil
   }
 
@@ -70,6 +77,13 @@ public final class ModelContext {
     guard let error = noted else { return }
     noted = nil
     throw error
+  }
+
+  /// What a call that reads from the store begins with.
+  func beginReading() throws(BatchError) {
+    try throwNoted()
+    // An executor sees to it between two pieces of work.
+    if queue == nil { mergeSaved() }
   }
 
   // MARK: Objects
@@ -105,15 +119,26 @@ public final class ModelContext {
 
   // MARK: Rows
 
-  /// The connection to a store.
+  /// The connection that reads from a store.
   func connection(to index: Int) throws(BatchError) -> Connection {
     if let connection = connections[index] { return connection }
     let store = container.stores[index]
-    var options = store.options
-    options.isReadOnly = true
-    let connection = try Connection(path: store.path, options: options)
+    // Where a rollback journal comes and goes with each save of others, a connection that is opened
+    // read-only fails now and then: it takes a journal for one left behind, and cannot recover it.
+    let connection = try Connection(path: store.path, options: store.options)
+    try connection.execute("PRAGMA query_only = 1")
     connections[index] = connection
     return connection
+  }
+
+  /// The connection that saves to a store, on which foreign keys are enforced.
+  func writer(to index: Int) throws(BatchError) -> Connection {
+    if let writer = writers[index] { return writer }
+    let store = container.stores[index]
+    let writer = try Connection(path: store.path, options: store.options)
+    try writer.execute("PRAGMA foreign_keys = ON")
+    writers[index] = writer
+    return writer
   }
 
   /// Reads the row of a fault.
@@ -121,6 +146,10 @@ public final class ModelContext {
   /// - Throws: `BatchError` with code `objectNotFound` if there is none, unless the context takes
   ///   such objects for deleted.
   func load(_ object: ManagedObject) throws(BatchError) {
+    if let row = object.staleRow, isFresh(object) {
+      object.row = row
+      return
+    }
     let identifier = object.persistentModelID
     let entity: ModelEntity
     if let known = object.entity {
@@ -128,37 +157,21 @@ public final class ModelContext {
     } else {
       entity = try container.resolve(identifier)
     }
-    if let row = try row(of: identifier, entity) {
+    if let row = try entity.row(of: identifier, in: connection(to: entity.store)) {
       try entity.validate(row, of: identifier)
-      object.row = row
+      object.take(row)
     } else if shouldDeleteInaccessibleFaults {
-      object.isDeleted = true
+      object.isGone = true
     } else {
       throw Self.notFound(identifier)
     }
   }
 
-  /// The row of an identifier, or nil if there is none.
-  func row(
-    of identifier: PersistentIdentifier,
-    _ entity: ModelEntity
-  ) throws(BatchError) -> [SQLValue]? {
-    guard let key = identifier.key else { throw Self.notFound(identifier) }
-    let table = entity.entity
-    let columns = try table.requireKey().columns
-    let conditions =
-      columns.map { "\(SQLName.quoted($0)) IS ?" } + [table.condition].compactMap(\.self)
-    let statement = try connection(to: entity.store).prepare(
-      """
-      SELECT \(SQLName.list(entity.columns)) FROM \(SQLName.quoted(table.table)) \
-      WHERE \(conditions.joined(separator: " AND "))
-      """
-    )
-    for (index, component) in key.components.enumerated() {
-      try statement.bind(SQLValue(component), at: index + 1)
-    }
-    guard try statement.step() else { return nil }
-    return entity.columns.indices.map { statement.value(at: $0) }
+  /// Whether the row that an object had before it was made a fault may be used again.
+  private func isFresh(_ object: ManagedObject) -> Bool {
+    if stalenessInterval < 0 { return true }
+    guard let readAt = object.readAt else { return false }
+    return readAt.duration(to: .now) < .seconds(stalenessInterval)
   }
 
   static func notFound(_ identifier: PersistentIdentifier) -> BatchError {

@@ -22,4 +22,7 @@ struct ModelRegistry {
     }
     entries[identifier] = Entry(object: object)
   }
+  mutating func remove(_ identifier: PersistentIdentifier) {
+    entries[identifier] = nil
+  }
 }

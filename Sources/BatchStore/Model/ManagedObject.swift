@@ -5,17 +5,40 @@ public import BatchIdentifiers
 /// Objects of tables that no class claims are of this class itself, and are read by the names of
 /// their attributes. An object belongs to its context and does not leave it: it is not `Sendable`.
 /// What leaves is its ``persistentModelID``.
+///
+/// An object does not keep its context alive. Without one, a stored object has nowhere to read from
+/// and nobody to complain to: its properties read as placeholders, and calls that throw do throw.
 open class ManagedObject {
+  /// What a save will do with an object.
+  enum Unsaved {
+    case insert, update, delete
+  }
+
   /// The context, which the object does not keep alive.
   public final internal(set) weak var modelContext: ModelContext?
-  /// Whether the object's row turned out not to exist, in a context that then takes objects for
-  /// deleted.
-  public final internal(set) var isDeleted = false
 
   final var identity: PersistentIdentifier?
   final var entity: ModelEntity?
-  /// A value for each column of the entity, as stored; nil for a fault.
+  /// The row as it was last read or saved, a value for each column of the entity; nil for a fault.
   final var row: [SQLValue]?
+  /// When the row was read.
+  final var readAt: ContinuousClock.Instant?
+  /// The row of an object that was made a fault, which it may have again.
+  final var staleRow: [SQLValue]?
+  /// What was set and not saved, by column of the entity.
+  final var changes: [Int: SQLValue] = [:]
+  /// What those columns had before that, which the save expects to find there.
+  final var bases: [Int: SQLValue] = [:]
+  /// What was set on an object that is in no context, by attribute.
+  final var drafts: [String: SQLValue] = [:]
+  /// What could not be set on it, for the context that it is inserted in.
+  final var draftError: BatchError?
+  /// What a save will do; nil if there is nothing to save.
+  final var unsaved: Unsaved?
+  /// The place among the unsaved objects of the context.
+  final var unsavedOrder = 0
+  /// Whether the row turned out to be gone.
+  final var isGone = false
 
   /// Makes an object that is in no context.
   public required init() {}
@@ -23,50 +46,39 @@ open class ManagedObject {
   /// The identity of the object's row; a temporary one for an object that has no row.
   public final var persistentModelID: PersistentIdentifier {
     if let identity { return identity }
-    let name = (Self.self as? any PersistentModel.Type)?.mapping.entityName ?? "\(Self.self)"
-    let identifier = PersistentIdentifier.temporary(entityName: name)
+    let identifier = PersistentIdentifier.temporary(
+      entityName: claimedEntityName ?? "\(Self.self)"
+    )
     identity = identifier
     return identifier
   }
 
+  /// The name of the entity that an object is of by its class, or was of before.
+  final var claimedEntityName: String? {
+    (Self.self as? any PersistentModel.Type)?.mapping.entityName ?? entity?.entity.name
+  }
+
   /// Whether the object has not read its row yet.
-  public final var isFault: Bool { row == nil && modelContext != nil && !isDeleted }
-
-  /// The stored value of an attribute; NULL where ``value(forKey:)`` would throw, and then the next
-  /// throwing call of the context throws that error.
-  public final subscript(_ attribute: String) -> SQLValue {
-    do {
-      return try value(forKey: attribute)
-    } catch {
-      modelContext?.note(error)
-      return .null
-    }
+  public final var isFault: Bool {
+    row == nil && modelContext != nil && unsaved != .insert && changes.isEmpty && !isGone
   }
 
-  /// The stored value of an attribute, loaded if the object is a fault.
+  /// Whether the object is new, and the next save inserts its row.
+  public final var isInserted: Bool { unsaved == .insert }
+
+  /// Whether the object has values that the next save writes to its row.
+  public final var isUpdated: Bool { unsaved == .update }
+
+  /// Whether the next save deletes the object's row, or the row turned out to be gone.
   ///
-  /// - Throws: `BatchError` with code `objectNotFound` if the row is gone, `valueMismatch` if it
-  ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
-  ///   `noContext` if the object is in no context.
-  public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
-    modelContext?.checkQueue()
-    if isDeleted { return .null }
-    if row == nil { try requireContext().load(self) }
-    guard let row, let entity else { return .null }
-    if let slot = entity.slots[attribute] { return row[slot] }
-    let name = try entity.entity.requireAttribute(named: attribute).name
-    return entity.slots[name].map { row[$0] } ?? .null
-  }
+  /// False again after that save, as in Core Data: the object is then in no context.
+  public final var isDeleted: Bool { unsaved == .delete || isGone }
 
-  private func requireContext() throws(BatchError) -> ModelContext {
-    if let modelContext { return modelContext }
-    throw BatchError(
-      .noContext,
-      "the object is in no context",
-      at: persistentModelID.description,
-      remedy: "keep the context, and take objects from it again after a reset"
-    )
-  }
+  /// Whether there is something to save.
+  public final var hasChanges: Bool { unsaved != nil }
+
+  /// Whether the object has no row, and was not inserted in a context either.
+  final var isNew: Bool { modelContext == nil && identity?.isTemporary ?? true }
 }
 
 @available(*, unavailable, message: "send persistentModelID instead")

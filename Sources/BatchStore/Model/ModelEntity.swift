@@ -4,7 +4,7 @@ public import BatchIdentifiers
 ///
 /// An object keeps one stored value for each column here. The entities of a hierarchy have the same
 /// columns, those of all their classes, so that one statement reads rows of any of them.
-struct ModelEntity: Sendable {
+final class ModelEntity: Sendable {
   let entity: Entity
   /// The place of the store in the container.
   let store: Int
@@ -17,6 +17,12 @@ struct ModelEntity: Sendable {
   let declared: [(slot: Int, attribute: MappedAttribute)]
   /// The slot of the column that names the concrete entity, and the names by its values.
   let concrete: (slot: Int, names: [SQLValue: String])?
+  /// Where each column of the key is, if it is an attribute.
+  let keySlots: [Int?]
+  /// The columns that SQLite computes.
+  let generatedSlots: Set<Int>
+  /// Where the number is that each update raises by one.
+  let versionSlot: Int?
 
   /// An entity that no class claims: the attributes of its table, of any type.
   init(_ entity: Entity, ofStore store: Int, identity: StoreIdentity) {
@@ -31,6 +37,9 @@ struct ModelEntity: Sendable {
     )
     declared = []
     concrete = nil
+    keySlots = Self.slots(of: entity.key?.columns ?? [], in: columns)
+    generatedSlots = Self.generatedSlots(of: entity, in: columns)
+    versionSlot = nil
   }
 
   /// An entity that a class claims, in a table.
@@ -65,7 +74,13 @@ struct ModelEntity: Sendable {
     func slot(of column: String) -> Int {
       columns.firstIndex { SQLName.equal($0, column) } ?? 0
     }
-    declared = mapping.attributeList.map { (slot(of: $0.column), $0) }
+    let declared: [(slot: Int, attribute: MappedAttribute)] = mapping.attributeList.map {
+      (slot(of: $0.column), $0)
+    }
+    self.declared = declared
+    keySlots = Self.slots(of: table.key?.columns ?? [], in: columns)
+    generatedSlots = Self.generatedSlots(of: table, in: columns)
+    versionSlot = declared.first { $0.attribute.isVersion }?.slot
     slots = Dictionary(
       declared.map { ($0.attribute.name, $0.slot) },
       uniquingKeysWith: { _, last in last }
@@ -89,6 +104,15 @@ struct ModelEntity: Sendable {
     self.store = store
     space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
     type = mapping.type
+  }
+
+  private static func slots(of names: [String], in columns: [String]) -> [Int?] {
+    names.map { name in columns.firstIndex { SQLName.equal($0, name) } }
+  }
+
+  private static func generatedSlots(of table: Entity, in columns: [String]) -> Set<Int> {
+    let generated = table.attributes.filter(\.isGenerated).map(\.column)
+    return Set(slots(of: generated, in: columns).compactMap(\.self))
   }
 
   /// The name of the entity that a row is of, where sub-entities share the table.

@@ -61,4 +61,6 @@ struct MappedAttribute: Sendable {
   let name: String
   let column: String
   let codec: any AttributeCoding
+  /// Whether the column counts the updates of the row.
+  var isVersion = false
 }

@@ -13,24 +13,31 @@ public protocol PersistentModel: ManagedObject, SendableMetatype {
 }
 
 extension PersistentModel {
-  /// The value of a property that the mapping registers; for the property's own getter.
+  /// The value of a property that the mapping registers; for the property's own accessors.
   ///
   /// A fault loads. Where that fails, the value is the placeholder of the property's codec, and the
-  /// next throwing call of the context throws the reason.
+  /// next throwing call of the context throws the reason. So it does where a value cannot be set.
   ///
   /// - Precondition: The mapping registers the property.
   public subscript<Value>(_ property: KeyPath<Self, Value>) -> Value {
-    let mapping = type(of: self).mapping
-    guard let mapped = mapping.attributes[property],
+    get {
+      let (mapped, codec) = attribute(of: property)
+      return codec.decode(self[mapped.name]) ?? codec.placeholder()
+    }
+    set {
+      let (mapped, codec) = attribute(of: property)
+      self[mapped.name] = codec.encode(newValue)
+    }
+  }
+
+  private func attribute<Value>(
+    of property: KeyPath<Self, Value>
+  ) -> (MappedAttribute, AttributeCodec<Value>) {
+    guard let mapped = type(of: self).mapping.attributes[property],
       let codec = mapped.codec as? AttributeCodec<Value>
     else {
       preconditionFailure("\(Self.self).mapping does not register \(property)")
     }
-    do {
-      return try codec.decode(value(forKey: mapped.name)) ?? codec.placeholder()
-    } catch {
-      modelContext?.note(error)
-      return codec.placeholder()
-    }
+    return (mapped, codec)
   }
 }

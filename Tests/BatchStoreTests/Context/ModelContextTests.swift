@@ -76,6 +76,7 @@ import Testing
 
   @Test func `a refreshed object reads its row again`() async throws {
     let context = ModelContext(try await Shop.open(path))
+    context.stalenessInterval = 0
     let order = try #require(try context.fetch(Order.self, limit: 1).first)
     try TestDatabase.make(in: directory, "UPDATE orders SET price_cents = 5 WHERE id = 1")
     #expect(try context.fetch(Order.self, limit: 1).first === order)

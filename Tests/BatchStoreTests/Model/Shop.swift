@@ -23,23 +23,50 @@ final class Order: ManagedObject, PersistentModel {
     ]
   )
 
-  var price: Int { self[\.price] }
-  var note: String? { self[\.note] }
-  var created: Date { self[\.created] }
-  var shipped: Date? { self[\.shipped] }
-  var state: State { self[\.state] }
-  var address: Address? { self[\.address] }
-  var isGift: Bool { self[\.isGift] }
+  var price: Int {
+    get { self[\.price] }
+    set { self[\.price] = newValue }
+  }
+  var note: String? {
+    get { self[\.note] }
+    set { self[\.note] = newValue }
+  }
+  var created: Date {
+    get { self[\.created] }
+    set { self[\.created] = newValue }
+  }
+  var shipped: Date? {
+    get { self[\.shipped] }
+    set { self[\.shipped] = newValue }
+  }
+  var state: State {
+    get { self[\.state] }
+    set { self[\.state] = newValue }
+  }
+  var address: Address? {
+    get { self[\.address] }
+    set { self[\.address] = newValue }
+  }
+  var isGift: Bool {
+    get { self[\.isGift] }
+    set { self[\.isGift] = newValue }
+  }
 }
 
 class Car: ManagedObject, PersistentModel {
   class var mapping: ModelMapping { carMapping }
-  var maker: String { self[\.maker] }
+  var maker: String {
+    get { self[\.maker] }
+    set { self[\.maker] = newValue }
+  }
 }
 
 class SportCar: Car {
   override class var mapping: ModelMapping { sportCarMapping }
-  var topSpeed: Int? { self[\.topSpeed] }
+  var topSpeed: Int? {
+    get { self[\.topSpeed] }
+    set { self[\.topSpeed] = newValue }
+  }
 }
 
 final class ExpensiveSportCar: SportCar {

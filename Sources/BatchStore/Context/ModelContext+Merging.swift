@@ -1,0 +1,112 @@
+public import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension ModelContext {
+  /// Whether what other contexts of the container save shows here.
+  ///
+  /// It shows between one piece of work and the next, and never in the midst of one, where a value
+  /// could change after it was read: in a context of an actor, a ``BackgroundContext`` for example,
+  /// before each piece that its executor runs; in any other, before each fetch and look-up that can
+  /// throw. Objects with changes that were not saved keep them, as in ``mergeChanges(_:)``.
+  public var automaticallyMergesChangesFromParent: Bool {
+    get { inbox != nil }
+    set {
+      guard newValue != automaticallyMergesChangesFromParent else { return }
+      if newValue {
+        let inbox = ContextInbox()
+        container.changes.add(inbox)
+        self.inbox = inbox
+      } else {
+        container.changes.remove(inbox)
+        inbox = nil
+      }
+    }
+  }
+
+  /// Brings objects up to date with changes that were made elsewhere; reads nothing.
+  ///
+  /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object with values
+  /// that were not saved keeps them. Unlike in Core Data they are not written over what others made
+  /// of the same attribute in the meantime, which would undo it unseen: that is a conflict, and so
+  /// is a row that was deleted.
+  ///
+  /// - Returns: The objects of the inserted rows, as faults, which the context does not keep alive.
+  @discardableResult
+  public func mergeChanges(_ changes: ModelChanges) -> [ManagedObject] {
+    checkQueue()
+    merge(changes)
+    return changes.inserted.map { model(for: $0) }
+  }
+
+  /// Brings objects up to date with changes that are given by URIs.
+  ///
+  /// URIs that mean nothing in this container are passed over.
+  ///
+  /// - Returns: As `mergeChanges(_:)` does.
+  @discardableResult
+  public func mergeChanges(
+    inserted: [URL] = [],
+    updated: [URL] = [],
+    deleted: [URL] = []
+  ) -> [ManagedObject] {
+    mergeChanges(
+      ModelChanges(
+        inserted: inserted.compactMap { container.identifier(forURI: $0) },
+        updated: updated.compactMap { container.identifier(forURI: $0) },
+        deleted: deleted.compactMap { container.identifier(forURI: $0) }
+      )
+    )
+  }
+
+  /// Brings objects up to date with changes that are given by identifiers.
+  ///
+  /// - Returns: As `mergeChanges(_:)` does.
+  @discardableResult
+  public func mergeChanges(
+    inserted: [PersistentIdentifier] = [],
+    updated: [PersistentIdentifier] = [],
+    deleted: [PersistentIdentifier] = []
+  ) -> [ManagedObject] {
+    mergeChanges(ModelChanges(inserted: inserted, updated: updated, deleted: deleted))
+  }
+
+  /// Brings objects of several contexts, all of them the caller's, up to date.
+  public static func mergeChanges(_ changes: ModelChanges, into contexts: [ModelContext]) {
+    for context in contexts { context.mergeChanges(changes) }
+  }
+
+  /// Merges what other contexts saved since the last time, if this context wants it.
+  func mergeSaved() {
+    guard let inbox, inbox.hasChanges else { return }
+    switch inbox.take() {
+    case .changes(let all):
+      for changes in all { merge(changes) }
+    case .everything:
+      for object in registry.objects where object.unsaved != .insert { outdate(object) }
+    }
+  }
+
+  private func merge(_ changes: ModelChanges) {
+    for identifier in changes.inserted + changes.updated {
+      if let object = registered(identifier), object.unsaved != .insert { outdate(object) }
+    }
+    for identifier in changes.deleted {
+      guard let object = registered(identifier), object.unsaved != .insert else { continue }
+      if object.unsaved == nil { object.isGone = true }
+    }
+  }
+
+  /// Makes an object read its row again, whatever was set on it.
+  private func outdate(_ object: ManagedObject) {
+    // A deletion is checked against the row that it was decided on.
+    guard object.unsaved != .delete else { return }
+    object.row = nil
+    object.staleRow = nil
+    object.isGone = false
+  }
+}

@@ -1,0 +1,42 @@
+extension ModelContext {
+  /// Turns an object into a fault, which has its row again when it is used.
+  ///
+  /// Which row that is, ``stalenessInterval`` says: the one that the object had, or the one that the
+  /// store has then. An object that was not saved yet is left as it is.
+  ///
+  /// - Parameters:
+  ///   - object: An object of this context; one of another is left alone.
+  ///   - mergeChanges: Whether values that were set and not saved stay set; they cannot conflict
+  ///     then with what the new row has.
+  public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
+    checkQueue()
+    guard object.modelContext === self, object.unsaved != .insert else { return }
+    object.staleRow = object.row ?? object.staleRow
+    object.row = nil
+    object.bases = [:]
+    if !mergeChanges {
+      object.dropChanges()
+      object.isGone = false
+      track(object, nil)
+    }
+  }
+
+  /// Turns all objects into faults; those with values that were not saved keep them.
+  public func refreshAllObjects() {
+    for object in registry.objects { refresh(object, mergeChanges: true) }
+  }
+
+  /// Takes an object out of the context.
+  func detach(_ object: ManagedObject) {
+    if object.unsaved == .insert {
+      object.drafts = object.changedValues
+      object.identity = nil
+    }
+    object.modelContext = nil
+    object.row = nil
+    object.staleRow = nil
+    object.dropChanges()
+    object.unsaved = nil
+    object.isGone = false
+  }
+}

@@ -1,0 +1,124 @@
+public import BatchIdentifiers
+
+extension ModelContext {
+  /// Writes whatever was not saved: inserts, changed values and deletions.
+  ///
+  /// All of one store is one transaction, which is committed or leaves no trace. Where objects of
+  /// several stores are to be saved, all are written before the first store is committed; only a
+  /// commit that fails after another succeeded leaves the one store saved and the other not, and the
+  /// objects tell which.
+  ///
+  /// If it throws, everything that was not written is unsaved as before. Saving nothing succeeds.
+  ///
+  /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
+  ///   ``mergePolicy``; `constraint` for what the database refuses, `missingKey` for a new object
+  ///   without a key, `valueMismatch` for a row that would not fit its class, `busy` if another
+  ///   process holds the database longer than the busy timeout, `readOnly`.
+  /// - Complexity: Two statements an object.
+  public func save() throws(BatchError) {
+    try throwNoted()
+    var objects: [[ManagedObject]] = Array(repeating: [], count: container.stores.count)
+    for object in unsaved.all() {
+      guard let entity = object.entity else { continue }
+      objects[entity.store].append(object)
+    }
+    try save(objects[...])
+  }
+
+  /// Gives new objects the identifiers that they will have once they are saved.
+  ///
+  /// Objects that have permanent ones keep them. The objects are still to be saved.
+  ///
+  /// - Throws: `BatchError` with code `missingKey` for an object whose key must be set and is not;
+  ///   `noContext` for an object that is not in this context, and whatever SQLite says. No
+  ///   identifier has changed then.
+  public func obtainPermanentIdentifiers(for objects: [ManagedObject]) throws(BatchError) {
+    try throwNoted()
+    let objects = objects.filter { $0.persistentModelID.isTemporary }
+    if let other = objects.first(where: { $0.modelContext !== self }) {
+      throw Self.foreign(other)
+    }
+    for store in container.stores.indices {
+      let new = objects.filter { $0.unsaved == .insert && $0.entity?.store == store }
+      if new.isEmpty { continue }
+      let writer = try writableConnection(to: store)
+      let identifiers = try container.turns[store].withLock { _ throws(BatchError) in
+        try writer.transaction(.immediate) { () throws(BatchError) in
+          try KeyAllocation.identifiers(of: new, in: writer)
+        }
+      }
+      for (object, identifier) in identifiers { rename(object, identifier) }
+    }
+  }
+
+  /// Saves to the stores from the first one on that has something to be saved.
+  ///
+  /// Each store's transaction contains those of the stores behind it, always in this order, so that
+  /// no two contexts wait for each other.
+  private func save(_ objects: ArraySlice<[ManagedObject]>) throws(BatchError) {
+    guard let store = objects.firstIndex(where: { !$0.isEmpty }) else { return }
+    let writer = try writableConnection(to: store)
+    try container.turns[store].withLock { _ throws(BatchError) in
+      let save = try writer.transaction(.immediate) { () throws(BatchError) in
+        var save = StoreSave(connection: writer, policy: mergePolicy)
+        try save.write(objects[store])
+        try self.save(objects[(store + 1)...])
+        return save
+      }
+      finish(save)
+      let changes = ModelChanges(
+        inserted: save.inserted,
+        updated: save.updated,
+        deleted: save.deleted
+      )
+      // In the order of the commits, which is why this is done before the next one's turn.
+      container.changes.send(changes, except: inbox)
+    }
+  }
+
+  private func writableConnection(to store: Int) throws(BatchError) -> Connection {
+    guard container.stores[store].isWritable else {
+      throw BatchError(
+        .readOnly,
+        "the store cannot be written through a context",
+        at: container.stores[store].path,
+        remedy: "check isReadOnly of its configuration; stores of Core Data are read only"
+      )
+    }
+    return try writer(to: store)
+  }
+
+  /// Makes objects what the store has of them, now that it is committed.
+  private func finish(_ save: StoreSave) {
+    // Deleted ones first: a new object may have the key of a deleted one.
+    for case (let object, .deleted) in save.outcomes {
+      registry.remove(object.persistentModelID)
+      unsaved.set(nil, of: object)
+      detach(object)
+    }
+    for (object, outcome) in save.outcomes {
+      switch outcome {
+      case .deleted:
+        continue
+      case .stored(let identifier, let row):
+        rename(object, identifier)
+        object.take(row)
+      case .gone:
+        object.row = nil
+        object.isGone = true
+      }
+      object.dropChanges()
+      unsaved.set(nil, of: object)
+    }
+  }
+
+  /// Gives an object another identifier.
+  private func rename(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
+    let old = object.persistentModelID
+    guard old != identifier else { return }
+    registry.remove(old)
+    if let stale = registry[identifier] { detach(stale) }
+    object.identity = identifier
+    registry.add(object, identifier)
+  }
+}

@@ -1,0 +1,229 @@
+public import BatchIdentifiers
+
+extension ManagedObject {
+  /// The value of an attribute, set or stored.
+  ///
+  /// Reading gives NULL where ``value(forKey:)`` would throw, and setting does nothing where
+  /// ``setValue(_:forKey:)`` would; then the next throwing call of the context throws that error.
+  public final subscript(_ attribute: String) -> SQLValue {
+    get {
+      do {
+        return try value(forKey: attribute)
+      } catch {
+        modelContext?.note(error)
+        return .null
+      }
+    }
+    set {
+      do {
+        try setValue(newValue, forKey: attribute)
+      } catch {
+        if isNew { draftError = draftError ?? error } else { modelContext?.note(error) }
+      }
+    }
+  }
+
+  /// The value of an attribute, set or stored; loaded if the object is a fault.
+  ///
+  /// An attribute of a new object that was not set is NULL until the object is saved, and has the
+  /// column's default then.
+  ///
+  /// - Throws: `BatchError` with code `objectNotFound` if the row is gone, `valueMismatch` if it
+  ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
+  ///   `noContext` if the object is in no context any more.
+  public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
+    modelContext?.checkQueue()
+    if isNew { return drafts[try draftName(attribute)] ?? .null }
+    guard let entity else {
+      // An identifier that names no entity here: what is wrong with it, resolving says.
+      try requireContext().load(self)
+      return .null
+    }
+    return try value(at: entity.slot(of: attribute), entity)
+  }
+
+  /// Sets the value of an attribute, to be saved with the context.
+  ///
+  /// A fault loads first: what was there before tells, when the change is saved, whether somebody
+  /// else changed it too.
+  ///
+  /// - Throws: `BatchError` with code `valueMismatch` if the value is not of the attribute's type,
+  ///   `immutableAttribute` for a generated column, a version, a view, and for the key of an object
+  ///   that has a permanent identifier; otherwise as ``value(forKey:)`` does.
+  public final func setValue(
+    _ value: SQLValue,
+    forKey attribute: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    if isNew {
+      drafts[try draftName(attribute)] = value.storable
+      return
+    }
+    let context = try requireContext()
+    guard let entity else { return try context.load(self) }
+    let slot = try entity.slot(of: attribute)
+    try requireSettable(value.storable, at: slot, entity)
+    try set(value.storable, at: slot)
+  }
+
+  /// The attributes that were set since the object was read or saved, with their new values.
+  public final var changedValues: [String: SQLValue] {
+    guard let entity else { return drafts }
+    return isNew ? drafts : entity.named(changes)
+  }
+
+  /// The attributes as the object's row had them when it was read or saved last; none of an object
+  /// that was never saved.
+  ///
+  /// - Throws: As ``value(forKey:)`` does for a fault.
+  public final func committedValues() throws(BatchError) -> [String: SQLValue] {
+    modelContext?.checkQueue()
+    guard unsaved != .insert, !isNew else { return [:] }
+    if row == nil, !isGone { try requireContext().load(self) }
+    guard let row, let entity else { return [:] }
+    return entity.named(row)
+  }
+
+  // MARK: Slots
+
+  /// The value in a column.
+  final func value(at slot: Int, _ entity: ModelEntity) throws(BatchError) -> SQLValue {
+    if let value = changes[slot] { return value }
+    if unsaved == .insert { return .null }
+    if row == nil {
+      if isGone { return .null }
+      try requireContext().load(self)
+    }
+    return row?[slot] ?? .null
+  }
+
+  /// Sets a column that may be set.
+  final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
+    let context = try requireContext()
+    guard unsaved != .insert else {
+      changes[slot] = value
+      return
+    }
+    if row == nil { try context.load(self) }
+    guard let row, !isDeleted else { throw ModelContext.notFound(persistentModelID) }
+    if row[slot].isIdentical(to: value) {
+      changes[slot] = nil
+      bases[slot] = nil
+    } else if changes.updateValue(value, forKey: slot) == nil {
+      bases[slot] = row[slot]
+    }
+    context.track(self, changes.isEmpty ? nil : .update)
+  }
+
+  /// Forgets what was set and not saved.
+  final func dropChanges() {
+    changes = [:]
+    bases = [:]
+  }
+
+  private func requireSettable(
+    _ value: SQLValue,
+    at slot: Int,
+    _ entity: ModelEntity
+  ) throws(BatchError) {
+    let reason: String
+    if entity.entity.kind != .table {
+      reason = "is not that of a table"
+    } else if entity.generatedSlots.contains(slot) {
+      reason = "is computed by SQLite"
+    } else if entity.versionSlot == slot {
+      reason = "counts the updates of its row"
+    } else if entity.concrete?.slot == slot {
+      reason = "tells which entity the row is of"
+    } else if entity.keySlots.contains(slot), !persistentModelID.isTemporary {
+      reason = "is part of the object's identity"
+    } else if let codec = entity.declared.first(where: { $0.slot == slot })?.attribute.codec,
+      !codec.fits(value)
+    {
+      throw BatchError(
+        .valueMismatch,
+        "column \(entity.columns[slot].quotedForMessage) is declared \(codec.typeName),"
+          + " and was set to \(value.className)",
+        at: persistentModelID.description
+      )
+    } else {
+      return
+    }
+    throw BatchError(
+      .immutableAttribute,
+      "column \(entity.columns[slot].quotedForMessage) cannot be set: it \(reason)",
+      at: persistentModelID.description
+    )
+  }
+
+  /// The name of an attribute as the class of an object without a context declares it.
+  private func draftName(_ attribute: String) throws(BatchError) -> String {
+    guard let mapping = (Self.self as? any PersistentModel.Type)?.mapping else { return attribute }
+    let names = mapping.attributeList.map(\.name)
+    if let name = names.first(where: { SQLName.equal($0, attribute) }) { return name }
+    throw BatchError(
+      .unknownAttribute,
+      "entity \(mapping.entityName.quotedForMessage) has no attribute"
+        + " \(attribute.quotedForMessage)",
+      remedy: remedyForUnknownName(attribute, among: names, kind: "attributes")
+    )
+  }
+
+  final func requireContext() throws(BatchError) -> ModelContext {
+    if let modelContext { return modelContext }
+    throw BatchError(
+      .noContext,
+      "the object is in no context",
+      at: persistentModelID.description,
+      remedy: "keep the context, and take objects from it again after a reset or a deletion"
+    )
+  }
+}
+
+extension ModelEntity {
+  /// Where the value of an attribute is.
+  func slot(of attribute: String) throws(BatchError) -> Int {
+    if let slot = slots[attribute] { return slot }
+    let name = try entity.requireAttribute(named: attribute).name
+    if let slot = slots[name] { return slot }
+    throw BatchError(.unknownAttribute, "attribute \(name.quotedForMessage) has no column")
+  }
+
+  /// Values by the names of their attributes.
+  func named(_ values: [Int: SQLValue]) -> [String: SQLValue] {
+    slots.compactMapValues { values[$0] }
+  }
+
+  /// The values of a row by the names of their attributes.
+  func named(_ row: [SQLValue]) -> [String: SQLValue] {
+    slots.mapValues { row[$0] }
+  }
+}
+
+extension SQLValue {
+  /// The value as SQLite keeps it: NaN is NULL there.
+  var storable: SQLValue {
+    if case .real(let value) = self, value.isNaN { return .null }
+    return self
+  }
+
+  /// Whether two values are the same byte for byte; equal texts may be composed differently.
+  func isIdentical(to other: SQLValue) -> Bool {
+    if case .text(let text) = self, case .text(let otherText) = other {
+      return text.utf8.elementsEqual(otherText.utf8)
+    }
+    return self == other
+  }
+}
+
+extension [SQLValue] {
+  /// Whether two rows are the same byte for byte.
+  func isIdentical(to other: [SQLValue]) -> Bool {
+    count == other.count && zip(self, other).allSatisfy { $0.isIdentical(to: $1) }
+  }
+}
+
+extension BatchError.Code {
+  /// An attribute cannot be set.
+  public static let immutableAttribute = Self(rawValue: "immutableAttribute")
+}

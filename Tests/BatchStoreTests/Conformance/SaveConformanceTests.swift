@@ -1,0 +1,262 @@
+import BatchIdentifiers
+import BatchStore
+import BatchTestSupport
+import Testing
+
+@Suite struct SaveConformanceTests {
+  let directory: TemporaryDirectory
+  let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try Staff.make(in: directory)
+  }
+
+  private func code<Result>(_ body: () throws -> Result) -> BatchError.Code? {
+    #expect(throws: BatchError.self) { _ = try body() }?.code
+  }
+
+  private func employee(_ name: String, in context: ModelContext) throws -> Employee {
+    let found = try context.fetch(
+      Employee.self,
+      where: "name = :name",
+      parameters: ["name": .text(name)]
+    )
+    return try #require(found.first)
+  }
+
+  private func rows(_ sql: String = "SELECT name, salary FROM employees ORDER BY id") throws
+    -> [[SQLValue]]
+  {
+    try TestDatabase.rows(path, sql)
+  }
+
+  @Test func `C6 a new object's id is temporary and the object isInserted`() async throws {
+    let context = ModelContext(try await Staff.open(path))
+    let employee = Employee("Carol", salary: 30)
+    #expect(employee.persistentModelID.isTemporary)
+    context.insert(employee)
+    #expect(employee.persistentModelID.isTemporary)
+    #expect(
+      employee.isInserted && !employee.isUpdated && !employee.isDeleted && employee.hasChanges
+    )
+    #expect(!employee.isFault)
+    #expect(context.insertedModels == [employee])
+    #expect(employee.name == "Carol")
+  }
+
+  @Test func `C7 after save the id is permanent and nothing of the object is unsaved`() async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let employee = Employee("Carol", salary: 30)
+    context.insert(employee)
+    let temporary = employee.persistentModelID
+    try context.save()
+    #expect(!employee.persistentModelID.isTemporary)
+    #expect(employee.persistentModelID.primaryKey == "p3")
+    #expect(!employee.isInserted && !employee.isUpdated && !employee.isDeleted)
+    #expect(!employee.hasChanges && !context.hasChanges)
+    #expect(context.registeredModel(for: employee.persistentModelID) === employee)
+    let old: Employee? = context.registeredModel(for: temporary)
+    #expect(old == nil)
+    #expect(try rows().last == [.text("Carol"), .integer(30)])
+  }
+
+  @Test func `C8 obtainPermanentIdentifiers: a permanent id, still inserted, kept by the save`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let employee = Employee("Carol", salary: 30)
+    context.insert(employee)
+    let temporary = employee.persistentModelID
+    try context.obtainPermanentIdentifiers(for: [employee])
+    let permanent = employee.persistentModelID
+    #expect(permanent != temporary && !permanent.isTemporary)
+    #expect(employee.isInserted)
+    #expect(try rows().count == 2)
+    try context.save()
+    #expect(employee.persistentModelID == permanent)
+    #expect(try rows().count == 3)
+  }
+
+  @Test func `C9 obtainPermanentIdentifiers ignores objects that already have one`() async throws {
+    let context = ModelContext(try await Staff.open(path))
+    let alice = try employee("Alice", in: context)
+    let carol = Employee("Carol", salary: 30)
+    context.insert(carol)
+    try context.obtainPermanentIdentifiers(for: [alice, carol])
+    let identifier = carol.persistentModelID
+    try context.obtainPermanentIdentifiers(for: [alice, carol])
+    #expect(carol.persistentModelID == identifier)
+    #expect(alice.persistentModelID.primaryKey == "p1")
+  }
+
+  @Test func `C25 keys are not reused after delete, save and reopening`() async throws {
+    for key in ["p3", "p4"] {
+      let context = ModelContext(try await Staff.open(path))
+      let employee = Employee("Carol", salary: 30)
+      context.insert(employee)
+      try context.save()
+      #expect(employee.persistentModelID.primaryKey == key)
+      context.delete(employee)
+      try context.save()
+    }
+    // A row that another program inserted is remembered as well when it is deleted here.
+    try TestDatabase.make("staff.db", in: directory, "INSERT INTO employees VALUES (50, 'Z', 1)")
+    let context = ModelContext(try await Staff.open(path))
+    context.delete(try employee("Z", in: context))
+    try context.save()
+    let last = Employee("Last", salary: 1)
+    context.insert(last)
+    try context.save()
+    #expect(last.persistentModelID.primaryKey == "p51")
+  }
+
+  @Test func `C31 existingModel with an unsaved temporary id returns the same instance`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let employee = Employee("Carol", salary: 30)
+    context.insert(employee)
+    #expect(try context.existingModel(for: employee.persistentModelID) === employee)
+    #expect(context.registeredModel(for: employee.persistentModelID) === employee)
+    #expect(context[employee.persistentModelID, as: Employee.self] === employee)
+  }
+
+  @Test func `C32 existingModel for a deleted, unsaved object returns it with isDeleted`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let alice = try employee("Alice", in: context)
+    context.delete(alice)
+    #expect(alice.isDeleted)
+    #expect(context.deletedModels == [alice])
+    let found: Employee = try context.existingModel(for: alice.persistentModelID)
+    #expect(found === alice)
+  }
+
+  @Test func `C33 delete, save, then reading the id fails; without the save it returns the object`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let alice = try employee("Alice", in: context)
+    let identifier = alice.persistentModelID
+    context.delete(alice)
+    #expect(context.model(for: identifier) === alice)
+    try context.save()
+    #expect(!alice.isDeleted)
+    #expect(context.model(for: identifier) !== alice)
+    #expect(code { try context.model(for: identifier).value(forKey: "name") } == .objectNotFound)
+    #expect(try rows().count == 1)
+    #expect(code { try alice.setValue(.integer(1), forKey: "salary") } == .noContext)
+  }
+
+  @Test func `C54 refresh(mergeChanges: false) discards edits and makes a fault that loads again`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let alice = try employee("Alice", in: context)
+    alice.salary = 99
+    #expect(alice.isUpdated)
+    context.refresh(alice, mergeChanges: false)
+    #expect(alice.isFault && !alice.hasChanges && !context.hasChanges)
+    #expect(alice.salary == 10)
+  }
+
+  @Test func `C55 refresh(mergeChanges: true) keeps edits`() async throws {
+    let context = ModelContext(try await Staff.open(path))
+    context.stalenessInterval = 0
+    let alice = try employee("Alice", in: context)
+    alice.salary = 99
+    try TestDatabase.make(
+      "staff.db",
+      in: directory,
+      "UPDATE employees SET name = 'Eve', salary = 1"
+    )
+    context.refresh(alice, mergeChanges: true)
+    #expect(alice.salary == 99)
+    #expect(alice.name == "Eve")
+    // What was refreshed does not conflict.
+    try context.save()
+    #expect(try rows().first == [.text("Eve"), .integer(99)])
+  }
+
+  @Test func `C56 refreshAllObjects: a changed object keeps its edit, a clean one is a fault`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let (alice, bob) = (try employee("Alice", in: context), try employee("Bob", in: context))
+    alice.salary = 99
+    context.refreshAllObjects()
+    #expect(!alice.isFault && alice.salary == 99)
+    #expect(bob.isFault)
+  }
+
+  @Test func `C57 rollback restores values, undeletes, forgets inserts, and reads nothing`()
+    async throws
+  {
+    let context = ModelContext(try await Staff.open(path))
+    let (alice, bob) = (try employee("Alice", in: context), try employee("Bob", in: context))
+    alice.salary = 99
+    context.delete(bob)
+    let carol = Employee("Carol", salary: 30)
+    context.insert(carol)
+    let temporary = carol.persistentModelID
+    try TestDatabase.make("staff.db", in: directory, "DROP TABLE employees")
+    context.rollback()
+    #expect(alice.salary == 10 && !alice.hasChanges)
+    #expect(!bob.isDeleted && bob.name == "Bob")
+    let forgotten: Employee? = context.registeredModel(for: temporary)
+    #expect(forgotten == nil)
+    #expect(!carol.isInserted && carol.modelContext == nil && carol.name == "Carol")
+    #expect(!context.hasChanges)
+    try context.save()
+  }
+
+  @Test func `C58 save with no changes succeeds, and opens no transaction`() async throws {
+    let context = ModelContext(try await Staff.open(path))
+    let other = try Connection(path: path)
+    try other.execute("BEGIN EXCLUSIVE")
+    try context.save()
+    try other.execute("ROLLBACK")
+  }
+
+  @Test func `C59 a clean save leaves no strong registrations`() async throws {
+    let context = ModelContext(try await Staff.open(path))
+    for number in 0..<100 { context.insert(Employee("E\(number)", salary: number)) }
+    for employee in try context.fetch(Employee.self) { employee.salary += 1 }
+    #expect(context.registeredModels.count == 102)
+    try context.save()
+    #expect(context.registeredModels.isEmpty)
+    #expect(try rows().count == 102)
+    #expect(try rows().first == [.text("Alice"), .integer(11)])
+  }
+
+  @Test func `C89 two writers never share a key`() async throws {
+    let path = path
+    let identifiers = try await withThrowingTaskGroup(of: [String].self) { group in
+      for writer in 0..<4 {
+        // Containers of their own share nothing but the file.
+        let background = try await Staff.open(path).newBackgroundContext()
+        group.addTask {
+          try await background.perform { context throws(BatchError) in
+            var keys: [String] = []
+            for number in 0..<10 {
+              let employee = Employee("W\(writer)", salary: number)
+              context.insert(employee)
+              if number.isMultiple(of: 2) {
+                try context.obtainPermanentIdentifiers(for: [employee])
+              }
+              try context.save()
+              keys.append(employee.persistentModelID.primaryKey)
+            }
+            return keys
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+    #expect(Set(identifiers).count == 40)
+    #expect(try rows().count == 42)
+  }
+}
