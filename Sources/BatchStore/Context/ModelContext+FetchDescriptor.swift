@@ -50,7 +50,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<Model>,
     _ body: (IdentifierQuery, ModelEntity, Connection) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    try throwNoted()
+    try beginReading()
     let entity = try container.entity(named: Model.mapping.entityName)
     let query = try descriptor.query(of: entity, in: container)
     let connection = try connection(to: entity.store)
