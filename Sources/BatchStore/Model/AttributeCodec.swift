@@ -69,8 +69,11 @@ protocol AttributeCoding: Sendable {
   var typeName: String { get }
   /// Whether a stored value can be decoded.
   func fits(_ value: SQLValue) -> Bool
+  /// The placeholder as it would be stored.
+  var storedPlaceholder: SQLValue { get }
 }
 
 extension AttributeCodec: AttributeCoding {
   func fits(_ value: SQLValue) -> Bool { decode(value) != nil }
+  var storedPlaceholder: SQLValue { encode(placeholder()) }
 }

@@ -93,7 +93,8 @@ private let expensiveSportCarMapping = ModelMapping(
   ExpensiveSportCar.self,
   entity: "ExpensiveSportCar",
   extending: sportCarMapping,
-  discriminator: .integer(3)
+  discriminator: .integer(3),
+  properties: [.inherited("maker", \.maker), .inherited("topSpeed", \.topSpeed)]
 )
 
 /// A database of orders, cars and plain people.

@@ -30,7 +30,7 @@ import Testing
       try context.fetch(descriptor).map(\.persistentModelID) == expected,
       sourceLocation: location
     )
-    #expect(try Array(context.fetchIdentifiers(descriptor)) == expected, sourceLocation: location)
+    #expect(try context.fetchIdentifiers(descriptor) == expected, sourceLocation: location)
     #expect(try context.fetchCount(descriptor) == expected.count, sourceLocation: location)
   }
 
