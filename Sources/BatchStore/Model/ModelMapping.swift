@@ -31,6 +31,9 @@ public struct ModelMapping: Sendable {
   /// names of their own, and can be looked up all the same.
   let attributes: KeyPathTable
 
+  /// Every relationship once, those of extended mappings first.
+  let relationshipList: [MappedRelationship]
+
   /// The name of the entity at the top of the hierarchy.
   var root: String { ancestors.last ?? entityName }
 
@@ -47,8 +50,9 @@ public struct ModelMapping: Sendable {
     ancestors = []
     self.discriminator = discriminator.map { Discriminator(column: $0.column, value: $0.value) }
     self.type = type
-    attributeList = properties.map(\.attribute)
-    attributes = KeyPathTable(properties.map { ($0.keyPath, $0.attribute) })
+    attributeList = properties.compactMap(\.attribute)
+    relationshipList = properties.compactMap(\.relationship)
+    attributes = KeyPathTable().adding(properties)
   }
 
   /// Maps a class to those rows of another mapping's table that have a discriminator of their own.
@@ -69,8 +73,9 @@ public struct ModelMapping: Sendable {
     ancestors = [parent.entityName] + parent.ancestors
     self.discriminator = Discriminator(column: discriminator.column, value: value)
     self.type = type
-    attributeList = parent.attributeList + properties.map(\.attribute)
-    attributes = parent.attributes.adding(properties.map { ($0.keyPath, $0.attribute) })
+    attributeList = parent.attributeList + properties.compactMap(\.attribute)
+    relationshipList = parent.relationshipList + properties.compactMap(\.relationship)
+    attributes = parent.attributes.adding(properties)
   }
 }
 
@@ -79,13 +84,9 @@ struct KeyPathTable: @unchecked Sendable {
   // Sendable: the table never changes, and each key path in it came in as a `Sendable` one.
   private var attributes: [AnyKeyPath: MappedAttribute] = [:]
 
-  init(_ pairs: [(any AnyKeyPath & Sendable, MappedAttribute)]) {
-    self = adding(pairs)
-  }
-
-  func adding(_ pairs: [(any AnyKeyPath & Sendable, MappedAttribute)]) -> KeyPathTable {
+  func adding<Model: PersistentModel>(_ properties: [ModelProperty<Model>]) -> KeyPathTable {
     var table = self
-    for (keyPath, attribute) in pairs { table.attributes[keyPath] = attribute }
+    for property in properties { table.attributes[property.keyPath] = property.attribute }
     return table
   }
 
