@@ -51,7 +51,7 @@ public struct SortTerm<Model: PersistentModel> {
       guard let order = Representation<Property>.canonical?.order, order != .none else {
         throw .unsupported("an order by values of type \(Property.self)")
       }
-      let text = try translator.canonical(object.term(of: property)).text
+      let text = try translator.canonical(object.term(of: property, in: translator)).text
       let collation = translator.collation(order, ofBytes: false)
       return "\(text.text)\(collation)\(isDescending ? " DESC" : "")"
     }

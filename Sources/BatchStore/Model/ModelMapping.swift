@@ -34,6 +34,9 @@ public struct ModelMapping: Sendable {
   /// The key paths of the objects' identifiers.
   let identifierPaths: IdentifierPaths
 
+  /// Every relationship once, those of extended mappings first.
+  let relationshipList: [MappedRelationship]
+
   /// The name of the entity at the top of the hierarchy.
   var root: String { ancestors.last ?? entityName }
 
@@ -51,6 +54,7 @@ public struct ModelMapping: Sendable {
     self.discriminator = discriminator.map { Discriminator(column: $0.column, value: $0.value) }
     self.type = type
     attributeList = properties.compactMap(\.attribute)
+    relationshipList = properties.compactMap(\.relationship)
     attributes = KeyPathTable().adding(properties, to: entity)
     identifierPaths = IdentifierPaths(type)
   }
@@ -74,6 +78,7 @@ public struct ModelMapping: Sendable {
     self.discriminator = Discriminator(column: discriminator.column, value: value)
     self.type = type
     attributeList = parent.attributeList + properties.compactMap(\.attribute)
+    relationshipList = parent.relationshipList + properties.compactMap(\.relationship)
     attributes = parent.attributes.adding(properties, to: entity)
     identifierPaths = IdentifierPaths(type)
   }
@@ -83,6 +88,7 @@ public struct ModelMapping: Sendable {
 struct KeyPathTable: @unchecked Sendable {
   // Sendable: the table never changes, and each key path in it came in as a `Sendable` one.
   private var attributes: [AnyKeyPath: MappedAttribute] = [:]
+  private var relationships: [AnyKeyPath: MappedRelationship] = [:]
 
   /// The table with more properties; inherited ones must be in it under other key paths.
   func adding<Model: PersistentModel>(
@@ -91,16 +97,25 @@ struct KeyPathTable: @unchecked Sendable {
   ) -> KeyPathTable {
     var table = self
     for property in properties {
-      guard
-        let attribute = property.attribute
-          ?? attributes.values.first(where: { $0.name == property.name })
-      else { preconditionFailure("\(entity) inherits no attribute \(property.name)") }
-      table.attributes[property.keyPath] = attribute
+      let attribute =
+        property.attribute ?? attributes.values.first { $0.name == property.name }
+      let relationship =
+        property.relationship ?? relationships.values.first { $0.name == property.name }
+      if property.attribute != nil || property.relationship == nil, let attribute {
+        table.attributes[property.keyPath] = attribute
+      } else if let relationship {
+        table.relationships[property.keyPath] = relationship
+      } else {
+        preconditionFailure("\(entity) inherits no property \(property.name)")
+      }
     }
     return table
   }
 
   subscript(_ keyPath: AnyKeyPath) -> MappedAttribute? { attributes[keyPath] }
+
+  /// The relationship of a property.
+  func relationship(_ keyPath: AnyKeyPath) -> MappedRelationship? { relationships[keyPath] }
 }
 
 /// The key paths by which a class's objects are asked for their identifiers.

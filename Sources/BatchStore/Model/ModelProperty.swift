@@ -2,8 +2,10 @@
 public struct ModelProperty<Model: PersistentModel>: Sendable {
   let name: String
   let keyPath: any AnyKeyPath & Sendable
-  /// The attribute; nil for that of the extended mapping which has the name.
+  /// The attribute, if the property is one; an inherited one is that of the extended mapping.
   let attribute: MappedAttribute?
+  /// The relationship, if the property is one.
+  var relationship: MappedRelationship?
 
   /// A property that is kept as the codec says.
   public static func attribute<Value>(

@@ -140,6 +140,13 @@ extension PredicateExpressions.DictionaryKeySubscript: TranslatableExpression {
 
 extension PredicateExpressions.SequenceContainsWhere: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
+    if case .objects(let objects) = try translator.term(sequence) {
+      let exists = try translator.exists(in: objects) { object throws(BatchError) in
+        translator.bind(variable, to: .object(object))
+        return try translator.condition(test)
+      }
+      return .condition(exists)
+    }
     var any = SQLText.false
     for element in try translator.elements(of: sequence) {
       translator.bind(variable, to: .constant(element))
@@ -151,6 +158,13 @@ extension PredicateExpressions.SequenceContainsWhere: TranslatableExpression {
 
 extension PredicateExpressions.SequenceAllSatisfy: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
+    if case .objects(let objects) = try translator.term(sequence) {
+      let exists = try translator.exists(in: objects) { object throws(BatchError) in
+        translator.bind(variable, to: .object(object))
+        return try translator.condition(test).negated
+      }
+      return .condition(exists.negated)
+    }
     var all = SQLText.true
     for element in try translator.elements(of: sequence) {
       translator.bind(variable, to: .constant(element))

@@ -10,7 +10,16 @@ extension PredicateExpressions.KeyPath: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output> {
     let path: Swift.KeyPath<Root.Output, Output> = keyPath
     switch try translator.term(root) {
-    case .object(let object): return try object.term(of: path)
+    case .object(let object): return try object.term(of: path, in: translator)
+    case .objects(let objects):
+      if kind == .collectionCount, let count = try translator.count(of: objects) as? Term<Output> {
+        return count
+      }
+      if kind == .collectionIsEmpty {
+        let exists = try translator.exists(in: objects) { _ in .true }
+        if let isEmpty = Term<Bool>.condition(exists.negated) as? Term<Output> { return isEmpty }
+      }
+      throw .unsupported("a property of a relationship to many")
     case .identifier: throw .unsupported("a part of an identifier")
     case let root: return try translator.map(root) { $0[keyPath: path] }
     }
@@ -19,11 +28,17 @@ extension PredicateExpressions.KeyPath: TranslatableExpression {
 
 extension ObjectTerm {
   /// What a property of the object became.
-  func term<Root, Value>(of property: KeyPath<Root, Value>) throws(BatchError) -> Term<Value> {
+  func term<Root, Value>(
+    of property: KeyPath<Root, Value>,
+    in translator: PredicateTranslator
+  ) throws(BatchError) -> Term<Value> {
     guard let mapping = (entity.type as? any PersistentModel.Type)?.mapping else {
       throw .unsupported("an object without a class")
     }
     if mapping.identifierPaths.contains(property) { return .identifier(self) }
+    if let relationship = mapping.attributes.relationship(property) {
+      return try translator.term(of: relationship.name, of: self)
+    }
     guard let attribute = mapping.attributes[property] else {
       throw BatchError(
         .unsupportedPredicate,

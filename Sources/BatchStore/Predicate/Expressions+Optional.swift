@@ -82,7 +82,8 @@ extension PredicateExpressions.ForcedUnwrap: TranslatableExpression {
     let term = try translator.term(inner)
     switch term {
     case .constant(let value?): return .constant(value)
-    case .object, .identifier: throw .unsupported("an object that is unwrapped by force")
+    case .object, .objects, .identifier:
+      throw .unsupported("an object that is unwrapped by force")
     case .computed(let computation):
       return .computed(computation.map { value in if let value { value } else { throw isNil } })
     case .constant, .sql: break
@@ -112,6 +113,7 @@ extension PredicateTranslator {
     case .sql(let text, _): SQLText("(\(text.text) IS NOT NULL)", canFail: text.canFail)
     case .computed: try canonical(map(term) { $0 != nil }).text
     case .object(let object), .identifier(let object): object.isPresent
+    case .objects: .true
     }
   }
 }
@@ -132,6 +134,7 @@ extension Term {
         }
       )
     case .object(let object): return .object(object)
+    case .objects(let objects): return .objects(objects)
     case .identifier(let object): return .identifier(object)
     }
   }

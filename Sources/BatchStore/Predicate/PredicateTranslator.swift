@@ -16,6 +16,7 @@ import Foundation
 final class PredicateTranslator {
   let container: ModelContainer
   private(set) var parameters: [StatementParameter]
+  private var aliasCount = 0
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
   /// A translator whose first parameter follows `parameters`.
@@ -79,6 +80,12 @@ final class PredicateTranslator {
     variables[variable.key] = term
   }
 
+  /// A name for one more table in the statement.
+  func nextAlias() -> String {
+    aliasCount += 1
+    return "_related\(aliasCount)"
+  }
+
   // MARK: Terms as SQL
 
   /// A term as SQL, in the one representation in which all values of its type can be compared.
@@ -100,7 +107,7 @@ final class PredicateTranslator {
       return (text, canonical)
     case .sql, .computed:
       return (call(try computation(term), as: canonical), canonical)
-    case .object, .identifier:
+    case .object, .objects, .identifier:
       throw .unsupported("an object in this place")
     }
   }
@@ -181,7 +188,7 @@ final class PredicateTranslator {
           remedy: "correct the row, or declare the attribute as what it holds"
         )
       }
-    case .object, .identifier: throw .unsupported("an object in this place")
+    case .object, .objects, .identifier: throw .unsupported("an object in this place")
     }
   }
 

@@ -10,6 +10,8 @@ enum Term<Value> {
   case computed(Computation<Value>)
   /// An object, or nil, of which key paths ask more.
   case object(ObjectTerm)
+  /// The objects of a relationship to many.
+  case objects(ObjectsTerm)
   /// The identifier of an object, or nil.
   case identifier(ObjectTerm)
 }
@@ -73,6 +75,7 @@ extension Term {
     case .sql(let text, let representation): .sql(text, representation.optional)
     case .computed(let computation): .computed(computation.map { $0 })
     case .object(let object): .object(object)
+    case .objects(let objects): .objects(objects)
     case .identifier(let object): .identifier(object)
     }
   }
@@ -121,4 +124,24 @@ struct ObjectTerm {
     key = try entity.entity.requireKey().columns.map { "\(table).\(SQLName.quoted($0))" }
     isPresent = .true
   }
+
+  /// A row that is not the one that a statement is at.
+  init(
+    _ entity: ModelEntity,
+    key: [String],
+    isPresent: SQLText,
+    column: @escaping (String) -> String
+  ) {
+    self.entity = entity
+    self.key = key
+    self.isPresent = isPresent
+    self.column = column
+  }
+}
+
+/// The objects that a row has a relationship to.
+struct ObjectsTerm {
+  let entity: ModelEntity
+  /// What relates a row of theirs, by the name that its table has in the statement.
+  let isRelated: (String) -> String
 }
