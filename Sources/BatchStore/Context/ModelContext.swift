@@ -22,6 +22,8 @@ public final class ModelContext {
 
   /// How two contexts' changes of one row are settled; an error if nothing else is said.
   public var mergePolicy = MergePolicy.error
+  /// Who saves, for the history of the stores.
+  public var author: String?
   /// For how many seconds the row of an object that was made a fault may be used again; as long as
   /// the object lives if negative, as in Core Data, and not at all if 0.
   ///
