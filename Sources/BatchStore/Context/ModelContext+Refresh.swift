@@ -33,11 +33,11 @@ extension ModelContext {
       object.drafts = object.changedValues
       object.identity = nil
     }
+    object.dropChanges()
     object.modelContext = nil
     object.row = nil
     object.staleRow = nil
     object.members = [:]
-    object.dropChanges()
     object.unsaved = nil
     object.isGone = false
   }

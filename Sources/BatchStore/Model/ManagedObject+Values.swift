@@ -101,6 +101,9 @@ extension ManagedObject {
   /// Sets a column that may be set.
   final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
     let context = try requireContext()
+    if context.unsavedReferences != nil, let entity, context.container.refers(entity, at: slot) {
+      context.unsavedReferences = nil
+    }
     guard unsaved != .insert else {
       changes[slot] = value
       references[slot] = nil
@@ -127,6 +130,7 @@ extension ManagedObject {
     }
     changes[slot] = .null
     references[slot] = reference
+    context.unsavedReferences = nil
   }
 
   private func requireRow(_ context: ModelContext) throws(BatchError) -> [SQLValue] {
@@ -137,6 +141,7 @@ extension ManagedObject {
 
   /// Forgets what was set and not saved.
   final func dropChanges() {
+    modelContext?.unsavedReferences = nil
     changes = [:]
     bases = [:]
     references = [:]
