@@ -36,6 +36,8 @@ public final class ModelContext {
   var unsaved = UnsavedModels()
   /// The pairs that there is something to save of.
   var links = UnsavedLinks()
+  /// Who refers to whom by what is unsaved; nil once that has changed, and made when it is needed.
+  var unsavedReferences: UnsavedReferences?
   /// Goes up with whatever may change what the store has related to objects.
   var generation = 0
   var registry = ModelRegistry()
