@@ -67,7 +67,8 @@ import Testing
     try await lane.begin(
       RunDescription(identifier: "run", job: "job", total: 6000, startedAt: "")
     )
-    let job = Job.test(in: directory)
+    var job = Job.test(in: directory)
+    job.throttle.maximumWAL = Int64(bound)
     var loop = RunLoop(
       remaining: [0..<6000],
       sizing: ChunkSizing(10),
@@ -80,9 +81,7 @@ import Testing
         bound: bound
       ),
       settings: .init(
-        backoff: Backoff(Job.Retry()),
-        throttle: .init(maximumWAL: Int64(bound)),
-        probe: ThrottleProbe(job),
+        job: job,
         lane: lane,
         stopRequests: AsyncStream { _ in }
       )
