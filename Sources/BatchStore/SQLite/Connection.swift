@@ -167,6 +167,14 @@ package final class Connection {
     return lines
   }
 
+  /// A number that changes when another connection has changed the database.
+  ///
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.
+  func dataVersion() throws(BatchError) -> Int64 {
+    guard case .integer(let version) = try value("PRAGMA data_version") else { return 0 }
+    return version
+  }
+
   /// The collation that a column of a table was declared with, `BINARY` if with none.
   func collation(ofColumn column: String, of table: String) -> String? {
     var collation: UnsafePointer<CChar>?
