@@ -178,6 +178,8 @@ package final class Connection {
   }
 
   /// A number that is another one after another connection has committed.
+  ///
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.
   func dataVersion() throws(BatchError) -> Int64 {
     guard case .integer(let version) = try value("PRAGMA data_version") else { return 0 }
     return version
