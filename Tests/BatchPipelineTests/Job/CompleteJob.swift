@@ -44,6 +44,10 @@ enum CompleteJob {
       "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
       "retry": { "limit": 5, "backoff": "10ms", "maximumBackoff": "1s" },
       "skip": { "limit": 100, "ratio": 0.01 },
+      "throttle": {
+        "identifiersPerSecond": 5000, "sleepRatio": 0.2, "maximumWAL": "32MB",
+        "minimumFreeDisk": "1GB", "flagFile": "hold", "window": "22:00-06:00"
+      },
       "limits": { "runtime": "6h" }
     }
     """

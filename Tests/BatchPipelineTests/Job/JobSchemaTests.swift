@@ -125,6 +125,10 @@ import Testing
     #expect(size["maximum"]?.text == "\(Job.chunkSizeLimit)")
     #expect(size["default"]?.text == "\(Job.Chunk().size)")
     #expect(schema["properties", "workers", "maximum"]?.text == "\(Job.workerLimit)")
+    let log = try #require(
+      schema["properties", "throttle", "properties", "maximumWAL", "default"]?.string
+    )
+    #expect(try ByteSize(parsing: log).bytes == Job.Throttle().maximumWAL)
     let retry = try #require(schema["properties", "retry", "properties"])
     #expect(retry["limit", "maximum"]?.text == "\(Job.retryLimit)")
     #expect(retry["limit", "default"]?.text == "\(Job.Retry().limit)")
