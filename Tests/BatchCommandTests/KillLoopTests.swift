@@ -39,6 +39,22 @@ import Testing
     }
   }
 
+  @Test func `killed transforms change every row exactly once`() throws {
+    let rows = KillLoop.rows(60_000)
+    let path = try TestDatabase.makeNumbers(rows, in: directory)
+    let script = #"while read -r l; do n=${l#*'"n":'}; echo "{\"n\":$((${n%?} + 1))}"; done"#
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sh", "-c", script],
+    ]
+    let more = tuning.merging(["action": action]) { $1 }
+    try directory.write(JobText.update(adding: more), to: "job.json")
+    var loop = KillLoop("transform", in: directory)
+    try loop.run(rows: rows) { jobs in
+      try count("numbers WHERE n <> \(jobs)", path) == 0
+        && count("numbers", path) == rows && TestDatabase.integrity(path) == ["ok"]
+    }
+  }
+
   @Test func `killed deletes lose no row and archive none twice`() throws {
     let rows = KillLoop.rows(300_000)
     let path = try TestDatabase.makeNumbers(rows, in: directory)

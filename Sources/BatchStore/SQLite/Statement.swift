@@ -8,8 +8,8 @@ import CSQLite
 @safe
 package struct Statement: ~Copyable {
   package let sql: String
-  private let connection: Connection
-  private let statement: OpaquePointer
+  let connection: Connection
+  let statement: OpaquePointer
 
   init(_ statement: OpaquePointer, sql: String, connection: Connection) {
     unsafe self.statement = unsafe statement
@@ -199,15 +199,6 @@ package struct Statement: ~Copyable {
       isText
       ? unsafe UnsafeRawPointer(sqlite3_column_text(statement, Int32(column)))
       : unsafe sqlite3_column_blob(statement, Int32(column))
-    let count = Int(unsafe sqlite3_column_bytes(statement, Int32(column)))
-    return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
-  }
-
-  /// The bytes of a text or a blob, valid until the next step; of a text where they are, without
-  /// the copy that a zero at its end would cost.
-  func encodedBytes(at column: Int) -> UnsafeRawBufferPointer {
-    guard connection.isUTF8 else { return unsafe bytes(at: column) }
-    let start = unsafe sqlite3_column_blob(statement, Int32(column))
     let count = Int(unsafe sqlite3_column_bytes(statement, Int32(column)))
     return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }

@@ -2,6 +2,8 @@ package import BatchIdentifiers
 
 /// The rows of a chunk as they were read: the declared columns, and which identifier each row has.
 package struct ChunkRows: Sendable {
+  /// The names of the columns, for errors.
+  let columns: [String]
   /// The values, a row for each row that was found, in the order of the list.
   package internal(set) var values: ValueBlock
   /// The number of each row's identifier within the chunk, ascending.

@@ -100,6 +100,7 @@ package struct RowTransform: Sendable {
     let isChecked = predicate != nil
     let keyColumn = reads.count + (isChecked ? 1 : 0)
     var rows = ChunkRows(
+      columns: reads,
       values: ValueBlock(columns: reads.count, capacity: selected),
       keys: keys
     )
@@ -117,7 +118,7 @@ package struct RowTransform: Sendable {
         guard let number = numbers.next(rowID), rows.count < selected else {
           throw BatchError.ambiguousKey(of: target.entity, target.key)
         }
-        try statement.appendRow(from: 0, to: &rows.values)
+        try statement.appendRow(to: &rows.values)
         rows.numbers.append(number)
         if keys.isRange { rows.rowIDs.append(rowID) }
       }

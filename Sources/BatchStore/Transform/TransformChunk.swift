@@ -41,14 +41,16 @@ public struct TextColumn: Sendable {
 public struct TransformChunk: ~Copyable {
   private let rows: ChunkRows
   private let run: String
+  private let writes: [String]
   fileprivate var output: ValueBlock
   fileprivate var left: [Int] = []
 
-  init(_ rows: ChunkRows, run: String, writes: Int) {
+  init(_ rows: ChunkRows, run: String, writes: [String]) {
     self.rows = rows
     self.run = run
+    self.writes = writes
     output = ValueBlock(
-      columns: writes,
+      columns: writes.count,
       capacity: rows.count,
       count: rows.count,
       filledWith: .unset
@@ -72,7 +74,7 @@ public struct TransformChunk: ~Copyable {
   public subscript(column: InputColumn<Int64>) -> NumberColumn<Int64> {
     get throws(BatchError) {
       let range = rows.values.range(ofColumn: column.index)
-      let isNull = try nulls(column.index, column.name, expected: "an integer") { $0 == .integer }
+      let isNull = try nulls(column.index, expected: "an integer") { $0 == .integer }
       return NumberColumn(Array(rows.values.words[range]), isNull: isNull)
     }
   }
@@ -82,7 +84,7 @@ public struct TransformChunk: ~Copyable {
   /// - Complexity: A copy of the column.
   public subscript(column: InputColumn<Double>) -> NumberColumn<Double> {
     get throws(BatchError) {
-      let isNull = try nulls(column.index, column.name, expected: "a number") {
+      let isNull = try nulls(column.index, expected: "a number") {
         $0 == .real || $0 == .integer
       }
       let range = rows.values.range(ofColumn: column.index)
@@ -97,7 +99,7 @@ public struct TransformChunk: ~Copyable {
   /// The texts in a column; an error if there is anything else but NULL.
   public subscript(column: InputColumn<String>) -> TextColumn {
     get throws(BatchError) {
-      _ = try nulls(column.index, column.name, expected: "text") { $0 == .text }
+      _ = try nulls(column.index, expected: "text") { $0 == .text }
       let ranges = (0..<count).map { row -> Range<Int>? in
         rows.values.kind(row, column.index) == .null
           ? nil : ValueBlock.range(rows.values.word(row, column.index))
@@ -109,7 +111,6 @@ public struct TransformChunk: ~Copyable {
   /// Which values are NULL, or an empty array if none is.
   private func nulls(
     _ column: Int,
-    _ name: String,
     expected: String,
     _ isExpected: (ValueBlock.Kind) -> Bool
   ) throws(BatchError) -> [Bool] {
@@ -119,6 +120,7 @@ public struct TransformChunk: ~Copyable {
       if kind == .null {
         hasNull = true
       } else if !isExpected(kind) {
+        let name = rows.columns[column]
         throw BatchError.unexpected(kind, in: name, expected: expected).about(key(of: row))
       }
     }
@@ -135,7 +137,7 @@ public struct TransformChunk: ~Copyable {
     _ column: OutputColumn<Int64>,
     to values: NumberColumn<Int64>
   ) throws(BatchError) {
-    try replace(column.index, column.name, .integer, words: values.values, values.isNull)
+    try replace(column.index, .integer, words: values.values, values.isNull)
   }
 
   /// Sets a column of all rows to numbers; not-a-number becomes NULL, as in SQLite.
@@ -146,7 +148,7 @@ public struct TransformChunk: ~Copyable {
     to values: NumberColumn<Double>
   ) throws(BatchError) {
     let words = values.values.map { Int64(bitPattern: $0.bitPattern) }
-    try replace(column.index, column.name, .real, words: words, values.isNull)
+    try replace(column.index, .real, words: words, values.isNull)
     for (row, value) in values.values.enumerated() where value.isNaN {
       output.setNull(row, column.index)
     }
@@ -154,17 +156,16 @@ public struct TransformChunk: ~Copyable {
 
   private mutating func replace(
     _ column: Int,
-    _ name: String,
     _ kind: ValueBlock.Kind,
     words: [Int64],
     _ isNull: [Bool]
   ) throws(BatchError) {
-    try check(words.count, name)
+    try check(words.count, column)
     if isNull.isEmpty {
       let kinds = [UInt8](repeating: kind.rawValue, count: count)
       return output.replace(column: column, kinds: kinds, words: words)
     }
-    try check(isNull.count, name)
+    try check(isNull.count, column)
     let null = ValueBlock.Kind.null.rawValue
     let kinds = isNull.map { $0 ? null : kind.rawValue }
     output.replace(column: column, kinds: kinds, words: words)
@@ -177,7 +178,7 @@ public struct TransformChunk: ~Copyable {
     _ column: OutputColumn<String>,
     to values: [String?]
   ) throws(BatchError) {
-    try check(values.count, column.name)
+    try check(values.count, column.index)
     for (row, value) in values.enumerated() {
       if let value {
         try output.set(row, column.index, .text, bytes: value.utf8)
@@ -190,11 +191,12 @@ public struct TransformChunk: ~Copyable {
   /// Leaves a row as it is, whatever was set.
   public mutating func leave(_ row: Int) { left.append(row) }
 
-  private func check(_ number: Int, _ column: String) throws(BatchError) {
+  private func check(_ number: Int, _ column: Int) throws(BatchError) {
     guard number == count else {
       throw BatchError(
         .handlerFailed,
-        "the handler set \(number) values of column \(column.quotedForMessage) for \(count) rows"
+        "the handler set \(number) values of column \(writes[column].quotedForMessage) for"
+          + " \(count) rows"
       )
     }
   }
@@ -202,7 +204,7 @@ public struct TransformChunk: ~Copyable {
 
 /// Calls a closure with each chunk.
 struct EachChunkHandler: RowHandler {
-  let writes: Int
+  let writes: [String]
   let body: @Sendable (inout TransformChunk) throws -> Void
 
   func changes(

@@ -29,7 +29,7 @@ public struct TransformColumns: Sendable {
     _ name: String,
     as type: Value.Type = Value.self
   ) throws(BatchError) -> InputColumn<Value> {
-    InputColumn(index: try Self.index(of: name, in: reads, "columns"), name: name)
+    InputColumn(index: try Self.index(of: name, in: reads, "columns"))
   }
 
   /// A column that the handler writes.
@@ -39,7 +39,7 @@ public struct TransformColumns: Sendable {
     _ name: String,
     as type: Value.Type = Value.self
   ) throws(BatchError) -> OutputColumn<Value> {
-    OutputColumn(index: try Self.index(of: name, in: writes, "writes"), name: name)
+    OutputColumn(index: try Self.index(of: name, in: writes, "writes"))
   }
 
   private static func index(
@@ -68,13 +68,11 @@ extension SQLValue: ColumnValue {}
 /// A column that a handler reads, and the type it expects there.
 public struct InputColumn<Value: ColumnValue>: Sendable {
   let index: Int
-  let name: String
 }
 
 /// A column that a handler writes, and the type of its values.
 public struct OutputColumn<Value: ColumnValue>: Sendable {
   let index: Int
-  let name: String
 }
 
 extension ValueBlock.Kind {

@@ -40,7 +40,7 @@ public struct TransformHandler: Sendable {
       @Sendable (inout TransformChunk) throws ->
       Void
   ) -> TransformHandler {
-    TransformHandler { EachChunkHandler(writes: $0.writes.count, body: try prepare($0)) }
+    TransformHandler { EachChunkHandler(writes: $0.writes, body: try prepare($0)) }
   }
 
   /// The handler for a job's columns.

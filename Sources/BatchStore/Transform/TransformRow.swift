@@ -39,7 +39,7 @@ public struct TransformRow: ~Copyable {
       switch rows.values.kind(index, column.index) {
       case .integer: rows.values.word(index, column.index)
       case .null: nil
-      case let kind: throw .unexpected(kind, in: column.name, expected: "an integer")
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "an integer")
       }
     }
   }
@@ -51,7 +51,7 @@ public struct TransformRow: ~Copyable {
       case .real: rows.values.real(index, column.index)
       case .integer: Double(rows.values.word(index, column.index))
       case .null: nil
-      case let kind: throw .unexpected(kind, in: column.name, expected: "a number")
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "a number")
       }
     }
   }
@@ -60,9 +60,9 @@ public struct TransformRow: ~Copyable {
   public subscript(column: InputColumn<String>) -> String? {
     get throws(BatchError) {
       switch rows.values.kind(index, column.index) {
-      case .text: String(decoding: rows.values.bytes(index, column.index), as: UTF8.self)
+      case .text: rows.values.string(index, column.index)
       case .null: nil
-      case let kind: throw .unexpected(kind, in: column.name, expected: "text")
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "text")
       }
     }
   }
@@ -73,7 +73,7 @@ public struct TransformRow: ~Copyable {
       switch rows.values.kind(index, column.index) {
       case .text, .blob: Array(rows.values.bytes(index, column.index))
       case .null: nil
-      case let kind: throw .unexpected(kind, in: column.name, expected: "bytes")
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "bytes")
       }
     }
   }

@@ -10,7 +10,7 @@ package struct ValueBlock: Sendable, Equatable {
   package enum Kind: UInt8 {
     case null, integer, real, text, blob
     /// No value was given: the column stays as it is.
-    case unset = 0xff
+    case unset
   }
 
   package let columnCount: Int
@@ -47,6 +47,14 @@ package struct ValueBlock: Sendable, Equatable {
     Double(bitPattern: UInt64(bitPattern: word(row, column)))
   }
 
+  /// The text of a text, invalid UTF-8 repaired.
+  package func string(_ row: Int, _ column: Int) -> String {
+    let range = Self.range(word(row, column))
+    return unsafe bytes.withUnsafeBufferPointer {
+      unsafe String(decoding: UnsafeBufferPointer(rebasing: $0[range]), as: UTF8.self)
+    }
+  }
+
   /// The bytes of a text or a blob.
   package func bytes(_ row: Int, _ column: Int) -> ArraySlice<UInt8> {
     bytes[Self.range(word(row, column))]
@@ -57,7 +65,7 @@ package struct ValueBlock: Sendable, Equatable {
     case .null, .unset: .null
     case .integer: .integer(word(row, column))
     case .real: .real(real(row, column))
-    case .text: .text(String(decoding: bytes(row, column), as: UTF8.self))
+    case .text: .text(string(row, column))
     case .blob: .blob(Array(bytes(row, column)))
     }
   }

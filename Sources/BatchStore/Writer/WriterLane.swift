@@ -79,6 +79,9 @@ package actor WriterLane {
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
+    // What undoes a statement that fails half-way is of the size of a chunk, and would otherwise go
+    // to a file that is made and removed for each of them.
+    try connection.execute("PRAGMA temp_store = memory")
     if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)

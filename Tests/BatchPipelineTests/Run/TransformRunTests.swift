@@ -224,6 +224,46 @@ import Testing
     }
   }
 
+  @Test func `failed identifiers are tried again, and only those`() async throws {
+    _ = try await run(Self.throwing, job(skip: 5))
+    let calls = Lock<[Int64]>([])
+    let handler = TransformHandler.rows { columns in
+      let id = try columns.input("id", as: Int64.self)
+      let n = try columns.output("n", as: Int64.self)
+      return { row in
+        let key = try row[id] ?? 0
+        calls.withLock { $0.append(key) }
+        row.set(n, to: 1)
+        if key == 77 { throw Refusal() }
+      }
+    }
+    let summary = try await BatchRun(job(skip: 5), handlers: ["handler": handler]).retryFailures()
+    #expect(summary.state == .completedWithFailures)
+    #expect(summary.outcomes.failed == 1)
+    #expect(calls.withLock { $0.sorted() } == [33, 34, 77])
+    #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n = 0") == ["77"])
+  }
+
+  @Test func `a handler that asks for it is tried again with its chunk`() async throws {
+    let refusals = Lock(3)
+    let handler = TransformHandler.rows { columns in
+      let n = try columns.output("n", as: Int64.self)
+      return { row in
+        let isAway = refusals.withLock { left in
+          left -= 1
+          return left >= 0
+        }
+        if isAway { throw BatchError(.retryLater, "what it depends on is away") }
+        row.set(n, to: 1)
+      }
+    }
+    var job = job()
+    job.retry = .init(limit: 5, backoff: .milliseconds(1), maximumBackoff: .milliseconds(1))
+    let summary = try await run(handler, job)
+    #expect(summary.state == .completed)
+    #expect(summary.outcomes.succeeded == 100)
+  }
+
   @Test func `a value of another type fails its row, not the process`() async throws {
     try TestDatabase.make(in: directory, "UPDATE numbers SET n = 'text' WHERE id = 5")
     let handler = TransformHandler.rows { columns in
