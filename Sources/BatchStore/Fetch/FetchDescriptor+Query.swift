@@ -20,6 +20,11 @@ extension FetchDescriptor {
     let translator = PredicateTranslator(container)
     let object = try ObjectTerm(row: entity)
     var conditions: [SQLText] = []
+    if !includesSubentities, let concrete = entity.concrete {
+      let own = concrete.names.filter { $0.value == entity.entity.name }.keys
+      let places = own.map { translator.place($0) }.joined(separator: ", ")
+      conditions.append(SQLText("(\(object.column(entity.columns[concrete.slot])) IN (\(places)))"))
+    }
     if !excluded.isEmpty {
       conditions.append(try translator.identity(of: object, amongElementsOf: excluded).negated)
     }

@@ -170,16 +170,3 @@ extension PredicateTranslator {
     return "\(SwiftFunction.sqlName)(\(([function] + object.key).joined(separator: ", ")))"
   }
 }
-
-extension KeyComponent {
-  /// A column of a key.
-  fileprivate init(_ value: SQLValue) {
-    switch value {
-    case .null: self = .null
-    case .integer(let value): self = .integer(value)
-    case .real(let value): self = .real(value)
-    case .text(let value): self = .text(value)
-    case .blob(let value): self = .blob(value)
-    }
-  }
-}
