@@ -215,11 +215,7 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
     }
     guard try statement.step() else { return }
     count += 1
-    if request.resultType == .identifiers {
-      var encoder = EncodedKey.Encoder()
-      for column in key.columns.indices { statement.appendKeyComponent(at: column, to: &encoder) }
-      builder.append(.encoded(encoder.key))
-    }
+    if request.resultType == .identifiers { builder.append(statement.key(of: key)) }
     while try statement.step() {}
   }
 

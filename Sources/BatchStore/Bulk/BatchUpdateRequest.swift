@@ -94,7 +94,7 @@ extension ModelContext {
     var builder = IdentifierListBuilder(
       storeIdentifier: list.header.storeIdentifier,
       entityName: list.header.entityName,
-      keyKind: list.header.keyKind
+      keyKind: change.key.isRowID ? .integer : .encoded
     )
     var position = 0
     while position < list.count {
@@ -206,14 +206,19 @@ extension BulkChange {
       WHERE \(keys.condition(key: key))\(order)
       """
     )
-    var encoder = EncodedKey.Encoder()
     try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
-      while try statement.step() {
-        encoder.removeAll()
-        for column in key.columns.indices { statement.appendKeyComponent(at: column, to: &encoder) }
-        builder.append(.encoded(encoder.key))
-      }
+      while try statement.step() { builder.append(statement.key(of: key)) }
     }
+  }
+}
+
+extension Statement {
+  /// The key of the row that the statement is at, whose columns come first.
+  func key(of key: EntityKey) -> PrimaryKey {
+    if key.isRowID { return .integer(integer(at: 0)) }
+    var encoder = EncodedKey.Encoder()
+    for column in key.columns.indices { appendKeyComponent(at: column, to: &encoder) }
+    return .encoded(encoder.key)
   }
 }
 

@@ -194,16 +194,16 @@ final class Word: ManagedObject, PersistentModel {
     #expect(try plan(#Predicate { $0.int > 3 && $0.int < 9 }).contains("by_int (int>? AND int<?)"))
     #expect(try plan(#Predicate { (3..<9).contains($0.int) }).contains("(int>? AND int<?)"))
     #expect(try plan(#Predicate { integers.contains($0.int) }).contains("by_int (int=?)"))
-    #expect(try plan(#Predicate { $0.int > 2 * 50 }).contains("by_int (int>?)"))
+    #expect(try plan(#Predicate { $0.int == 2 * 50 }).contains("by_int (int=?)"))
     #expect(try plan(#Predicate { $0.int == 3 && $0.int / $0.int == 1 }).contains("(int=?)"))
     #expect(try plan(#Predicate { $0.optionalInt == nil }).contains("(optionalInt=?)"))
     #expect(
-      try plan(#Predicate { if let number = $0.optionalInt { number > 3 } else { false } })
-        .contains("by_optional (optionalInt>?)")
+      try plan(#Predicate { if let number = $0.optionalInt { number > 3 && number < 9 } else { false } })
+        .contains("by_optional (optionalInt>? AND optionalInt<?)")
     )
     #expect(try plan(#Predicate { $0.text == "abc" }).contains("by_text (text=?)"))
     #expect(try plan(#Predicate { texts.contains($0.text) }).contains("by_text (text=?)"))
-    #expect(try plan(#Predicate { $0.reference > date }).contains("by_reference (reference>?)"))
+    #expect(try plan(#Predicate { $0.reference == date }).contains("by_reference (reference=?)"))
     // The Kelvin sign is equal to it, and in another place of the index.
     #expect(try plan(#Predicate { $0.text == "K" }).contains("SCAN samples"))
   }
