@@ -22,7 +22,9 @@ public struct BatchDeleteRequest<Model: PersistentModel> {
 
   /// A deletion of the rows that satisfy a predicate, or of all.
   ///
-  /// - Parameter includesSubentities: Whether rows of sub-entities are deleted too.
+  /// - Parameters:
+  ///   - predicate: The condition; nil for all rows.
+  ///   - includesSubentities: Whether rows of sub-entities are deleted too.
   public init(where predicate: Predicate<Model>? = nil, includesSubentities: Bool = true) {
     target = .predicate(predicate, includesSubentities: includesSubentities)
   }

@@ -29,7 +29,10 @@ public struct BatchUpdateRequest<Model: PersistentModel> {
 
   /// A change of the rows that satisfy a predicate, or of all.
   ///
-  /// - Parameter includesSubentities: Whether rows of sub-entities are changed too.
+  /// - Parameters:
+  ///   - predicate: The condition; nil for all rows.
+  ///   - includesSubentities: Whether rows of sub-entities are changed too.
+  ///   - assignments: What is set.
   public init(
     where predicate: Predicate<Model>? = nil,
     includesSubentities: Bool = true,

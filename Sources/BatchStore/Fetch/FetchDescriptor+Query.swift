@@ -9,7 +9,11 @@ import Foundation
 extension FetchDescriptor {
   /// The descriptor as a query for the rows of an entity, which is that of the class.
   ///
-  /// - Parameter excluded: Objects that are found in some other way.
+  /// - Parameters:
+  ///   - entity: The entity.
+  ///   - container: The container that has it.
+  ///   - excluded: Objects that are found in some other way.
+  /// - Returns: The query, which has not run.
   /// - Throws: `BatchError` with code `unsupportedPredicate` for what SQL cannot say, `invalidSQL`
   ///   for a negative limit or offset.
   func query(

@@ -35,14 +35,10 @@ final class Word: ManagedObject, PersistentModel {
 
   @Test func `all characters that are equal to ASCII are known`() {
     // What `TextCollation.isEqualToItsBytesOnly` relies on.
-    var equal: [Character: Int] = [:]
-    for value in UInt32(0x80)...0x10FFFF {
-      guard let scalar = Unicode.Scalar(value) else { continue }
-      let character = Character(scalar)
-      if let ascii = (0..<0x80).first(where: { Character(Unicode.Scalar($0)) == character }) {
-        equal[Character(Unicode.Scalar(UInt8(ascii)))] = Int(value)
-      }
-      if value == 0x3_0000 { break }
+    let ascii = Set((UInt8(0)..<0x80).map { Character(Unicode.Scalar($0)) })
+    var equal: [Character: UInt32] = [:]
+    for scalar in (UInt32(0x80)...0x10FFFF).lazy.compactMap(Unicode.Scalar.init) {
+      if let index = ascii.firstIndex(of: Character(scalar)) { equal[ascii[index]] = scalar.value }
     }
     #expect(equal == [";": 0x37E, "`": 0x1FEF, "K": 0x212A])
   }
@@ -198,8 +194,10 @@ final class Word: ManagedObject, PersistentModel {
     #expect(try plan(#Predicate { $0.int == 3 && $0.int / $0.int == 1 }).contains("(int=?)"))
     #expect(try plan(#Predicate { $0.optionalInt == nil }).contains("(optionalInt=?)"))
     #expect(
-      try plan(#Predicate { if let number = $0.optionalInt { number > 3 && number < 9 } else { false } })
-        .contains("by_optional (optionalInt>? AND optionalInt<?)")
+      try plan(
+        #Predicate { if let number = $0.optionalInt { number > 3 && number < 9 } else { false } }
+      )
+      .contains("by_optional (optionalInt>? AND optionalInt<?)")
     )
     #expect(try plan(#Predicate { $0.text == "abc" }).contains("by_text (text=?)"))
     #expect(try plan(#Predicate { texts.contains($0.text) }).contains("by_text (text=?)"))
