@@ -10,7 +10,11 @@ extension ModelContext {
   ///       let orders = try context.fetch(list[start..<min(start + 500, list.count)], as: Order.self)
   ///     }
   ///
-  /// - Parameter skippingMissing: Whether identifiers without a row are passed over.
+  /// - Parameters:
+  ///   - identifiers: The identifiers, of any entities.
+  ///   - type: The class that all the objects are of.
+  ///   - skippingMissing: Whether identifiers without a row are passed over.
+  /// - Returns: The objects, in the order of the identifiers.
   /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, which says how
   ///   many there are, `modelTypeMismatch` for an object of another class, and what
   ///   `existingModel(for:as:)` throws.

@@ -92,6 +92,17 @@ extension ModelContext {
     }
   }
 
+  /// SQLite's plan for a fetch, a line a step: `SEARCH orders USING INDEX …` where an index serves.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  public func explain<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>
+  ) throws(BatchError) -> [String] {
+    try read(Model.self) { entity, connection throws(BatchError) in
+      try descriptor.query(of: entity, in: container).explain(in: connection)
+    }
+  }
+
   /// The objects of the rows that a query finds, of a class.
   private func models<Model: PersistentModel>(
     _ query: IdentifierQuery,

@@ -3,7 +3,10 @@ public import BatchIdentifiers
 extension ModelContext {
   /// The objects that a descriptor describes, made a batch at a time.
   ///
-  /// - Parameter batchSize: How many objects are in memory at once.
+  /// - Parameters:
+  ///   - descriptor: The objects and their order; those that are not saved come last.
+  ///   - batchSize: How many objects are in memory at once.
+  /// - Returns: A collection that makes objects when they are asked for.
   /// - Throws: As `fetch(_:)` does, and `invalidSQL` for a batch size below 1.
   /// - Complexity: One statement for the identifiers, and one for each batch that is used.
   public func fetch<Model: PersistentModel>(
@@ -18,7 +21,10 @@ extension ModelContext {
 
   /// The identifiers of the objects that a descriptor describes, unpacked a batch at a time.
   ///
-  /// - Parameter batchSize: How many identifiers are unpacked at once.
+  /// - Parameters:
+  ///   - descriptor: The objects and their order; those that are not saved come last.
+  ///   - batchSize: How many identifiers are unpacked at once.
+  /// - Returns: A collection that unpacks identifiers when they are asked for.
   /// - Throws: As `fetchIdentifiers(_:)` does, and `invalidSQL` for a batch size below 1.
   /// - Complexity: One statement; a byte or two for each identifier.
   public func fetchIdentifiers<Model: PersistentModel>(
@@ -35,9 +41,11 @@ extension ModelContext {
   /// batch at a time.
   ///
   /// - Parameters:
+  ///   - descriptor: The objects and their order.
   ///   - batchSize: How many objects are in memory at once.
   ///   - allowEscapingMutations: Whether objects may be changed and not saved, which keeps them in
   ///     memory.
+  ///   - body: What is done with each object.
   /// - Throws: What `body` throws; as `fetch(_:)` does; `unsavedChanges` if the context has changes
   ///   after a batch that it is not allowed to have.
   public func enumerate<Model: PersistentModel>(

@@ -95,7 +95,8 @@ extension ModelContext {
     }
   }
 
-  private func writableConnection(to store: Int) throws(BatchError) -> Connection {
+  /// The connection that writes to a store.
+  func writableConnection(to store: Int) throws(BatchError) -> Connection {
     guard container.stores[store].isWritable else {
       throw BatchError(
         .readOnly,

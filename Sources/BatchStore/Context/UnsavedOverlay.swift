@@ -32,7 +32,10 @@ extension ModelContext {
     _ connection: Connection
   ) throws(BatchError) -> UnsavedOverlay<Model>? {
     guard descriptor.includePendingChanges else { return nil }
-    let objects = unsaved.all().filter { $0.entity.map(entity.includes) ?? false }
+    let objects = unsaved.all().filter { object in
+      guard let other = object.entity else { return false }
+      return descriptor.includesSubentities ? entity.includes(other) : other.space == entity.space
+    }
     if objects.isEmpty { return nil }
     let candidates = objects.filter { !$0.isDeleted }
     let matching = try objectsInMemory(candidates, satisfying: descriptor, entity, connection)

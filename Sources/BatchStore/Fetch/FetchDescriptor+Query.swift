@@ -9,7 +9,11 @@ import Foundation
 extension FetchDescriptor {
   /// The descriptor as a query for the rows of an entity, which is that of the class.
   ///
-  /// - Parameter excluded: Objects that are found in some other way.
+  /// - Parameters:
+  ///   - entity: The entity.
+  ///   - container: The container that has it.
+  ///   - excluded: Objects that are found in some other way.
+  /// - Returns: The query, which has not run.
   /// - Throws: `BatchError` with code `unsupportedPredicate` for what SQL cannot say, `invalidSQL`
   ///   for a negative limit or offset.
   func query(
@@ -20,6 +24,11 @@ extension FetchDescriptor {
     let translator = PredicateTranslator(container)
     let object = try ObjectTerm(row: entity)
     var conditions: [SQLText] = []
+    if !includesSubentities, let concrete = entity.concrete {
+      let own = concrete.names.filter { $0.value == entity.entity.name }.keys
+      let places = own.map { translator.place($0) }.joined(separator: ", ")
+      conditions.append(SQLText("(\(object.column(entity.columns[concrete.slot])) IN (\(places)))"))
+    }
     if !excluded.isEmpty {
       conditions.append(try translator.identity(of: object, amongElementsOf: excluded).negated)
     }

@@ -25,6 +25,8 @@ public struct FetchDescriptor<Model: PersistentModel> {
   public var fetchOffset: Int?
   /// Whether changes that were not saved count.
   public var includePendingChanges = true
+  /// Whether objects of sub-entities count.
+  public var includesSubentities = true
   /// The properties that dictionaries have; empty for all attributes.
   public var propertiesToFetch: [PartialKeyPath<Model>] = []
 

@@ -9,6 +9,8 @@ package struct IdentifierQuery: Sendable {
   /// ` WHERE …`, or nothing.
   private let condition: String
   private let order: String
+  /// The order without the key, or nothing.
+  private let termOrder: String
   private let window: Window
   /// What the caller asked of the rows, beside what makes them the entity's.
   private let predicate: String?
@@ -96,6 +98,7 @@ package struct IdentifierQuery: Sendable {
     self.predicate = predicate?.text
     let columns = key.columns.map(SQLName.quoted)
     self.order = (order + columns).joined(separator: ", ")
+    termOrder = order.joined(separator: ", ")
     let conditions = [entity.condition.map { SQLText($0) }, predicate].compactMap(\.self)
     condition = conditions.isEmpty ? "" : " WHERE " + SQLText.all(conditions).text
     sql =
@@ -217,6 +220,22 @@ package struct IdentifierQuery: Sendable {
     // An order may need more parameters, and its own come last.
     case .numbered(let values): try statement.bind(Array(values.prefix(statement.parameterCount)))
     }
+  }
+
+  /// Reads columns of the rows that satisfy the request, each combination of values once.
+  func selectDistinct(
+    _ columns: [String],
+    in connection: Connection
+  ) throws(BatchError) -> Statement {
+    let order = termOrder.isEmpty ? "" : " ORDER BY \(termOrder)"
+    let statement = try connection.prepare(
+      """
+      SELECT DISTINCT \(columns.joined(separator: ", ")) \
+      FROM \(SQLName.quoted(entity.table))\(condition)\(order)\(window.sql)
+      """
+    )
+    try bind(to: statement)
+    return statement
   }
 
   /// The list of integer keys, or nil if a key turned out not to be an integer.

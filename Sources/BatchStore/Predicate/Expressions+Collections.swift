@@ -85,8 +85,14 @@ extension PredicateTranslator {
 extension PredicateExpressions.CollectionContainsCollection: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
     try translator.map(translator.term(base), translator.term(other)) { base, other in
-      try PredicateExpressions.CollectionContainsCollection(base: Known(base), other: Known(other))
-        .evaluate(PredicateBindings())
+      if let text = base as? String, let other = other as? String, text.isPlain, other.isPlain {
+        return text.utf8.contains(other.utf8)
+      }
+      return try PredicateExpressions.CollectionContainsCollection(
+        base: Known(base),
+        other: Known(other)
+      )
+      .evaluate(PredicateBindings())
     }
   }
 }
@@ -188,4 +194,9 @@ extension PredicateTranslator {
     }
     return elements
   }
+}
+
+extension String {
+  /// Whether every byte is a character of its own: ASCII, in which only CR and LF are one together.
+  fileprivate var isPlain: Bool { utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } }
 }

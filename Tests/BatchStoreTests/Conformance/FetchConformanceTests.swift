@@ -224,4 +224,113 @@ import Testing
       #expect(try context.fetchIdentifierList(descriptor).count == count)
     }
   }
+
+  @Test func `C45 properties ignore what is pending`() async throws {
+    let (context, employees) = try await pending()
+    let descriptor = FetchDescriptor(predicate: isPaid, sortBy: [.forward(\.name)])
+    let rows = try context.fetchProperties(descriptor)
+    #expect(
+      rows.map(\.values) == [
+        ["name": .text("alpha"), "salary": .integer(22)],
+        ["name": .text("bravo"), "salary": .integer(25)],
+      ]
+    )
+    #expect(try rows.map { try $0.value(of: \.salary) } == [22, 25])
+    #expect(employees.count == 5)
+  }
+
+  @Test
+  func `C46 properties are all attributes or those asked for; a relationship to one is an id`()
+    async throws
+  {
+    let context = ModelContext(try await Market.open(try Market.make(in: directory)))
+    var descriptor = FetchDescriptor<Purchase>(sortBy: [.reverse(\.total)])
+    let all = try context.fetchProperties(descriptor)
+    #expect(all.map(\.values) == [30, 20, 10].map { ["total": .integer($0)] })
+    #expect(all.allSatisfy(\.identifiers.isEmpty))
+    descriptor.propertiesToFetch = [\.customer]
+    let customers = try context.fetchProperties(descriptor)
+    #expect(customers.map { $0.identifiers["customer"]?.primaryKey } == ["p2", "p1", "p1"])
+    #expect(customers[0].identifiers["customer"]?.entityName == "Customer")
+    #expect(context.registeredModels.isEmpty)
+    descriptor.sortBy = []
+    #expect(try context.fetchProperties(descriptor, distinct: true).count == 2)
+    let error = #expect(throws: BatchError.self) { try customers[0].value(of: \.total) }
+    #expect(error?.code == .unknownAttribute)
+    descriptor.propertiesToFetch = [\.tags]
+    let toMany = #expect(throws: BatchError.self) { try context.fetchProperties(descriptor) }
+    #expect(toMany?.code == .unknownAttribute)
+  }
+
+  @Test func `C47 sub-entities can be left out, in the store and of what is pending`() async throws
+  {
+    let context = ModelContext(try await Shop.open(path))
+    let new = SportCar()
+    new.maker = "Lotus"
+    context.insert(new)
+    var descriptor = FetchDescriptor<Car>()
+    #expect(try context.fetchCount(descriptor) == 5)
+    descriptor.includesSubentities = false
+    #expect(try context.fetch(descriptor).map(\.maker) == ["FIAT", "FIAT"])
+    #expect(try context.fetchCount(descriptor) == 2)
+    #expect(try context.fetchIdentifiers(descriptor).map(\.primaryKey) == ["p1", "p4"])
+    let sportCars = FetchDescriptor<Car>(predicate: #Predicate { $0 is SportCar })
+    #expect(try context.fetchIdentifierList(sportCars).map(\.primaryKey) == ["p2", "p3"])
+    let fast = FetchDescriptor<Car>(
+      predicate: #Predicate { ($0 as? SportCar)?.topSpeed == 350 }
+    )
+    #expect(try context.fetchIdentifierList(fast).map(\.primaryKey) == ["p3"])
+  }
+
+  /// Random changes against a naive twin: the objects themselves, filtered and sorted in Swift.
+  @Test func `C43 whatever is pending, a fetch finds what Swift finds among the objects`()
+    async throws
+  {
+    let seed = UInt64.random(in: .min ... .max)
+    var generator = SeededGenerator(seed: seed)
+    let (context, employees) = try await pending()
+    try context.save()
+    var all = employees.filter { !$0.isDeleted && $0.modelContext != nil }
+    for step in 0..<300 {
+      switch Int.random(in: 0..<6, using: &generator) {
+      case 0:
+        let new = Employee("n\(step % 7)", salary: Int.random(in: 0...50, using: &generator))
+        context.insert(new)
+        all.append(new)
+      case 1 where all.count > 4:
+        context.delete(all.remove(at: Int.random(in: all.indices, using: &generator)))
+      case 2: try context.save()
+      default:
+        all[Int.random(in: all.indices, using: &generator)].salary =
+          Int.random(in: 0...50, using: &generator)
+      }
+      let least = Int.random(in: 0...50, using: &generator)
+      var descriptor = FetchDescriptor<Employee>(
+        predicate: #Predicate { $0.salary > least || $0.name == "n3" },
+        sortBy: [.reverse(\.salary), .forward(\.name)],
+        fetchLimit: Bool.random(using: &generator) ? Int.random(in: 0...9, using: &generator) : nil,
+        fetchOffset: Int.random(in: 0...4, using: &generator)
+      )
+      let sorted = all.filter { $0.salary > least || $0.name == "n3" }
+        .sorted { left, right in
+          left.salary != right.salary
+            ? left.salary > right.salary
+            : left.name != right.name
+              ? left.name < right.name : left.persistentModelID < right.persistentModelID
+        }
+      let window = sorted.dropFirst(descriptor.fetchOffset ?? 0)
+        .prefix(descriptor.fetchLimit ?? .max)
+      let comment: Comment = "seed \(seed), step \(step)"
+      #expect(try context.fetch(descriptor) == Array(window), comment)
+      #expect(try context.fetchCount(descriptor) == window.count, comment)
+      #expect(try context.fetchIdentifiers(descriptor).count == window.count, comment)
+      #expect(Array(try context.fetch(descriptor, batchSize: 3)).count == window.count, comment)
+      descriptor.fetchLimit = nil
+      descriptor.fetchOffset = nil
+      #expect(
+        Set(try context.fetchIdentifiers(descriptor)) == Set(sorted.map(\.persistentModelID)),
+        comment
+      )
+    }
+  }
 }
