@@ -76,6 +76,17 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "IdentifierExamples",
+      dependencies: [
+        "BatchStore",
+        "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Examples/Identifiers",
+      exclude: ["README.md", "Output"],
+      swiftSettings: settings
+    ),
     .target(
       name: "BatchTestSupport",
       dependencies: ["BatchIdentifiers", "BatchStore"],
@@ -108,6 +119,11 @@ let package = Package(
     .testTarget(
       name: "BatchCommandTests",
       dependencies: ["BatchCommand", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "ExampleTests",
+      dependencies: ["IdentifierExamples", "BatchTestSupport"],
       swiftSettings: settings
     ),
   ],

@@ -1,0 +1,54 @@
+import Foundation
+
+/// Lists the examples, or runs the one that is named.
+@main
+struct IdentifierExamples {
+  static let all: [any Example.Type] = [
+    ObjectIdentifiers.self,
+    TemporaryIdentifiers.self,
+    IdentifierParts.self,
+    OtherKeys.self,
+    URIRoundTrip.self,
+    JSONRoundTrip.self,
+    MadeIdentifiers.self,
+    SafeLookUp.self,
+    OtherStores.self,
+    CrossStoreReference.self,
+    InvalidIdentifiers.self,
+    LookUps.self,
+    VanishedRows.self,
+    Uniquing.self,
+    Faults.self,
+    Hierarchy.self,
+    DynamicObjects.self,
+    IdentifiersOnly.self,
+    Chunks.self,
+    SavedList.self,
+    SavingAndRollingBack.self,
+    Staleness.self,
+    MergingContexts.self,
+    AutomaticMerging.self,
+    Conflicts.self,
+    MergePolicies.self,
+    AcrossTasks.self,
+    Performing.self,
+    BackgroundActor.self,
+    MainAndBackground.self,
+    OpeningStores.self,
+  ]
+
+  // On the main actor, where a context may block its thread.
+  @MainActor static func main() async throws {
+    guard let name = CommandLine.arguments.dropFirst().first else {
+      for example in all { print("\(example.name): \(example.summary)") }
+      return
+    }
+    guard let example = all.first(where: { $0.name == name }) else {
+      FileHandle.standardError.write(Data("there is no example \(name)\n".utf8))
+      exit(64)
+    }
+    let folder = try Folder()
+    defer { try? folder.remove() }
+    try await example.run(in: folder)
+  }
+}
