@@ -49,6 +49,9 @@ public struct BatchProgram: Sendable {
   /// The number of the process.
   public var identifier: Int32 { process.processIdentifier }
 
+  /// Whether the program has not ended yet.
+  public var isRunning: Bool { process.isRunning }
+
   /// Reads no more of standard output.
   public func closeOutput() {
     try? output.fileHandleForReading.close()

@@ -75,6 +75,8 @@ extension JobPlan {
     case .change(let change):
       [change.archiveSQL(for: keys), change.changeSQL(for: keys)].compactMap { $0 }
     case .export(let export, _): [export.sql(for: keys)]
+    case .transform(let transform, _, _):
+      [transform.readSQL(for: keys), transform.target.changeSQL(for: keys)]
     }
   }
 
@@ -167,6 +169,9 @@ extension JobPlan {
         columns: export.columns ?? entity.attributes.map(\.column),
         after: nil
       )
+    case .transform(_, let transform, _):
+      // What comes after only the program knows, and it may do more than compute.
+      return RowSampler(query, list: list, columns: transform.columns, after: nil)
     }
   }
 }

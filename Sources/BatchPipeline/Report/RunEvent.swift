@@ -16,6 +16,9 @@ public enum RunEvent: Sendable {
   case retrying(ChunkRetry)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
   case setAside(String)
+  /// A line that a program of a command transform wrote to standard error, with the program and
+  /// its process before it.
+  case message(String)
 
   /// The name of the event in JSON.
   public var name: String {
@@ -27,6 +30,7 @@ public enum RunEvent: Sendable {
     case .throttled: "throttled"
     case .retrying: "retrying"
     case .setAside: "setAside"
+    case .message: "message"
     }
   }
 }

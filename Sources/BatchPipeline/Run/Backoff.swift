@@ -1,4 +1,4 @@
-public import BatchIdentifiers
+import BatchIdentifiers
 import BatchStore
 
 /// How long a chunk rests before it is tried again: twice as long each time, up to a bound, less a
@@ -26,12 +26,6 @@ struct Backoff {
     for _ in 1..<attempt where bound < maximum { bound = min(bound * 2, maximum) }
     return bound * Double.random(in: 0.5...1, using: &generator)
   }
-}
-
-extension BatchError.Code {
-  /// The action cannot be carried out now but may be later: a handler throws it where what it
-  /// depends on is away, and the whole chunk is tried again as `retry` says.
-  public static let retryLater = Self(rawValue: "retryLater")
 }
 
 extension BatchError {

@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-import BatchStore
+public import BatchStore
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -36,6 +36,7 @@ public final class BatchRun: Sendable {
 
   let job: Job
   let options: Options
+  let handlers: [String: TransformHandler]
   private let stopRequest = Lock(StopRequest())
 
   /// Whether the run was told to stop, and who is to know.
@@ -47,9 +48,19 @@ public final class BatchRun: Sendable {
   }
 
   /// A run of a job.
-  public init(_ job: Job, options: Options = Options()) {
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: What may differ from one run to the next.
+  ///   - handlers: What the `handler` of a transform may name.
+  public init(
+    _ job: Job,
+    options: Options = Options(),
+    handlers: [String: TransformHandler] = [:]
+  ) {
     self.job = job
     self.options = options
+    self.handlers = handlers
   }
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
@@ -113,7 +124,7 @@ public final class BatchRun: Sendable {
       runStartedAt: startedAt,
       runID: run
     )
-    let plan = try await JobPlan(job, parameters: parameters)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     if case .export(_, let export) = plan.work {
       try ExportFile.checkName(
         export.file,
@@ -135,6 +146,7 @@ public final class BatchRun: Sendable {
       list = try await fetchIdentifiers(plan, identity)
     }
 
+    try plan.startChildren(run: run)
     // From here on files and tables are written.
     let lane = try plan.makeLane()
     if let lane, plan.ledger == .store,
@@ -203,9 +215,10 @@ public final class BatchRun: Sendable {
       runStartedAt: checkpoint.metadata.startedAt,
       runID: checkpoint.metadata.run
     )
-    let plan = try await JobPlan(job, parameters: parameters)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
+    try plan.startChildren(run: checkpoint.metadata.run)
     let lane = try plan.makeLane()
     var done: DoneRanges? = checkpoint.progress.done
     if let lane, checkpoint.metadata.ledger == .store {
@@ -264,6 +277,18 @@ public final class BatchRun: Sendable {
           lane: lane,
           ledger: plan.ledger,
           failureLimit: session.failureLimit(job.skip)
+        )
+        return try await loop(plan, session, processor, lane, onEvent)
+      case .transform(let transform, let action, let children):
+        guard let lane else { preconditionFailure("a transform without a writer lane") }
+        let processor = TransformProcessor(
+          list: list,
+          transform: transform,
+          run: session.run,
+          lane: lane,
+          ledger: plan.ledger,
+          failureLimit: session.failureLimit(job.skip),
+          timeout: children == nil ? action.timeout : nil
         )
         return try await loop(plan, session, processor, lane, onEvent)
       case .export(let export, let action):
@@ -339,6 +364,7 @@ public final class BatchRun: Sendable {
       switch event {
       case .committed(let chunk, let outcomes):
         session.committed(chunk, outcomes)
+        plan.tellMessages(onEvent)
         if session.isDue(after: job.checkpoint.interval) {
           try await session.recordProgress(with: processor)
         }
@@ -351,6 +377,8 @@ public final class BatchRun: Sendable {
       case .released: try session.release()
       }
     }
+    defer { plan.tellMessages(onEvent) }
+    try plan.children?.close()
     switch ending {
     case .completed where session.isComplete: try await complete(session, processor)
     case .completed: try await session.stop(with: processor)
@@ -379,6 +407,13 @@ public final class BatchRun: Sendable {
         try? await Task.sleep(for: backoff.delay(before: attempt, using: &generator))
       }
     }
+  }
+}
+
+extension JobPlan {
+  /// Tells what the programs of a command transform have written to standard error.
+  fileprivate func tellMessages(_ onEvent: (RunEvent) -> Void) {
+    for message in children?.takeMessages() ?? [] { onEvent(.message(message)) }
   }
 }
 

@@ -46,6 +46,9 @@ final class RunSession {
     if isResumed { progress.resumedAt = done.count }
   }
 
+  /// The run's UUID.
+  var run: String { checkpoint.metadata.run }
+
   /// The positions that are still to do, or the places of failed identifiers to try again.
   var remaining: [Range<Int>] { retried?.parts ?? done.remaining(of: checkpoint.list.count) }
 

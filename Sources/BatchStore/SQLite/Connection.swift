@@ -38,6 +38,10 @@ package final class Connection {
   let log = WriteAheadLog()
   /// What tells the rows of a chunk from those between them.
   private let filter = KeyFilter()
+  /// What was computed for the rows of a chunk.
+  let values = ValueFunction()
+  /// Whether text is kept in UTF-8 and need not be converted.
+  private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
 
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
@@ -80,7 +84,9 @@ package final class Connection {
     busyTimeout = options.busyTimeout
     setBusyTimeout(busyTimeout)
     unsafe log.attach(to: handle)
-    guard unsafe filter.register(in: handle) == SQLITE_OK else {
+    guard unsafe filter.register(in: handle) == SQLITE_OK,
+      unsafe values.register(in: handle) == SQLITE_OK
+    else {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
     }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
@@ -165,6 +171,12 @@ package final class Connection {
     var lines: [String] = []
     while try statement.step() { lines.append(statement.text(at: 3)) }
     return lines
+  }
+
+  /// A number that is another one after another connection has committed.
+  func dataVersion() throws(BatchError) -> Int64 {
+    guard case .integer(let version) = try value("PRAGMA data_version") else { return 0 }
+    return version
   }
 
   /// The collation that a column of a table was declared with, `BINARY` if with none.

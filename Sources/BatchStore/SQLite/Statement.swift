@@ -126,13 +126,18 @@ package struct Statement: ~Copyable {
   }
 
   /// SQLite's `SQLITE_TRANSIENT`, a macro that Swift does not import: copy before returning.
-  private static var transient: sqlite3_destructor_type {
+  static var transient: sqlite3_destructor_type {
     unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
 
   /// Makes `_batch_selected` in the statement stand for these rowids, which ascend.
   func filterKeys(_ keys: [Int64]) {
     connection.filterKeys(keys)
+  }
+
+  /// Makes `_batch_value` in the statement find its rows by `lookup`, the first one in row `start`.
+  func findValues(by lookup: ValueFunction.Lookup, from start: Int) {
+    connection.values.find(lookup, from: start)
   }
 
   // MARK: Columns
@@ -181,6 +186,15 @@ package struct Statement: ~Copyable {
       isText
       ? unsafe UnsafeRawPointer(sqlite3_column_text(statement, Int32(column)))
       : unsafe sqlite3_column_blob(statement, Int32(column))
+    let count = Int(unsafe sqlite3_column_bytes(statement, Int32(column)))
+    return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+  }
+
+  /// The bytes of a text or a blob, valid until the next step; of a text where they are, without
+  /// the copy that a zero at its end would cost.
+  func encodedBytes(at column: Int) -> UnsafeRawBufferPointer {
+    guard connection.isUTF8 else { return unsafe bytes(at: column) }
+    let start = unsafe sqlite3_column_blob(statement, Int32(column))
     let count = Int(unsafe sqlite3_column_bytes(statement, Int32(column)))
     return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }

@@ -1,4 +1,5 @@
 package import BatchIdentifiers
+import Synchronization
 
 /// How a lane keeps the database.
 public struct WriterConfiguration: Sendable {
@@ -29,6 +30,11 @@ package actor WriterLane {
   /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
   /// same.
   private var checkpointFailure: BatchError?
+  /// What SQLite gave as the version of the database when the lane looked last.
+  private var dataVersion: Int64
+  /// The look at which a commit of another connection was seen last.
+  private var lastForeignCommit = 0
+  private nonisolated let looks = Atomic(0)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
@@ -66,6 +72,7 @@ package actor WriterLane {
     executor = DispatchSerialExecutor(label: "batch.writer")
     checkpointFrames = max(1, configuration.checkpointBytes / Int(page))
     interrupter = connection.interrupter
+    dataVersion = try connection.dataVersion()
     self.configuration = configuration
     self.connection = connection
   }
@@ -132,6 +139,50 @@ package actor WriterLane {
     at positions: Range<Int>,
     failing limit: Int = 0
   ) throws(BatchError) -> Commit {
+    try commit(positions, failing: limit) { limit throws(BatchError) in
+      try change.apply(
+        to: keys,
+        at: positions.lowerBound,
+        failing: limit,
+        in: connection
+      )
+    }
+  }
+
+  /// Gives the rows of one chunk the values that were computed for them and enters it in the
+  /// ledger, both or neither.
+  ///
+  /// If another connection has committed since the rows were read, they are read again, under the
+  /// write lock, and what differs is computed again: no change of another is lost.
+  ///
+  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does.
+  package func apply(
+    _ transform: RowTransform,
+    _ chunk: TransformedChunk,
+    at positions: Range<Int>,
+    failing limit: Int = 0
+  ) throws(BatchError) -> Commit {
+    try commit(positions, failing: limit) { limit throws(BatchError) in
+      let isCurrent =
+        try !noteForeignCommits(since: chunk.look) && !transform.mayChangeOtherRows
+      let chunk =
+        isCurrent ? chunk : try transform.renewed(chunk, failing: limit, in: connection)
+      return try transform.apply(
+        chunk,
+        at: positions.lowerBound,
+        failing: limit,
+        in: connection
+      )
+    }
+  }
+
+  private func commit(
+    _ positions: Range<Int>,
+    failing limit: Int,
+    _ body: (_ limit: Int?) throws(BatchError) -> (
+      outcomes: Outcomes, failures: [(position: Int, error: BatchError)]
+    )
+  ) throws(BatchError) -> Commit {
     try throwCheckpointFailure()
     var entered = ledger
     let failedBefore = ledger?.done.outcomes.failed ?? 0
@@ -140,12 +191,9 @@ package actor WriterLane {
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
       // Waiting for another writer to finish is no cost of this chunk.
       locked = clock.now
-      let (outcomes, failures) = try change.apply(
-        to: keys,
-        at: positions.lowerBound,
-        // Without a ledger there is nowhere to keep them.
-        failing: ledger == nil || limit == 0 ? nil : limit - failedBefore,
-        in: connection
+      // Without a ledger there is nowhere to keep failures.
+      let (outcomes, failures) = try body(
+        ledger == nil || limit == 0 ? nil : limit - failedBefore
       )
       try ledger?.enter(failures, in: connection)
       entered = try ledger?.entering(
@@ -172,6 +220,27 @@ package actor WriterLane {
     } catch {
       checkpointFailure = error
     }
+  }
+
+  // MARK: Commits of others
+
+  /// How often the lane has looked for commits of other connections: what a worker notes before it
+  /// reads, since a commit that was seen by then is part of what it reads.
+  package nonisolated var look: Int { looks.load(ordering: .acquiring) }
+
+  /// Whether another connection has committed since the lane had looked so often; within a
+  /// transaction, which keeps others from committing.
+  ///
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not count.
+  private func noteForeignCommits(since look: Int) throws(BatchError) -> Bool {
+    let version = try connection.dataVersion()
+    let thisLook = looks.load(ordering: .relaxed) + 1
+    if version != dataVersion {
+      dataVersion = version
+      lastForeignCommit = thisLook
+    }
+    looks.store(thisLook, ordering: .releasing)
+    return lastForeignCommit > look
   }
 
   private func throwCheckpointFailure() throws(BatchError) {

@@ -138,8 +138,8 @@ import Testing
         if isHeld ? isIdle || .random(using: &random) : Int.random(in: 0..<12, using: &random) == 0
         {
           isHeld.toggle()
-          require(!isHeld || machine.isQuiet == false || isIdle, "quiet while something goes on")
           if isHeld { machine.hold() } else { perform(machine.release()) }
+          require(machine.isQuiet == (isHeld && isIdle), "quiet is told wrong")
           continue
         }
         // Time passes when nothing else can happen, and now and then before.

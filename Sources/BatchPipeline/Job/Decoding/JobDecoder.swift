@@ -124,9 +124,10 @@ extension JobDecoder {
     let keys = [
       "update": ["set"], "delete": ["archive"],
       "export": ["file", "format", "columns", "overwrite"],
+      "transform": ["columns", "writes", "handler", "command", "timeout"],
     ]
-    let names = ["update", "delete", "export"]
-    let type = section.name("type", among: names, later: ["transform", "insert"])
+    let names = ["update", "delete", "export", "transform"]
+    let type = section.name("type", among: names, later: ["insert"])
     let action: Job.Action
     switch type {
     case "update": action = .update(Job.Update(set: section.assignments("set")))
@@ -146,10 +147,24 @@ extension JobDecoder {
           overwrite: section.boolean("overwrite") ?? false
         )
       )
+    case "transform": action = .transform(decodeTransform(&section))
     default: return nil
     }
     section.finish(elsewhere: keys.filter { $0.key != type })
     return action
+  }
+
+  private func decodeTransform(_ section: inout JobSection) -> Job.Transform {
+    let handler = section.string("handler")
+    let command = section.strings("command")
+    var transform = Job.Transform(
+      columns: section.strings("columns", required: true) ?? [],
+      writes: section.strings("writes", required: true) ?? [],
+      program: command.map { .command($0) } ?? .handler(handler ?? "")
+    )
+    transform.timeout = section.duration("timeout") ?? transform.timeout
+    section.requireOne(of: ["handler", "command"])
+    return transform
   }
 
   private func decodeChunk(_ section: inout JobSection) -> Job.Chunk {

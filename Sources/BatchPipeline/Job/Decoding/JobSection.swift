@@ -94,8 +94,8 @@ extension JobSection {
     }
   }
 
-  mutating func strings(_ key: String) -> [String]? {
-    guard let list = member(key, required: false) else { return nil }
+  mutating func strings(_ key: String, required: Bool = false) -> [String]? {
+    guard let list = member(key, required: required) else { return nil }
     let path = path.appending(key)
     guard case .array(let items) = list.content else {
       report(list, at: path, expected: "an array of strings")
@@ -314,6 +314,23 @@ extension JobSection {
 // MARK: - Members
 
 extension JobSection {
+  /// Reports that none of some keys is there, or more than one.
+  func requireOne(of keys: [String]) {
+    let found = members.filter { keys.contains($0.key) }
+    guard found.count != 1, !isBroken else { return }
+    let names = keys.map(\.quotedForMessage).joined(separator: " or ")
+    decoder.report(
+      found.isEmpty
+        ? JobProblem(path, "\(names) is missing", remedy: "add one of them", position: position)
+        : JobProblem(
+          path.appending(found[1].key),
+          "contradicts \(path.appending(found[0].key))",
+          remedy: "remove one of the two",
+          position: found[1].keyPosition
+        )
+    )
+  }
+
   private mutating func member(_ key: String, required: Bool) -> JSONValue? {
     if !asked.contains(key) { asked.append(key) }
     if let member = members.first(where: { $0.key == key }) { return member.value }

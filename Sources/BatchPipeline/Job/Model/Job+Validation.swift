@@ -196,7 +196,30 @@ extension Job {
         problems += Self.columnProblems(columns, "action", "columns", least: 1)
       }
       return problems
+    case .transform(let transform): return Self.problems(of: transform)
     }
+  }
+
+  private static func problems(of transform: Transform) -> [JobProblem] {
+    var problems = columnProblems(transform.columns, "action", "columns", least: 1)
+    problems += columnProblems(transform.writes, "action", "writes", least: 1)
+    problems += durationProblems(
+      transform.timeout,
+      JobPath("action", "timeout"),
+      zeroAllowed: false
+    )
+    switch transform.program {
+    case .handler(let name):
+      if name.isEmpty { problems.append(.empty(.handler)) }
+    case .command(let arguments):
+      if arguments.first?.isEmpty ?? true { problems.append(.empty(.command)) }
+      for (index, argument) in arguments.enumerated() where argument.utf8.contains(0) {
+        problems.append(
+          .init(JobPath.command.appending(index), "an argument cannot have the character U+0000")
+        )
+      }
+    }
+    return problems
   }
 
   private func chunkProblems() -> [JobProblem] {

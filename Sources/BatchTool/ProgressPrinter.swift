@@ -29,6 +29,8 @@ struct ProgressPrinter: Sendable {
     case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
       .progress(let summary), .throttled(let summary):
       try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
+    case .message(let text):
+      try? Terminal.printJSON(["event": event.name, "message": text])
     case .retrying(let retry):
       try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
     case .setAside(let path):
@@ -56,6 +58,8 @@ struct ProgressPrinter: Sendable {
       } else {
         Terminal.say(line)
       }
+    case .message(let text):
+      Terminal.say("\(Terminal.isInteractive ? "\r\u{1b}[K" : "")\(text.onOneLine)")
     case .retrying(let retry):
       if Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
       Terminal.warn(

@@ -53,7 +53,7 @@ struct RunArguments: ParsableArguments {
     let printer = ProgressPrinter(json: json, quiet: quiet)
     var options = options
     options.progressInterval = printer.interval
-    let run = BatchRun(try job.load(), options: options)
+    let run = BatchRun(try job.load(), options: options, handlers: BatchTool.handlers)
 
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)

@@ -2,6 +2,7 @@ import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore
+import SystemPackage
 
 #if canImport(Glibc)
 import Glibc
@@ -12,10 +13,10 @@ import Darwin
 #endif
 
 /// The `batch` command.
-@main
 struct Batch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "batch",
+    // An executable with handlers of its own has a name of its own.
+    commandName: FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch",
     abstract: "Runs batch jobs over the rows of an SQLite database, exactly once.",
     discussion: """
       A job file says which rows of which database, and what to do with them. `batch` fetches \
@@ -37,7 +38,7 @@ struct Batch: AsyncParsableCommand {
     ]
   )
 
-  static func main() async {
+  static func run() async {
     do {
       var command = try parseAsRoot()
       if var command = command as? any AsyncParsableCommand {

@@ -31,6 +31,6 @@ struct JobArguments: ParsableArguments {
       runStartedAt: currentTimestamp(),
       runID: "00000000-0000-0000-0000-000000000000"
     )
-    return try await JobPlan(job, parameters: values)
+    return try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
   }
 }
