@@ -87,6 +87,7 @@ let package = Package(
     .executableTarget(
       name: "IdentifierExamples",
       dependencies: [
+        "BatchPipeline",
         "BatchStore",
         "BatchIdentifiers",
         .product(name: "SystemPackage", package: "swift-system"),

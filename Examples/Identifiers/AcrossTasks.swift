@@ -4,9 +4,8 @@ import BatchStore
 enum AcrossTasks: Example {
   static let summary = "identifiers cross tasks, objects do not"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       """
       INSERT INTO invoices (number, cents)
       VALUES ('A-1', 100), ('A-2', 200), ('A-3', 300), ('A-4', 400);

@@ -4,9 +4,8 @@ import BatchStore
 enum AutomaticMerging: Example {
   static let summary = "a context that is always up to date"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let (current, unmoved) = (ModelContext(container), ModelContext(container))

@@ -34,8 +34,8 @@ actor Cashier: ModelActor {
 enum BackgroundActor: Example {
   static let summary = "an actor that keeps a context to itself"
 
-  static func run(in folder: Folder) async throws {
-    let cashier = Cashier(try await Billing.open(in: folder))
+  static func run() async throws {
+    let cashier = Cashier(try await Billing.open())
     let first = try await cashier.issue("A-1", cents: 1200)
     let second = try await cashier.issue("A-2", cents: 700)
     print("issued: \(first.primaryKey), \(second.primaryKey)")

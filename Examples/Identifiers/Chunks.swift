@@ -4,9 +4,8 @@ import BatchStore
 enum Chunks: Example {
   static let summary = "every object visited, a thousand in memory"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       """
       WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
       INSERT INTO invoices (number, cents) SELECT 'A-' || i, i FROM n;

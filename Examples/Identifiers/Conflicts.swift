@@ -4,9 +4,8 @@ import BatchStore
 enum Conflicts: Example {
   static let summary = "two contexts change one row: the second save throws"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let (first, second) = (ModelContext(container), ModelContext(container))

@@ -24,15 +24,15 @@ final class Attachment: ManagedObject, PersistentModel {
 enum CrossStoreReference: Example {
   static let summary = "a row that refers to a row of another store"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let attachments = ModelConfiguration(
-      path: folder.file("attachments.db"),
+      path: "attachments.db",
       initialSchema: """
         CREATE TABLE attachments (id INTEGER PRIMARY KEY, name TEXT NOT NULL, owner TEXT);
         """
     )
     let invoices = ModelConfiguration(
-      path: folder.file("billing.db"),
+      path: "billing.db",
       initialSchema: Billing.schema + "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let container = try await ModelContainer(

@@ -4,10 +4,10 @@ import BatchStore
 enum DynamicObjects: Example {
   static let summary = "tables without classes"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await ModelContainer(
       configurations: ModelConfiguration(
-        path: folder.file("billing.db"),
+        path: "billing.db",
         initialSchema: Billing.schema + """
           INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);
           """

@@ -4,9 +4,8 @@ import BatchStore
 enum Faults: Example {
   static let summary = "objects that read their row when it is needed"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200), ('A-2', 700);"
     )
     let context = ModelContext(container)

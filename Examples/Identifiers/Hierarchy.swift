@@ -36,12 +36,12 @@ private let transferMapping = ModelMapping(
 enum Hierarchy: Example {
   static let summary = "entities that share a table, and their identifiers"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await ModelContainer(
       for: Payment.self,
       Transfer.self,
       configurations: ModelConfiguration(
-        path: folder.file("payments.db"),
+        path: "payments.db",
         initialSchema: """
           CREATE TABLE payments (id INTEGER PRIMARY KEY, kind TEXT, cents INTEGER, account TEXT);
           INSERT INTO payments VALUES (1, 'cash', 500, NULL), (2, 'transfer', 1200, 'DE02');

@@ -4,9 +4,8 @@ import BatchStore
 enum IdentifierParts: Example {
   static let summary = "an identifier is a store, an entity and a key"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (id, number, cents) VALUES (9, 'A-9', 900), (10, 'A-10', 1000);"
     )
     let identifiers = try ModelContext(container).fetch(Invoice.self).map(\.persistentModelID)

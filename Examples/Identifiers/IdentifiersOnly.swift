@@ -4,9 +4,8 @@ import BatchStore
 enum IdentifiersOnly: Example {
   static let summary = "a million identifiers and not one object"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       """
       WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)
       INSERT INTO invoices (number, cents, is_paid) SELECT 'A-' || i, i, i % 10 == 0 FROM n;

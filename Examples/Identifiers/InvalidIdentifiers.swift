@@ -5,9 +5,9 @@ import Foundation
 enum InvalidIdentifiers: Example {
   static let summary = "why a saved identifier finds nothing any more"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let rows = "INSERT INTO invoices (id, number, cents) VALUES (1, 'A-1', 1200), (2, 'A-2', 700);"
-    let container = try await Billing.open(in: folder, rows)
+    let container = try await Billing.open(rows)
     let saved = try ModelContext(container).fetch(Invoice.self).map(\.persistentModelID)
 
     /// What a container says about an identifier.
@@ -34,8 +34,8 @@ enum InvalidIdentifiers: Example {
     print("key of the next one: \(next.persistentModelID.primaryKey)")
 
     // The store was made again and filled with the same rows.
-    try FileManager.default.removeItem(atPath: folder.file("billing.db"))
-    let again = try await Billing.open(in: folder, rows)
+    try FileManager.default.removeItem(atPath: "billing.db")
+    let again = try await Billing.open(rows)
     print("made again: \(look(saved[0], in: again))")
 
     // A number of one's own finds the row in any store that has it.

@@ -5,7 +5,7 @@ import Foundation
 enum JSONRoundTrip: Example {
   static let summary = "identifiers in JSON, as SwiftData writes them"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     /// A message to another process.
     struct Reminder: Codable {
       var invoice: PersistentIdentifier
@@ -13,7 +13,6 @@ enum JSONRoundTrip: Example {
     }
 
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let context = ModelContext(container)

@@ -4,9 +4,8 @@ import BatchStore
 enum LookUps: Example {
   static let summary = "four ways from an identifier to its object"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (id, number, cents) VALUES (1, 'A-1', 1200);"
     )
     let context = ModelContext(container)

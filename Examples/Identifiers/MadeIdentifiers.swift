@@ -5,9 +5,8 @@ import Foundation
 enum MadeIdentifiers: Example {
   static let summary = "identifiers made from their parts"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (id, number, cents) VALUES (28, 'A-28', 1200);"
     )
     let context = ModelContext(container)

@@ -29,9 +29,8 @@ final class InvoiceStore {
 enum MainAndBackground: Example {
   static let summary = "read on the main actor, work in the background"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200), ('A-2', 700), ('A-3', 300);"
     )
     let store = await InvoiceStore(container)

@@ -4,7 +4,7 @@ import BatchStore
 enum MergePolicies: Example {
   static let summary = "five ways to settle a conflict"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let policies: [(String, MergePolicy)] = [
       ("error", .error),
       ("store trumps", .mergeByPropertyStoreTrump),
@@ -12,7 +12,7 @@ enum MergePolicies: Example {
       ("overwrite", .overwrite),
       ("rollback", .rollback),
     ]
-    let container = try await Billing.open(in: folder)
+    let container = try await Billing.open()
     for (name, policy) in policies {
       let (first, second) = (ModelContext(container), ModelContext(container))
       let mine = Invoice(number: name, cents: 1200)

@@ -4,9 +4,8 @@ import BatchStore
 enum MergingContexts: Example {
   static let summary = "telling one context what another one saved"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200), ('A-2', 700);"
     )
     var saves = container.savedChanges().makeAsyncIterator()

@@ -4,8 +4,8 @@ import BatchStore
 enum ObjectIdentifiers: Example {
   static let summary = "an object has an identifier"
 
-  static func run(in folder: Folder) async throws {
-    let container = try await Billing.open(in: folder)
+  static func run() async throws {
+    let container = try await Billing.open()
     let context = ModelContext(container)
 
     let invoice = Invoice(number: "A-1", cents: 1200)

@@ -4,12 +4,12 @@ import BatchStore
 enum OpeningStores: Example {
   static let summary = "opening databases, and what may be wrong with them"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     // Nothing to call back: the initializer is asynchronous and throws.
     let container = try await ModelContainer(
       for: Invoice.self,
       configurations: ModelConfiguration(
-        path: folder.file("billing.db"),
+        path: "billing.db",
         initialSchema: Billing.schema
       )
     )
@@ -24,9 +24,9 @@ enum OpeningStores: Example {
         print("\(error.code): \(error.message)")
       }
     }
-    await open(Invoice.self, ModelConfiguration(path: folder.file("billing.db"), isReadOnly: true))
-    await open(Attachment.self, ModelConfiguration(path: folder.file("billing.db")))
-    await open(Invoice.self, ModelConfiguration(path: folder.file("missing.db")))
+    await open(Invoice.self, ModelConfiguration(path: "billing.db", isReadOnly: true))
+    await open(Attachment.self, ModelConfiguration(path: "billing.db"))
+    await open(Invoice.self, ModelConfiguration(path: "missing.db"))
     await open(Invoice.self, ModelConfiguration(inMemoryWith: "CREATE TABLE invoices (id);"))
     await open(Invoice.self, ModelConfiguration(inMemoryWith: "CREATE TABEL invoices (id);"))
   }

@@ -4,10 +4,10 @@ import BatchStore
 enum OtherKeys: Example {
   static let summary = "keys of text, of bytes and of several columns"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await ModelContainer(
       configurations: ModelConfiguration(
-        path: folder.file("weather.db"),
+        path: "weather.db",
         initialSchema: """
           CREATE TABLE stations (code TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID;
           INSERT INTO stations VALUES ('DE/1', 'Bonn'), ('7', 'Kiel');

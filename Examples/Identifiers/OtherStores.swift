@@ -5,15 +5,14 @@ import Foundation
 enum OtherStores: Example {
   static let summary = "identifiers mean something where their store is open"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let identifier = try ModelContext(container).fetch(Invoice.self)[0].persistentModelID
 
     // Another container on the same store: the identifier is as good there.
-    let second = try await Billing.open(in: folder)
+    let second = try await Billing.open()
     let invoice = ModelContext(second)[identifier, as: Invoice.self]
     print("same store: \(invoice?.number ?? "nothing")")
 
@@ -30,8 +29,8 @@ enum OtherStores: Example {
     print("other store: \(third.identifier(for: identifier.uriString) == nil ? "nil" : "found")")
 
     // A copy is the same store as far as identifiers go, so one container cannot have both.
-    let copy = folder.file("copy.db")
-    try FileManager.default.copyItem(atPath: folder.file("billing.db"), toPath: copy)
+    let copy = "copy.db"
+    try FileManager.default.copyItem(atPath: "billing.db", toPath: copy)
     let fourth = try await ModelContainer(
       for: Invoice.self,
       configurations: ModelConfiguration(path: copy)

@@ -4,9 +4,8 @@ import BatchStore
 enum Performing: Example {
   static let summary = "work on a background context, awaited or waited for"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200), ('A-2', 700);"
     )
     let background = container.newBackgroundContext()

@@ -4,9 +4,8 @@ import Foundation
 enum SafeLookUp: Example {
   static let summary = "URIs from outside: right, outdated, or nonsense"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (id, number, cents) VALUES (1, 'A-1', 1200);"
     )
     let context = ModelContext(container)

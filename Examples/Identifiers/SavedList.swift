@@ -5,15 +5,14 @@ import SystemPackage
 enum SavedList: Example {
   static let summary = "a list of identifiers in a file, worked off in two sittings"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       """
       WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
       INSERT INTO invoices (number, cents) SELECT 'A-' || i, i FROM n;
       """
     )
-    let path = FilePath(folder.file("remind.ids"))
+    let path = FilePath("remind.ids")
     let list = try ModelContext(container).fetchIdentifiers(
       FetchRequest(entity: "Invoice", where: "cents > 500")
     )

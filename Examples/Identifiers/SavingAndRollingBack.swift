@@ -4,9 +4,8 @@ import BatchStore
 enum SavingAndRollingBack: Example {
   static let summary = "insert, change, delete; save it all or none"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200), ('A-2', 700);"
     )
     let context = ModelContext(container)

@@ -4,9 +4,8 @@ import BatchStore
 enum Staleness: Example {
   static let summary = "when an object sees what others saved"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let context = ModelContext(container)

@@ -4,8 +4,8 @@ import BatchStore
 enum TemporaryIdentifiers: Example {
   static let summary = "a new object has a temporary identifier"
 
-  static func run(in folder: Folder) async throws {
-    let container = try await Billing.open(in: folder)
+  static func run() async throws {
+    let container = try await Billing.open()
     let context = ModelContext(container)
     let (first, second) = (Invoice(number: "A-1", cents: 1200), Invoice(number: "A-2", cents: 700))
     context.insert(first)

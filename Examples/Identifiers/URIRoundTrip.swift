@@ -5,11 +5,10 @@ import Foundation
 enum URIRoundTrip: Example {
   static let summary = "a URI finds its row again in another process"
 
-  static func run(in folder: Folder) async throws {
-    let note = URL(filePath: folder.file("last-opened"))
+  static func run() async throws {
+    let note = URL(filePath: "last-opened")
     do {
       let container = try await Billing.open(
-        in: folder,
         "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
       )
       let invoice = try ModelContext(container).fetch(Invoice.self)[0]
@@ -17,7 +16,7 @@ enum URIRoundTrip: Example {
     }
 
     // Later, with nothing left but the file.
-    let container = try await Billing.open(in: folder)
+    let container = try await Billing.open()
     guard let uri = URL(dataRepresentation: try Data(contentsOf: note), relativeTo: nil),
       let identifier = container.identifier(forURI: uri)
     else { return print("the URI is not one of this store") }

@@ -4,9 +4,8 @@ import BatchStore
 enum Uniquing: Example {
   static let summary = "one object for a row in a context"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let context = ModelContext(container)

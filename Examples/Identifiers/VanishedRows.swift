@@ -4,9 +4,8 @@ import BatchStore
 enum VanishedRows: Example {
   static let summary = "a row that is gone is an error, and no crash"
 
-  static func run(in folder: Folder) async throws {
+  static func run() async throws {
     let container = try await Billing.open(
-      in: folder,
       "INSERT INTO invoices (id, number, cents) VALUES (1, 'A-1', 1200), (2, 'A-2', 700);"
     )
     let context = ModelContext(container)

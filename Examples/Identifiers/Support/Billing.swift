@@ -57,12 +57,12 @@ enum Billing {
     );
     """
 
-  /// Makes the database in a folder and puts rows in it.
-  static func open(in folder: Folder, _ rows: String = "") async throws -> ModelContainer {
+  /// Makes the database and puts rows in it.
+  static func open(_ rows: String = "") async throws -> ModelContainer {
     try await ModelContainer(
       for: Invoice.self,
       configurations: ModelConfiguration(
-        path: folder.file("billing.db"),
+        path: "billing.db",
         initialSchema: schema + rows
       )
     )

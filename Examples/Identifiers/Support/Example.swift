@@ -3,8 +3,8 @@ protocol Example: SendableMetatype {
   /// What it shows.
   static var summary: String { get }
 
-  /// Shows it with a database in a folder of its own.
-  static func run(in folder: Folder) async throws
+  /// Shows it, in a current folder of its own.
+  static func run() async throws
 }
 
 extension Example {

@@ -35,6 +35,8 @@ struct IdentifierExamples {
     BackgroundActor.self,
     MainAndBackground.self,
     OpeningStores.self,
+    ConcurrencyDebugging.self,
+    RunningAJob.self,
   ]
 
   // On the main actor, where a context may block its thread.
@@ -47,8 +49,11 @@ struct IdentifierExamples {
       FileHandle.standardError.write(Data("there is no example \(name)\n".utf8))
       exit(64)
     }
-    let folder = try Folder()
-    defer { try? folder.remove() }
-    try await example.run(in: folder)
+    let files = FileManager.default
+    let folder = files.temporaryDirectory.appending(path: "example-\(UUID().uuidString)")
+    try files.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? files.removeItem(at: folder) }
+    guard files.changeCurrentDirectoryPath(folder.path) else { throw CocoaError(.fileNoSuchFile) }
+    try await example.run()
   }
 }
