@@ -1,5 +1,6 @@
 import BatchPipeline
 import BatchStore
+import SystemPackage
 
 enum RunningAJob: Example {
   static let summary = "the engine of the command, called from Swift"

@@ -13,8 +13,16 @@ import Testing
     return (files ?? []).filter { $0.hasSuffix(".swift") }.map { String($0.dropLast(6)) }.sorted()
   }()
 
-  private func run(_ arguments: String...) throws -> BatchProgram.Result {
-    try BatchProgram(arguments, of: "IdentifierExamples", in: TemporaryDirectory()).wait()
+  private func run(
+    _ arguments: String...,
+    environment: [String: String] = [:]
+  ) throws -> BatchProgram.Result {
+    try BatchProgram(
+      arguments,
+      of: "IdentifierExamples",
+      in: TemporaryDirectory(),
+      environment: environment
+    ).wait()
   }
 
   /// The text with a number in the place of each UUID, the same for the same.
@@ -51,6 +59,42 @@ import Testing
   @Test func `there is no output of an example that is not there`() throws {
     let outputs = try Repository.files(under: "\(Self.folder)/Output", extension: "txt")
     #expect(outputs == Self.names.map { "\(Self.folder)/Output/\($0).txt" })
+  }
+
+  @Test func `the debug mode ends the example that uses a context off its queue`() throws {
+    let result = try run(
+      "ConcurrencyDebugging",
+      environment: ["BATCH_CONCURRENCY_DEBUG": "1", "SWIFT_BACKTRACE": "enable=no"]
+    )
+    #expect(result.status < 0)
+    #expect(result.output == "")
+  }
+
+  @Test func `what the project's page shows of Swift is code of an example`() throws {
+    let blocks = try Repository.text("README.md").matches(
+      of: /```swift\n(.*?)```/.dotMatchesNewlines()
+    )
+    #expect(!blocks.isEmpty)
+    let sources = try Self.names.map { name in
+      unindented(try Repository.text("\(Self.folder)/\(name).swift"))
+    }
+    for block in blocks {
+      let lines = unindented(String(block.1)).split(separator: "\n")
+      let imports = lines.filter { $0.hasPrefix("import ") }
+      let code = lines.dropFirst(imports.count).joined(separator: "\n")
+      #expect(
+        sources.contains { source in
+          source.contains(code) && imports.allSatisfy { source.contains("\($0)\n") }
+        },
+        "\(block.1)"
+      )
+    }
+  }
+
+  /// The lines that are not empty, without the spaces before them.
+  private func unindented(_ text: String) -> String {
+    text.split(separator: "\n").map { $0.drop { $0 == " " } }.filter { !$0.isEmpty }
+      .joined(separator: "\n")
   }
 
   @Test func `a name that no example has is an error`() throws {

@@ -34,6 +34,7 @@ struct IdentifierExamples {
     Performing.self,
     BackgroundActor.self,
     MainAndBackground.self,
+    Snapshots.self,
     OpeningStores.self,
     ConcurrencyDebugging.self,
     RunningAJob.self,
