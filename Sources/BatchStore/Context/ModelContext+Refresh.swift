@@ -14,6 +14,7 @@ extension ModelContext {
     object.staleRow = object.row ?? object.staleRow
     object.row = nil
     object.bases = [:]
+    object.members = [:]
     if !mergeChanges {
       object.dropChanges()
       object.isGone = false
@@ -35,6 +36,7 @@ extension ModelContext {
     object.modelContext = nil
     object.row = nil
     object.staleRow = nil
+    object.members = [:]
     object.dropChanges()
     object.unsaved = nil
     object.isGone = false

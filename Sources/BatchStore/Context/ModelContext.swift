@@ -32,6 +32,10 @@ public final class ModelContext {
   var queue: DispatchQueue?
   /// The objects that there is something to save of, which is what keeps them alive.
   var unsaved = UnsavedModels()
+  /// The pairs that there is something to save of.
+  var links = UnsavedLinks()
+  /// Goes up with whatever may change what the store has related to objects.
+  var generation = 0
   var registry = ModelRegistry()
   /// What other contexts saved; nil if it is not merged by itself.
   var inbox: ContextInbox?
@@ -49,6 +53,8 @@ public final class ModelContext {
 
   deinit {
     container.changes.remove(inbox)
+    // New objects may refer to each other in a circle.
+    for object in unsaved.all() { object.references = [:] }
   }
 
   /// The objects that are in the context and in use.
@@ -61,6 +67,7 @@ public final class ModelContext {
     for object in registry.objects { detach(object) }
     registry = ModelRegistry()
     unsaved = UnsavedModels()
+    links = UnsavedLinks()
     noted = nil
   }
 
