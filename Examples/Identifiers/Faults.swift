@@ -9,7 +9,7 @@ enum Faults: Example {
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200), ('A-2', 700);"
     )
     let context = ModelContext(container)
-    let identifiers = try context.fetchIdentifiers(FetchRequest(entity: "Invoice"))
+    let identifiers = try context.fetchIdentifiers(FetchDescriptor<Invoice>())
     let invoices = identifiers.map { context.model(for: $0) }
     print("faults: \(invoices.map(\.isFault))")
 

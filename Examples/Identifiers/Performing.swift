@@ -37,6 +37,6 @@ enum Performing: Example {
     } catch {
       print("error: \(error.code)")
     }
-    print("left: \(try await background.perform { try $0.fetchCount(.init(entity: "Invoice")) })")
+    print("left: \(try await background.perform { try $0.fetchCount(FetchDescriptor<Invoice>()) })")
   }
 }

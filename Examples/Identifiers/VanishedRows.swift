@@ -39,6 +39,6 @@ enum VanishedRows: Example {
       print("property: \"\(ghost.number)\", deleted: \(ghost.isDeleted)")
     }
     try context.save()
-    print("left: \(try context.fetchCount(FetchRequest(entity: "Invoice")))")
+    print("left: \(try context.fetchCount(FetchDescriptor<Invoice>()))")
   }
 }

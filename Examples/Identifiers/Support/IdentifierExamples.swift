@@ -4,6 +4,7 @@ import Foundation
 @main
 struct IdentifierExamples {
   static let all: [any Example.Type] = [
+    FirstSteps.self,
     ObjectIdentifiers.self,
     TemporaryIdentifiers.self,
     IdentifierParts.self,
@@ -21,6 +22,10 @@ struct IdentifierExamples {
     Faults.self,
     Hierarchy.self,
     DynamicObjects.self,
+    PredicateByIdentifier.self,
+    Predicates.self,
+    PendingChanges.self,
+    Batches.self,
     IdentifiersOnly.self,
     Chunks.self,
     SavedList.self,
@@ -28,6 +33,7 @@ struct IdentifierExamples {
     Staleness.self,
     MergingContexts.self,
     AutomaticMerging.self,
+    Relationships.self,
     Conflicts.self,
     MergePolicies.self,
     AcrossTasks.self,
@@ -41,20 +47,32 @@ struct IdentifierExamples {
   ]
 
   // On the main actor, where a context may block its thread.
-  @MainActor static func main() async throws {
+  @MainActor static func main() async {
     guard let name = CommandLine.arguments.dropFirst().first else {
       for example in all { print("\(example.name): \(example.summary)") }
       return
     }
     guard let example = all.first(where: { $0.name == name }) else {
-      FileHandle.standardError.write(Data("there is no example \(name)\n".utf8))
-      exit(64)
+      fail("there is no example \(name)", status: 64)
     }
+    do {
+      try await run(example)
+    } catch {
+      fail("\(error)", status: 1)
+    }
+  }
+
+  @MainActor private static func run(_ example: any Example.Type) async throws {
     let files = FileManager.default
     let folder = files.temporaryDirectory.appending(path: "example-\(UUID().uuidString)")
     try files.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? files.removeItem(at: folder) }
     guard files.changeCurrentDirectoryPath(folder.path) else { throw CocoaError(.fileNoSuchFile) }
     try await example.run()
+  }
+
+  private static func fail(_ message: String, status: Int32) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
+    exit(status)
   }
 }
