@@ -57,10 +57,7 @@ import Testing
     ("\"where\": \"n > 0\"", "\"where\": \"\"", ["source.where: is empty"]),
     ("\"test.db\" }", "\"test.db\", \"readOnly\": true }", ["database.readOnly:", "writes"]),
     ("\"test.db\"", "\"\"", ["database.path: is empty"]),
-    (
-      "\"chunk\": { \"size\": 10 }", "\"hooks\": { \"onStart\": [] }",
-      ["hooks", "not supported yet"]
-    ),
+    ("\"chunk\": { \"size\": 10 }", "\"hooks\": {}", ["hooks", "not supported yet"]),
     ("\"update\"", "\"updaet\"", ["action.type:", "did you mean \"update\"?"]),
     ("\"update\"", "\"transform\"", ["action.type:", "not supported yet"]),
   ])
