@@ -248,7 +248,7 @@ import Testing
     var descriptor = FetchDescriptor<Purchase>(sortBy: [.reverse(\.total)])
     let all = try context.fetchProperties(descriptor)
     #expect(all.map(\.values) == [30, 20, 10].map { ["total": .integer($0)] })
-    #expect(all.allSatisfy(\.identifiers.isEmpty))
+    #expect(all.allSatisfy { $0.identifiers.isEmpty })
     descriptor.propertiesToFetch = [\.customer]
     let customers = try context.fetchProperties(descriptor)
     #expect(customers.map { $0.identifiers["customer"]?.primaryKey } == ["p2", "p1", "p1"])
@@ -261,6 +261,17 @@ import Testing
     descriptor.propertiesToFetch = [\.tags]
     let toMany = #expect(throws: BatchError.self) { try context.fetchProperties(descriptor) }
     #expect(toMany?.code == .unknownAttribute)
+  }
+
+  @Test func `C51 no properties to fetch means all of them`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    var descriptor = FetchDescriptor<Order>(predicate: #Predicate { $0.price == 200 })
+    #expect(descriptor.propertiesToFetch.isEmpty)
+    let names = ["price", "note", "created", "shipped", "state", "address", "isGift"]
+    let all = try context.fetchProperties(descriptor)
+    #expect(all.map { Set($0.values.keys) } == [Set(names)])
+    descriptor.propertiesToFetch = [\.note]
+    #expect(try context.fetchProperties(descriptor).map(\.values) == [["note": .text("two")]])
   }
 
   @Test func `C47 sub-entities can be left out, in the store and of what is pending`() async throws
