@@ -30,6 +30,7 @@ public struct TransformHandler: Sendable {
   /// - Parameters:
   ///   - type: The class of the objects, all of whose columns the job must read.
   ///   - body: Called with each object, from several threads at once.
+  /// - Returns: The handler.
   public static func objects<Model: PersistentModel>(
     _ type: Model.Type,
     _ body: @escaping @Sendable (Model) throws -> Void
