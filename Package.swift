@@ -84,6 +84,18 @@ let package = Package(
       dependencies: ["BatchTool"],
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "IdentifierExamples",
+      dependencies: [
+        "BatchPipeline",
+        "BatchStore",
+        "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Examples/Identifiers",
+      exclude: ["README.md", "Output"],
+      swiftSettings: settings
+    ),
     .target(
       name: "BatchTestSupport",
       dependencies: ["BatchIdentifiers", "BatchStore"],
@@ -116,6 +128,11 @@ let package = Package(
     .testTarget(
       name: "BatchCommandTests",
       dependencies: ["BatchCommand", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "ExampleTests",
+      dependencies: ["IdentifierExamples", "BatchTestSupport"],
       swiftSettings: settings
     ),
   ],

@@ -34,7 +34,9 @@ struct Batch: AsyncParsableCommand {
     version: batchVersion,
     subcommands: [
       ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
-      StatusCommand.self, IdsCommand.self, InspectCommand.self, SchemaCommand.self,
+      StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
+      SetCommand.self,
+      IdsCommand.self, InspectCommand.self, SchemaCommand.self,
     ]
   )
 
@@ -79,7 +81,7 @@ enum ExitStatus: Int32 {
     switch state {
     case .completed: self = .completed
     case .completedWithFailures: self = .completedWithFailures
-    case .running, .throttled, .stopped: self = .stopped
+    case .running, .throttled, .paused, .stopped: self = .stopped
     case .failed: self = .failed
     }
   }

@@ -90,7 +90,7 @@ struct ProgressPrinter: Sendable {
         switch summary.state {
         case .completed, .completedWithFailures: "finished"
         case .failed: "failed"
-        case .running, .throttled, .stopped: "stopped"
+        case .running, .throttled, .paused, .stopped: "stopped"
         }
       try? Terminal.printJSON(EventLine(event: event, summary: summary))
     } else {

@@ -37,6 +37,7 @@ enum SummaryText {
     switch state {
     case .running: "running"
     case .throttled: "held back"
+    case .paused: "paused"
     case .stopped: "stopped, resumable"
     case .completed: "completed"
     case .completedWithFailures: "completed with failures"

@@ -6,6 +6,8 @@ public enum RunState: String, Codable, Sendable {
   case running
   /// It is held back.
   case throttled
+  /// It was paused.
+  case paused
   /// It was told to stop and can be resumed.
   case stopped
   /// Every identifier is done.
@@ -16,7 +18,7 @@ public enum RunState: String, Codable, Sendable {
   case failed
 
   /// Whether a process was at work on it when that was written.
-  var isGoingOn: Bool { self == .running || self == .throttled }
+  var isGoingOn: Bool { self == .running || self == .throttled || self == .paused }
 
   /// Whether nothing is left to resume.
   public var isFinished: Bool { self == .completed || self == .completedWithFailures }

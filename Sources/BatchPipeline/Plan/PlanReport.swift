@@ -45,7 +45,10 @@ extension JobPlan {
   /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let context = store.makeContext(label: "batch.plan")
-    let chunkSize = ChunkSizing(job.chunk, fixed: chunkSize).size
+    let chunkSize = ChunkSizing(
+      chunkSize.map { Job.Chunk(size: $0) } ?? job.chunk,
+      atMost: job.throttle.largestChunk
+    ).size
     let imported = try importedIdentifiers()?.list
     return try await context.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in

@@ -19,7 +19,11 @@ extension BatchRun {
     defer { forgetStop() }
     try job.validate()
     let lock = try RunLock(forCheckpoint: job.checkpointPath)
-    defer { withExtendedLifetime(lock) {} }
+    ControlFile.remove(of: job)
+    defer {
+      ControlFile.remove(of: job)
+      withExtendedLifetime(lock) {}
+    }
     let checkpoint = try Checkpoint(ofJob: job)
     let run = try await reopen(checkpoint)
     guard let lane = run.lane, checkpoint.metadata.ledger == .store else {

@@ -91,7 +91,11 @@ public final class BatchRun: Sendable {
     try job.validate()
     let path = job.checkpointPath
     let lock = try RunLock(forCheckpoint: path)
-    defer { withExtendedLifetime(lock) {} }
+    ControlFile.remove(of: job)
+    defer {
+      ControlFile.remove(of: job)
+      withExtendedLifetime(lock) {}
+    }
 
     if options.fresh, let unfinished = FileSystem.status(of: path), unfinished.size >= 0,
       (try? Checkpoint(reading: path))?.progress.state.isFinished != true
@@ -337,9 +341,9 @@ public final class BatchRun: Sendable {
     _ lane: WriterLane?,
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
-    // At a rate, chunks of a second's worth at most: the rate shall be even.
-    let most = job.throttle.identifiersPerSecond.map { max(1, Int($0)) }
-    let sizing = ChunkSizing(job.chunk, fixed: options.chunkSize, atMost: most)
+    var job = job
+    if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
+    let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     var contexts: [StoreConnection] = []
@@ -352,10 +356,8 @@ public final class BatchRun: Sendable {
       workers: contexts,
       processor: processor,
       settings: .init(
-        backoff: Backoff(job.retry),
+        job: job,
         deadline: job.limits.runtime.map { session.start + $0 },
-        throttle: job.throttle,
-        probe: ThrottleProbe(job),
         lane: lane,
         stopRequests: listenForStop()
       )
@@ -382,9 +384,7 @@ public final class BatchRun: Sendable {
     switch ending {
     case .completed where session.isComplete: try await complete(session, processor)
     case .completed: try await session.stop(with: processor)
-    case .stopped:
-      let reason = loop.isOutOfTime ? "the time of limits.runtime is over" : nil
-      try await session.stop(with: processor, because: reason)
+    case .stopped: try await session.stop(with: processor, because: loop.stopReason)
     case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
     }
     return session.summary()

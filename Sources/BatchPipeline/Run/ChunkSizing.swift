@@ -18,13 +18,13 @@ struct ChunkSizing {
   /// The smoothed cost of an identifier, in seconds.
   private var cost: Double?
 
-  /// Sizes for a job; `fixed` takes the place of what the job says, and none is beyond `most`.
-  init(_ chunk: Job.Chunk, fixed: Int? = nil, atMost most: Int? = nil) {
+  /// Sizes for a job, none beyond `most`.
+  init(_ chunk: Job.Chunk, atMost most: Int? = nil) {
     let most = most ?? Job.chunkSizeLimit
     let bounds = chunk.bounds
     self.init(
-      min(fixed ?? chunk.size, most),
-      target: fixed == nil ? chunk.target : nil,
+      min(chunk.size, most),
+      target: chunk.target,
       bounds: min(bounds.lowerBound, most)...min(bounds.upperBound, most)
     )
   }

@@ -5,11 +5,9 @@ import BatchStore
 struct RunLoop<Processor: ChunkProcessor> {
   /// What a loop needs beside its chunks.
   struct Settings {
-    var backoff: Backoff
+    var job: Job
     /// When the run stops by itself.
     var deadline: ContinuousClock.Instant?
-    var throttle: Job.Throttle
-    var probe: ThrottleProbe
     /// The lane whose log is emptied when it has grown too long; nil for a run that writes nothing.
     var lane: WriterLane?
     var stopRequests: AsyncStream<Void>
@@ -36,6 +34,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   private let processor: Processor
   private let workers: [StoreConnection]
   private let settings: Settings
+  private let backoff: Backoff
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
   private var machine: RunStateMachine
@@ -43,6 +42,8 @@ struct RunLoop<Processor: ChunkProcessor> {
   /// The errors of chunks that are tried again, by their first positions.
   private var errors: [Int: BatchError] = [:]
   private var throttle: Throttle
+  private var control: ControlFile
+  private var asked = RunControl()
   private var held: Throttle.Hold?
   /// Whether a task will say when to look at the conditions of the throttle again.
   private var willLook = false
@@ -53,8 +54,8 @@ struct RunLoop<Processor: ChunkProcessor> {
   private var ending: RunStateMachine.Ending?
   /// The first error, which ended the run.
   private(set) var failure: BatchError?
-  /// Whether the run was stopped because its time was over.
-  private(set) var isOutOfTime = false
+  /// Why the run was stopped, if not by a request to ``BatchRun``.
+  private(set) var stopReason: String?
 
   /// A loop over the remaining positions of a list.
   init(
@@ -68,13 +69,14 @@ struct RunLoop<Processor: ChunkProcessor> {
     self.workers = workers
     self.settings = settings
     start = clock.now
-    throttle = Throttle(settings.throttle)
+    throttle = Throttle(settings.job.throttle)
+    control = ControlFile(of: settings.job)
+    backoff = Backoff(settings.job.retry)
     var limits = RunStateMachine.Limits(
       workers: workers.count,
       inOrder: processor.inOrder,
-      retries: settings.backoff.limit
+      retries: backoff.limit
     )
-    // A chunk that waits at the writer would not know of the rest after the one before it.
     if throttle.setsPace { limits.committing = 1 }
     machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
   }
@@ -155,7 +157,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     case .emptiedLog(.failure(let error)): fail(error, in: &group)
     case .stop: perform(machine.stop(), in: &group)
     case .outOfTime:
-      isOutOfTime = true
+      stopReason = stopReason ?? "the time of limits.runtime is over"
       perform(machine.stop(), in: &group)
     }
     emptyLogIfQuiet(in: &group)
@@ -193,8 +195,11 @@ struct RunLoop<Processor: ChunkProcessor> {
 
   /// Holds the run or lets it go on, as the throttle has it now.
   private mutating func regulate(in group: inout TaskGroup<Answer>) {
+    if let asked = control.look() { obey(asked, in: &group) }
     let now = start.duration(to: clock.now)
-    guard let hold = throttle.hold(at: now, settings.probe.look()) else {
+    var conditions = ThrottleProbe(throttle.throttle, settings.job.database.path).look()
+    conditions.isPaused = asked.isPaused
+    guard let hold = throttle.hold(at: now, conditions) else {
       guard held != nil else { return }
       held = nil
       events.append(.released)
@@ -213,6 +218,26 @@ struct RunLoop<Processor: ChunkProcessor> {
       try? await Task.sleep(for: hold.duration)
       return .look
     }
+  }
+
+  /// Does what an operator asks for.
+  private mutating func obey(_ control: RunControl, in group: inout TaskGroup<Answer>) {
+    if control.isCancelled, !asked.isCancelled {
+      stopReason = stopReason ?? "batch cancel"
+      perform(machine.stop(), in: &group)
+    }
+    // Whoever asked has checked the settings; a file made by hand is not obeyed in this.
+    if control.settings != asked.settings,
+      let job = try? settings.job.adjusted(by: control.settings)
+    {
+      throttle.throttle = job.throttle
+      let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
+      machine.tune(
+        ChunkSizing(job.chunk, atMost: job.throttle.largestChunk),
+        committing: throttle.setsPace ? 1 : ofJob.committing
+      )
+    }
+    asked = control
   }
 
   /// Empties the log when it is what holds the run and none of the run's readers is in the way.
@@ -276,14 +301,14 @@ struct RunLoop<Processor: ChunkProcessor> {
       preconditionFailure("a chunk rests that has not failed")
     }
     var generator = SystemRandomNumberGenerator()
-    let delay = settings.backoff.delay(before: attempt, using: &generator)
+    let delay = backoff.delay(before: attempt, using: &generator)
     events.append(
       .retrying(
         ChunkRetry(
           positions: chunk,
           error: error,
           attempt: attempt,
-          limit: settings.backoff.limit,
+          limit: backoff.limit,
           delay: delay
         )
       )

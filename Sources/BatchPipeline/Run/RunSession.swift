@@ -125,14 +125,14 @@ final class RunSession {
     if heldSince == nil { heldSince = clock.now }
     progress.throttle = hold.reason
     if hold.isPace { return toldPaces.insert(hold.cause).inserted }
-    try write(.throttled)
+    try write(hold.cause == .pause ? .paused : .throttled)
     return true
   }
 
   /// Notes that the run is no longer held.
   func release() throws(BatchError) {
     endHold()
-    if progress.state == .throttled { try write(.running) }
+    if progress.state != .running { try write(.running) }
   }
 
   private func endHold() {
@@ -184,7 +184,7 @@ final class RunSession {
   }
 
   private func write(_ state: RunState) throws(BatchError) {
-    if state != .throttled, state != .running { endHold() }
+    if !state.isGoingOn { endHold() }
     progress.state = state
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds

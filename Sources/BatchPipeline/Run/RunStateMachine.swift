@@ -65,7 +65,7 @@ struct RunStateMachine {
     case ended
   }
 
-  private let limits: Limits
+  private var limits: Limits
   private var sizing: ChunkSizing
   private var phase = Phase.running
   /// Whether nothing may be handed out.
@@ -168,6 +168,12 @@ struct RunStateMachine {
   mutating func release() -> [Action] {
     isHeld = false
     return next()
+  }
+
+  /// Sizes the chunks to come anew, and lets so many be at the writer.
+  mutating func tune(_ sizing: ChunkSizing, committing: Int) {
+    self.sizing = sizing
+    limits.committing = committing
   }
 
   /// Whether the run is held and what had been handed out has come back.

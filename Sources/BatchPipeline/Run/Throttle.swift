@@ -10,6 +10,8 @@ struct Throttle {
   struct Conditions: Hashable {
     /// Whether the flag file exists.
     var isFlagged = false
+    /// Whether an operator has paused the run.
+    var isPaused = false
     /// The free space of the database's file system, in bytes, if it is known.
     var freeDisk: Int64?
     /// The minute of the day in local time.
@@ -18,9 +20,9 @@ struct Throttle {
 
   /// Why the run is held back, and for how long at least.
   struct Hold: Hashable {
-    /// The key of the job that asks for it.
+    /// The key of the job that asks for it, or the command.
     enum Cause: String {
-      case flagFile, window, minimumFreeDisk, maximumWAL, identifiersPerSecond, sleepRatio
+      case pause, flagFile, window, minimumFreeDisk, maximumWAL, identifiersPerSecond, sleepRatio
     }
 
     let cause: Cause
@@ -38,7 +40,8 @@ struct Throttle {
   /// How much time that was lost with waking up too late is made up for.
   private static let slack = Duration.milliseconds(100)
 
-  private let throttle: Job.Throttle
+  /// What the job wants, which may change while it runs.
+  var throttle: Job.Throttle
   /// When the next identifiers may be committed, by the rate.
   private var due = Duration.zero
   /// When the rest after the last chunk is over.
@@ -71,6 +74,7 @@ struct Throttle {
         duration: end.map { $0 - now } ?? Self.lookInterval
       )
     }
+    if conditions.isPaused { return hold(.pause, "until batch resume") }
     if let file = throttle.flagFile, conditions.isFlagged {
       return hold(.flagFile, "\(file.string) exists")
     }

@@ -13,10 +13,10 @@ struct ThrottleProbe {
   private let throttle: Job.Throttle
   private let database: FilePath
 
-  /// Looks for a job.
-  init(_ job: Job) {
-    throttle = job.throttle
-    database = job.database.path
+  /// Looks for a throttle of a run on a database.
+  init(_ throttle: Job.Throttle, _ database: FilePath) {
+    self.throttle = throttle
+    self.database = database
   }
 
   /// How things stand now.

@@ -14,6 +14,8 @@ public final class ModelContainer: Sendable {
   public let stores: [Store]
   /// The entities of each store by their names.
   let entities: [[String: ModelEntity]]
+  /// The relationships of each store's entities.
+  let relationships: [RelationshipGraph]
   /// One save of each store at a time: contexts wait here for their turn, in which SQLite would let
   /// them ask again and again.
   let turns: [Lock<Void>]
@@ -71,8 +73,12 @@ public final class ModelContainer: Sendable {
     var stores = stores
     let mappings = types.map { $0.mapping }
     var entities: [[String: ModelEntity]] = []
+    var relationships: [RelationshipGraph] = []
     for index in stores.indices {
       let models = try Self.entities(of: stores[index], at: index, mappings)
+      relationships.append(
+        try RelationshipGraph(models, tables: stores[index].schema.entities, mappings)
+      )
       stores[index].schema = Schema(
         entities: models.values.map(\.entity).sorted { $0.name < $1.name }
       )
@@ -88,6 +94,7 @@ public final class ModelContainer: Sendable {
     self.configurations = configurations
     self.stores = stores
     self.entities = entities
+    self.relationships = relationships
     turns = stores.map { _ in Lock(()) }
   }
 

@@ -19,57 +19,93 @@ enum KeyAllocation {
     of objects: [ManagedObject],
     in connection: Connection
   ) throws(BatchError) -> [(object: ManagedObject, identifier: PersistentIdentifier)] {
-    var wanted: [String: (sequence: KeySequence, count: Int)] = [:]
-    var identifiers: [PersistentIdentifier?] = []
+    var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
+    var wanted: [String: (sequence: KeySequence, objects: [ManagedObject])] = [:]
+    var waiting: [ManagedObject] = []
     for object in objects {
-      let identifier = try identifier(of: object)
-      identifiers.append(identifier)
-      if identifier == nil, let entity = object.entity?.entity {
+      if let identifier = try identifier(of: object, identifiers) {
+        identifiers[ObjectIdentifier(object)] = identifier
+      } else if let entity = object.entity?.entity, entity.key?.isRowID == true,
+        !object.isKeyReferring
+      {
         let sequence = try KeySequence(of: entity)
-        wanted[entity.table, default: (sequence, 0)].count += 1
+        wanted[entity.table, default: (sequence, [])].objects.append(object)
+      } else {
+        waiting.append(object)
       }
     }
-    var keys: [String: Range<Int64>] = [:]
-    for (table, wanted) in wanted {
-      keys[table] = try wanted.sequence.take(wanted.count, in: connection)
-    }
-    var result: [(ManagedObject, PersistentIdentifier)] = []
-    for (object, identifier) in zip(objects, identifiers) {
-      if let identifier {
-        result.append((object, identifier))
-      } else if let entity = object.entity, let key = keys[entity.entity.table]?.popFirst() {
-        result.append((object, entity.space.identifier(.integer(key))))
+    for (sequence, objects) in wanted.values {
+      let keys = try sequence.take(objects.count, in: connection)
+      for (object, key) in zip(objects, keys) {
+        identifiers[ObjectIdentifier(object)] = object.entity?.space.identifier(.integer(key))
       }
     }
-    return result
+    // Keys that are made of those of other new objects come after them.
+    while !waiting.isEmpty {
+      var left: [ManagedObject] = []
+      for object in waiting {
+        if let identifier = try identifier(of: object, identifiers) {
+          identifiers[ObjectIdentifier(object)] = identifier
+        } else {
+          left.append(object)
+        }
+      }
+      guard left.count < waiting.count else {
+        throw missing("the key is made of keys that are made of it", left[0])
+      }
+      waiting = left
+    }
+    return objects.compactMap { object in
+      identifiers[ObjectIdentifier(object)].map { (object, $0) }
+    }
   }
 
-  /// The identifier by the key that the object has, or nil if it is to be given one.
+  /// The identifier by the key that the object has, or nil if it is to be given one, or has to wait
+  /// for the key of another new object.
   private static func identifier(
-    of object: ManagedObject
+    of object: ManagedObject,
+    _ identifiers: [ObjectIdentifier: PersistentIdentifier]
   ) throws(BatchError) -> PersistentIdentifier? {
     if let identity = object.identity, !identity.isTemporary { return identity }
     guard let entity = object.entity else { throw ModelContext.foreign(object) }
     let key = try entity.entity.requireKey()
     var components: [KeyComponent] = []
     for (column, slot) in zip(key.columns, entity.keySlots) {
-      if let value = slot.flatMap({ object.changes[$0] }), value != .null {
+      if let reference = slot.flatMap({ object.references[$0] }), reference.modelContext != nil {
+        let identifier = identifiers[ObjectIdentifier(reference)] ?? reference.persistentModelID
+        guard let component = identifier.key?.components.first else { return nil }
+        components.append(component)
+      } else if let value = slot.flatMap({ object.changes[$0] }), value != .null {
         components.append(KeyComponent(value))
       } else if key.isRowID {
         return nil
       } else if let value = entity.newUUID(ofColumn: column, at: slot) {
         components.append(KeyComponent(value))
       } else {
-        throw BatchError(
-          .missingKey,
+        throw missing(
           "column \(column.quotedForMessage) of the key has no value",
-          at: object.persistentModelID.description,
+          object,
           remedy: slot == nil
             ? "map the column to a property, and set it before saving" : "set it before saving"
         )
       }
     }
     return entity.space.identifier(.encoded(EncodedKey(components)))
+  }
+
+  private static func missing(
+    _ message: String,
+    _ object: ManagedObject,
+    remedy: String? = nil
+  ) -> BatchError {
+    BatchError(.missingKey, message, at: object.persistentModelID.description, remedy: remedy)
+  }
+}
+
+extension ManagedObject {
+  /// Whether the key is that of another new object.
+  fileprivate final var isKeyReferring: Bool {
+    entity?.keySlots.contains { $0.map { references[$0] != nil } ?? false } ?? false
   }
 }
 
@@ -86,7 +122,7 @@ extension ModelEntity {
 
 extension KeyComponent {
   /// The component of a key with a value.
-  fileprivate init(_ value: SQLValue) {
+  init(_ value: SQLValue) {
     switch value {
     case .null: self = .null
     case .integer(let value): self = .integer(value)

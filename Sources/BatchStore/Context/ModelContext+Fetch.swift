@@ -11,22 +11,7 @@ extension ModelContext {
   /// - Complexity: One statement.
   public func fetch(_ request: FetchRequest) throws(BatchError) -> [ManagedObject] {
     try read(request) { query, entity, connection throws(BatchError) in
-      let keyCount = query.key.columns.count
-      let statement = try query.select(
-        (query.key.columns + entity.columns).map(SQLName.quoted),
-        limit: .max,
-        in: connection
-      )
-      var objects: [ManagedObject] = []
-      var encoder = EncodedKey.Encoder()
-      while try statement.step() {
-        encoder.removeAll()
-        for column in 0..<keyCount { statement.appendKeyComponent(at: column, to: &encoder) }
-        let row = entity.columns.indices.map { statement.value(at: keyCount + $0) }
-        let identifier = entity.space.identifier(.encoded(encoder.key))
-        objects.append(try object(of: identifier, entity, row))
-      }
-      return objects
+      try objects(query, entity, connection)
     }
   }
 
@@ -71,6 +56,29 @@ extension ModelContext {
     try read(request) { query, _, connection throws(BatchError) in
       try query.count(in: connection)
     }
+  }
+
+  /// The objects of the rows that a query finds.
+  func objects(
+    _ query: IdentifierQuery,
+    _ entity: ModelEntity,
+    _ connection: Connection
+  ) throws(BatchError) -> [ManagedObject] {
+    let keyCount = query.key.columns.count
+    let statement = try query.select(
+      (query.key.columns + entity.columns).map(SQLName.quoted),
+      in: connection
+    )
+    var objects: [ManagedObject] = []
+    var encoder = EncodedKey.Encoder()
+    while try statement.step() {
+      encoder.removeAll()
+      for column in 0..<keyCount { statement.appendKeyComponent(at: column, to: &encoder) }
+      let row = entity.columns.indices.map { statement.value(at: keyCount + $0) }
+      let identifier = entity.space.identifier(.encoded(encoder.key))
+      objects.append(try object(of: identifier, entity, row))
+    }
+    return objects
   }
 
   /// Runs `body` in a read transaction of the one store that has the entity.

@@ -83,6 +83,7 @@ extension ModelContext {
   /// Merges what other contexts saved since the last time, if this context wants it.
   func mergeSaved() {
     guard let inbox, inbox.hasChanges else { return }
+    generation += 1
     switch inbox.take() {
     case .changes(let all):
       for changes in all { merge(changes) }
@@ -92,6 +93,7 @@ extension ModelContext {
   }
 
   private func merge(_ changes: ModelChanges) {
+    generation += 1
     for identifier in changes.inserted + changes.updated {
       if let object = registered(identifier), object.unsaved != .insert { outdate(object) }
     }

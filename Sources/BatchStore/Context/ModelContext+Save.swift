@@ -17,12 +17,11 @@ extension ModelContext {
   /// - Complexity: Two statements an object.
   public func save() throws(BatchError) {
     try throwNoted()
-    var objects: [[ManagedObject]] = Array(repeating: [], count: container.stores.count)
+    var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty }
     for object in unsaved.all() {
-      guard let entity = object.entity else { continue }
-      objects[entity.store].append(object)
+      if let entity = object.entity { isChanged[entity.store] = true }
     }
-    try save(objects[...])
+    try save(container.stores.indices.filter { isChanged[$0] }[...])
   }
 
   /// Gives new objects the identifiers that they will have once they are saved.
@@ -51,20 +50,40 @@ extension ModelContext {
     }
   }
 
-  /// Saves to the stores from the first one on that has something to be saved.
+  /// Saves to some stores.
   ///
   /// Each store's transaction contains those of the stores behind it, always in this order, so that
   /// no two contexts wait for each other.
-  private func save(_ objects: ArraySlice<[ManagedObject]>) throws(BatchError) {
-    guard let store = objects.firstIndex(where: { !$0.isEmpty }) else { return }
+  private func save(_ stores: ArraySlice<Int>) throws(BatchError) {
+    guard let store = stores.first else { return }
     let writer = try writableConnection(to: store)
     try container.turns[store].withLock { _ throws(BatchError) in
-      let save = try writer.transaction(.immediate) { () throws(BatchError) in
-        var save = StoreSave(connection: writer, policy: mergePolicy)
-        try save.write(objects[store])
-        try self.save(objects[(store + 1)...])
-        return save
+      var propagation = DeletionPropagation(self)
+      let save: StoreSave
+      do throws(BatchError) {
+        save = try writer.transaction(.immediate) { () throws(BatchError) in
+          try propagation.propagate(inStore: store)
+          let objects = unsaved.all().filter { $0.entity?.store == store }
+          let history =
+            container.configurations[store].tracksHistory
+            ? try HistoryRecorder(objects, author: author, in: writer) : nil
+          var save = StoreSave(connection: writer, policy: mergePolicy)
+          try save.write(
+            objects,
+            depths: container.relationships[store].depths,
+            links: links.of(store: store),
+            partings: propagation.partings
+          )
+          try history?.record(save)
+          try self.save(stores.dropFirst())
+          return save
+        }
+      } catch {
+        propagation.undo()
+        throw error
       }
+      links.remove(store: store)
+      generation += 1
       finish(save)
       let changes = ModelChanges(
         inserted: save.inserted,
@@ -76,7 +95,8 @@ extension ModelContext {
     }
   }
 
-  private func writableConnection(to store: Int) throws(BatchError) -> Connection {
+  /// The connection that writes to a store.
+  func writableConnection(to store: Int) throws(BatchError) -> Connection {
     guard container.stores[store].isWritable else {
       throw BatchError(
         .readOnly,

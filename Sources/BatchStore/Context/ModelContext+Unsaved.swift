@@ -2,7 +2,9 @@ public import BatchIdentifiers
 
 extension ModelContext {
   /// Whether there is something to save.
-  public var hasChanges: Bool { !unsaved.isEmpty }
+  ///
+  /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
+  public var hasChanges: Bool { !unsaved.isEmpty || !links.isEmpty }
 
   /// The objects that the next save inserts, in the order in which they were inserted here.
   public var insertedModels: [ManagedObject] { unsaved.all(.insert) }
@@ -53,10 +55,15 @@ extension ModelContext {
     if object.unsaved == .insert {
       forget(object)
     } else if !object.isGone {
-      if let kind = object.entity?.entity.kind, kind != .table {
-        return note(Self.unwritable(object.persistentModelID))
+      do throws(BatchError) {
+        let identifier = object.persistentModelID
+        let entity =
+          if let entity = object.entity { entity } else { try container.resolve(identifier) }
+        guard entity.entity.kind == .table else { throw Self.unwritable(identifier) }
+        track(object, .delete)
+      } catch {
+        note(error)
       }
-      track(object, .delete)
     }
   }
 
@@ -74,6 +81,7 @@ extension ModelContext {
         track(object, nil)
       }
     }
+    links = UnsavedLinks()
   }
 
   /// Runs `body` and saves; undoes whatever was not saved if either throws.
@@ -100,7 +108,7 @@ extension ModelContext {
 
   // MARK: New objects
 
-  private func take(_ object: ManagedObject) throws(BatchError) {
+  func take(_ object: ManagedObject) throws(BatchError) {
     if object.modelContext === self {
       // Inserting what was to be deleted keeps it, as in SwiftData.
       if object.unsaved == .delete { track(object, object.changes.isEmpty ? nil : .update) }
@@ -119,13 +127,21 @@ extension ModelContext {
   }
 
   private func adopt(_ object: ManagedObject, _ entity: ModelEntity) {
-    let drafts = object.drafts
+    let (drafts, related) = (object.drafts, object.draftRelated)
     object.drafts = [:]
+    object.draftRelated = [:]
     object.entity = entity
     object.modelContext = self
     registry.add(object, object.persistentModelID)
     track(object, .insert)
     for (attribute, value) in drafts { object[attribute] = value }
+    for (relationship, others) in related {
+      do throws(BatchError) {
+        try object.setRelatedObjects(others, forKey: relationship)
+      } catch {
+        note(error)
+      }
+    }
     if let error = object.draftError { note(error) }
     object.draftError = nil
   }

@@ -22,6 +22,8 @@ public final class ModelContext {
 
   /// How two contexts' changes of one row are settled; an error if nothing else is said.
   public var mergePolicy = MergePolicy.error
+  /// Who saves, for the history of the stores.
+  public var author: String?
   /// For how many seconds the row of an object that was made a fault may be used again; as long as
   /// the object lives if negative, as in Core Data, and not at all if 0.
   ///
@@ -32,6 +34,12 @@ public final class ModelContext {
   var queue: DispatchQueue?
   /// The objects that there is something to save of, which is what keeps them alive.
   var unsaved = UnsavedModels()
+  /// The pairs that there is something to save of.
+  var links = UnsavedLinks()
+  /// Who refers to whom by what is unsaved; nil once that has changed, and made when it is needed.
+  var unsavedReferences: UnsavedReferences?
+  /// Goes up with whatever may change what the store has related to objects.
+  var generation = 0
   var registry = ModelRegistry()
   /// What other contexts saved; nil if it is not merged by itself.
   var inbox: ContextInbox?
@@ -49,6 +57,8 @@ public final class ModelContext {
 
   deinit {
     container.changes.remove(inbox)
+    // New objects may refer to each other in a circle.
+    for object in unsaved.all() { object.references = [:] }
   }
 
   /// The objects that are in the context and in use.
@@ -61,6 +71,7 @@ public final class ModelContext {
     for object in registry.objects { detach(object) }
     registry = ModelRegistry()
     unsaved = UnsavedModels()
+    links = UnsavedLinks()
     noted = nil
   }
 

@@ -23,6 +23,10 @@ struct StoreSave {
   private(set) var updated: [PersistentIdentifier] = []
   private(set) var deleted: [PersistentIdentifier] = []
   private var conflicts: [MergeConflict] = []
+  /// The identifiers that new objects will have.
+  private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
+  /// Objects that nothing changed of but what they are joined with.
+  private var touched: Set<PersistentIdentifier> = []
 
   init(connection: Connection, policy: MergePolicy) {
     self.connection = connection
@@ -34,13 +38,19 @@ struct StoreSave {
   /// - Throws: `BatchError` with code `mergeConflict` for all conflicts that the policy leaves,
   ///   `missingKey`, `valueMismatch` for a row that does not fit its class, and whatever SQLite
   ///   says.
-  mutating func write(_ objects: [ManagedObject]) throws(BatchError) {
+  mutating func write(
+    _ objects: [ManagedObject],
+    depths: [String: Int],
+    links: [UnsavedLinks.Link],
+    partings: [(table: JoinTable, identifier: PersistentIdentifier)]
+  ) throws(BatchError) {
     // Objects may refer to each other in any order, which is looked at when all are written.
     try connection.execute("PRAGMA defer_foreign_keys = ON")
-    let identifiers = try KeyAllocation.identifiers(
+    let allocated = try KeyAllocation.identifiers(
       of: objects.filter { $0.unsaved == .insert },
       in: connection
     )
+    for (object, identifier) in allocated { identifiers[ObjectIdentifier(object)] = identifier }
     var written: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
     for object in objects where object.unsaved == .update {
       if let (entity, identifier) = try update(object) {
@@ -48,20 +58,23 @@ struct StoreSave {
         updated.append(identifier)
       }
     }
+    for parting in partings { try part(parting.identifier, in: parting.table) }
     var sequences: Set<String> = []
-    for object in objects where object.unsaved == .delete {
+    for object in Self.deletionOrder(objects, depths) {
       guard let entity = object.entity else { continue }
       if entity.entity.key?.isRowID == true, sequences.insert(entity.entity.table).inserted {
         try KeySequence(of: entity.entity).remember(in: connection)
       }
       try delete(object, entity)
     }
-    for (object, identifier) in identifiers {
+    for (object, identifier) in allocated {
       guard let entity = object.entity else { continue }
-      let stored = try insert(object.changes, as: identifier, entity)
+      let stored = try insert(values(of: object), as: identifier, entity)
+      identifiers[ObjectIdentifier(object)] = stored
       written.append((object, entity, stored))
       inserted.append(stored)
     }
+    for link in links { try write(link) }
     guard conflicts.isEmpty else { throw BatchError(conflicts) }
     // Defaults, generated columns and triggers have their part in what a row is in the end.
     for (object, entity, identifier) in written {
@@ -72,6 +85,20 @@ struct StoreSave {
         outcomes.append((object, .gone))
       }
     }
+  }
+
+  /// What was set on an object, with the keys of new objects that it refers to.
+  private func values(of object: ManagedObject) -> [Int: SQLValue] {
+    var values = object.changes
+    for (slot, reference) in object.references { values[slot] = key(of: reference) ?? .null }
+    return values
+  }
+
+  /// The key of an object, if it has one after this save.
+  private func key(of object: ManagedObject) -> SQLValue? {
+    let identifier = identifiers[ObjectIdentifier(object)] ?? object.identity
+    guard object.modelContext != nil else { return nil }
+    return (identifier?.key?.components.first).map { SQLValue($0) }
   }
 
   // MARK: Updating
@@ -87,14 +114,14 @@ struct StoreSave {
       object.row.map { !$0[slot].isIdentical(to: base) } ?? true
     }
     if let row = object.row, !isMerged,
-      try update(key, entity, setting: object.changes, ifStill: row)
+      try update(key, entity, setting: values(of: object), ifStill: row)
     {
       return (entity, identifier)
     }
     guard let current = try entity.row(of: identifier, in: connection) else {
       return try restore(object, object.row, entity) ? (entity, identifier) : nil
     }
-    var changes = object.changes
+    var changes = values(of: object)
     let expected = (object.row ?? current).replacing(object.bases)
     // What SQLite takes for a difference may be none: text that is not UTF-8 is repaired in reading.
     if isMerged ? !current.isIdentical(to: expected) : !entity.isSameVersion(current, expected) {
@@ -116,15 +143,15 @@ struct StoreSave {
   ) throws(BatchError) -> [Int: SQLValue]? {
     switch policy {
     case .error:
-      conflicts.append(conflict(of: object, row, current, entity))
+      report(object, row, current, entity)
       return nil
     case .mergeByPropertyObjectTrump:
-      return object.changes
+      return values(of: object)
     case .mergeByPropertyStoreTrump:
-      let changes = object.changes.filter { current[$0.key].isIdentical(to: row[$0.key]) }
+      let changes = values(of: object).filter { current[$0.key].isIdentical(to: row[$0.key]) }
       if !changes.isEmpty { return changes }
     case .overwrite:
-      return entity.writable(row).merging(object.changes) { $1 }
+      return entity.writable(row).merging(values(of: object)) { $1 }
     case .rollback:
       break
     }
@@ -150,10 +177,10 @@ struct StoreSave {
   ) throws(BatchError) -> Bool {
     switch policy {
     case .error:
-      conflicts.append(conflict(of: object, row, nil, entity))
+      report(object, row, nil, entity)
       return false
     case .mergeByPropertyObjectTrump, .overwrite:
-      let values = entity.writable(row ?? []).merging(object.changes) { $1 }
+      let values = entity.writable(row ?? []).merging(values(of: object)) { $1 }
       _ = try insert(values, as: object.persistentModelID, entity)
       return true
     case .mergeByPropertyStoreTrump, .rollback:
@@ -175,12 +202,11 @@ struct StoreSave {
     if let version = entity.versionSlot.map({ SQLName.quoted(entity.columns[$0]) }) {
       assignments.append("\(version) = coalesce(\(version), 0) + 1")
     }
-    let conditions =
-      [try entity.keyCondition()] + compared.map { entity.comparison(at: $0.slot) }
+    let condition = try entity.condition(comparing: compared.map(\.slot))
     let statement = try connection.prepare(
       """
       UPDATE \(SQLName.quoted(entity.entity.table)) SET \(assignments.joined(separator: ", ")) \
-      WHERE \(conditions.joined(separator: " AND "))
+      WHERE \(condition)
       """
     )
     let values = changes.map(\.value) + key.components.map { SQLValue($0) } + compared.map(\.value)
@@ -196,13 +222,17 @@ struct StoreSave {
     _ entity: ModelEntity
   ) throws(BatchError) {
     let identifier = object.persistentModelID
+    guard !identifier.isTemporary else {
+      // A new object that a rule deletes was never there.
+      return outcomes.append((object, .deleted))
+    }
     if try !delete(identifier, entity, ifStill: object.row),
       let current = try entity.row(of: identifier, in: connection)
     {
       if let row = object.row, !entity.isSameVersion(current, row) {
         switch policy {
         case .error:
-          return conflicts.append(conflict(of: object, row, current, entity))
+          return report(object, row, current, entity)
         case .mergeByPropertyStoreTrump, .rollback:
           return try keep(object, current, entity)
         case .mergeByPropertyObjectTrump, .overwrite:
@@ -222,12 +252,11 @@ struct StoreSave {
     ifStill row: [SQLValue]?
   ) throws(BatchError) -> Bool {
     let compared = row.map { entity.compared($0) } ?? []
-    let conditions =
-      [try entity.keyCondition()] + compared.map { entity.comparison(at: $0.slot) }
+    let condition = try entity.condition(comparing: compared.map(\.slot))
     let statement = try connection.prepare(
       """
       DELETE FROM \(SQLName.quoted(entity.entity.table)) \
-      WHERE \(conditions.joined(separator: " AND "))
+      WHERE \(condition)
       """
     )
     let key = (identifier.key?.components ?? []).map { SQLValue($0) }
@@ -236,6 +265,62 @@ struct StoreSave {
     }
     try statement.run()
     return connection.changes > 0
+  }
+
+  /// Rows that refer to others go before those, for which a foreign key may not wait.
+  private static func deletionOrder(
+    _ objects: [ManagedObject],
+    _ depths: [String: Int]
+  ) -> [ManagedObject] {
+    let deleted = objects.filter { $0.unsaved == .delete }.reversed()
+    func depth(_ object: ManagedObject) -> Int { depths[object.entity?.entity.name ?? ""] ?? 0 }
+    return deleted.enumerated()
+      .sorted { (depth($1.element), $0.offset) < (depth($0.element), $1.offset) }
+      .map(\.element)
+  }
+
+  // MARK: Pairs
+
+  /// Joins or parts two objects in a table of pairs.
+  private mutating func write(_ link: UnsavedLinks.Link) throws(BatchError) {
+    guard link.source.unsaved != .delete, link.target.unsaved != .delete,
+      let source = key(of: link.source), let target = key(of: link.target)
+    else { return }
+    let table = SQLName.quoted(link.table.table)
+    let (from, to) = (SQLName.quoted(link.table.source), SQLName.quoted(link.table.target))
+    if link.isJoined {
+      try connection.execute(
+        """
+        INSERT INTO \(table) (\(from), \(to)) SELECT ?1, ?2
+        WHERE NOT EXISTS (SELECT 1 FROM \(table) WHERE \(from) IS ?1 AND \(to) IS ?2)
+        """,
+        source,
+        target
+      )
+    } else {
+      try connection.execute(
+        "DELETE FROM \(table) WHERE \(from) IS ?1 AND \(to) IS ?2",
+        source,
+        target
+      )
+    }
+    // Others have to look at both again, though their own rows are what they were.
+    for object in [link.source, link.target]
+    where object.unsaved == nil && touched.insert(object.persistentModelID).inserted {
+      updated.append(object.persistentModelID)
+    }
+  }
+
+  /// Removes all pairs of an object.
+  private func part(
+    _ identifier: PersistentIdentifier,
+    in table: JoinTable
+  ) throws(BatchError) {
+    guard let key = identifier.key?.components.first else { return }
+    try connection.execute(
+      "DELETE FROM \(SQLName.quoted(table.table)) WHERE \(SQLName.quoted(table.source)) IS ?",
+      SQLValue(key)
+    )
   }
 
   // MARK: Inserting
@@ -281,18 +366,22 @@ struct StoreSave {
 
   // MARK: Errors
 
-  private func conflict(
-    of object: ManagedObject,
+  private mutating func report(
+    _ object: ManagedObject,
     _ row: [SQLValue]?,
     _ current: [SQLValue]?,
     _ entity: ModelEntity
-  ) -> MergeConflict {
-    MergeConflict(
-      identifier: object.persistentModelID,
-      isDeletion: object.unsaved == .delete,
-      objectSnapshot: row.map { entity.named($0) } ?? [:],
-      changedValues: object.changedValues,
-      persistedSnapshot: current.map { entity.named($0) }
+  ) {
+    // Refreshed, the object must not have this row again.
+    object.readAt = nil
+    conflicts.append(
+      MergeConflict(
+        identifier: object.persistentModelID,
+        isDeletion: object.unsaved == .delete,
+        objectSnapshot: row.map { entity.named($0) } ?? [:],
+        changedValues: object.changedValues,
+        persistedSnapshot: current.map { entity.named($0) }
+      )
     )
   }
 
@@ -325,8 +414,14 @@ extension ModelEntity {
     return row.enumerated().map { ($0, $1) }
   }
 
-  fileprivate func comparison(at slot: Int) -> String {
-    "\(SQLName.quoted(columns[slot])) COLLATE BINARY IS ?"
+  /// What finds the row of a key if some columns are what they were.
+  fileprivate func condition(comparing slots: [Int]) throws(BatchError) -> String {
+    let comparisons = slots.map { "\(SQLName.quoted(columns[$0])) COLLATE BINARY IS ?" }
+    // In groups, since SQLite takes no expression that is nested a thousand deep.
+    let groups = stride(from: 0, to: comparisons.count, by: 100).map {
+      "(\(comparisons[$0..<min($0 + 100, comparisons.count)].joined(separator: " AND ")))"
+    }
+    return ([try keyCondition()] + groups).joined(separator: " AND ")
   }
 
   /// Whether a row is the one that was read before, as far as can be told.

@@ -6,9 +6,31 @@ package struct IdentifierQuery: Sendable {
   package let key: EntityKey
   /// `SELECT key … FROM table WHERE … ORDER BY …`.
   package let sql: String
+  /// ` WHERE …`, or nothing.
   private let condition: String
   private let order: String
-  private let request: FetchRequest
+  /// The order without the key, or nothing.
+  private let termOrder: String
+  private let window: Window
+  /// What the caller asked of the rows, beside what makes them the entity's.
+  private let predicate: String?
+  private let parameters: Parameters
+
+  /// Which of the rows that satisfy the condition.
+  private struct Window {
+    var offset = 0
+    var limit: Int?
+
+    var isWhole: Bool { offset == 0 && limit == nil }
+    var sql: String {
+      isWhole ? "" : " LIMIT \(limit ?? -1)\(offset == 0 ? "" : " OFFSET \(offset)")"
+    }
+  }
+
+  private enum Parameters {
+    case named([String: SQLValue])
+    case numbered([StatementParameter])
+  }
 
   /// Resolves and checks a request, and compiles it, against a connection; runs nothing.
   ///
@@ -22,13 +44,6 @@ package struct IdentifierQuery: Sendable {
     if let names = request.key {
       entity = try entity.identified(by: entity.declaredKey(names))
     }
-    if let limit = request.limit, limit < 0 {
-      throw BatchError(.invalidSQL, "the limit is \(limit)", remedy: "give 0 or more, or nil")
-    }
-    key = try entity.requireKey()
-    self.entity = entity
-    self.request = request
-
     if let predicate = request.predicate {
       let compiler = ExpressionCompiler(
         connection: connection,
@@ -42,17 +57,53 @@ package struct IdentifierQuery: Sendable {
       let attribute = try entity.requireAttribute(named: term.attribute)
       order.append(SQLName.quoted(attribute.column) + (term.isDescending ? " DESC" : ""))
     }
+    try self.init(
+      entity,
+      where: request.predicate.map { SQLText($0.sql) },
+      orderBy: order,
+      Window(limit: request.limit),
+      .named(request.parameters)
+    )
+    _ = try connection.prepare(sql)
+  }
+
+  /// A query whose condition and order were made here, with numbered parameters.
+  init(
+    _ entity: Entity,
+    where condition: SQLText?,
+    orderBy order: [String] = [],
+    limit: Int? = nil,
+    offset: Int = 0,
+    parameters: [StatementParameter]
+  ) throws(BatchError) {
+    let window = Window(offset: offset, limit: limit)
+    try self.init(entity, where: condition, orderBy: order, window, .numbered(parameters))
+  }
+
+  private init(
+    _ entity: Entity,
+    where predicate: SQLText?,
+    orderBy order: [String],
+    _ window: Window,
+    _ parameters: Parameters
+  ) throws(BatchError) {
+    for (name, number) in [("limit", window.limit ?? 0), ("offset", window.offset)] where number < 0
+    {
+      throw BatchError(.invalidSQL, "the \(name) is \(number)", remedy: "give 0 or more, or nil")
+    }
+    key = try entity.requireKey()
+    self.entity = entity
+    self.window = window
+    self.parameters = parameters
+    self.predicate = predicate?.text
     let columns = key.columns.map(SQLName.quoted)
-    order += columns
-    self.order = order.joined(separator: ", ")
-    let conditions = [entity.condition, request.predicate?.sql].compactMap(\.self)
-    let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
-    self.condition = condition
+    self.order = (order + columns).joined(separator: ", ")
+    termOrder = order.joined(separator: ", ")
+    let conditions = [entity.condition.map { SQLText($0) }, predicate].compactMap(\.self)
+    condition = conditions.isEmpty ? "" : " WHERE " + SQLText.all(conditions).text
     sql =
       "SELECT \(columns.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\(condition)"
-      + " ORDER BY \(self.order)"
-      + (request.limit.map { " LIMIT \($0)" } ?? "")
-    _ = try connection.prepare(sql)
+      + " ORDER BY \(self.order)\(window.sql)"
   }
 
   /// Fetches the identifiers straight into a list; to be called inside one read transaction.
@@ -72,7 +123,9 @@ package struct IdentifierQuery: Sendable {
   /// The rowids from the least to the greatest, if the rows of a part of them can be fetched
   /// without looking at others; nil otherwise, and for a table without rows.
   func rangeOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
-    guard key.origin == .rowID, request.orderBy.isEmpty, request.limit == nil else { return nil }
+    guard key.origin == .rowID, order == SQLName.quoted(key.columns[0]), window.isWhole,
+      case .named = parameters
+    else { return nil }
     let plan = try connection.explain(rangeSQL)
     guard plan.count == 1, plan[0].contains("rowid>? AND rowid<?") else { return nil }
     let column = SQLName.quoted(key.columns[0])
@@ -90,10 +143,11 @@ package struct IdentifierQuery: Sendable {
     store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
     let statement = try connection.prepare(rangeSQL)
-    var parameters = request.parameters
-    parameters["_batch_first"] = .integer(range.lowerBound)
-    parameters["_batch_last"] = .integer(range.upperBound)
-    try statement.bind(parameters)
+    if case .named(var parameters) = parameters {
+      parameters["_batch_first"] = .integer(range.lowerBound)
+      parameters["_batch_last"] = .integer(range.upperBound)
+      try statement.bind(parameters)
+    }
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
@@ -112,13 +166,12 @@ package struct IdentifierQuery: Sendable {
 
   /// How many rows satisfy the request, without their identifiers.
   package func count(in connection: Connection) throws(BatchError) -> Int {
-    let limit = request.limit.map { " LIMIT \($0)" } ?? ""
     let statement = try connection.prepare(
-      request.limit == nil
+      window.isWhole
         ? "SELECT count(*) FROM \(SQLName.quoted(entity.table))\(condition)"
-        : "SELECT count(*) FROM (SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition)\(limit))"
+        : "SELECT count(*) FROM (SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition)\(window.sql))"
     )
-    try statement.bind(request.parameters)
+    try bind(to: statement)
     return try statement.step() ? Int(statement.integer(at: 0)) : 0
   }
 
@@ -139,23 +192,49 @@ package struct IdentifierQuery: Sendable {
       WHERE \(keys.condition(key: key))
       """
     )
-    try statement.bind(request.parameters)
+    try bind(to: statement)
     return statement
   }
 
-  /// Reads something other than the key of the first rows that satisfy the request.
+  /// Reads something other than the key of the rows that satisfy the request, or of the first.
   func select(
     _ expressions: [String],
-    limit: Int,
+    limit: Int? = nil,
     in connection: Connection
   ) throws(BatchError) -> Statement {
+    var window = window
+    if let limit { window.limit = min(limit, window.limit ?? limit) }
     let statement = try connection.prepare(
       """
       SELECT \(expressions.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\
-      \(condition) ORDER BY \(order) LIMIT \(min(limit, request.limit ?? limit))
+      \(condition) ORDER BY \(order)\(window.sql)
       """
     )
-    try statement.bind(request.parameters)
+    try bind(to: statement)
+    return statement
+  }
+
+  private func bind(to statement: borrowing Statement) throws(BatchError) {
+    switch parameters {
+    case .named(let values): try statement.bind(values)
+    // An order may need more parameters, and its own come last.
+    case .numbered(let values): try statement.bind(Array(values.prefix(statement.parameterCount)))
+    }
+  }
+
+  /// Reads columns of the rows that satisfy the request, each combination of values once.
+  func selectDistinct(
+    _ columns: [String],
+    in connection: Connection
+  ) throws(BatchError) -> Statement {
+    let order = termOrder.isEmpty ? "" : " ORDER BY \(termOrder)"
+    let statement = try connection.prepare(
+      """
+      SELECT DISTINCT \(columns.joined(separator: ", ")) \
+      FROM \(SQLName.quoted(entity.table))\(condition)\(order)\(window.sql)
+      """
+    )
+    try bind(to: statement)
     return statement
   }
 
@@ -165,7 +244,7 @@ package struct IdentifierQuery: Sendable {
     store: StoreIdentity
   ) throws(BatchError) -> IdentifierList? {
     let statement = try connection.prepare(sql)
-    try statement.bind(request.parameters)
+    try bind(to: statement)
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
@@ -183,7 +262,7 @@ package struct IdentifierQuery: Sendable {
     store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
     let statement = try connection.prepare(sql)
-    try statement.bind(request.parameters)
+    try bind(to: statement)
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
@@ -216,14 +295,14 @@ package struct IdentifierQuery: Sendable {
     case .viewOrigin, .wholeRow, .declared: break
     }
     let columns = SQLName.list(key.columns)
-    let selected = request.predicate.map { " AND max(\($0.sql) IS TRUE)" } ?? ""
+    let selected = predicate.map { " AND max(\($0) IS TRUE)" } ?? ""
     let statement = try connection.prepare(
       """
       SELECT 1 FROM \(SQLName.quoted(entity.table)) \
       GROUP BY \(columns) HAVING count(*) > 1\(selected) LIMIT 1
       """
     )
-    try statement.bind(request.parameters)
+    try bind(to: statement)
     guard try statement.step() else { return }
     throw BatchError(
       .unstableKey,

@@ -24,6 +24,7 @@ extension AttributeCodec where Value == Date {
   public static var unixSeconds: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "date in Unix seconds",
+      form: .unixSeconds,
       placeholder: Date(timeIntervalSinceReferenceDate: 0),
       decode: { $0.double.map { Date(timeIntervalSince1970: $0) } },
       encode: { .real($0.timeIntervalSince1970) }
@@ -34,6 +35,7 @@ extension AttributeCodec where Value == Date {
   public static var referenceSeconds: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "date in seconds since 2001",
+      form: .canonical,
       placeholder: Date(timeIntervalSinceReferenceDate: 0),
       decode: { $0.double.map { Date(timeIntervalSinceReferenceDate: $0) } },
       encode: { .real($0.timeIntervalSinceReferenceDate) }

@@ -10,6 +10,8 @@ public struct AttributeCodec<Value>: Sendable {
   public let decode: @Sendable (SQLValue) -> Value?
   /// The stored value.
   public let encode: @Sendable (Value) -> SQLValue
+  /// What SQL may take the stored values for.
+  let form: AttributeForm
 
   /// Makes a codec from its parts.
   public init(
@@ -22,12 +24,29 @@ public struct AttributeCodec<Value>: Sendable {
     self.placeholder = placeholder
     self.decode = decode
     self.encode = encode
+    form = .other
+  }
+
+  /// A codec whose stored values SQL may compare.
+  init(
+    typeName: String,
+    form: AttributeForm,
+    placeholder: @autoclosure @escaping @Sendable () -> Value,
+    decode: @escaping @Sendable (SQLValue) -> Value?,
+    encode: @escaping @Sendable (Value) -> SQLValue
+  ) {
+    self.typeName = typeName
+    self.form = form
+    self.placeholder = placeholder
+    self.decode = decode
+    self.encode = encode
   }
 
   /// The same codec for an attribute that may be NULL.
   public var optional: AttributeCodec<Value?> {
     AttributeCodec<Value?>(
       typeName: "\(typeName)?",
+      form: form,
       placeholder: nil,
       decode: { $0 == .null ? .some(nil) : decode($0).map(Optional.some) },
       encode: { $0.map(encode) ?? .null }
@@ -35,13 +54,26 @@ public struct AttributeCodec<Value>: Sendable {
   }
 }
 
+/// What the stored values of an attribute are to SQL.
+enum AttributeForm: Sendable {
+  /// They compare in SQL as the Swift values do; see ``Representation``.
+  case canonical
+  /// They are seconds since 1970.
+  case unixSeconds
+  /// Only the codec can tell.
+  case other
+}
+
 /// A codec whose type of values is known only to the attribute that it belongs to.
 protocol AttributeCoding: Sendable {
   var typeName: String { get }
   /// Whether a stored value can be decoded.
   func fits(_ value: SQLValue) -> Bool
+  /// The placeholder as it would be stored.
+  var storedPlaceholder: SQLValue { get }
 }
 
 extension AttributeCodec: AttributeCoding {
   func fits(_ value: SQLValue) -> Bool { decode(value) != nil }
+  var storedPlaceholder: SQLValue { encode(placeholder()) }
 }

@@ -17,6 +17,7 @@ extension AttributeValue where Self: FixedWidthInteger {
   public static var codec: AttributeCodec<Self> {
     AttributeCodec(
       typeName: "\(Self.self)",
+      form: .canonical,
       placeholder: 0,
       decode: { if case .integer(let value) = $0 { Self(exactly: value) } else { nil } },
       encode: { .integer(Int64($0)) }
@@ -35,6 +36,7 @@ extension Double: AttributeValue {
   public static var codec: AttributeCodec<Double> {
     AttributeCodec(
       typeName: "Double",
+      form: .canonical,
       placeholder: 0,
       decode: { $0.double },
       encode: { .real($0) }
@@ -63,6 +65,7 @@ extension String: AttributeValue {
   public static var codec: AttributeCodec<String> {
     AttributeCodec(
       typeName: "String",
+      form: .canonical,
       placeholder: "",
       decode: { $0.string },
       encode: { .text($0) }
@@ -75,6 +78,7 @@ extension Bool: AttributeValue {
   public static var codec: AttributeCodec<Bool> {
     AttributeCodec(
       typeName: "Bool",
+      form: .canonical,
       placeholder: false,
       decode: { $0 == .integer(0) ? false : $0 == .integer(1) ? true : nil },
       encode: { .integer($0 ? 1 : 0) }
@@ -87,6 +91,7 @@ extension Data: AttributeValue {
   public static var codec: AttributeCodec<Data> {
     AttributeCodec(
       typeName: "Data",
+      form: .canonical,
       placeholder: Data(),
       decode: { if case .blob(let bytes) = $0 { Data(bytes) } else { nil } },
       encode: { .blob([UInt8]($0)) }

@@ -62,11 +62,14 @@ extension ManagedObject {
     let context = try requireContext()
     guard let entity else { return try context.load(self) }
     let slot = try entity.slot(of: attribute)
-    try requireSettable(value.storable, at: slot, entity)
+    try requireSettable(at: slot, entity)
+    try requireFitting(value.storable, at: slot, entity)
     try set(value.storable, at: slot)
   }
 
   /// The attributes that were set since the object was read or saved, with their new values.
+  ///
+  /// What was related to the object is among them by the column that refers to it.
   public final var changedValues: [String: SQLValue] {
     guard let entity else { return drafts }
     return isNew ? drafts : entity.named(changes)
@@ -100,12 +103,16 @@ extension ManagedObject {
   /// Sets a column that may be set.
   final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
     let context = try requireContext()
+    if context.unsavedReferences != nil, let entity, context.container.refers(entity, at: slot) {
+      context.unsavedReferences = nil
+    }
     guard unsaved != .insert else {
       changes[slot] = value
+      references[slot] = nil
       return
     }
-    if row == nil { try context.load(self) }
-    guard let row, !isDeleted else { throw ModelContext.notFound(persistentModelID) }
+    let row = try requireRow(context)
+    references[slot] = nil
     if row[slot].isIdentical(to: value) {
       changes[slot] = nil
       bases[slot] = nil
@@ -115,17 +122,35 @@ extension ManagedObject {
     context.track(self, changes.isEmpty ? nil : .update)
   }
 
-  /// Forgets what was set and not saved.
-  final func dropChanges() {
-    changes = [:]
-    bases = [:]
+  /// Makes a column refer to a new object, whose key it has once that is saved.
+  final func set(_ reference: ManagedObject, at slot: Int) throws(BatchError) {
+    let context = try requireContext()
+    if unsaved != .insert {
+      let row = try requireRow(context)
+      if changes[slot] == nil { bases[slot] = row[slot] }
+      context.track(self, .update)
+    }
+    changes[slot] = .null
+    references[slot] = reference
+    context.unsavedReferences = nil
   }
 
-  private func requireSettable(
-    _ value: SQLValue,
-    at slot: Int,
-    _ entity: ModelEntity
-  ) throws(BatchError) {
+  private func requireRow(_ context: ModelContext) throws(BatchError) -> [SQLValue] {
+    if row == nil { try context.load(self) }
+    guard let row, !isDeleted else { throw ModelContext.notFound(persistentModelID) }
+    return row
+  }
+
+  /// Forgets what was set and not saved.
+  final func dropChanges() {
+    modelContext?.unsavedReferences = nil
+    changes = [:]
+    bases = [:]
+    references = [:]
+  }
+
+  /// Refuses to set a column that nobody may set.
+  final func requireSettable(at slot: Int, _ entity: ModelEntity) throws(BatchError) {
     let reason: String
     if entity.entity.kind != .table {
       reason = "is not that of a table"
@@ -137,21 +162,28 @@ extension ManagedObject {
       reason = "tells which entity the row is of"
     } else if entity.keySlots.contains(slot), !persistentModelID.isTemporary {
       reason = "is part of the object's identity"
-    } else if let codec = entity.declared.first(where: { $0.slot == slot })?.attribute.codec,
-      !codec.fits(value)
-    {
-      throw BatchError(
-        .valueMismatch,
-        "column \(entity.columns[slot].quotedForMessage) is declared \(codec.typeName),"
-          + " and was set to \(value.className)",
-        at: persistentModelID.description
-      )
     } else {
       return
     }
     throw BatchError(
       .immutableAttribute,
       "column \(entity.columns[slot].quotedForMessage) cannot be set: it \(reason)",
+      at: persistentModelID.description
+    )
+  }
+
+  private func requireFitting(
+    _ value: SQLValue,
+    at slot: Int,
+    _ entity: ModelEntity
+  ) throws(BatchError) {
+    guard let attribute = entity.declared.first(where: { $0.slot == slot })?.attribute,
+      !attribute.codec.fits(value)
+    else { return }
+    throw BatchError(
+      .valueMismatch,
+      "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
+        + " and was set to \(value.className)",
       at: persistentModelID.description
     )
   }
@@ -189,9 +221,12 @@ extension ModelEntity {
     throw BatchError(.unknownAttribute, "attribute \(name.quotedForMessage) has no column")
   }
 
-  /// Values by the names of their attributes.
+  /// Values by the names of their attributes, or of their columns where no attribute is declared.
   func named(_ values: [Int: SQLValue]) -> [String: SQLValue] {
-    slots.compactMapValues { values[$0] }
+    var named = slots.compactMapValues { values[$0] }
+    let declared = Set(slots.values)
+    for (slot, value) in values where !declared.contains(slot) { named[columns[slot]] = value }
+    return named
   }
 
   /// The values of a row by the names of their attributes.

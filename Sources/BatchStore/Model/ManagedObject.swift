@@ -14,6 +14,12 @@ open class ManagedObject {
     case insert, update, delete
   }
 
+  /// Identifiers of related objects, as of a state of the context.
+  struct Members {
+    let generation: Int
+    let identifiers: [PersistentIdentifier]
+  }
+
   /// The context, which the object does not keep alive.
   public final internal(set) weak var modelContext: ModelContext?
 
@@ -31,6 +37,12 @@ open class ManagedObject {
   final var bases: [Int: SQLValue] = [:]
   /// What was set on an object that is in no context, by attribute.
   final var drafts: [String: SQLValue] = [:]
+  /// What was related to it then, by relationship.
+  final var draftRelated: [String: [ManagedObject]] = [:]
+  /// New objects that columns are to refer to once those have keys.
+  final var references: [Int: ManagedObject] = [:]
+  /// What the store had related to the object when it was last asked, by relationship.
+  final var members: [String: Members] = [:]
   /// What could not be set on it, for the context that it is inserted in.
   final var draftError: BatchError?
   /// What a save will do; nil if there is nothing to save.

@@ -57,18 +57,17 @@ final class ModelEntity: Sendable {
     for column in discriminators + family.flatMap(\.attributeList).map(\.column)
     where !columns.contains(where: { SQLName.equal($0, column) }) {
       guard table.attributes.contains(where: { SQLName.equal($0.column, column) }) else {
-        throw BatchError(
-          .invalidMapping,
-          "table \(table.table.quotedForMessage) has no column \(column.quotedForMessage)",
-          at: mapping.entityName,
-          remedy: remedyForUnknownName(
-            column,
-            among: table.attributes.map(\.column),
-            kind: "columns"
-          )
-        )
+        throw Self.noColumn(column, of: table, mapping)
       }
       columns.append(column)
+    }
+    // Relationships need the keys of other objects, declared as attributes or not.
+    for column in family.flatMap(\.relationshipList).compactMap(\.column)
+      + table.foreignKeys.map(\.column)
+    where !columns.contains(where: { SQLName.equal($0, column) }) {
+      guard let attribute = table.attributes.first(where: { SQLName.equal($0.column, column) })
+      else { throw Self.noColumn(column, of: table, mapping) }
+      columns.append(attribute.column)
     }
     self.columns = columns
     func slot(of column: String) -> Int {
@@ -104,6 +103,24 @@ final class ModelEntity: Sendable {
     self.store = store
     space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
     type = mapping.type
+  }
+
+  private static func noColumn(
+    _ column: String,
+    of table: Entity,
+    _ mapping: ModelMapping
+  ) -> BatchError {
+    BatchError(
+      .invalidMapping,
+      "table \(table.table.quotedForMessage) has no column \(column.quotedForMessage)",
+      at: mapping.entityName,
+      remedy: remedyForUnknownName(column, among: table.attributes.map(\.column), kind: "columns")
+    )
+  }
+
+  /// Where a column is.
+  func slot(ofColumn column: String) -> Int? {
+    columns.firstIndex { SQLName.equal($0, column) }
   }
 
   private static func slots(of names: [String], in columns: [String]) -> [Int?] {
@@ -152,7 +169,8 @@ extension Entity {
       table: table,
       kind: kind,
       key: key,
-      attributes: attributes
+      attributes: attributes,
+      foreignKeys: foreignKeys
     )
   }
 }

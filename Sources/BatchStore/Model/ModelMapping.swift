@@ -1,7 +1,8 @@
 /// How a class's objects are kept: the entity's name, its table, and a column for each property.
 ///
 /// Classes of a hierarchy share a table, and a discriminator column tells their rows apart. A
-/// mapping that extends another one has its properties too.
+/// mapping that extends another one has its properties too. To Swift `\SportCar.maker` is another
+/// key path than `\Car.maker`: what predicates about the extending class ask for is named again.
 ///
 ///     class var mapping: ModelMapping { carMapping }
 ///     private let carMapping = ModelMapping(
@@ -9,7 +10,7 @@
 ///       properties: [.attribute("maker", \.maker)])
 ///     private let sportCarMapping = ModelMapping(
 ///       SportCar.self, entity: "SportCar", extending: carMapping, discriminator: .text("sport"),
-///       properties: [.attribute("topSpeed", \.topSpeed)])
+///       properties: [.inherited("maker", \.maker), .attribute("topSpeed", \.topSpeed)])
 public struct ModelMapping: Sendable {
   /// What tells the rows of one entity from those of others in the same table.
   struct Discriminator: Sendable {
@@ -30,6 +31,11 @@ public struct ModelMapping: Sendable {
   /// The attributes by the key paths of their properties: key paths of computed properties have no
   /// names of their own, and can be looked up all the same.
   let attributes: KeyPathTable
+  /// The key paths of the objects' identifiers.
+  let identifierPaths: IdentifierPaths
+
+  /// Every relationship once, those of extended mappings first.
+  let relationshipList: [MappedRelationship]
 
   /// The name of the entity at the top of the hierarchy.
   var root: String { ancestors.last ?? entityName }
@@ -47,8 +53,10 @@ public struct ModelMapping: Sendable {
     ancestors = []
     self.discriminator = discriminator.map { Discriminator(column: $0.column, value: $0.value) }
     self.type = type
-    attributeList = properties.map(\.attribute)
-    attributes = KeyPathTable(properties.map { ($0.keyPath, $0.attribute) })
+    attributeList = properties.compactMap(\.attribute)
+    relationshipList = properties.compactMap(\.relationship)
+    attributes = KeyPathTable().adding(properties, to: entity)
+    identifierPaths = IdentifierPaths(type)
   }
 
   /// Maps a class to those rows of another mapping's table that have a discriminator of their own.
@@ -69,8 +77,10 @@ public struct ModelMapping: Sendable {
     ancestors = [parent.entityName] + parent.ancestors
     self.discriminator = Discriminator(column: discriminator.column, value: value)
     self.type = type
-    attributeList = parent.attributeList + properties.map(\.attribute)
-    attributes = parent.attributes.adding(properties.map { ($0.keyPath, $0.attribute) })
+    attributeList = parent.attributeList + properties.compactMap(\.attribute)
+    relationshipList = parent.relationshipList + properties.compactMap(\.relationship)
+    attributes = parent.attributes.adding(properties, to: entity)
+    identifierPaths = IdentifierPaths(type)
   }
 }
 
@@ -78,16 +88,45 @@ public struct ModelMapping: Sendable {
 struct KeyPathTable: @unchecked Sendable {
   // Sendable: the table never changes, and each key path in it came in as a `Sendable` one.
   private var attributes: [AnyKeyPath: MappedAttribute] = [:]
+  private var relationships: [AnyKeyPath: MappedRelationship] = [:]
 
-  init(_ pairs: [(any AnyKeyPath & Sendable, MappedAttribute)]) {
-    self = adding(pairs)
-  }
-
-  func adding(_ pairs: [(any AnyKeyPath & Sendable, MappedAttribute)]) -> KeyPathTable {
+  /// The table with more properties; inherited ones must be in it under other key paths.
+  func adding<Model: PersistentModel>(
+    _ properties: [ModelProperty<Model>],
+    to entity: String
+  ) -> KeyPathTable {
     var table = self
-    for (keyPath, attribute) in pairs { table.attributes[keyPath] = attribute }
+    for property in properties {
+      let attribute =
+        property.attribute ?? attributes.values.first { $0.name == property.name }
+      let relationship =
+        property.relationship ?? relationships.values.first { $0.name == property.name }
+      if property.attribute != nil || property.relationship == nil, let attribute {
+        table.attributes[property.keyPath] = attribute
+      } else if let relationship {
+        table.relationships[property.keyPath] = relationship
+      } else {
+        preconditionFailure("\(entity) inherits no property \(property.name)")
+      }
+    }
     return table
   }
 
   subscript(_ keyPath: AnyKeyPath) -> MappedAttribute? { attributes[keyPath] }
+
+  /// The relationship of a property.
+  func relationship(_ keyPath: AnyKeyPath) -> MappedRelationship? { relationships[keyPath] }
+}
+
+/// The key paths by which a class's objects are asked for their identifiers.
+struct IdentifierPaths: @unchecked Sendable {
+  // Sendable: they never change, and capture nothing.
+  private let paths: [AnyKeyPath]
+
+  init<Model: PersistentModel>(_ type: Model.Type) {
+    // As code that knows the class writes it, and as generic code over a superclass may.
+    paths = [\Model.persistentModelID, \ManagedObject.persistentModelID]
+  }
+
+  func contains(_ path: AnyKeyPath) -> Bool { paths.contains(path) }
 }

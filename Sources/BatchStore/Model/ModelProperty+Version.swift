@@ -14,6 +14,6 @@ extension ModelProperty {
       codec: Value.codec,
       isVersion: true
     )
-    return ModelProperty(keyPath: property, attribute: attribute)
+    return ModelProperty(name: name, keyPath: property, attribute: attribute)
   }
 }

@@ -1,7 +1,11 @@
 /// A property of a class and the column that it is kept in.
 public struct ModelProperty<Model: PersistentModel>: Sendable {
+  let name: String
   let keyPath: any AnyKeyPath & Sendable
-  let attribute: MappedAttribute
+  /// The attribute, if the property is one; an inherited one is that of the extended mapping.
+  var attribute: MappedAttribute?
+  /// The relationship, if the property is one.
+  var relationship: MappedRelationship?
 
   /// A property that is kept as the codec says.
   public static func attribute<Value>(
@@ -11,7 +15,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     as codec: AttributeCodec<Value>
   ) -> ModelProperty {
     let attribute = MappedAttribute(name: name, column: column ?? name, codec: codec)
-    return ModelProperty(keyPath: property, attribute: attribute)
+    return ModelProperty(name: name, keyPath: property, attribute: attribute)
   }
 
   /// A property that may be NULL and is otherwise kept as the codec says.
@@ -41,6 +45,17 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   ) -> ModelProperty {
     attribute(name, property, column: column, as: Value.codec.optional)
   }
+
+  /// A property of a superclass, under the key path that it has in this class, for predicates and
+  /// orders.
+  ///
+  /// - Precondition: The mapping that is extended has an attribute of the name.
+  public static func inherited<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable
+  ) -> ModelProperty {
+    ModelProperty(name: name, keyPath: property, attribute: nil)
+  }
 }
 
 /// An attribute as a mapping names it.
@@ -50,4 +65,6 @@ struct MappedAttribute: Sendable {
   let codec: any AttributeCoding
   /// Whether the column counts the updates of the row.
   var isVersion = false
+  /// Whether the history keeps the value when the row is deleted.
+  var isPreserved = false
 }

@@ -42,6 +42,8 @@ package final class Connection {
   let values = ValueFunction()
   /// Whether text is kept in UTF-8 and need not be converted.
   private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
+  /// What calls the closures of statements.
+  private let functions = SwiftFunctionCaller()
 
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
@@ -85,7 +87,9 @@ package final class Connection {
     setBusyTimeout(busyTimeout)
     unsafe log.attach(to: handle)
     guard unsafe filter.register(in: handle) == SQLITE_OK,
-      unsafe values.register(in: handle) == SQLITE_OK
+      unsafe values.register(in: handle) == SQLITE_OK,
+      unsafe functions.register(in: handle) == SQLITE_OK,
+      unsafe TextCollation.register(in: handle) == SQLITE_OK
     else {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
     }
@@ -174,6 +178,8 @@ package final class Connection {
   }
 
   /// A number that is another one after another connection has committed.
+  ///
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.
   func dataVersion() throws(BatchError) -> Int64 {
     guard case .integer(let version) = try value("PRAGMA data_version") else { return 0 }
     return version
@@ -239,6 +245,7 @@ package final class Connection {
   }
 
   func error(_ status: Int32, _ operation: String, sql: String?) -> BatchError {
+    if let error = functions.takeError() { return error }
     let error = SQLiteError(
       resultCode: ResultCode(rawValue: status),
       message: unsafe String(cString: sqlite3_errmsg(database)),

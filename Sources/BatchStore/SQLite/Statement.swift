@@ -121,6 +121,19 @@ package struct Statement: ~Copyable {
     )
   }
 
+  /// Binds a closure, which is released when something else is bound in its place.
+  func bindFunction(_ function: SwiftFunction, at index: Int) -> Int32 {
+    SwiftFunction.pointerType.withUTF8Buffer { type in
+      unsafe sqlite3_bind_pointer(
+        statement,
+        Int32(index),
+        Unmanaged.passRetained(function).toOpaque(),
+        UnsafeRawPointer(type.baseAddress)?.assumingMemoryBound(to: CChar.self),
+        { unsafe $0.map { unsafe Unmanaged<SwiftFunction>.fromOpaque($0).release() } }
+      )
+    }
+  }
+
   func check(_ status: Int32) throws(BatchError) {
     guard status == SQLITE_OK else { throw connection.error(status, "bind", sql: sql) }
   }

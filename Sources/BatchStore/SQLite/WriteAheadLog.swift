@@ -20,6 +20,14 @@ final class WriteAheadLog {
   /// The most frames there have been.
   fileprivate(set) var peakFrames = 0
 
+  /// The size in bytes of a log of some frames.
+  ///
+  /// See <https://www.sqlite.org/fileformat2.html#walformat>: a header of 32 bytes, then frames of 24
+  /// bytes and a page.
+  static func byteCount(ofFrames frames: Int, pageSize: Int) -> Int {
+    frames == 0 ? 0 : 32 + frames * (24 + pageSize)
+  }
+
   /// Listens to the commits of a connection, which must not outlive this object.
   func attach(to database: OpaquePointer) {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -65,16 +73,8 @@ extension Connection {
 
   /// The greatest size in bytes that the write-ahead log had after a commit of this connection.
   package func peakLogBytes() throws(BatchError) -> Int {
-    try logBytes(ofFrames: log.peakFrames)
-  }
-
-  /// The size in bytes of a write-ahead log of some frames.
-  ///
-  /// See <https://www.sqlite.org/fileformat2.html#walformat>: a header of 32 bytes, then frames of 24
-  /// bytes and a page.
-  func logBytes(ofFrames frames: Int) throws(BatchError) -> Int {
-    guard frames > 0, case .integer(let page) = try value("PRAGMA page_size") else { return 0 }
-    return 32 + frames * (24 + Int(page))
+    guard case .integer(let page) = try value("PRAGMA page_size") else { return 0 }
+    return WriteAheadLog.byteCount(ofFrames: log.peakFrames, pageSize: Int(page))
   }
 
   /// Moves the pages of the write-ahead log to the database without waiting for readers, and syncs
@@ -84,6 +84,19 @@ extension Connection {
   @discardableResult
   package func checkpoint() throws(BatchError) -> Bool {
     try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+  }
+
+  /// Moves what is left in the write-ahead log to the database, so that the next commit of whomever
+  /// starts the log anew; nobody can write meanwhile.
+  ///
+  /// Gives up after a few milliseconds if another connection writes, or reads from the log.
+  ///
+  /// - Returns: Whether the log will be started anew.
+  @discardableResult
+  package func restartLog() throws(BatchError) -> Bool {
+    setBusyTimeout(.milliseconds(5))
+    defer { setBusyTimeout(busyTimeout) }
+    return try checkpoint(SQLITE_CHECKPOINT_RESTART)
   }
 
   /// Moves all pages of the write-ahead log to the database and cuts the log to nothing.

@@ -25,6 +25,8 @@ public struct Entity: Sendable, Hashable {
   public let attributes: [Attribute]
   /// Which rows of the table are the entity's, where others share it; an SQL expression.
   var condition: String?
+  /// The columns that refer to rows of other tables.
+  var foreignKeys: [ForeignKey] = []
 
   /// The attribute of this name; case matters only outside ASCII, as in SQLite.
   public func attribute(named name: String) -> Attribute? {
@@ -39,7 +41,8 @@ public struct Entity: Sendable, Hashable {
       kind: kind,
       key: key,
       attributes: attributes,
-      condition: condition
+      condition: condition,
+      foreignKeys: foreignKeys
     )
   }
 }

@@ -29,7 +29,8 @@ extension Schema {
           table: name,
           kind: kind,
           key: key,
-          attributes: columns.filter { !$0.isHidden }.map(\.attribute)
+          attributes: columns.filter { !$0.isHidden }.map(\.attribute),
+          foreignKeys: kind == .table ? try ForeignKey.read(of: name, in: connection) : []
         )
       )
     }

@@ -1,6 +1,14 @@
 package import BatchIdentifiers
 import Synchronization
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// How a lane keeps the database.
 public struct WriterConfiguration: Sendable {
   /// How much a commit waits for the disk.
@@ -9,6 +17,8 @@ public struct WriterConfiguration: Sendable {
   public var usesWriteAheadLog = true
   /// Whether foreign keys are enforced: SQLite does not by itself.
   public var enforcesForeignKeys = false
+  /// How long others that write shall wait for a chunk at most; nil for no care of them.
+  public var courtesyTarget: Duration?
   /// The size of the write-ahead log in bytes past which it is checkpointed.
   public var checkpointBytes = 8 << 20
 
@@ -23,9 +33,13 @@ package actor WriterLane {
   private let executor: DispatchSerialExecutor
   private let connection: Connection
   private let configuration: WriterConfiguration
+  private let pageSize: Int
   private let checkpointFrames: Int
   /// The frames in the log at its last checkpoint.
   private var checkpointedFrames = 0
+  private var courtesy: Courtesy
+  /// The version of the database when others were looked for last.
+  private var versionSeen: Int64 = 0
   private var ledger: Ledger?
   /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
   /// same.
@@ -73,7 +87,9 @@ package actor WriterLane {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
     executor = DispatchSerialExecutor(label: "batch.writer")
+    pageSize = Int(page)
     checkpointFrames = max(1, configuration.checkpointBytes / Int(page))
+    courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
     dataVersion = try connection.dataVersion()
     self.configuration = configuration
@@ -208,7 +224,8 @@ package actor WriterLane {
     let duration = locked.duration(to: clock.now)
     ledger = entered
     checkpointIfLong()
-    return Commit(outcomes: outcomes, duration: duration, logBytes: try logBytes())
+    makeWay(after: duration)
+    return Commit(outcomes: outcomes, duration: duration, logBytes: logBytes)
   }
 
   /// Checkpoints the log when it has grown by so much since the last time: with readers in it the
@@ -216,10 +233,16 @@ package actor WriterLane {
   private func checkpointIfLong() {
     let frames = connection.logFrames
     if frames < checkpointedFrames { checkpointedFrames = 0 }
-    guard frames - checkpointedFrames >= checkpointFrames else { return }
+    // Others checkpoint in their commits when the log has SQLite's 1,000 pages, and wait for it.
+    let most =
+      courtesy.othersWrite(at: .now) ? min(checkpointFrames, 750) : checkpointFrames
+    guard frames - checkpointedFrames >= most else { return }
     do {
-      try connection.checkpoint()
-      checkpointedFrames = frames
+      // The bulk of it while others may write. What they have written meanwhile is then little, but
+      // would keep the log from being started anew.
+      var isComplete = try connection.checkpoint()
+      if !isComplete { isComplete = try connection.restartLog() }
+      checkpointedFrames = isComplete ? frames : frames - most * 3 / 4
     } catch {
       checkpointFailure = error
     }
@@ -244,6 +267,32 @@ package actor WriterLane {
     }
     looks.store(thisLook, ordering: .releasing)
     return lastForeignCommit > look
+  }
+
+  // MARK: Making way
+
+  /// Leaves the lock alone for a while if others want it.
+  private func makeWay(after duration: Duration) {
+    guard courtesy.isWanted else { return }
+    let clock = ContinuousClock()
+    lookForOthers(clock.now)
+    let end = clock.now + courtesy.gap(after: duration, at: clock.now)
+    while clock.now < end {
+      // On the lane's own thread.
+      usleep(1000)
+      if lookForOthers(clock.now) { return }
+    }
+  }
+
+  /// - Returns: Whether another connection has committed since the last look.
+  @discardableResult
+  private func lookForOthers(_ now: ContinuousClock.Instant) -> Bool {
+    // The chunk is committed: an error here is that of whatever comes next.
+    guard let version = try? connection.dataVersion() else { return false }
+    defer { versionSeen = version }
+    guard versionSeen != 0, version != versionSeen else { return false }
+    courtesy.noteForeignCommit(at: now)
+    return true
   }
 
   private func throwCheckpointFailure() throws(BatchError) {
@@ -284,11 +333,11 @@ package actor WriterLane {
   package func emptyLog() throws(BatchError) -> Int {
     // Whoever waits for the write lock shall not wait for long.
     _ = try connection.emptyLog(patience: .milliseconds(20))
-    return try logBytes()
+    return logBytes
   }
 
-  private func logBytes() throws(BatchError) -> Int {
-    try connection.logBytes(ofFrames: connection.logFrames)
+  private var logBytes: Int {
+    WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
   /// The greatest size of the write-ahead log so far, in bytes.

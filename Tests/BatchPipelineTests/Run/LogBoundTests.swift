@@ -23,10 +23,14 @@ import Testing
       in context: StoreConnection
     ) async throws(BatchError) -> ChunkKeys {
       try await context.perform { connection throws(BatchError) in
-        let sql =
-          "SELECT sum(length(label)) FROM (SELECT * FROM numbers, (SELECT 1 UNION SELECT 2))"
-        _ = try connection.value(sql)
-        return try ChunkKeys(list, positions, key: change.key)
+        guard positions.lowerBound == 0 else {
+          return try ChunkKeys(list, positions, key: change.key)
+        }
+        return try connection.transaction(.deferred) { () throws(BatchError) in
+          _ = try connection.value("SELECT sum(n) FROM numbers")
+          while FileSystem.status(of: log)?.size ?? 0 <= bound {}
+          return try ChunkKeys(list, positions, key: change.key)
+        }
       }
     }
 
@@ -67,7 +71,8 @@ import Testing
     try await lane.begin(
       RunDescription(identifier: "run", job: "job", total: 6000, startedAt: "")
     )
-    let job = Job.test(in: directory)
+    var job = Job.test(in: directory)
+    job.throttle.maximumWAL = Int64(bound)
     var loop = RunLoop(
       remaining: [0..<6000],
       sizing: ChunkSizing(10),
@@ -80,9 +85,7 @@ import Testing
         bound: bound
       ),
       settings: .init(
-        backoff: Backoff(Job.Retry()),
-        throttle: .init(maximumWAL: Int64(bound)),
-        probe: ThrottleProbe(job),
+        job: job,
         lane: lane,
         stopRequests: AsyncStream { _ in }
       )
@@ -96,9 +99,10 @@ import Testing
     }
     #expect(ending == .completed)
     #expect(try TestDatabase.texts(store.path, "SELECT DISTINCT n FROM numbers") == ["1"])
-    // A chunk writes some pages, and two may be at the writer when the bound is passed.
+    // A chunk writes some pages, and two may be at the writer when the bound is passed. The reader may
+    // have ended just before the lane looks at the log, which then is started anew without a hold.
     let peak = try await lane.peakLogBytes()
     #expect(bound < peak && peak < bound + 200_000)
-    #expect(holds > 0)
+    #expect(holds > 0 || peak < bound + 50_000)
   }
 }

@@ -95,6 +95,9 @@ import Testing
     #expect(reason() == "flagFile: /run/hold exists")
     #expect(throttle.hold(at: .zero, now)?.duration == Throttle.lookInterval)
     #expect(throttle.hold(at: .zero, now)?.isPace == false)
+    now.isPaused = true
+    #expect(reason() == "pause: until batch resume")
+    now.isPaused = false
     now.isFlagged = false
     #expect(reason() == "window: it is not 22:00-06:00")
     now.minuteOfDay = 23 * 60
@@ -146,7 +149,6 @@ import Testing
 
   @Test func `at a rate no chunk is larger than a second's worth`() {
     #expect(ChunkSizing(Job.Chunk(), atMost: 10).size == 10)
-    #expect(ChunkSizing(Job.Chunk(), fixed: 500, atMost: 10).size == 10)
     var sizing = ChunkSizing(Job.Chunk(target: .seconds(1)), atMost: 10)
     sizing.observe(10, took: .milliseconds(1))
     #expect(sizing.size == 10)

@@ -85,13 +85,16 @@ private let sportCarMapping = ModelMapping(
   entity: "SportCar",
   extending: carMapping,
   discriminator: .integer(2),
-  properties: [.attribute("topSpeed", \.topSpeed, column: "top_speed")]
+  properties: [
+    .inherited("maker", \.maker), .attribute("topSpeed", \.topSpeed, column: "top_speed"),
+  ]
 )
 private let expensiveSportCarMapping = ModelMapping(
   ExpensiveSportCar.self,
   entity: "ExpensiveSportCar",
   extending: sportCarMapping,
-  discriminator: .integer(3)
+  discriminator: .integer(3),
+  properties: [.inherited("maker", \.maker), .inherited("topSpeed", \.topSpeed)]
 )
 
 /// A database of orders, cars and plain people.

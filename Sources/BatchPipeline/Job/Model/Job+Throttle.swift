@@ -33,5 +33,8 @@ extension Job {
       self.flagFile = flagFile
       self.window = window
     }
+
+    /// The most identifiers of a chunk, so that a rate is even: a second's worth.
+    var largestChunk: Int? { identifiersPerSecond.map { max(1, Int($0)) } }
   }
 }

@@ -1,0 +1,58 @@
+/// What a fetch found, as identifiers that become elements a batch at a time: SwiftData's
+/// `FetchResultsCollection`.
+///
+/// Objects of the batch that was used last are kept, and no others: memory is bounded by the size
+/// of a batch, whichever way the collection is gone through. It shows what the fetch found; later
+/// changes of rows show in the objects. An object whose row has gone in the meantime is a fault, and
+/// using it is an error as with any fault.
+///
+/// Like the context, it belongs to one task or actor, and it keeps the context alive.
+public struct FetchResultsCollection<Element>: RandomAccessCollection {
+  /// What makes elements, and the batch that was made last.
+  private final class Batch {
+    let elements: (Range<Int>) -> [Element]
+    var range = 0..<0
+    var current: [Element] = []
+
+    init(_ elements: @escaping (Range<Int>) -> [Element]) {
+      self.elements = elements
+    }
+  }
+
+  /// How many elements are made at once.
+  public let batchSize: Int
+  /// Always zero.
+  public let startIndex = 0
+  /// The number of elements.
+  public let endIndex: Int
+
+  private let batch: Batch
+
+  init(
+    count: Int,
+    batchSize: Int,
+    _ elements: @escaping (Range<Int>) -> [Element]
+  ) {
+    endIndex = count
+    self.batchSize = batchSize
+    batch = Batch(elements)
+  }
+
+  /// The element at a position.
+  ///
+  /// - Complexity: One statement where the batch is another than the last one.
+  public subscript(position: Int) -> Element {
+    precondition(indices.contains(position), "a position out of bounds")
+    if !batch.range.contains(position) {
+      let start = position / batchSize * batchSize
+      // The old batch goes before the new one comes.
+      batch.current = []
+      batch.range = start..<Swift.min(start + batchSize, count)
+      batch.current = batch.elements(batch.range)
+    }
+    return batch.current[position - batch.range.lowerBound]
+  }
+}
+
+@available(*, unavailable, message: "send identifiers")
+extension FetchResultsCollection: Sendable {}

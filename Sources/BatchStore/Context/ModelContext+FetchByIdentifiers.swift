@@ -1,0 +1,96 @@
+public import BatchIdentifiers
+
+extension ModelContext {
+  /// The objects of some identifiers, in their order, with their rows.
+  ///
+  /// The right way to work through a list is a slice at a time: the objects of one slice are let go
+  /// before those of the next are made.
+  ///
+  ///     for start in stride(from: 0, to: list.count, by: 500) {
+  ///       let orders = try context.fetch(list[start..<min(start + 500, list.count)], as: Order.self)
+  ///     }
+  ///
+  /// - Parameters:
+  ///   - identifiers: The identifiers, of any entities.
+  ///   - type: The class that all the objects are of.
+  ///   - skippingMissing: Whether identifiers without a row are passed over.
+  /// - Returns: The objects, in the order of the identifiers.
+  /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, which says how
+  ///   many there are, `modelTypeMismatch` for an object of another class, and what
+  ///   `existingModel(for:as:)` throws.
+  /// - Complexity: One statement for each entity and 500 identifiers.
+  public func fetch<Model: ManagedObject>(
+    _ identifiers: some Sequence<PersistentIdentifier>,
+    as type: Model.Type,
+    skippingMissing: Bool = false
+  ) throws(BatchError) -> [Model] {
+    try beginReading()
+    var models: [Model] = []
+    var slice: [PersistentIdentifier] = []
+    var iterator = identifiers.makeIterator()
+    while true {
+      let next = iterator.next()
+      if let next { slice.append(next) }
+      if next == nil || slice.count == 500 {
+        let objects = try objects(of: slice)
+        let found = slice.compactMap { objects[$0] }
+        if found.count < slice.count, !skippingMissing {
+          throw BatchError(
+            .objectNotFound,
+            "\(slice.count - found.count) of \(slice.count) identifiers have no row",
+            at: slice.first { objects[$0] == nil }?.description,
+            remedy: "pass skippingMissing: true to go on without them"
+          )
+        }
+        for object in found { models.append(try cast(object, as: type)) }
+        slice.removeAll(keepingCapacity: true)
+      }
+      if next == nil { return models }
+    }
+  }
+
+  /// The objects of those of a few identifiers that have one.
+  func objects(
+    of identifiers: [PersistentIdentifier]
+  ) throws(BatchError) -> [PersistentIdentifier: ManagedObject] {
+    var objects: [PersistentIdentifier: ManagedObject] = [:]
+    var missing: [IdentifierSpace: [PersistentIdentifier]] = [:]
+    for identifier in identifiers where objects[identifier] == nil {
+      if let object = registered(identifier), object.row != nil || identifier.isTemporary {
+        objects[identifier] = object
+      } else if !identifier.isTemporary {
+        missing[identifier.space, default: []].append(identifier)
+      }
+    }
+    for identifiers in missing.values {
+      for object in try objectsOfRows(identifiers) {
+        // The identifier that was asked for may name an entity that the object's extends.
+        let key = object.persistentModelID.key
+        if let asked = identifiers.first?.space, let key { objects[asked.identifier(key)] = object }
+      }
+    }
+    return objects
+  }
+
+  /// The objects of rows of one entity, in no order.
+  private func objectsOfRows(
+    _ identifiers: [PersistentIdentifier]
+  ) throws(BatchError) -> [ManagedObject] {
+    guard let first = identifiers.first else { return [] }
+    let entity = try container.resolve(first)
+    let translator = PredicateTranslator(container)
+    let condition = try translator.identity(
+      of: ObjectTerm(row: entity),
+      amongElementsOf: identifiers
+    )
+    let query = try IdentifierQuery(
+      entity.entity,
+      where: condition,
+      parameters: translator.parameters
+    )
+    let connection = try connection(to: entity.store)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      try objects(query, entity, connection)
+    }
+  }
+}

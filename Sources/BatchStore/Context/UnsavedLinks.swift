@@ -1,0 +1,69 @@
+/// Pairs of objects that are to be joined, or parted, in tables of their own.
+struct UnsavedLinks {
+  /// A pair in one table.
+  struct Link {
+    let store: Int
+    let table: JoinTable
+    let source: ManagedObject
+    let target: ManagedObject
+    /// Whether the two are to be joined.
+    var isJoined: Bool
+  }
+
+  private struct Key: Hashable {
+    let store: Int
+    let table: JoinTable
+    let source: ObjectIdentifier
+    let target: ObjectIdentifier
+  }
+
+  private var links: [Key: Link] = [:]
+  /// The pairs of each object.
+  private var keys: [ObjectIdentifier: [Key]] = [:]
+
+  var isEmpty: Bool { links.isEmpty }
+
+  /// The links of a store.
+  func of(store: Int) -> [Link] { links.values.filter { $0.store == store } }
+
+  /// The objects on the other side of one that are to be joined with it, or parted from it.
+  func targets(of source: ManagedObject, in table: JoinTable) -> [(ManagedObject, isJoined: Bool)] {
+    (keys[ObjectIdentifier(source)] ?? []).compactMap { key in
+      guard let link = links[key] else { return nil }
+      if link.table == table, link.source === source { return (link.target, link.isJoined) }
+      if link.table == table.reversed, link.target === source {
+        return (link.source, link.isJoined)
+      }
+      return nil
+    }
+  }
+
+  mutating func set(_ link: Link) {
+    // Both sides see one pair: it is kept as the side with the lesser column sees it.
+    var link = link
+    if link.table.source > link.table.target {
+      link = Link(
+        store: link.store,
+        table: link.table.reversed,
+        source: link.target,
+        target: link.source,
+        isJoined: link.isJoined
+      )
+    }
+    let key = Key(
+      store: link.store,
+      table: link.table,
+      source: ObjectIdentifier(link.source),
+      target: ObjectIdentifier(link.target)
+    )
+    if links.updateValue(link, forKey: key) == nil {
+      keys[key.source, default: []].append(key)
+      if key.source != key.target { keys[key.target, default: []].append(key) }
+    }
+  }
+
+  mutating func remove(store: Int) {
+    links = links.filter { $0.key.store != store }
+    keys = keys.mapValues { $0.filter { $0.store != store } }.filter { !$0.value.isEmpty }
+  }
+}

@@ -1,0 +1,150 @@
+public import BatchIdentifiers
+
+extension ManagedObject {
+  /// The objects that are related to this one, those that were not saved included.
+  ///
+  /// Relationships that no class declares have the names that foreign keys give them: `customer` for
+  /// a column `customer_id`, and on the other side the name of the entity that has the column.
+  ///
+  /// Objects that the store has come first, in the order of their keys.
+  ///
+  /// - Returns: At most one object for a relationship to one.
+  /// - Throws: `BatchError` with code `unknownRelationship`, and as ``value(forKey:)`` does.
+  /// - Complexity: At most one statement, which reads the rows of all; O(*n*) in the number of
+  ///   unsaved objects.
+  public final func relatedObjects(forKey name: String) throws(BatchError) -> [ManagedObject] {
+    modelContext?.checkQueue()
+    if isNew { return draftRelated[name] ?? [] }
+    let context = try requireContext()
+    return try context.related(to: self, by: context.relationship(name, of: self))
+  }
+
+  /// The one object that is related to this one, or nil; the first if there are several.
+  ///
+  /// An object that the store has is a fault until it is used, and what it refers to is not looked
+  /// up before.
+  ///
+  /// - Throws: As ``relatedObjects(forKey:)`` does.
+  public final func relatedObject(forKey name: String) throws(BatchError) -> ManagedObject? {
+    try relatedObjects(forKey: name).first
+  }
+
+  /// Relates these objects and no others to this one, to be saved with the context.
+  ///
+  /// The other side of the relationship follows by itself. Related objects that are in no context
+  /// are inserted in this one's.
+  ///
+  /// - Throws: `BatchError` with code `unknownRelationship`, `noContext` for objects of other
+  ///   contexts, `modelTypeMismatch` for objects of another entity, or for more than one where there
+  ///   can be one; `immutableAttribute` where the column is part of an object's identity.
+  public final func setRelatedObjects(
+    _ objects: [ManagedObject],
+    forKey name: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    if isNew {
+      draftRelated[name] = objects
+      return
+    }
+    let context = try requireContext()
+    try context.relate(self, to: objects, by: context.relationship(name, of: self))
+  }
+
+  /// Relates one object, or none, to this one.
+  ///
+  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  public final func setRelatedObject(
+    _ object: ManagedObject?,
+    forKey name: String
+  ) throws(BatchError) {
+    try setRelatedObjects(object.map { [$0] } ?? [], forKey: name)
+  }
+
+  /// Relates one more object to this one, without reading the others.
+  ///
+  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  public final func addRelatedObject(
+    _ object: ManagedObject,
+    forKey name: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    if isNew {
+      draftRelated[name, default: []].append(object)
+      return
+    }
+    let context = try requireContext()
+    let relationship = try context.relationship(name, of: self)
+    guard relationship.isToMany else { return try setRelatedObject(object, forKey: name) }
+    try context.set(object, isRelated: true, to: self, by: relationship)
+  }
+
+  /// Ends the relationship to one object, without reading the others.
+  ///
+  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  public final func removeRelatedObject(
+    _ object: ManagedObject,
+    forKey name: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    if isNew {
+      draftRelated[name]?.removeAll { $0 === object }
+      return
+    }
+    let context = try requireContext()
+    try context.set(object, isRelated: false, to: self, by: context.relationship(name, of: self))
+  }
+}
+
+extension PersistentModel {
+  /// The object of a relationship to one that the mapping registers; for the property's accessors.
+  ///
+  /// What cannot be thrown here, the next throwing call of the context throws.
+  ///
+  /// - Precondition: The mapping registers the property.
+  public subscript<Destination: ManagedObject>(
+    _ property: KeyPath<Self, Destination?>
+  ) -> Destination? {
+    get {
+      let objects: [Destination] = related(relationship(of: property))
+      return objects.first
+    }
+    set { relate(newValue.map { [$0] } ?? [], relationship(of: property)) }
+  }
+
+  /// The objects of a relationship to many that the mapping registers; for the property's accessors.
+  ///
+  /// What cannot be thrown here, the next throwing call of the context throws.
+  ///
+  /// - Precondition: The mapping registers the property.
+  public subscript<Destination: ManagedObject>(
+    _ property: KeyPath<Self, [Destination]>
+  ) -> [Destination] {
+    get { related(relationship(of: property)) }
+    set { relate(newValue, relationship(of: property)) }
+  }
+
+  private func relationship(of property: AnyKeyPath) -> String {
+    let list = type(of: self).mapping.relationshipList
+    guard let name = list.first(where: { $0.keyPath as AnyKeyPath == property })?.name else {
+      preconditionFailure("\(Self.self).mapping does not register \(property)")
+    }
+    return name
+  }
+
+  private func related<Destination: ManagedObject>(_ name: String) -> [Destination] {
+    do throws(BatchError) {
+      return try relatedObjects(forKey: name).compactMap { $0 as? Destination }
+    } catch {
+      modelContext?.note(error)
+      return []
+    }
+  }
+
+  private func relate(_ objects: [ManagedObject], _ name: String) {
+    do throws(BatchError) {
+      try setRelatedObjects(objects, forKey: name)
+    } catch {
+      modelContext?.note(error)
+    }
+  }
+}

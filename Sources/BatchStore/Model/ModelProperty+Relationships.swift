@@ -1,0 +1,132 @@
+extension ModelProperty {
+  /// A relationship to at most one object.
+  ///
+  ///     .toOne("customer", \.customer, column: "customer_id", inverse: "orders")
+  ///
+  /// - Parameters:
+  ///   - name: What the relationship is called.
+  ///   - property: The property; its accessors use `self[\.property]`.
+  ///   - column: The column that holds the other object's key; nil if the other object's table has
+  ///     the column, and `inverse` is the relationship there.
+  ///   - inverse: The relationship back, which follows by itself.
+  ///   - rule: What becomes of the other object when this one is deleted.
+  /// - Returns: The property, for a mapping's list.
+  public static func toOne<Destination: PersistentModel>(
+    _ name: String,
+    _ property: any KeyPath<Model, Destination?> & Sendable,
+    column: String? = nil,
+    inverse: String? = nil,
+    onDelete rule: DeleteRule = .nullify
+  ) -> ModelProperty {
+    relationship(
+      name,
+      property,
+      MappedRelationship(
+        name: name,
+        keyPath: property,
+        destination: Destination.self,
+        storage: column.map { .column($0) } ?? .inverse,
+        isToMany: false,
+        inverse: inverse,
+        deleteRule: rule
+      )
+    )
+  }
+
+  /// A relationship to any number of objects, whose rows have the key of this one.
+  ///
+  /// - Parameters:
+  ///   - name: What the relationship is called.
+  ///   - property: The property; its accessors use `self[\.property]`.
+  ///   - inverse: The relationship back, which says what the column is.
+  ///   - rule: What becomes of the other objects when this one is deleted.
+  /// - Returns: The property, for a mapping's list.
+  public static func toMany<Destination: PersistentModel>(
+    _ name: String,
+    _ property: any KeyPath<Model, [Destination]> & Sendable,
+    inverse: String,
+    onDelete rule: DeleteRule = .nullify
+  ) -> ModelProperty {
+    relationship(
+      name,
+      property,
+      MappedRelationship(
+        name: name,
+        keyPath: property,
+        destination: Destination.self,
+        storage: .inverse,
+        isToMany: true,
+        inverse: inverse,
+        deleteRule: rule
+      )
+    )
+  }
+
+  /// A relationship between any number of objects on both sides, in a table of its own.
+  ///
+  ///     .toMany("tags", \.tags, through: "order_tags", from: "order_id", to: "tag_id")
+  ///
+  /// - Parameters:
+  ///   - name: What the relationship is called.
+  ///   - property: The property; its accessors use `self[\.property]`.
+  ///   - table: The table, with the keys of both sides.
+  ///   - source: The column of this side's key; nil to take it from the table's foreign keys.
+  ///   - target: The column of the other side's key; nil likewise.
+  ///   - rule: What becomes of the other objects when this one is deleted; rows of the table go.
+  /// - Returns: The property, for a mapping's list.
+  public static func toMany<Destination: PersistentModel>(
+    _ name: String,
+    _ property: any KeyPath<Model, [Destination]> & Sendable,
+    through table: String,
+    from source: String? = nil,
+    to target: String? = nil,
+    onDelete rule: DeleteRule = .nullify
+  ) -> ModelProperty {
+    relationship(
+      name,
+      property,
+      MappedRelationship(
+        name: name,
+        keyPath: property,
+        destination: Destination.self,
+        storage: .table(table, source: source, target: target),
+        isToMany: true,
+        inverse: nil,
+        deleteRule: rule
+      )
+    )
+  }
+
+  private static func relationship(
+    _ name: String,
+    _ keyPath: any AnyKeyPath & Sendable,
+    _ relationship: MappedRelationship
+  ) -> ModelProperty {
+    ModelProperty(name: name, keyPath: keyPath, attribute: nil, relationship: relationship)
+  }
+}
+
+/// A relationship as a mapping declares it.
+struct MappedRelationship: Sendable {
+  /// Where it is kept.
+  enum Storage: Sendable {
+    /// In a column of the object's own table.
+    case column(String)
+    /// In a column of the other object's table, that of the inverse.
+    case inverse
+    /// In a table of its own.
+    case table(String, source: String?, target: String?)
+  }
+
+  let name: String
+  let keyPath: any AnyKeyPath & Sendable
+  /// The class, whose mapping must not be asked for before all classes are there.
+  let destination: any PersistentModel.Type
+  let storage: Storage
+  let isToMany: Bool
+  let inverse: String?
+  let deleteRule: DeleteRule
+
+  /// The column of the object's own table, if it is kept there.
+  var column: String? { if case .column(let column) = storage { column } else { nil } }
+}

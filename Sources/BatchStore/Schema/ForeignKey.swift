@@ -1,0 +1,38 @@
+import BatchIdentifiers
+
+/// A column that refers to the rows of a table.
+struct ForeignKey: Sendable, Hashable {
+  let column: String
+  /// The table that is referred to.
+  let table: String
+  /// The column there; nil for the primary key.
+  let target: String?
+  /// What SQLite does when the row there is deleted: `CASCADE`, `SET NULL`, ….
+  let onDelete: String
+
+  /// The foreign keys of a table that are one column each.
+  static func read(
+    of table: String,
+    in connection: Connection
+  ) throws(BatchError) -> [ForeignKey] {
+    let rows = try connection.prepare(
+      """
+      SELECT "from", "table", "to", on_delete FROM pragma_foreign_key_list(?1, 'main')
+      GROUP BY id HAVING count(*) = 1 ORDER BY id DESC
+      """
+    )
+    try rows.bind(.text(table), at: 1)
+    var keys: [ForeignKey] = []
+    while try rows.step() {
+      keys.append(
+        ForeignKey(
+          column: rows.text(at: 0),
+          table: rows.text(at: 1),
+          target: rows.isNull(at: 2) ? nil : rows.text(at: 2),
+          onDelete: rows.text(at: 3)
+        )
+      )
+    }
+    return keys
+  }
+}

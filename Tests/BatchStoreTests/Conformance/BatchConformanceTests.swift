@@ -1,0 +1,287 @@
+import BatchIdentifiers
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+final class Author: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Author.self,
+    entity: "Author",
+    table: "authors",
+    properties: [
+      .attribute("name", \.name),
+      .toMany("books", \.books, inverse: "author", onDelete: .cascade),
+      .toMany("fans", \.fans, inverse: "author", onDelete: .nullify),
+    ]
+  )
+  var name: String { self[\.name] }
+  var books: [Book] { self[\.books] }
+  var fans: [Fan] { self[\.fans] }
+}
+
+final class Book: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Book.self,
+    entity: "Book",
+    table: "books",
+    properties: [
+      .attribute("code", \.code), .attribute("title", \.title), .version("revision", \.revision),
+      .toOne("author", \.author, column: "author_id"),
+    ]
+  )
+  var code: String { self[\.code] }
+  var title: String? {
+    get { self[\.title] }
+    set { self[\.title] = newValue }
+  }
+  var revision: Int { self[\.revision] }
+  var author: Author? { self[\.author] }
+}
+
+final class Fan: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Fan.self,
+    entity: "Fan",
+    table: "fans",
+    properties: [.toOne("author", \.author, column: "author_id")]
+  )
+  var author: Author? { self[\.author] }
+}
+
+@Suite struct BatchConformanceTests {
+  let directory: TemporaryDirectory
+  let path: String
+  let library: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try Shop.make(in: directory)
+    try TestDatabase.make(
+      in: directory,
+      """
+      WITH RECURSIVE c(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM c WHERE i < 105)
+      INSERT INTO cars SELECT i, 1 + i % 3, 'FIAT', NULL FROM c
+      """
+    )
+    library = try TestDatabase.make(
+      "library.db",
+      in: directory,
+      "CREATE TABLE authors (id INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+      """
+      CREATE TABLE books (id INTEGER PRIMARY KEY, code TEXT UNIQUE NOT NULL, title TEXT,
+        revision INTEGER, author_id INTEGER REFERENCES authors ON DELETE CASCADE)
+      """,
+      """
+      CREATE TABLE fans (id INTEGER PRIMARY KEY,
+        author_id INTEGER REFERENCES authors ON DELETE SET NULL)
+      """,
+      "INSERT INTO authors VALUES (1, 'Ada'), (2, 'Bob'), (3, 'Eve')",
+      "INSERT INTO books VALUES (1, 'a', 'A', 1, 1), (2, 'b', 'B', 1, 1), (3, 'c', 'C', 1, 2)",
+      "INSERT INTO fans VALUES (1, 1), (2, 2)"
+    )
+  }
+
+  private func openLibrary() async throws -> ModelContainer {
+    try await ModelContainer(
+      for: Author.self,
+      Book.self,
+      Fan.self,
+      configurations: ModelConfiguration(path: library)
+    )
+  }
+
+  private func code<Result>(_ body: () throws -> Result) -> BatchError.Code? {
+    #expect(throws: BatchError.self) { _ = try body() }?.code
+  }
+
+  private let fiats = #Predicate<Car> { $0.maker == "FIAT" }
+
+  @Test(arguments: [1, 7, 5_000])
+  func `C73 a batch update tells count and ids, and contexts see it when it is merged`(
+    _ chunkSize: Int
+  ) async throws {
+    let context = ModelContext(try await Shop.open(path))
+    let cars = try context.fetch(FetchDescriptor(predicate: fiats))
+    #expect(cars.count == 103)
+    var request = BatchUpdateRequest(where: fiats, [.set(\.maker, to: "FCA")])
+    request.resultType = .identifiers
+    request.chunkSize = chunkSize
+    let result = try context.execute(request)
+    #expect(result.count == 103)
+    let identifiers = try #require(result.identifiers)
+    #expect(Set(identifiers.compactMap(\.key)) == Set(cars.compactMap(\.persistentModelID.key)))
+    #expect(cars.allSatisfy { $0.maker == "FIAT" })
+    context.mergeChanges(updated: Array(identifiers))
+    #expect(cars.allSatisfy { $0.maker == "FCA" })
+    #expect(try context.fetchCount(FetchDescriptor(predicate: fiats)) == 0)
+    let nothing = try context.execute(BatchUpdateRequest(where: fiats, [.set(\.maker, to: "X")]))
+    #expect(nothing.count == 0)
+    #expect(nothing.identifiers == nil)
+  }
+
+  @Test func `a batch update sets what an expression makes of the row`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    let request = BatchUpdateRequest<Order>(
+      where: #Predicate { $0.note != nil && $0.price < 1_000 },
+      [.set(\.price, toSQL: "price_cents * 2"), .set(\.note, toSQL: "upper(note)")]
+    )
+    #expect(try context.execute(request).count == 2)
+    #expect(
+      try TestDatabase.texts(path, "SELECT price_cents || note FROM orders WHERE id IN (2, 3)")
+        == ["400TWO", "600THREE"]
+    )
+    for expression in ["1; DROP TABLE orders", "nosuch + 1", "(SELECT", ":name", "count(*)"] {
+      let request = BatchUpdateRequest<Order>([.set(\.price, toSQL: expression)])
+      #expect(code { try context.execute(request) } == .invalidSQL)
+    }
+    let nothing = BatchUpdateRequest<Order>([])
+    #expect(code { try context.execute(nothing) } == .invalidSQL)
+  }
+
+  @Test func `C74 a batch request by ids of another entity is an error`() async throws {
+    let container = try await Shop.open(path)
+    let context = ModelContext(container)
+    let orders = try context.fetchIdentifierList(FetchDescriptor<Order>())
+    let delete = BatchDeleteRequest<Car>(identifiers: orders)
+    #expect(code { try context.execute(delete) } == .foreignIdentifier)
+    let update = BatchUpdateRequest<Car>(identifiers: orders, [.set(\.maker, to: "X")])
+    #expect(code { try context.execute(update) } == .foreignIdentifier)
+    let cars = try context.fetchIdentifierList(FetchDescriptor<Car>(fetchLimit: 10))
+    try TestDatabase.make(in: directory, "DELETE FROM cars WHERE id = 1")
+    #expect(try context.execute(BatchDeleteRequest<Car>(identifiers: cars)).count == 9)
+    #expect(try context.fetchCount(FetchDescriptor<Car>()) == 95)
+  }
+
+  @Test func `C75 a batch delete leaves delete rules to foreign keys, and refuses others`()
+    async throws
+  {
+    let context = ModelContext(try await openLibrary())
+    let request = BatchDeleteRequest<Author>(where: #Predicate { $0.name == "Ada" })
+    #expect(try context.execute(request).count == 1)
+    #expect(try TestDatabase.texts(library, "SELECT code FROM books") == ["c"])
+    #expect(
+      try TestDatabase.rows(library, "SELECT author_id FROM fans") == [[.null], [.integer(2)]]
+    )
+    let market = try Market.make(in: directory)
+    let other = ModelContext(try await Market.open(market))
+    #expect(code { try other.execute(BatchDeleteRequest<Customer>()) } == .unsupportedDeleteRule)
+    #expect(try TestDatabase.texts(market, "SELECT name FROM customers") == ["Ada", "Bob"])
+    // Rows of the join table refer to tags, and nothing says what becomes of them.
+    #expect(code { try other.execute(BatchDeleteRequest<Tag>()) } == .unsupportedDeleteRule)
+  }
+
+  @Test func `C76 a batch delete includes sub-entities unless told not to`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    func counts() throws -> [Int] {
+      [
+        try context.fetchCount(FetchDescriptor<Car>()),
+        try context.fetchCount(FetchDescriptor<SportCar>()),
+        try context.fetchCount(FetchDescriptor<ExpensiveSportCar>()),
+      ]
+    }
+    let before = try counts()
+    let own = try context.execute(BatchDeleteRequest<SportCar>(includesSubentities: false))
+    #expect(own.count == before[1] - before[2])
+    #expect(try counts() == [before[0] - own.count, before[2], before[2]])
+    #expect(try context.execute(BatchDeleteRequest<SportCar>()).count == before[2])
+    #expect(try counts() == [before[0] - before[1], 0, 0])
+  }
+
+  @Test func `C77 merging deleted ids makes the count 0 in the other context`() async throws {
+    let container = try await Shop.open(path)
+    let (context, other) = (ModelContext(container), ModelContext(container))
+    let cars = try other.fetch(FetchDescriptor(predicate: fiats))
+    var request = BatchDeleteRequest(where: fiats)
+    request.resultType = .identifiers
+    let identifiers = try #require(try context.execute(request).identifiers)
+    #expect(identifiers.count == 103)
+    #expect(cars.allSatisfy { !$0.isDeleted })
+    other.mergeChanges(deleted: Array(identifiers))
+    #expect(cars.allSatisfy { $0.isDeleted })
+    #expect(try other.fetchCount(FetchDescriptor(predicate: fiats)) == 0)
+  }
+
+  @Test(arguments: [1, 2, 5_000])
+  func `C78 a batch insert stops when its closure says so, and settles duplicates by policy`(
+    _ chunkSize: Int
+  ) async throws {
+    let context = ModelContext(try await openLibrary())
+    func request() -> BatchInsertRequest<Book> {
+      var codes = ["d", "a", "e"].makeIterator()
+      var request = BatchInsertRequest<Book> { row in
+        guard let code = codes.next() else { return true }
+        row.set(\.code, to: code)
+        row.set(\.title, to: "new \(code)")
+        return false
+      }
+      request.resultType = .identifiers
+      request.chunkSize = chunkSize
+      return request
+    }
+    func titles() throws -> [String] {
+      try TestDatabase.texts(library, "SELECT title || revision FROM books ORDER BY code")
+    }
+    #expect(code { try context.execute(request()) } == .constraint)
+    // What chunks before committed stays.
+    try TestDatabase.make("library.db", in: directory, "DELETE FROM books WHERE id > 3")
+    var ignoring = request()
+    ignoring.conflict = .ignore
+    var result = try context.execute(ignoring)
+    #expect(result.count == 2)
+    #expect(result.identifiers?.count == 2)
+    #expect(try titles() == ["A1", "B1", "C1", "new d1", "new e1"])
+    var updating = request()
+    updating.conflict = .update
+    result = try context.execute(updating)
+    #expect(result.count == 3)
+    #expect(result.identifiers?.contains { $0.primaryKey == "p1" } == true)
+    #expect(try titles() == ["new a2", "B1", "C1", "new d2", "new e2"])
+  }
+
+  @Test func `a batch insert gives out keys, and sets the entity of sub-entities`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    var request = BatchInsertRequest<SportCar>(1...3) { speed, row in
+      row.set(\.maker, to: "Lotus")
+      row.set(\.topSpeed, to: 200 + speed)
+    }
+    request.resultType = .identifiers
+    let result = try context.execute(request)
+    #expect(result.identifiers?.map(\.primaryKey) == ["p106", "p107", "p108"])
+    let lotus = FetchDescriptor<SportCar>(predicate: #Predicate { $0.maker == "Lotus" })
+    #expect(try context.fetch(lotus).map(\.topSpeed) == [201, 202, 203])
+    let expensive = FetchDescriptor<ExpensiveSportCar>(
+      predicate: #Predicate { $0.maker == "Lotus" }
+    )
+    #expect(try context.fetchCount(expensive) == 0)
+    struct Stopped: Error {}
+    #expect(throws: Stopped.self) {
+      try context.execute(BatchInsertRequest<SportCar> { _ in throw Stopped() })
+    }
+  }
+
+  @Test func `C79 a batch update counts the version, so that what was read before conflicts`()
+    async throws
+  {
+    let context = ModelContext(try await openLibrary())
+    let books = try context.fetch(FetchDescriptor<Book>())
+    books[0].title = "mine"
+    #expect(try context.execute(BatchUpdateRequest<Book>([.set(\.title, to: "batch")])).count == 3)
+    #expect(try TestDatabase.texts(library, "SELECT revision FROM books") == ["2", "2", "2"])
+    #expect(code { try context.save() } == .mergeConflict)
+  }
+
+  @Test func `a chunk that fails leaves the chunks before it committed`() async throws {
+    let context = ModelContext(try await openLibrary())
+    var request = BatchUpdateRequest<Book>([
+      .set(\.title, toSQL: "CASE WHEN id < 3 THEN 'done' ELSE abs(-9223372036854775808) END")
+    ])
+    request.chunkSize = 2
+    let error = #expect(throws: BatchError.self) { try context.execute(request) }
+    #expect(error != nil)
+    #expect(try TestDatabase.texts(library, "SELECT title FROM books") == ["done", "done", "C"])
+    #expect(try TestDatabase.integrity(library) == ["ok"])
+    request.chunkSize = 0
+    #expect(code { try context.execute(request) } == .invalidSQL)
+  }
+}

@@ -1,0 +1,194 @@
+import BatchIdentifiers
+import BatchStore
+import BatchTestSupport
+import Testing
+
+@Suite struct DeleteRuleTests {
+  let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private func market() async throws -> (path: String, context: ModelContext) {
+    let path = try Market.make(in: directory)
+    return (path, ModelContext(try await Market.open(path)))
+  }
+
+  @Test func `cascade deletes what is related, and pairs go with both sides`() async throws {
+    let (path, context) = try await market()
+    let ada = try context.fetch(Customer.self)[0]
+    let purchases = ada.purchases
+    // What is new goes with it too.
+    ada.purchases.append(Purchase(99))
+    context.delete(ada)
+    #expect(context.deletedModels == [ada])
+    try context.save()
+    #expect(!context.hasChanges)
+    #expect(purchases.allSatisfy { $0.modelContext == nil })
+    #expect(try TestDatabase.texts(path, "SELECT id FROM purchases") == ["3"])
+    #expect(try TestDatabase.texts(path, "SELECT purchase FROM purchase_tags") == ["3"])
+  }
+
+  @Test func `what was related to another one in time is not deleted`() async throws {
+    let (path, context) = try await market()
+    let customers = try context.fetch(Customer.self)
+    let kept = customers[0].purchases[0]
+    kept.customer = customers[1]
+    context.delete(customers[0])
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT id FROM purchases") == ["1", "3"])
+    #expect(customers[1].purchases.first === kept)
+  }
+
+  @Test func `deny refuses while there is something left, and leaves no marks`() async throws {
+    let (path, context) = try await market()
+    let ada = try context.fetch(Customer.self)[0]
+    let purchases = ada.purchases
+    let complaint = Complaint()
+    complaint.customer = ada
+    context.insert(complaint)
+    try context.save()
+    context.delete(ada)
+    let error = try #require(throws: BatchError.self) { try context.save() }
+    #expect(error.code == .deleteDenied)
+    #expect(error.message.contains("\"complaints\""))
+    #expect(context.deletedModels == [ada])
+    #expect(purchases.allSatisfy { !$0.isDeleted && !$0.hasChanges })
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM purchases") == ["3"])
+    // Deleted together they may go.
+    context.delete(complaint)
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT name FROM customers") == ["Bob"])
+  }
+
+  @Test func `what another context added a moment ago is deleted too`() async throws {
+    let (path, context) = try await market()
+    let ada = try context.fetch(Customer.self)[0]
+    #expect(ada.purchases.count == 2)
+    context.delete(ada)
+    try TestDatabase.make("market.db", in: directory, "INSERT INTO purchases VALUES (9, 1, 1)")
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT id FROM purchases") == ["3"])
+  }
+
+  /// Tables of three kinds of actions, which objects without a class follow.
+  private func plain() async throws -> (path: String, context: ModelContext) {
+    let path = try TestDatabase.make(
+      "plain.db",
+      in: directory,
+      "CREATE TABLE parents (id INTEGER PRIMARY KEY)",
+      "CREATE TABLE a (id INTEGER PRIMARY KEY, parent_id REFERENCES parents ON DELETE CASCADE)",
+      "CREATE TABLE b (id INTEGER PRIMARY KEY, parent_id REFERENCES parents ON DELETE SET NULL)",
+      "CREATE TABLE c (id INTEGER PRIMARY KEY, parent_id REFERENCES parents ON DELETE RESTRICT)",
+      "CREATE TABLE d (id INTEGER PRIMARY KEY, parent_id REFERENCES parents)",
+      """
+      CREATE TABLE nodes (id INTEGER PRIMARY KEY,
+        next INTEGER REFERENCES nodes (id) ON DELETE CASCADE)
+      """,
+      "INSERT INTO parents VALUES (1), (2), (3), (4)",
+      "INSERT INTO a VALUES (1, 1), (2, 1), (3, 4)",
+      "INSERT INTO b VALUES (1, 1)",
+      "INSERT INTO c VALUES (1, 2), (2, 4)",
+      "INSERT INTO d VALUES (1, 3)",
+      "INSERT INTO nodes VALUES (1, 3), (2, 1), (3, 2), (4, 4)"
+    )
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    return (path, ModelContext(container))
+  }
+
+  @Test func `objects without a class follow what their foreign keys say`() async throws {
+    let (path, context) = try await plain()
+    let parents = try context.fetch(FetchRequest(entity: "parents"))
+    let child = try parents[0].relatedObjects(forKey: "b")[0]
+    let sent = context.container.savedChanges()
+    context.delete(parents[0])
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT id FROM a") == ["3"])
+    #expect(child["parent_id"] == .null)
+    var iterator = sent.makeAsyncIterator()
+    let changes = await iterator.next()
+    #expect(changes?.deleted.count == 3 && changes?.updated == [child.persistentModelID])
+    for (parent, code) in [(parents[1], BatchError.Code.deleteDenied), (parents[2], .constraint)] {
+      context.delete(parent)
+      let error = try #require(throws: BatchError.self) { try context.save() }
+      #expect(error.code == code)
+      context.rollback()
+    }
+    // Children go first, for which RESTRICT does not wait, whatever the order of the deletions.
+    let restricted = [parents[1], parents[3]].map { try? $0.relatedObject(forKey: "c") }
+    for object in [restricted[0], parents[1], parents[3], restricted[1]] {
+      context.delete(try #require(object))
+    }
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT id FROM parents") == ["3"])
+    #expect(try TestDatabase.texts(path, "SELECT id FROM a").isEmpty)
+  }
+
+  @Test func `circles end`() async throws {
+    let (path, context) = try await plain()
+    let nodes = try context.fetch(FetchRequest(entity: "nodes"))
+    #expect(try nodes[3].relatedObject(forKey: "next") === nodes[3])
+    context.delete(nodes[0])
+    context.delete(nodes[3])
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT id FROM nodes").isEmpty)
+    // New ones may refer to each other in a circle as well.
+    let new = try (0..<3).map { _ in try context.insertNewObject(ofEntity: "nodes") }
+    for index in 0..<3 { try new[index].setRelatedObject(new[(index + 1) % 3], forKey: "next") }
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT next FROM nodes ORDER BY id") == ["6", "7", "5"])
+    weak var last: ManagedObject?
+    do {
+      let forgotten = ModelContext(context.container)
+      let one = try forgotten.insertNewObject(ofEntity: "nodes")
+      let two = try forgotten.insertNewObject(ofEntity: "nodes")
+      try one.setRelatedObject(two, forKey: "next")
+      try two.setRelatedObject(one, forKey: "next")
+      last = two
+    }
+    #expect(last == nil)
+  }
+
+  @Test
+  func `C90 a table of pairs is found by its foreign keys, whatever it is called, also of itself`()
+    async throws
+  {
+    let path = try TestDatabase.make(
+      "pairs.db",
+      in: directory,
+      "CREATE TABLE people (name TEXT PRIMARY KEY, age INTEGER) WITHOUT ROWID",
+      "CREATE TABLE clubs (id INTEGER PRIMARY KEY)",
+      """
+      CREATE TABLE "Z_26 x" ("who is" TEXT REFERENCES people, Z_4C INTEGER REFERENCES clubs (id))
+      """,
+      "CREATE TABLE knows (id INTEGER PRIMARY KEY, a_id REFERENCES people, b_id REFERENCES people)",
+      "CREATE TABLE lines (club INTEGER REFERENCES clubs, no INTEGER, note, PRIMARY KEY (club, no))",
+      "INSERT INTO people VALUES ('Ada', 36), ('Bob', 20)",
+      "INSERT INTO clubs VALUES (7)",
+      "INSERT INTO \"Z_26 x\" VALUES ('Ada', 7)"
+    )
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    let context = ModelContext(container)
+    let people = try context.fetch(FetchRequest(entity: "people"))
+    let club = try context.fetch(FetchRequest(entity: "clubs"))[0]
+    #expect(try people[0].relatedObjects(forKey: "clubs") == [club])
+    try club.addRelatedObject(people[1], forKey: "people")
+    try people[0].addRelatedObject(people[1], forKey: "knows_b")
+    #expect(try people[1].relatedObjects(forKey: "knows_a") == [people[0]])
+    #expect(try people[1].relatedObjects(forKey: "knows_b").isEmpty)
+    // A key may be made of the key of something new.
+    let newClub = try context.insertNewObject(ofEntity: "clubs")
+    let line = try context.insertNewObject(ofEntity: "lines")
+    line["no"] = .integer(1)
+    try line.setRelatedObject(newClub, forKey: "club")
+    try context.save()
+    #expect(line.persistentModelID.key == .encoded(EncodedKey([.integer(8), .integer(1)])))
+    #expect(try TestDatabase.texts(path, "SELECT \"who is\" FROM \"Z_26 x\"") == ["Ada", "Bob"])
+    #expect(try TestDatabase.texts(path, "SELECT a_id || b_id FROM knows") == ["AdaBob"])
+    context.delete(people[1])
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM knows") == ["0"])
+    #expect(try club.relatedObjects(forKey: "people") == [people[0]])
+  }
+}
