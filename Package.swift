@@ -22,6 +22,7 @@ let package = Package(
   name: "batch",
   platforms: [.macOS(.v26)],
   products: [
+    .library(name: "BatchTool", targets: ["BatchTool"]),
     .library(name: "BatchPipeline", targets: ["BatchPipeline"]),
     .library(name: "BatchStore", targets: ["BatchStore"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
@@ -43,6 +44,7 @@ let package = Package(
       pkgConfig: "liblz4",
       providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]
     ),
+    .systemLibrary(name: "CSpawn"),
     .target(
       name: "BatchIdentifiers",
       dependencies: [
@@ -61,12 +63,13 @@ let package = Package(
       dependencies: [
         "BatchStore",
         "BatchIdentifiers",
+        "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings
     ),
-    .executableTarget(
-      name: "BatchCommand",
+    .target(
+      name: "BatchTool",
       dependencies: [
         "BatchPipeline",
         "BatchStore",
@@ -74,6 +77,23 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "BatchCommand",
+      dependencies: ["BatchTool"],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "IdentifierExamples",
+      dependencies: [
+        "BatchPipeline",
+        "BatchStore",
+        "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Examples/Identifiers",
+      exclude: ["README.md", "Output"],
       swiftSettings: settings
     ),
     .target(
@@ -108,6 +128,11 @@ let package = Package(
     .testTarget(
       name: "BatchCommandTests",
       dependencies: ["BatchCommand", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "ExampleTests",
+      dependencies: ["IdentifierExamples", "BatchTestSupport"],
       swiftSettings: settings
     ),
   ],

@@ -2,11 +2,15 @@
 
 import PackageDescription
 
-// A package of its own, so that nobody who uses the library needs CRoaring.
+// A package of its own, so that nobody who uses the library needs CRoaring or GRDB.
 let package = Package(
   name: "batch-benchmarks",
   platforms: [.macOS(.v26)],
-  dependencies: [.package(name: "batch", path: "..")],
+  dependencies: [
+    .package(name: "batch", path: ".."),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  ],
   targets: [
     .systemLibrary(name: "CRoaring", providers: [.apt(["libroaring-dev"])]),
     .systemLibrary(name: "CLZ4Raw", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
@@ -17,6 +21,24 @@ let package = Package(
         "CLZ4Raw",
         .product(name: "BatchIdentifiers", package: "batch"),
       ]
+    ),
+    .executableTarget(
+      name: "BatchBenchmarks",
+      dependencies: [.product(name: "ArgumentParser", package: "swift-argument-parser")]
+    ),
+    .executableTarget(
+      name: "FetchBenchmark",
+      dependencies: [.product(name: "BatchStore", package: "batch")]
+    ),
+    .executableTarget(name: "measure"),
+    .executableTarget(
+      name: "CTwin",
+      cSettings: [.unsafeFlags(["-O2"])],
+      linkerSettings: [.linkedLibrary("sqlite3"), .linkedLibrary("pthread", .when(platforms: [.linux]))]
+    ),
+    .executableTarget(
+      name: "GRDBTwin",
+      dependencies: [.product(name: "GRDB", package: "GRDB.swift")]
     ),
   ],
   swiftLanguageModes: [.v6]

@@ -57,9 +57,9 @@ import Testing
     ("\"where\": \"n > 0\"", "\"where\": \"\"", ["source.where: is empty"]),
     ("\"test.db\" }", "\"test.db\", \"readOnly\": true }", ["database.readOnly:", "writes"]),
     ("\"test.db\"", "\"\"", ["database.path: is empty"]),
-    ("\"chunk\": { \"size\": 10 }", "\"retry\": { \"limit\": 3 }", ["retry", "not supported yet"]),
+    ("\"chunk\": { \"size\": 10 }", "\"hooks\": {}", ["hooks", "not supported yet"]),
     ("\"update\"", "\"updaet\"", ["action.type:", "did you mean \"update\"?"]),
-    ("\"update\"", "\"transform\"", ["action.type:", "not supported yet"]),
+    ("\"update\"", "\"insert\"", ["action.type:", "not supported yet"]),
   ])
   func `a rule of the job file is broken`(line: String, instead: String, says: [String]) throws {
     try Refusal.ofEveryCommand(job(line, instead), in: directory, says: says)

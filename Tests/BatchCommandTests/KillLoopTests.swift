@@ -1,5 +1,6 @@
 import BatchStore
 import BatchTestSupport
+import Foundation
 import Testing
 
 @Suite struct KillLoopTests {
@@ -32,6 +33,22 @@ import Testing
     )
     try directory.write(JobText.update(adding: tuning), to: "job.json")
     var loop = KillLoop("update of a text key", in: directory)
+    try loop.run(rows: rows) { jobs in
+      try count("numbers WHERE n <> \(jobs)", path) == 0
+        && count("numbers", path) == rows && TestDatabase.integrity(path) == ["ok"]
+    }
+  }
+
+  @Test func `killed transforms change every row exactly once`() throws {
+    let rows = KillLoop.rows(60_000)
+    let path = try TestDatabase.makeNumbers(rows, in: directory)
+    let script = #"while read -r l; do n=${l#*'"n":'}; echo "{\"n\":$((${n%?} + 1))}"; done"#
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sh", "-c", script],
+    ]
+    let more = tuning.merging(["action": action]) { $1 }
+    try directory.write(JobText.update(adding: more), to: "job.json")
+    var loop = KillLoop("transform", in: directory)
     try loop.run(rows: rows) { jobs in
       try count("numbers WHERE n <> \(jobs)", path) == 0
         && count("numbers", path) == rows && TestDatabase.integrity(path) == ["ok"]
@@ -121,6 +138,65 @@ import Testing
         && count("_batch_failure", path) == expected.count
         && TestDatabase.integrity(path) == ["ok"]
     }
+  }
+
+  @Test func `killed retries change each failed row once and keep exactly what is left`() throws {
+    let rows = KillLoop.rows(30_000)
+    let path = try TestDatabase.makeNumbers(rows, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE poison (modulus INTEGER)",
+      """
+      CREATE TRIGGER refuse BEFORE UPDATE ON numbers
+      WHEN EXISTS (SELECT 1 FROM poison WHERE old.id % modulus = 0)
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    let more = tuning.merging(["skip": ["limit": rows], "chunk": ["size": 20]]) { $1 }
+    try directory.write(JobText.update(adding: more), to: "job.json")
+    let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+    var random = SeededGenerator(seed: seed)
+    var kills = 0
+    var jobs = 0
+    while kills < KillLoop.kills {
+      // Every second row fails, and is tried again when only every sixth would.
+      try TestDatabase.make(
+        in: directory,
+        "DELETE FROM poison",
+        "INSERT INTO poison VALUES (2)"
+      )
+      let run = try BatchProgram.run("run", "job.json", in: directory)
+      try #require(run.status == 4, "seed \(seed): \(run.errors)")
+      jobs += 1
+      try TestDatabase.make(in: directory, "UPDATE poison SET modulus = 6")
+      for round in 1... {
+        let program = try BatchProgram(["retry-failed", "job.json", "--json"], in: directory)
+        // From its first event on it is at work, and the kill may come at any moment of that.
+        let hasBegun = program.nextLine() != nil
+        let seconds = Double.random(in: 0...0.1, using: &random)
+        if hasBegun, round <= 8, program.send(SIGKILL, afterSeconds: seconds) {
+          kills += program.wait().status == -SIGKILL ? 1 : 0
+        } else {
+          let result = program.wait()
+          try #require(result.status == 4, "seed \(seed): \(result.errors)")
+          break
+        }
+        let changed = try count("numbers WHERE n = \(jobs)", path)
+        let failed = try count("_batch_failure", path)
+        #expect(try changed + failed == rows && count("numbers WHERE n > \(jobs)", path) == 0)
+      }
+      #expect(try count("numbers WHERE n <> \(jobs)", path) == rows / 6, "seed \(seed)")
+      for source in ["job.json", "job.batch"] {
+        let failed = try BatchProgram(
+          ["ids", source, "--outcome", "failed", "--format", "key"],
+          in: directory
+        ).wait()
+        let expected = stride(from: 6, through: rows, by: 6).map { "\($0)\n" }.joined()
+        #expect(failed.output == expected, "\(source), seed \(seed)")
+      }
+      try TestDatabase.make(in: directory, "DELETE FROM poison", "UPDATE numbers SET n = \(jobs)")
+    }
+    print("kill-loop retry-failed: \(kills) kills, \(jobs) jobs of \(rows) rows, seed \(seed)")
   }
 
   @Test(arguments: ["ndjson", "csv"])

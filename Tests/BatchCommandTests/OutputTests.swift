@@ -12,7 +12,7 @@ import Testing
   private static let summaryFields: Set<String> = [
     "job", "run", "state", "total", "done", "outcomes", "chunks", "resumedAt", "elapsedSeconds",
     "identifiersPerSecond", "etaSeconds", "peakResidentBytes", "peakWALBytes", "checkpoint",
-    "throttle",
+    "stopReason", "throttle", "throttledSeconds",
   ]
 
   init() throws {

@@ -87,6 +87,32 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
+  @Test func `a run stops when its time is over, and goes on with as much again`() throws {
+    try writeSlowJob(["limits": ["runtime": "1ms"], "chunk": ["size": 500]])
+    var before = 0
+    for round in 1... {
+      let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+      let last = try #require(JSONOutput.lines(result.output).last)
+      let done = try #require(last["done"] as? Int)
+      // However short the time, the chunk in flight is committed.
+      #expect(done > before)
+      #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
+      before = done
+      if result.status == 0 {
+        #expect(round > 1)
+        break
+      }
+      try #require(result.status == 3, "\(result.errors)")
+      #expect(last["event"] as? String == "stopped")
+      #expect(last["stopReason"] as? String == "the time of limits.runtime is over")
+      let status = try BatchProgram.run("status", "job.json", in: directory)
+      #expect(status.output.contains("reason: the time of limits.runtime is over"))
+    }
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
+    #expect(try JSONOutput.object(status.output)["stopReason"] is NSNull)
+  }
+
   @Test func `a second signal ends the run at once`() throws {
     // One chunk, which takes seconds: the first signal cannot end it.
     try writeSlowJob(["chunk": ["size": 4000]])

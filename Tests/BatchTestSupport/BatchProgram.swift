@@ -1,6 +1,6 @@
 import Foundation
 
-/// The built `batch` program, run as a user runs it.
+/// A built program, `batch` unless another is named, run as a user runs it.
 public struct BatchProgram: Sendable {
   /// How a run of the program ended.
   public struct Result: Sendable {
@@ -12,11 +12,14 @@ public struct BatchProgram: Sendable {
     public let errors: String
   }
 
-  /// Where the program is: beside the test bundle.
-  public static let path: String = {
+  /// Where `batch` is.
+  public static let path = path(of: "batch")
+
+  /// Where a program is: beside the test bundle.
+  private static func path(of name: String) -> String {
     let bundle = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-    return bundle.deletingLastPathComponent().appendingPathComponent("batch").path
-  }()
+    return bundle.deletingLastPathComponent().appendingPathComponent(name).path
+  }
 
   private let process = Process()
   private let output = Pipe()
@@ -28,10 +31,11 @@ public struct BatchProgram: Sendable {
   /// Starts the program in a folder, with some more variables in its environment.
   public init(
     _ arguments: [String],
+    of name: String = "batch",
     in directory: TemporaryDirectory,
     environment: [String: String] = [:]
   ) throws {
-    process.executableURL = URL(fileURLWithPath: Self.path)
+    process.executableURL = URL(fileURLWithPath: Self.path(of: name))
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
@@ -44,6 +48,9 @@ public struct BatchProgram: Sendable {
 
   /// The number of the process.
   public var identifier: Int32 { process.processIdentifier }
+
+  /// Whether the program has not ended yet.
+  public var isRunning: Bool { process.isRunning }
 
   /// Reads no more of standard output.
   public func closeOutput() {

@@ -43,9 +43,12 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   }
 
   /// A copy of some of the keys.
-  package func part(_ range: Range<Int>) -> EncodedKeys {
+  package func part(_ range: Range<Int>) -> EncodedKeys { selecting(range) }
+
+  /// A copy of the keys at some places.
+  package func selecting(_ indices: some Sequence<Int>) -> EncodedKeys {
     var part = EncodedKeys()
-    for index in range { withBytes(at: index) { part.append($0) } }
+    for index in indices { withBytes(at: index) { part.append($0) } }
     return part
   }
 

@@ -28,6 +28,19 @@ struct BlockDirectory: Sendable {
     checksums.append(checksum)
   }
 
+  /// Adds the blocks of another list of integers.
+  mutating func append(contentsOf other: BlockDirectory) {
+    for index in 0..<other.blockCount {
+      append(
+        byteCount: other.byteCount(ofBlock: index),
+        count: other.count(ofBlock: index),
+        firstKey: other.firstKeys[index],
+        separator: [],
+        checksum: other.checksums[index]
+      )
+    }
+  }
+
   mutating func removeSeparators() {
     let empty = UnsafeRawBufferPointer(start: nil, count: 0)
     separators = EncodedKeys()

@@ -36,6 +36,18 @@ extension Checkpoint {
     }
   }
 
+  /// What there is to say where the store does not know the run.
+  func missingLedger() -> BatchError {
+    BatchError(
+      .otherRun,
+      "the checkpoint has \(progress.done.count) identifiers done, but the database has no ledger"
+        + " of this run",
+      at: path.string,
+      remedy: "the database may have been restored from a backup; run with --fresh to select"
+        + " anew"
+    )
+  }
+
   private func refusal(_ reason: String) -> BatchError {
     BatchError(
       .otherRun,

@@ -17,8 +17,8 @@ package final class Checkpoint {
   package let list: IdentifierList
   package let metadata: RunMetadata
   package private(set) var progress: RunProgress
-  /// The positions of the identifiers that the file says have failed.
-  package private(set) var failedPositions: Set<Int> = []
+  /// The identifiers that the file says have failed, by position, and how often they were tried.
+  package private(set) var failedAttempts: [Int: Int] = [:]
   private var log: IdentifierFileLog?
 
   /// The kind of record that holds a `RunProgress`.
@@ -64,18 +64,18 @@ package final class Checkpoint {
       )
     }
     var latest: IdentifierFile.Record?
-    var failed: Set<Int> = []
+    var failed: [Int: Int] = [:]
     try file.forEachRecord { record throws(BatchError) in
       switch record.kind {
       case Self.progressRecord: latest = record
       case FailureRecord.kind:
         let failures = try FailureRecord(record, of: path)
         if failures.replaces { failed.removeAll() }
-        failed.formUnion(failures.failed.map(\.position))
+        for failure in failures.failed { failed[failure.position] = failure.attempt }
       default: break
       }
     }
-    failedPositions = failed
+    failedAttempts = failed
     do {
       progress =
         try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }
@@ -90,7 +90,7 @@ package final class Checkpoint {
       )
     }
     guard DoneRanges(progress.done.rows) != nil, progress.done.rows.last?.next ?? 0 <= list.count,
-      failed.allSatisfy((0..<file.count).contains)
+      failed.keys.allSatisfy((0..<file.count).contains)
     else {
       throw BatchError(
         .damagedFile,
@@ -135,12 +135,12 @@ package final class Checkpoint {
     preconditionFailure("there are more numbers than files")
   }
 
-  /// Appends the failed identifiers that the file does not have yet, given all there are.
+  /// Appends the failed identifiers that the file does not have yet as they are, given all there are.
   package func record(_ failed: [FailedIdentifier]) throws(BatchError) {
-    let positions = Set(failed.map(\.position))
-    // After a restored backup identifiers may have come out better than the file says.
-    let replaces = !failedPositions.isSubset(of: positions)
-    let new = replaces ? failed : failed.filter { !failedPositions.contains($0.position) }
+    let attempts = Dictionary(uniqueKeysWithValues: failed.map { ($0.position, $0.attempt) })
+    // Tried again, identifiers come out better than the file says; after a restored backup too.
+    let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
+    let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
     guard replaces || !new.isEmpty else { return }
     if log == nil { log = try IdentifierFileLog(appendingTo: path) }
     var start = 0
@@ -150,7 +150,7 @@ package final class Checkpoint {
       try log?.append(kind: FailureRecord.kind, payload: Self.encode(record), sync: false)
       start = end
     } while start < new.count
-    failedPositions = positions
+    failedAttempts = attempts
   }
 
   private static func encode(_ value: some Encodable) throws(BatchError) -> [UInt8] {

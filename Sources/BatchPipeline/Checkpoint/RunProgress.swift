@@ -4,6 +4,10 @@ package import BatchStore
 public enum RunState: String, Codable, Sendable {
   /// It is going on, or was when it was killed.
   case running
+  /// It is held back.
+  case throttled
+  /// It was paused.
+  case paused
   /// It was told to stop and can be resumed.
   case stopped
   /// Every identifier is done.
@@ -12,6 +16,9 @@ public enum RunState: String, Codable, Sendable {
   case completedWithFailures
   /// It came to an error and can be resumed.
   case failed
+
+  /// Whether a process was at work on it when that was written.
+  var isGoingOn: Bool { self == .running || self == .throttled || self == .paused }
 
   /// Whether nothing is left to resume.
   public var isFinished: Bool { self == .completed || self == .completedWithFailures }
@@ -34,8 +41,14 @@ package struct RunProgress: Codable, Sendable {
   package var outputBytes: Int?
   /// Which file the finished output is: device and inode.
   package var outputIdentity: FileIdentity?
+  /// Why the run is held back.
+  package var throttle: String?
+  /// How long it was held back, over all its resumptions.
+  package var throttledSeconds: Double?
   /// What stopped the run.
   package var error: String?
+  /// Why the run was stopped, if nobody asked for it.
+  package var stopReason: String?
 }
 
 /// Which file a file is, whatever it is called.

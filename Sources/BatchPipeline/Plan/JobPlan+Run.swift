@@ -27,6 +27,12 @@ extension JobPlan {
     configuration.usesWriteAheadLog = job.database.journalMode == .wal
     configuration.enforcesForeignKeys = job.database.foreignKeys
     configuration.synchronous = job.database.synchronous
+    configuration.courtesyTarget = job.chunk.target
+    // Checkpointed long before the run would have to be held.
+    configuration.checkpointBytes = min(
+      configuration.checkpointBytes,
+      Int(clamping: job.throttle.maximumWAL / 2)
+    )
     return try store.makeWriterLane(configuration)
   }
 

@@ -21,6 +21,7 @@ public struct JobPlan: Sendable {
   package enum Work: Sendable {
     case change(BulkChange)
     case export(RowExport, Job.Export)
+    case transform(RowTransform, Job.Transform, ChildPool?)
   }
 
   /// The entity that the job concerns.
@@ -29,8 +30,13 @@ public struct JobPlan: Sendable {
   /// Resolves a job.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
-  ///   expression that is none, an archive that does not fit, a database that cannot be written.
-  public init(_ job: Job, parameters: ParameterValues) async throws(BatchError) {
+  ///   expression that is none, an archive that does not fit, a handler that is not registered, a
+  ///   database that cannot be written.
+  public init(
+    _ job: Job,
+    parameters: ParameterValues,
+    handlers: [String: TransformHandler] = [:]
+  ) async throws(BatchError) {
     let store: Store
     do throws(BatchError) {
       store = try await Store(
@@ -65,6 +71,7 @@ public struct JobPlan: Sendable {
         predicate: predicate,
         values: values,
         schema: store.schema,
+        handlers: handlers,
         connection: connection
       )
       return (query, work)
@@ -92,6 +99,7 @@ extension JobPlan.Work {
     predicate: SQLExpression?,
     values: [String: SQLValue],
     schema: Schema,
+    handlers: [String: TransformHandler],
     connection: Connection
   ) throws(BatchError) {
     if case .export(let export) = job.action {
@@ -115,6 +123,18 @@ extension JobPlan.Work {
         at: job.place(of: .entity),
         remedy: "name the table behind it, or export instead"
       )
+    }
+    if case .transform(let transform) = job.action {
+      self = try .transform(
+        transform,
+        of: job,
+        query: query,
+        predicate: predicate,
+        values: values,
+        handlers: handlers,
+        connection: connection
+      )
+      return
     }
     let change = BulkChange(
       entity: query.entity,
@@ -140,6 +160,11 @@ extension Entity {
     of job: Job
   ) throws(BatchError) -> [Attribute] {
     guard let names = export.columns else { return attributes }
+    return try attributes(named: names, of: job)
+  }
+
+  /// The attributes that `action.columns` names.
+  func attributes(named names: [String], of job: Job) throws(BatchError) -> [Attribute] {
     var chosen: [Attribute] = []
     for (index, name) in names.enumerated() {
       do throws(BatchError) {
@@ -185,12 +210,12 @@ extension Entity {
       } catch {
         throw error.located(at: job.place(of: .archive))
       }
-    case .export:
-      preconditionFailure("an export changes nothing")
+    case .export, .transform:
+      preconditionFailure("there is no SQL for what a \(job.action.type) does")
     }
   }
 
-  private func settableAttribute(named name: String) throws(BatchError) -> Attribute {
+  func settableAttribute(named name: String) throws(BatchError) -> Attribute {
     let attribute = try requireAttribute(named: name)
     if attribute.isGenerated {
       throw BatchError(

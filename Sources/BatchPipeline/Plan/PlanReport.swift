@@ -45,7 +45,10 @@ extension JobPlan {
   /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let context = store.makeContext(label: "batch.plan")
-    let chunkSize = ChunkSizing(job.chunk, fixed: chunkSize).size
+    let chunkSize = ChunkSizing(
+      chunkSize.map { Job.Chunk(size: $0) } ?? job.chunk,
+      atMost: job.throttle.largestChunk
+    ).size
     let imported = try importedIdentifiers()?.list
     return try await context.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
@@ -75,6 +78,8 @@ extension JobPlan {
     case .change(let change):
       [change.archiveSQL(for: keys), change.changeSQL(for: keys)].compactMap { $0 }
     case .export(let export, _): [export.sql(for: keys)]
+    case .transform(let transform, _, _):
+      [transform.readSQL(for: keys), transform.target.changeSQL(for: keys)]
     }
   }
 
@@ -167,6 +172,9 @@ extension JobPlan {
         columns: export.columns ?? entity.attributes.map(\.column),
         after: nil
       )
+    case .transform(_, let transform, _):
+      // What comes after only the program knows, and it may do more than compute.
+      return RowSampler(query, list: list, columns: transform.columns, after: nil)
     }
   }
 }

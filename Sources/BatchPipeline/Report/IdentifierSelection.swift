@@ -58,7 +58,7 @@ public struct IdentifierSelection: Sendable {
       )
     }
     if outcome == .failed {
-      positions = checkpoint.failedPositions.sorted().map { $0..<($0 + 1) }
+      positions = checkpoint.failedAttempts.keys.sorted().map { $0..<($0 + 1) }
     } else {
       positions = Self.positions(outcome, checkpoint.progress.done, count: all.count)
     }
@@ -105,7 +105,7 @@ extension Checkpoint {
     guard done.outcomes.failed > 0 else { return [] }
     // The file of a finished run has them all; until then the store is ahead of it.
     guard metadata.ledger == .store, !progress.state.isFinished else {
-      return failedPositions.sorted().map { $0..<($0 + 1) }
+      return failedAttempts.keys.sorted().map { $0..<($0 + 1) }
     }
     let store = try await Store(
       path: job.database.path.string,

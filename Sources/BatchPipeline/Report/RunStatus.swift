@@ -20,9 +20,10 @@ public struct RunStatus: Sendable {
     let done = try await checkpoint.doneRanges(ofJob: job)
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
-    if process == nil, summary.state == .running {
+    if process == nil, summary.state.isGoingOn {
       // It was killed: nobody had the time to write that down.
       summary.state = .stopped
+      summary.throttle = nil
     }
     if summary.elapsedSeconds > 0, summary.done > 0 {
       summary.identifiersPerSecond = Double(summary.done) / summary.elapsedSeconds

@@ -36,6 +36,10 @@ public struct RunSummary: Sendable, Encodable {
   public var output: String?
   /// Why the run is held back.
   public var throttle: String?
+  /// How long the run has been held back, over all its resumptions.
+  public var throttledSeconds: Double
+  /// Why the run was stopped, if nobody asked for it.
+  public var stopReason: String?
   /// What stopped the run, on one line.
   public var error: String?
   /// What stopped the run, where this process saw it; not part of the JSON.
@@ -46,7 +50,7 @@ public struct RunSummary: Sendable, Encodable {
   private enum CodingKeys: String, CodingKey {
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
-    case throttle, error
+    case throttle, throttledSeconds, stopReason, error
   }
 
   /// Encodes every field; one without a value is `null`.
@@ -68,6 +72,8 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(checkpoint, forKey: .checkpoint)
     try container.encode(output, forKey: .output)
     try container.encode(throttle, forKey: .throttle)
+    try container.encode((throttledSeconds * 1000).rounded() / 1000, forKey: .throttledSeconds)
+    try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
   }
 }
@@ -86,6 +92,9 @@ extension RunSummary {
     peakWALBytes = progress.peakWALBytes
     self.checkpoint = checkpoint.path.string
     output = metadata.output
+    throttle = progress.throttle
+    throttledSeconds = progress.throttledSeconds ?? 0
+    stopReason = progress.stopReason
     error = progress.error
   }
 }

@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-import BatchStore
+public import BatchStore
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -34,22 +34,33 @@ public final class BatchRun: Sendable {
     public init() {}
   }
 
-  private let job: Job
-  private let options: Options
+  let job: Job
+  let options: Options
+  let handlers: [String: TransformHandler]
   private let stopRequest = Lock(StopRequest())
 
   /// Whether the run was told to stop, and who is to know.
   private struct StopRequest {
     var isMade = false
-    /// The context that fetches identifiers, while it does.
-    var fetching: StoreConnection?
+    /// The fetch of the identifiers, while it goes on.
+    var fetching: IdentifierFetch?
     var listener: AsyncStream<Void>.Continuation?
   }
 
   /// A run of a job.
-  public init(_ job: Job, options: Options = Options()) {
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: What may differ from one run to the next.
+  ///   - handlers: What the `handler` of a transform may name.
+  public init(
+    _ job: Job,
+    options: Options = Options(),
+    handlers: [String: TransformHandler] = [:]
+  ) {
     self.job = job
     self.options = options
+    self.handlers = handlers
   }
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
@@ -76,12 +87,15 @@ public final class BatchRun: Sendable {
   public func run(
     onEvent: @Sendable (RunEvent) -> Void = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    // A run that was stopped may be taken up again by the same object.
-    defer { stopRequest.withLock { $0 = StopRequest() } }
+    defer { forgetStop() }
     try job.validate()
     let path = job.checkpointPath
     let lock = try RunLock(forCheckpoint: path)
-    defer { withExtendedLifetime(lock) {} }
+    ControlFile.remove(of: job)
+    defer {
+      ControlFile.remove(of: job)
+      withExtendedLifetime(lock) {}
+    }
 
     if options.fresh, let unfinished = FileSystem.status(of: path), unfinished.size >= 0,
       (try? Checkpoint(reading: path))?.progress.state.isFinished != true
@@ -93,6 +107,11 @@ public final class BatchRun: Sendable {
       return try await resume(previous, onEvent)
     }
     return try await begin(after: previous, onEvent)
+  }
+
+  /// Lets a run that was stopped be taken up again by the same object.
+  func forgetStop() {
+    stopRequest.withLock { $0 = StopRequest() }
   }
 
   // MARK: Beginning
@@ -109,7 +128,7 @@ public final class BatchRun: Sendable {
       runStartedAt: startedAt,
       runID: run
     )
-    let plan = try await JobPlan(job, parameters: parameters)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     if case .export(_, let export) = plan.work {
       try ExportFile.checkName(
         export.file,
@@ -131,6 +150,7 @@ public final class BatchRun: Sendable {
       list = try await fetchIdentifiers(plan, identity)
     }
 
+    try plan.startChildren(run: run)
     // From here on files and tables are written.
     let lane = try plan.makeLane()
     if let lane, plan.ledger == .store,
@@ -161,74 +181,55 @@ public final class BatchRun: Sendable {
     if plan.ledger == .store {
       try await lane?.begin(RunDescription(metadata, total: list.count))
     }
-    return await carryOut(
-      plan,
-      checkpoint,
-      lane,
-      done: DoneRanges(),
-      isResumed: false,
-      onEvent
-    )
+    let session = RunSession(checkpoint: checkpoint, done: DoneRanges(), isResumed: false)
+    onEvent(.started(session.summary()))
+    return await carryOut(plan, checkpoint.list, lane, session, onEvent)
   }
 
   private func fetchIdentifiers(
     _ plan: JobPlan,
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
-    let context = plan.store.makeContext(label: "batch.fetch")
+    let fetch = IdentifierFetch(plan.query, from: plan.store, readers: workerCount)
     stopRequest.withLock { request in
-      request.fetching = context
-      if request.isMade { context.interrupt() }
+      request.fetching = fetch
+      if request.isMade { fetch.interrupt() }
     }
     defer { stopRequest.withLock { $0.fetching = nil } }
-    return try await context.perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        try plan.query.fetch(in: connection, store: identity)
-      }
-    }
+    return try await fetch.run(store: identity)
   }
 
   // MARK: Resuming
 
-  private func resume(
-    _ checkpoint: Checkpoint,
-    _ onEvent: @Sendable (RunEvent) -> Void
-  ) async throws(BatchError) -> RunSummary {
-    let metadata = checkpoint.metadata
+  /// What an unfinished run, or one whose failures are tried again, goes on with.
+  struct Reopened {
+    let plan: JobPlan
+    let lane: WriterLane?
+    /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
+    let done: DoneRanges?
+  }
+
+  /// Resolves the job of a checkpoint against its database as it is now.
+  func reopen(_ checkpoint: Checkpoint) async throws(BatchError) -> Reopened {
     // Found half-way, damage would end a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
     let parameters = try ParameterValues(
       arguments: options.parameters,
       declarations: job.parameters,
-      runStartedAt: metadata.startedAt,
-      runID: metadata.run
+      runStartedAt: checkpoint.metadata.startedAt,
+      runID: checkpoint.metadata.run
     )
-    let plan = try await JobPlan(job, parameters: parameters)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
-
+    try plan.startChildren(run: checkpoint.metadata.run)
     let lane = try plan.makeLane()
-    var done = checkpoint.progress.done
-    if let lane, metadata.ledger == .store {
+    var done: DoneRanges? = checkpoint.progress.done
+    if let lane, checkpoint.metadata.ledger == .store {
       // The ledger commits with the data, so it alone knows what is done; the file lags behind.
-      if let ledger = try await lane.resume(metadata.run) {
-        done = ledger
-      } else if done.rows.isEmpty {
-        // Killed after the checkpoint was saved and before the run was entered.
-        _ = try await lane.prepareStore()
-        try await lane.begin(RunDescription(metadata, total: checkpoint.list.count))
-      } else {
-        throw BatchError(
-          .otherRun,
-          "the checkpoint has \(done.count) identifiers done, but the database has no ledger"
-            + " of this run",
-          at: checkpoint.path.string,
-          remedy: "the database may have been restored from a backup; run with --fresh to select"
-            + " anew"
-        )
-      }
+      done = try await lane.resume(checkpoint.metadata.run)
     }
-    guard done.rows.last?.next ?? 0 <= checkpoint.list.count else {
+    guard done?.rows.last?.next ?? 0 <= checkpoint.list.count else {
       throw BatchError(
         .damagedFile,
         "the ledger and the checkpoint do not belong together",
@@ -236,46 +237,77 @@ public final class BatchRun: Sendable {
         remedy: "run with --fresh to select anew"
       )
     }
-    return await carryOut(plan, checkpoint, lane, done: done, isResumed: true, onEvent)
+    return Reopened(plan: plan, lane: lane, done: done)
+  }
+
+  private func resume(
+    _ checkpoint: Checkpoint,
+    _ onEvent: @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> RunSummary {
+    let run = try await reopen(checkpoint)
+    if run.done == nil {
+      guard checkpoint.progress.done.rows.isEmpty else { throw checkpoint.missingLedger() }
+      // Killed after the checkpoint was saved and before the run was entered.
+      _ = try await run.lane?.prepareStore()
+      let description = RunDescription(checkpoint.metadata, total: checkpoint.list.count)
+      try await run.lane?.begin(description)
+    }
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: run.done ?? DoneRanges(),
+      isResumed: true
+    )
+    onEvent(.resumed(session.summary()))
+    return await carryOut(run.plan, checkpoint.list, run.lane, session, onEvent)
   }
 
   // MARK: Carrying out
 
-  private func carryOut(
+  /// Does what a session has to do, of the identifiers of `list`.
+  func carryOut(
     _ plan: JobPlan,
-    _ checkpoint: Checkpoint,
+    _ list: IdentifierList,
     _ lane: WriterLane?,
-    done: DoneRanges,
-    isResumed: Bool,
+    _ session: RunSession,
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async -> RunSummary {
-    let session = RunSession(checkpoint: checkpoint, done: done, isResumed: isResumed)
     do {
-      onEvent(isResumed ? .resumed(session.summary()) : .started(session.summary()))
       switch plan.work {
       case .change(let change):
         guard let lane else { preconditionFailure("a change without a writer lane") }
         let processor = ChangeProcessor(
-          list: checkpoint.list,
+          list: list,
           change: change,
           lane: lane,
           ledger: plan.ledger,
-          failureLimit: job.skip.limit(of: checkpoint.list.count)
+          failureLimit: session.failureLimit(job.skip)
         )
-        return try await loop(plan, session, processor, onEvent)
+        return try await loop(plan, session, processor, lane, onEvent)
+      case .transform(let transform, let action, let children):
+        guard let lane else { preconditionFailure("a transform without a writer lane") }
+        let processor = TransformProcessor(
+          list: list,
+          transform: transform,
+          run: session.run,
+          lane: lane,
+          ledger: plan.ledger,
+          failureLimit: session.failureLimit(job.skip),
+          timeout: children == nil ? action.timeout : nil
+        )
+        return try await loop(plan, session, processor, lane, onEvent)
       case .export(let export, let action):
         let file = try session.openOutput(header: export.header)
         let processor = ExportProcessor(
-          list: checkpoint.list,
+          list: list,
           key: plan.query.key,
           export: export,
           writer: ExportWriter(
             file,
-            done: done,
+            done: session.done,
             overwrites: action.overwrite || session.replacesOwnOutput
           )
         )
-        return try await loop(plan, session, processor, onEvent)
+        return try await loop(plan, session, processor, lane, onEvent)
       }
     } catch {
       return session.failed(error)
@@ -297,18 +329,25 @@ public final class BatchRun: Sendable {
     return requests
   }
 
+  /// How many connections read at once.
+  private var workerCount: Int {
+    options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
+  }
+
   private func loop(
     _ plan: JobPlan,
     _ session: RunSession,
     _ processor: some ChunkProcessor,
+    _ lane: WriterLane?,
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
-    let sizing = ChunkSizing(job.chunk, fixed: options.chunkSize)
+    var job = job
+    if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
+    let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
-    let wanted = options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
     var contexts: [StoreConnection] = []
-    for number in 1...max(1, min(wanted, chunks)) {
+    for number in 1...max(1, min(workerCount, chunks)) {
       contexts.append(plan.store.makeContext(label: "batch.worker.\(number)"))
     }
     var loop = RunLoop(
@@ -316,23 +355,65 @@ public final class BatchRun: Sendable {
       sizing: sizing,
       workers: contexts,
       processor: processor,
-      stopRequests: listenForStop()
+      settings: .init(
+        job: job,
+        deadline: job.limits.runtime.map { session.start + $0 },
+        lane: lane,
+        stopRequests: listenForStop()
+      )
     )
-    let ending = await loop.run { chunk, outcomes throws(BatchError) in
-      session.committed(chunk, outcomes)
-      if session.isDue(after: job.checkpoint.interval) {
-        try await session.record(.running, with: processor)
-      }
-      if session.shouldTell(every: options.progressInterval) {
-        onEvent(.progress(session.summary()))
+    let ending = await loop.run { event throws(BatchError) in
+      switch event {
+      case .committed(let chunk, let outcomes):
+        session.committed(chunk, outcomes)
+        plan.tellMessages(onEvent)
+        if session.isDue(after: job.checkpoint.interval) {
+          try await session.recordProgress(with: processor)
+        }
+        if session.shouldTell(every: options.progressInterval) {
+          onEvent(.progress(session.summary()))
+        }
+      case .retrying(let retry): onEvent(.retrying(retry))
+      case .held(let hold):
+        if try session.hold(hold) { onEvent(.throttled(session.summary())) }
+      case .released: try session.release()
       }
     }
+    defer { plan.tellMessages(onEvent) }
+    try plan.children?.close()
     switch ending {
-    case .completed: try await session.complete(with: processor)
-    case .stopped: try await session.record(.stopped, with: processor)
+    case .completed where session.isComplete: try await complete(session, processor)
+    case .completed: try await session.stop(with: processor)
+    case .stopped: try await session.stop(with: processor, because: loop.stopReason)
     case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
     }
     return session.summary()
+  }
+
+  /// Records that the run is complete, in spite of others that have the database locked for a while.
+  private func complete(
+    _ session: RunSession,
+    _ processor: some ChunkProcessor
+  ) async throws(BatchError) {
+    let backoff = Backoff(job.retry)
+    var generator = SystemRandomNumberGenerator()
+    var attempt = 0
+    while true {
+      do {
+        return try await session.complete(with: processor)
+      } catch {
+        attempt += 1
+        guard error.isTransient, attempt <= backoff.limit else { throw error }
+        try? await Task.sleep(for: backoff.delay(before: attempt, using: &generator))
+      }
+    }
+  }
+}
+
+extension JobPlan {
+  /// Tells what the programs of a command transform have written to standard error.
+  fileprivate func tellMessages(_ onEvent: (RunEvent) -> Void) {
+    for message in children?.takeMessages() ?? [] { onEvent(.message(message)) }
   }
 }
 

@@ -33,11 +33,23 @@ struct ChangeProcessor: ChunkProcessor {
     done: DoneRanges,
     failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
-    let durable = try await lane.makeDurable(failedCount: failedCount)
-    progress.done = ledger == .store ? durable.done : done
-    progress.peakWALBytes = max(progress.peakWALBytes, try await lane.peakLogBytes())
-    return durable.failed
+    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
   }
 
   func finish(_ progress: inout RunProgress) async throws(BatchError) {}
+}
+
+extension WriterLane {
+  /// Waits until everything committed is on the disk, and completes `progress`.
+  func synchronize(
+    _ progress: inout RunProgress,
+    _ ledger: LedgerPlace,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    let durable = try makeDurable(failedCount: failedCount)
+    progress.done = ledger == .store ? durable.done : done
+    progress.peakWALBytes = max(progress.peakWALBytes, try peakLogBytes())
+    return durable.failed
+  }
 }

@@ -18,12 +18,14 @@ struct ChunkSizing {
   /// The smoothed cost of an identifier, in seconds.
   private var cost: Double?
 
-  /// Sizes for a job; `fixed` takes the place of what the job says.
-  init(_ chunk: Job.Chunk, fixed: Int? = nil) {
+  /// Sizes for a job, none beyond `most`.
+  init(_ chunk: Job.Chunk, atMost most: Int? = nil) {
+    let most = most ?? Job.chunkSizeLimit
+    let bounds = chunk.bounds
     self.init(
-      fixed ?? chunk.size,
-      target: fixed == nil ? chunk.target : nil,
-      bounds: chunk.bounds
+      min(chunk.size, most),
+      target: chunk.target,
+      bounds: min(bounds.lowerBound, most)...min(bounds.upperBound, most)
     )
   }
 

@@ -30,6 +30,14 @@ enum FileSystem {
     return (FileIdentity(status), Int(status.st_size))
   }
 
+  /// The space that a user may still fill of the file system that a file is on, in bytes.
+  static func freeBytes(at path: FilePath) -> Int64? {
+    var status = statvfs()
+    guard path.withPlatformString({ statvfs($0, &status) }) == 0 else { return nil }
+    let product = Int64(status.f_bavail).multipliedReportingOverflow(by: Int64(status.f_frsize))
+    return product.overflow ? nil : product.partialValue
+  }
+
   /// Renames a file unless the new name is taken.
   ///
   /// - Returns: Whether the new name was free.

@@ -3,20 +3,59 @@ import BatchStore
 
 /// Performs what a ``RunStateMachine`` decides: tasks for workers and writer, and the answers back.
 struct RunLoop<Processor: ChunkProcessor> {
+  /// What a loop needs beside its chunks.
+  struct Settings {
+    var job: Job
+    /// When the run stops by itself.
+    var deadline: ContinuousClock.Instant?
+    /// The lane whose log is emptied when it has grown too long; nil for a run that writes nothing.
+    var lane: WriterLane?
+    var stopRequests: AsyncStream<Void>
+  }
+
+  /// What happens in a run.
+  enum Event {
+    case committed(Range<Int>, Outcomes)
+    case retrying(ChunkRetry)
+    case held(Throttle.Hold)
+    case released
+  }
+
   private enum Answer: Sendable {
     case prepared(Range<Int>, worker: Int, Result<Processor.Prepared, BatchError>)
     case committed(Range<Int>, Result<Commit, BatchError>)
+    case rested(Range<Int>)
+    case look
+    case emptiedLog(Result<Int, BatchError>)
     case stop
+    case outOfTime
   }
 
   private let processor: Processor
   private let workers: [StoreConnection]
-  private let stopRequests: AsyncStream<Void>
+  private let settings: Settings
+  private let backoff: Backoff
+  private let clock = ContinuousClock()
+  private let start: ContinuousClock.Instant
   private var machine: RunStateMachine
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
+  /// The errors of chunks that are tried again, by their first positions.
+  private var errors: [Int: BatchError] = [:]
+  private var throttle: Throttle
+  private var control: ControlFile
+  private var asked = RunControl()
+  private var held: Throttle.Hold?
+  /// Whether a task will say when to look at the conditions of the throttle again.
+  private var willLook = false
+  /// Whether the log may be emptied: once each time that its length was looked at.
+  private var mayEmptyLog = false
+  /// What has happened and was not told yet.
+  private var events: [Event] = []
   private var ending: RunStateMachine.Ending?
   /// The first error, which ended the run.
   private(set) var failure: BatchError?
+  /// Why the run was stopped, if not by a request to ``BatchRun``.
+  private(set) var stopReason: String?
 
   /// A loop over the remaining positions of a list.
   init(
@@ -24,68 +63,199 @@ struct RunLoop<Processor: ChunkProcessor> {
     sizing: ChunkSizing,
     workers: [StoreConnection],
     processor: Processor,
-    stopRequests: AsyncStream<Void>
+    settings: Settings
   ) {
     self.processor = processor
     self.workers = workers
-    self.stopRequests = stopRequests
-    machine = RunStateMachine(
-      remaining: remaining,
-      sizing: sizing,
-      limits: .init(workers: workers.count, inOrder: processor.inOrder)
+    self.settings = settings
+    start = clock.now
+    throttle = Throttle(settings.job.throttle)
+    control = ControlFile(of: settings.job)
+    backoff = Backoff(settings.job.retry)
+    var limits = RunStateMachine.Limits(
+      workers: workers.count,
+      inOrder: processor.inOrder,
+      retries: backoff.limit
     )
+    if throttle.setsPace { limits.committing = 1 }
+    machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
   }
 
   /// Runs until every position is done, the run is stopped, or a chunk fails.
   ///
-  /// - Parameter onCommit: Called after each committed chunk; an error from it fails the run.
+  /// - Parameter observe: Told what happens; an error from it fails the run.
   /// - Returns: How the run ended.
   mutating func run(
-    onCommit: (Range<Int>, Outcomes) async throws(BatchError) -> Void
+    observe: (Event) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
     await withTaskGroup(of: Answer.self) { group in
-      let stopRequests = stopRequests
-      group.addTask {
-        // Ends with the first request, or when this task is cancelled.
-        for await _ in stopRequests { break }
-        return .stop
-      }
+      listen(in: &group)
+      regulate(in: &group)
       perform(machine.start(), in: &group)
-      while ending == nil, let answer = await group.next() {
-        switch answer {
-        case .prepared(let chunk, let worker, .success(let value)):
-          prepared[chunk] = value
-          perform(machine.prepared(chunk, worker: worker), in: &group)
-        case .prepared(let chunk, let worker, .failure(let error)):
-          note(error, chunk)
-          perform(machine.failedToPrepare(chunk, worker: worker), in: &group)
-        case .committed(let chunk, .success(let commit)):
-          // The writer goes on while this chunk is accounted for.
-          perform(machine.committed(chunk, took: commit.duration), in: &group)
+      while true {
+        // The writer goes on while what happened is accounted for.
+        let happened = events
+        events.removeAll()
+        for event in happened {
           do throws(BatchError) {
-            try await onCommit(chunk, commit.outcomes)
+            try await observe(event)
           } catch {
-            failure = failure ?? error
-            perform(machine.fail(), in: &group)
+            fail(error, in: &group)
           }
-        case .committed(let chunk, .failure(let error)):
-          note(error, chunk)
-          perform(machine.failedToCommit(chunk), in: &group)
-        case .stop:
-          perform(machine.stop(), in: &group)
         }
+        guard ending == nil, let answer = await group.next() else { break }
+        hear(answer, in: &group)
       }
       group.cancelAll()
       return ending ?? .stopped
     }
   }
 
-  private mutating func note(_ error: BatchError, _ chunk: Range<Int>) {
-    guard failure == nil else { return }
-    failure = error
-    let positions = "positions \(chunk.lowerBound) to \(chunk.upperBound - 1)"
-    failure?.place = error.place.map { "\($0): \(positions)" } ?? positions
+  private func listen(in group: inout TaskGroup<Answer>) {
+    let stopRequests = settings.stopRequests
+    group.addTask {
+      // Ends with the first request, or when this task is cancelled.
+      for await _ in stopRequests { break }
+      return .stop
+    }
+    guard let deadline = settings.deadline else { return }
+    group.addTask {
+      try? await Task.sleep(until: deadline, clock: .continuous)
+      return .outOfTime
+    }
   }
+
+  private mutating func hear(_ answer: Answer, in group: inout TaskGroup<Answer>) {
+    switch answer {
+    case .prepared(let chunk, let worker, .success(let value)):
+      prepared[chunk] = value
+      regulate(in: &group)
+      perform(machine.prepared(chunk, worker: worker), in: &group)
+    case .prepared(let chunk, let worker, .failure(let error)):
+      note(error, of: chunk)
+      let isTransient = error.isTransient
+      let actions = machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
+      settle(chunk, actions, in: &group)
+    case .committed(let chunk, .success(let commit)):
+      events.append(.committed(chunk, commit.outcomes))
+      errors[chunk.lowerBound] = nil
+      throttle.committed(chunk.count, took: commit.duration, at: start.duration(to: clock.now))
+      throttle.logBytes = commit.logBytes
+      regulate(in: &group)
+      perform(machine.committed(chunk, took: commit.duration), in: &group)
+    case .committed(let chunk, .failure(let error)):
+      note(error, of: chunk)
+      settle(chunk, machine.failedToCommit(chunk, isTransient: error.isTransient), in: &group)
+    case .rested(let chunk): perform(machine.rested(chunk), in: &group)
+    case .look:
+      willLook = false
+      mayEmptyLog = true
+      regulate(in: &group)
+    case .emptiedLog(.success(let bytes)):
+      throttle.logBytes = bytes
+      regulate(in: &group)
+    case .emptiedLog(.failure(let error)): fail(error, in: &group)
+    case .stop: perform(machine.stop(), in: &group)
+    case .outOfTime:
+      stopReason = stopReason ?? "the time of limits.runtime is over"
+      perform(machine.stop(), in: &group)
+    }
+    emptyLogIfQuiet(in: &group)
+  }
+
+  // MARK: Failures
+
+  private mutating func fail(_ error: BatchError, in group: inout TaskGroup<Answer>) {
+    failure = failure ?? error
+    perform(machine.fail(), in: &group)
+  }
+
+  private mutating func note(_ error: BatchError, of chunk: Range<Int>) {
+    var error = error
+    let positions = "positions \(chunk.lowerBound) to \(chunk.upperBound - 1)"
+    error.place = error.place.map { "\($0): \(positions)" } ?? positions
+    errors[chunk.lowerBound] = error
+  }
+
+  /// Performs what follows from a failure, and keeps the error if it is what the run fails of.
+  private mutating func settle(
+    _ chunk: Range<Int>,
+    _ actions: [RunStateMachine.Action],
+    in group: inout TaskGroup<Answer>
+  ) {
+    if machine.hasFailed, failure == nil {
+      failure = errors[chunk.lowerBound]
+      let tries = machine.tries(of: chunk)
+      if tries > 1 { failure?.message += " (tried \(tries) times)" }
+    }
+    perform(actions, in: &group)
+  }
+
+  // MARK: The throttle
+
+  /// Holds the run or lets it go on, as the throttle has it now.
+  private mutating func regulate(in group: inout TaskGroup<Answer>) {
+    if let asked = control.look() { obey(asked, in: &group) }
+    let now = start.duration(to: clock.now)
+    var conditions = ThrottleProbe(throttle.throttle, settings.job.database.path).look()
+    conditions.isPaused = asked.isPaused
+    guard let hold = throttle.hold(at: now, conditions) else {
+      guard held != nil else { return }
+      held = nil
+      events.append(.released)
+      perform(machine.release(), in: &group)
+      return
+    }
+    if hold.cause != held?.cause {
+      events.append(.held(hold))
+      mayEmptyLog = true
+    }
+    held = hold
+    machine.hold()
+    guard !willLook else { return }
+    willLook = true
+    group.addTask {
+      try? await Task.sleep(for: hold.duration)
+      return .look
+    }
+  }
+
+  /// Does what an operator asks for.
+  private mutating func obey(_ control: RunControl, in group: inout TaskGroup<Answer>) {
+    if control.isCancelled, !asked.isCancelled {
+      stopReason = stopReason ?? "batch cancel"
+      perform(machine.stop(), in: &group)
+    }
+    // Whoever asked has checked the settings; a file made by hand is not obeyed in this.
+    if control.settings != asked.settings,
+      let job = try? settings.job.adjusted(by: control.settings)
+    {
+      throttle.throttle = job.throttle
+      let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
+      machine.tune(
+        ChunkSizing(job.chunk, atMost: job.throttle.largestChunk),
+        committing: throttle.setsPace ? 1 : ofJob.committing
+      )
+    }
+    asked = control
+  }
+
+  /// Empties the log when it is what holds the run and none of the run's readers is in the way.
+  private mutating func emptyLogIfQuiet(in group: inout TaskGroup<Answer>) {
+    guard held?.cause == .maximumWAL, mayEmptyLog, machine.isQuiet, ending == nil,
+      let lane = settings.lane
+    else { return }
+    mayEmptyLog = false
+    group.addTask {
+      do throws(BatchError) {
+        return .emptiedLog(.success(try await lane.emptyLog()))
+      } catch {
+        return .emptiedLog(.failure(error))
+      }
+    }
+  }
+
+  // MARK: Actions
 
   private mutating func perform(
     _ actions: [RunStateMachine.Action],
@@ -115,9 +285,38 @@ struct RunLoop<Processor: ChunkProcessor> {
             return .committed(chunk, .failure(error))
           }
         }
+      case .rest(let chunk, let attempt): rest(chunk, before: attempt, in: &group)
       case .discard(let chunk): prepared[chunk] = nil
       case .end(let ending): self.ending = ending
       }
+    }
+  }
+
+  private mutating func rest(
+    _ chunk: Range<Int>,
+    before attempt: Int,
+    in group: inout TaskGroup<Answer>
+  ) {
+    guard let error = errors[chunk.lowerBound] else {
+      preconditionFailure("a chunk rests that has not failed")
+    }
+    var generator = SystemRandomNumberGenerator()
+    let delay = backoff.delay(before: attempt, using: &generator)
+    events.append(
+      .retrying(
+        ChunkRetry(
+          positions: chunk,
+          error: error,
+          attempt: attempt,
+          limit: backoff.limit,
+          delay: delay
+        )
+      )
+    )
+    group.addTask {
+      // Cancelled when the run ends, which then need not wait.
+      try? await Task.sleep(for: delay)
+      return .rested(chunk)
     }
   }
 }

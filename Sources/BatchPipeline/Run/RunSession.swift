@@ -6,35 +6,68 @@ import SystemPackage
 final class RunSession {
   private let checkpoint: Checkpoint
   private let clock = ContinuousClock()
-  private let start: ContinuousClock.Instant
-  private let doneAtStart: Int
+  /// When this process began with the chunks.
+  let start: ContinuousClock.Instant
+  /// The failed identifiers that are tried again; nil if positions are done for the first time.
+  private let retried: RetriedIdentifiers?
+  /// How many identifiers this process has to do, and how many it has done.
+  private let toDo: Int
+  private var doneHere = 0
   private var progress: RunProgress
-  private var done: DoneRanges
+  /// What is done.
+  private(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
   private var failure: BatchError?
+  private var heldSince: ContinuousClock.Instant?
+  private var toldPaces: Set<Throttle.Hold.Cause> = []
 
-  /// A session that goes on from what is done.
-  init(checkpoint: Checkpoint, done: DoneRanges, isResumed: Bool) {
+  /// A session that goes on from what is done, or tries failed identifiers again.
+  init(
+    checkpoint: Checkpoint,
+    done: DoneRanges,
+    isResumed: Bool,
+    retrying retried: RetriedIdentifiers? = nil
+  ) {
     self.checkpoint = checkpoint
     self.done = done
+    self.retried = retried
+    toDo = retried?.positions.count ?? checkpoint.list.count - done.count
     start = clock.now
     recordedAt = start
     toldAt = start
-    doneAtStart = done.count
     progress = checkpoint.progress
     elapsedBefore = progress.elapsedSeconds
     progress.state = .running
     progress.error = nil
-    if isResumed { progress.resumedAt = doneAtStart }
+    progress.stopReason = nil
+    progress.throttle = nil
+    if isResumed { progress.resumedAt = done.count }
   }
 
-  /// The positions that are still to do.
-  var remaining: [Range<Int>] { done.remaining(of: checkpoint.list.count) }
+  /// The run's UUID.
+  var run: String { checkpoint.metadata.run }
+
+  /// The positions that are still to do, or the places of failed identifiers to try again.
+  var remaining: [Range<Int>] { retried?.parts ?? done.remaining(of: checkpoint.list.count) }
+
+  /// Whether nothing of the list is left to do.
+  var isComplete: Bool { done.count == checkpoint.list.count }
+
+  /// How many identifiers of the run may fail; those that are tried again may all fail again.
+  func failureLimit(_ skip: Job.Skip) -> Int {
+    retried == nil ? skip.limit(of: checkpoint.list.count) : .max
+  }
 
   /// Notes a committed chunk.
   func committed(_ chunk: Range<Int>, _ outcomes: Outcomes) {
+    doneHere += chunk.count
+    if let retried {
+      let first = retried.positions[chunk.lowerBound]
+      _ = done.replaceFailures(chunk.count, at: first, with: outcomes)
+      return
+    }
     done.insert(.init(chunk, outcomes: outcomes, chunks: 1))
   }
 
@@ -61,10 +94,74 @@ final class RunSession {
     let failed = try await processor.synchronize(
       &progress,
       done: done,
-      failedCount: comparesFailures ? nil : checkpoint.failedPositions.count
+      failedCount: comparesFailures ? nil : checkpoint.failedAttempts.count
     )
     if let failed { try checkpoint.record(failed) }
     try write(state)
+  }
+
+  /// Records that the run goes on, though a record may say that it is finished: what the store has
+  /// counts from here on, and not what the file has.
+  func reopen() throws(BatchError) {
+    try write(.running)
+  }
+
+  /// Appends the state of a run that goes on to the checkpoint.
+  ///
+  /// Whoever has the database locked only puts it off to the next time that it is due.
+  func recordProgress(with processor: some ChunkProcessor) async throws(BatchError) {
+    do throws(BatchError) {
+      try await record(progress.state, with: processor)
+    } catch {
+      guard error.isTransient else { throw error }
+      recordedAt = clock.now
+    }
+  }
+
+  /// Notes that the run is held.
+  ///
+  /// - Returns: Whether that is worth telling: of a mere pace only the first time.
+  func hold(_ hold: Throttle.Hold) throws(BatchError) -> Bool {
+    if heldSince == nil { heldSince = clock.now }
+    progress.throttle = hold.reason
+    if hold.isPace { return toldPaces.insert(hold.cause).inserted }
+    try write(hold.cause == .pause ? .paused : .throttled)
+    return true
+  }
+
+  /// Notes that the run is no longer held.
+  func release() throws(BatchError) {
+    endHold()
+    if progress.state != .running { try write(.running) }
+  }
+
+  private func endHold() {
+    progress.throttledSeconds = throttledSeconds
+    heldSince = nil
+    progress.throttle = nil
+  }
+
+  /// How long the run has been held until now.
+  private var throttledSeconds: Double {
+    (progress.throttledSeconds ?? 0)
+      + (heldSince.map { $0.duration(to: clock.now) / .seconds(1) } ?? 0)
+  }
+
+  /// Records that the run was stopped, and why if nobody asked for it.
+  ///
+  /// Whoever has the database locked does not keep a run from stopping: the ledger in the store has
+  /// what the file then lacks.
+  func stop(
+    with processor: some ChunkProcessor,
+    because reason: String? = nil
+  ) async throws(BatchError) {
+    progress.stopReason = reason
+    do throws(BatchError) {
+      try await record(.stopped, with: processor)
+    } catch {
+      guard error.isTransient else { throw error }
+      try write(.stopped)
+    }
   }
 
   /// Puts the result into place and records that the run is complete.
@@ -87,6 +184,7 @@ final class RunSession {
   }
 
   private func write(_ state: RunState) throws(BatchError) {
+    if !state.isGoingOn { endHold() }
     progress.state = state
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds
@@ -99,21 +197,31 @@ final class RunSession {
     elapsedBefore + start.duration(to: clock.now) / .seconds(1)
   }
 
+  /// The summary of a run of which there was nothing to do.
+  func standing() -> RunSummary {
+    progress = checkpoint.progress
+    // It was killed: nobody had the time to write that down.
+    if progress.state.isGoingOn { progress.state = .stopped }
+    progress.throttle = nil
+    return summary()
+  }
+
   /// How the run stands now.
   func summary() -> RunSummary {
     var summary = RunSummary(checkpoint.metadata, progress, checkpoint: checkpoint)
+    summary.stopReason = progress.state == .stopped ? progress.stopReason : nil
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
+    summary.throttledSeconds = throttledSeconds
     summary.elapsedSeconds = elapsedSeconds
     summary.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
     summary.failure = failure
     let seconds = start.duration(to: clock.now) / .seconds(1)
-    let doneHere = done.count - doneAtStart
     if doneHere > 0, seconds > 0 {
       let rate = Double(doneHere) / seconds
       summary.identifiersPerSecond = rate
       if progress.state == .running {
-        summary.etaSeconds = Double(summary.total - done.count) / rate
+        summary.etaSeconds = Double(toDo - doneHere) / rate
       }
     }
     return summary

@@ -6,6 +6,9 @@
 ///
 /// Bounds: at most one chunk a worker is being prepared, and at most ``Limits/inFlight`` chunks
 /// exist between "handed to a worker" and "committed", however slow the writer is.
+///
+/// A chunk that fails for the moment rests and is prepared anew; it keeps its place among those in
+/// flight, and the others go on as far as the order allows.
 struct RunStateMachine {
   /// How much may go on at once.
   struct Limits {
@@ -17,11 +20,14 @@ struct RunStateMachine {
     var inFlight: Int
     /// Whether chunks are committed in the order of their positions.
     var inOrder: Bool
+    /// How often a chunk is tried again that failed for the moment.
+    var retries: Int
 
     /// Limits for a number of workers.
-    init(workers: Int, inOrder: Bool) {
+    init(workers: Int, inOrder: Bool, retries: Int = 0) {
       self.workers = workers
       self.inOrder = inOrder
+      self.retries = retries
       // The second one waits at the writer, which goes on without asking. In order, one at a time:
       // two tasks that call the writer may arrive the other way round.
       committing = inOrder ? 1 : 2
@@ -35,6 +41,8 @@ struct RunStateMachine {
     case prepare(Range<Int>, worker: Int)
     /// Have the writer commit the prepared chunk; answer with `committed` or `failed`.
     case commit(Range<Int>)
+    /// Let the chunk rest before its `attempt`th further try; answer with `rested`.
+    case rest(Range<Int>, attempt: Int)
     /// Drop what was prepared: it will not be committed.
     case discard(Range<Int>)
     /// Nothing is going on any more.
@@ -57,9 +65,13 @@ struct RunStateMachine {
     case ended
   }
 
-  private let limits: Limits
+  private var limits: Limits
   private var sizing: ChunkSizing
   private var phase = Phase.running
+  /// Whether nothing may be handed out.
+  private var isHeld = false
+  /// Whether the run ends, or has ended, with a failure.
+  private(set) var hasFailed = false
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
   private var preparing: [Int: Range<Int>] = [:]
@@ -68,6 +80,14 @@ struct RunStateMachine {
   private var committing: Set<Range<Int>> = []
   /// The first positions of chunks that are handed out and not committed, for the order.
   private var uncommitted: [Int] = []
+  /// How often chunks have failed for the moment, by their first position.
+  private var failures: [Int: Int] = [:]
+  /// Chunks that rest before they are tried again.
+  private var resting: [Range<Int>] = []
+  /// Chunks that have rested, ascending.
+  private var rested: [Range<Int>] = []
+  /// The first position that will not be committed any more; in order, nothing after it will be.
+  private var givenUp = Int.max
 
   /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
   init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
@@ -86,7 +106,7 @@ struct RunStateMachine {
   /// A worker has prepared its chunk.
   mutating func prepared(_ chunk: Range<Int>, worker: Int) -> [Action] {
     release(worker, chunk)
-    if case .stopping(.failed) = phase { return [.discard(chunk)] + next() }
+    guard canCommit(chunk) else { return [.discard(chunk)] + giveUp([chunk]) + next() }
     waiting.insert(
       chunk,
       at: waiting.firstIndex { $0.lowerBound > chunk.lowerBound } ?? waiting.count
@@ -94,31 +114,73 @@ struct RunStateMachine {
     return next()
   }
 
-  /// A worker could not prepare its chunk.
-  mutating func failedToPrepare(_ chunk: Range<Int>, worker: Int) -> [Action] {
+  /// A worker could not prepare its chunk, for the moment or for good.
+  mutating func failedToPrepare(
+    _ chunk: Range<Int>,
+    worker: Int,
+    isTransient: Bool = false
+  ) -> [Action] {
     release(worker, chunk)
-    return fail()
+    return isTransient ? retry(chunk) : fail()
   }
 
   /// The writer has committed a chunk, which took so long.
   mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
     settle(chunk)
+    uncommitted.removeAll { $0 == chunk.lowerBound }
+    failures[chunk.lowerBound] = nil
     sizing.observe(chunk.count, took: duration)
     return next()
   }
 
-  /// The writer could not commit a chunk; it is as if it had not been tried.
-  mutating func failedToCommit(_ chunk: Range<Int>) -> [Action] {
+  /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
+  /// tried.
+  mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     settle(chunk)
-    return fail()
+    return isTransient ? retry(chunk) : fail()
   }
 
-  /// Begins nothing new; what is in flight is finished.
+  /// A chunk has rested.
+  mutating func rested(_ chunk: Range<Int>) -> [Action] {
+    // It may have been given up meanwhile.
+    guard let index = resting.firstIndex(of: chunk) else { return [] }
+    resting.remove(at: index)
+    rested.insert(
+      chunk,
+      at: rested.firstIndex { $0.lowerBound > chunk.lowerBound } ?? rested.count
+    )
+    return next()
+  }
+
+  /// Begins nothing new; what is in flight is finished, or dropped where the run is held.
   mutating func stop() -> [Action] {
     guard case .running = phase else { return [] }
     phase = .stopping(.stopped)
+    return giveUp(resting + rested) + next()
+  }
+
+  /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``.
+  mutating func hold() {
+    isHeld = true
+  }
+
+  /// Goes on after ``hold()``.
+  mutating func release() -> [Action] {
+    isHeld = false
     return next()
   }
+
+  /// Sizes the chunks to come anew, and lets so many be at the writer.
+  mutating func tune(_ sizing: ChunkSizing, committing: Int) {
+    self.sizing = sizing
+    limits.committing = committing
+  }
+
+  /// Whether the run is held and what had been handed out has come back.
+  var isQuiet: Bool { isHeld && preparing.isEmpty && committing.isEmpty }
+
+  /// How often a chunk has failed for the moment.
+  func tries(of chunk: Range<Int>) -> Int { failures[chunk.lowerBound, default: 0] }
 
   // MARK: Decisions
 
@@ -129,30 +191,64 @@ struct RunStateMachine {
 
   private mutating func settle(_ chunk: Range<Int>) {
     precondition(committing.remove(chunk) != nil, "a chunk nobody commits")
-    uncommitted.removeAll { $0 == chunk.lowerBound }
+  }
+
+  /// Whether a prepared chunk may still be committed.
+  private func canCommit(_ chunk: Range<Int>) -> Bool {
+    if isHeld, case .stopping = phase { return false }
+    return !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
+  }
+
+  /// Lets a chunk that failed for the moment rest, unless it has been tried often enough or the run
+  /// is about to end.
+  private mutating func retry(_ chunk: Range<Int>) -> [Action] {
+    let attempt = failures[chunk.lowerBound, default: 0] + 1
+    failures[chunk.lowerBound] = attempt
+    switch phase {
+    case .running where attempt <= limits.retries:
+      resting.append(chunk)
+      return [.rest(chunk, attempt: attempt)] + next()
+    case .stopping(.stopped): return giveUp([chunk]) + next()
+    default: return fail()
+    }
+  }
+
+  /// Leaves chunks to the next run, and what was prepared and cannot be committed now.
+  private mutating func giveUp(_ chunks: [Range<Int>]) -> [Action] {
+    givenUp = chunks.map(\.lowerBound).reduce(givenUp, min)
+    let dropped = waiting.filter { !canCommit($0) }
+    givenUp = dropped.map(\.lowerBound).reduce(givenUp, min)
+    waiting.removeAll(where: dropped.contains)
+    resting.removeAll(where: chunks.contains)
+    rested.removeAll(where: chunks.contains)
+    uncommitted.removeAll(where: (chunks + dropped).map(\.lowerBound).contains)
+    remaining += chunks + dropped
+    return dropped.map(Action.discard)
   }
 
   /// Something beside the chunks went wrong: what is prepared is dropped.
   mutating func fail() -> [Action] {
     if case .ended = phase { return [] }
     phase = .stopping(.failed)
+    hasFailed = true
     let dropped = waiting.map(Action.discard)
     waiting.removeAll()
+    resting.removeAll()
+    rested.removeAll()
     return dropped + next()
   }
 
   private mutating func next() -> [Action] {
     var actions: [Action] = []
-    while committing.count < limits.committing, let chunk = nextToCommit() {
+    while !isHeld, committing.count < limits.committing, let chunk = nextToCommit() {
       waiting.removeFirst()
       committing.insert(chunk)
       actions.append(.commit(chunk))
     }
-    if case .running = phase {
-      while uncommitted.count < limits.inFlight, !idleWorkers.isEmpty, let chunk = nextChunk() {
+    if case .running = phase, !isHeld {
+      while !idleWorkers.isEmpty, let chunk = nextToPrepare() {
         let worker = idleWorkers.removeLast()
         preparing[worker] = chunk
-        uncommitted.append(chunk.lowerBound)
         actions.append(.prepare(chunk, worker: worker))
       }
     }
@@ -169,6 +265,13 @@ struct RunStateMachine {
     return chunk
   }
 
+  private mutating func nextToPrepare() -> Range<Int>? {
+    if !rested.isEmpty { return rested.removeFirst() }
+    guard uncommitted.count < limits.inFlight, let chunk = nextChunk() else { return nil }
+    uncommitted.append(chunk.lowerBound)
+    return chunk
+  }
+
   private mutating func nextChunk() -> Range<Int>? {
     guard let gap = remaining.popLast() else { return nil }
     let chunk = gap.prefix(sizing.size)
@@ -177,7 +280,8 @@ struct RunStateMachine {
   }
 
   private func ending() -> Ending? {
-    guard preparing.isEmpty, waiting.isEmpty, committing.isEmpty else { return nil }
+    guard preparing.isEmpty, waiting.isEmpty, committing.isEmpty, resting.isEmpty, rested.isEmpty
+    else { return nil }
     switch phase {
     case .running: return remaining.isEmpty ? .completed : nil
     // Told to stop when nothing was left to do: it is complete.

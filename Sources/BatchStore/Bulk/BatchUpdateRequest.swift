@@ -209,7 +209,7 @@ extension BulkChange {
       WHERE \(keys.condition(key: key))\(order)
       """
     )
-    try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
+    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
       while try statement.step() { builder.append(statement.key(of: key)) }
     }
   }

@@ -7,6 +7,8 @@ import BatchIdentifiers
 /// customer, and a table of nothing but two foreign keys joins the two tables that they refer to.
 struct RelationshipGraph: Sendable {
   private var relationships: [String: [String: Relationship]] = [:]
+  /// The columns of each entity that refer to others.
+  private var referringSlots: [String: [Int]] = [:]
   /// How far an entity is from those that refer to nothing: rows that refer to others go first.
   private(set) var depths: [String: Int] = [:]
 
@@ -14,6 +16,9 @@ struct RelationshipGraph: Sendable {
   func of(_ entity: ModelEntity) -> [String: Relationship] {
     relationships[entity.entity.name] ?? [:]
   }
+
+  /// The columns of an entity that refer to others.
+  func referringSlots(of entity: ModelEntity) -> [Int] { referringSlots[entity.entity.name] ?? [] }
 
   /// - Throws: `BatchError` with code `invalidMapping` for a declaration that fits no table.
   init(
@@ -35,6 +40,11 @@ struct RelationshipGraph: Sendable {
       relationships[entity, default: [:]][relationship.name] = relationship
     }
     for name in entities.keys { _ = depth(of: name, below: []) }
+    referringSlots = relationships.mapValues { relationships in
+      relationships.values.compactMap { relationship in
+        if case .column(let slot) = relationship.storage { slot } else { nil }
+      }
+    }
   }
 
   private mutating func depth(of name: String, below path: Set<String>) -> Int {
@@ -136,6 +146,13 @@ extension Relationship {
       SQLName.equal(table.table, otherTable.table) && SQLName.equal(table.source, otherTable.source)
     default: false
     }
+  }
+}
+
+extension ModelContainer {
+  /// Whether a column of an entity refers to rows of another.
+  func refers(_ entity: ModelEntity, at slot: Int) -> Bool {
+    relationships[entity.store].referringSlots(of: entity).contains(slot)
   }
 }
 

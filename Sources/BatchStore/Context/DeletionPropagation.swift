@@ -29,6 +29,9 @@ struct DeletionPropagation {
   mutating func propagate(inStore store: Int) throws(BatchError) {
     // What the store has now counts, not what it had when it was asked last.
     context.generation += 1
+    // What follows only takes references away, so those that there are now are enough.
+    let references = UnsavedReferences(context.unsaved, context.container.relationships)
+    defer { context.unsavedReferences = nil }
     var deleted = context.unsaved.all(.delete).filter { $0.entity?.store == store }
     var denials: [(object: ManagedObject, relationship: Relationship)] = []
     var next = 0
@@ -36,6 +39,7 @@ struct DeletionPropagation {
       let object = deleted[next]
       next += 1
       guard let entity = object.entity else { continue }
+      context.unsavedReferences = references
       for relationship in context.container.relationships[store].of(entity).values {
         if case .table(let table) = relationship.storage {
           partings.append((table, object.persistentModelID))
@@ -49,6 +53,7 @@ struct DeletionPropagation {
             mark(other)
             try other.set(.null, at: slot)
           }
+          context.unsavedReferences = references
         case (.cascade, _):
           for other in try context.related(to: object, by: relationship)
           where other.unsaved != .delete {
@@ -56,10 +61,12 @@ struct DeletionPropagation {
             context.track(other, .delete)
             deleted.append(other)
           }
+          context.unsavedReferences = references
         }
       }
     }
     for (object, relationship) in denials {
+      context.unsavedReferences = references
       let left = try context.related(to: object, by: relationship)
       if let first = left.first {
         throw BatchError(
@@ -81,6 +88,7 @@ struct DeletionPropagation {
       mark.object.references = mark.references
       context.track(mark.object, mark.unsaved)
     }
+    context.unsavedReferences = nil
   }
 
   private mutating func mark(_ object: ManagedObject) {

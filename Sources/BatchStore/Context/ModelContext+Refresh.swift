@@ -11,7 +11,8 @@ extension ModelContext {
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
     checkQueue()
     guard object.modelContext === self, object.unsaved != .insert else { return }
-    object.staleRow = object.row ?? object.staleRow
+    // A row that a save found to be outdated, and so has no age, is of no use any more.
+    object.staleRow = object.readAt == nil ? nil : object.row ?? object.staleRow
     object.row = nil
     object.bases = [:]
     object.members = [:]
@@ -30,14 +31,14 @@ extension ModelContext {
   /// Takes an object out of the context.
   func detach(_ object: ManagedObject) {
     if object.unsaved == .insert {
-      object.drafts = object.changedValues
+      object.drafts = object.changedValues.filter { object.entity?.slots[$0.key] != nil }
       object.identity = nil
     }
+    object.dropChanges()
     object.modelContext = nil
     object.row = nil
     object.staleRow = nil
     object.members = [:]
-    object.dropChanges()
     object.unsaved = nil
     object.isGone = false
   }

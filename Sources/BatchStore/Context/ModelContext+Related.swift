@@ -30,11 +30,13 @@ extension ModelContext {
     case .inverse(let slot):
       let committed = try committed(object, relationship)
       let known = Set(committed.map(ObjectIdentifier.init))
-      let added = unsaved.all().filter { other in
-        !known.contains(ObjectIdentifier(other)) && other.entity?.store == object.entity?.store
-          && other.entity?.entity.table == relationship.destination.entity.table
-          && other.changes[slot] != nil && other.refers(to: object, at: slot)
-      }
+      let references = unsavedReferences ?? UnsavedReferences(unsaved, container.relationships)
+      unsavedReferences = references
+      let added = references.referrers(
+        to: object,
+        from: relationship.destination.entity.table,
+        at: slot
+      ).filter { !known.contains(ObjectIdentifier($0)) }
       let kept = committed.filter { !$0.hasChanges || $0.refers(to: object, at: slot) }
       return (kept + added).filter { !$0.isDeleted }
     case .table(let table):

@@ -63,13 +63,18 @@ extension ModelContext {
       do throws(BatchError) {
         save = try writer.transaction(.immediate) { () throws(BatchError) in
           try propagation.propagate(inStore: store)
+          let objects = unsaved.all().filter { $0.entity?.store == store }
+          let history =
+            container.configurations[store].tracksHistory
+            ? try HistoryRecorder(objects, author: author, in: writer) : nil
           var save = StoreSave(connection: writer, policy: mergePolicy)
           try save.write(
-            unsaved.all().filter { $0.entity?.store == store },
+            objects,
             depths: container.relationships[store].depths,
             links: links.of(store: store),
             partings: propagation.partings
           )
+          try history?.record(save)
           try self.save(stores.dropFirst())
           return save
         }

@@ -2,6 +2,8 @@ public import BatchIdentifiers
 
 extension ModelContext {
   /// Whether there is something to save.
+  ///
+  /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
   public var hasChanges: Bool { !unsaved.isEmpty || !links.isEmpty }
 
   /// The objects that the next save inserts, in the order in which they were inserted here.
@@ -53,10 +55,15 @@ extension ModelContext {
     if object.unsaved == .insert {
       forget(object)
     } else if !object.isGone {
-      if let kind = object.entity?.entity.kind, kind != .table {
-        return note(Self.unwritable(object.persistentModelID))
+      do throws(BatchError) {
+        let identifier = object.persistentModelID
+        let entity =
+          if let entity = object.entity { entity } else { try container.resolve(identifier) }
+        guard entity.entity.kind == .table else { throw Self.unwritable(identifier) }
+        track(object, .delete)
+      } catch {
+        note(error)
       }
-      track(object, .delete)
     }
   }
 

@@ -4,12 +4,13 @@ import Dispatch
 /// Where objects live: it makes one object for each identifier, and reads rows when they are needed.
 ///
 /// A context and its objects belong to one task or actor at a time and are not `Sendable`;
-/// identifiers go from one to another. The context does not keep its objects alive.
+/// identifiers go from one to another. The context keeps no object alive that has nothing to save.
 ///
 ///     let context = ModelContext(container)
 ///     for order in try context.fetch(Order.self, where: "price_cents > 1000") {
-///       print(order.price)
+///       order.price -= 100
 ///     }
+///     try context.save()
 ///
 /// What cannot throw never hides an error: a property whose row is gone, or does not fit, reads as a
 /// placeholder, and the next throwing call of the context throws the reason.
@@ -22,6 +23,8 @@ public final class ModelContext {
 
   /// How two contexts' changes of one row are settled; an error if nothing else is said.
   public var mergePolicy = MergePolicy.error
+  /// Who saves, for the history of the stores.
+  public var author: String?
   /// For how many seconds the row of an object that was made a fault may be used again; as long as
   /// the object lives if negative, as in Core Data, and not at all if 0.
   ///
@@ -34,6 +37,8 @@ public final class ModelContext {
   var unsaved = UnsavedModels()
   /// The pairs that there is something to save of.
   var links = UnsavedLinks()
+  /// Who refers to whom by what is unsaved; nil once that has changed, and made when it is needed.
+  var unsavedReferences: UnsavedReferences?
   /// Goes up with whatever may change what the store has related to objects.
   var generation = 0
   var registry = ModelRegistry()

@@ -143,7 +143,7 @@ struct StoreSave {
   ) throws(BatchError) -> [Int: SQLValue]? {
     switch policy {
     case .error:
-      conflicts.append(conflict(of: object, row, current, entity))
+      report(object, row, current, entity)
       return nil
     case .mergeByPropertyObjectTrump:
       return values(of: object)
@@ -177,7 +177,7 @@ struct StoreSave {
   ) throws(BatchError) -> Bool {
     switch policy {
     case .error:
-      conflicts.append(conflict(of: object, row, nil, entity))
+      report(object, row, nil, entity)
       return false
     case .mergeByPropertyObjectTrump, .overwrite:
       let values = entity.writable(row ?? []).merging(values(of: object)) { $1 }
@@ -202,12 +202,11 @@ struct StoreSave {
     if let version = entity.versionSlot.map({ SQLName.quoted(entity.columns[$0]) }) {
       assignments.append("\(version) = coalesce(\(version), 0) + 1")
     }
-    let conditions =
-      [try entity.keyCondition()] + compared.map { entity.comparison(at: $0.slot) }
+    let condition = try entity.condition(comparing: compared.map(\.slot))
     let statement = try connection.prepare(
       """
       UPDATE \(SQLName.quoted(entity.entity.table)) SET \(assignments.joined(separator: ", ")) \
-      WHERE \(conditions.joined(separator: " AND "))
+      WHERE \(condition)
       """
     )
     let values = changes.map(\.value) + key.components.map { SQLValue($0) } + compared.map(\.value)
@@ -233,7 +232,7 @@ struct StoreSave {
       if let row = object.row, !entity.isSameVersion(current, row) {
         switch policy {
         case .error:
-          return conflicts.append(conflict(of: object, row, current, entity))
+          return report(object, row, current, entity)
         case .mergeByPropertyStoreTrump, .rollback:
           return try keep(object, current, entity)
         case .mergeByPropertyObjectTrump, .overwrite:
@@ -253,12 +252,11 @@ struct StoreSave {
     ifStill row: [SQLValue]?
   ) throws(BatchError) -> Bool {
     let compared = row.map { entity.compared($0) } ?? []
-    let conditions =
-      [try entity.keyCondition()] + compared.map { entity.comparison(at: $0.slot) }
+    let condition = try entity.condition(comparing: compared.map(\.slot))
     let statement = try connection.prepare(
       """
       DELETE FROM \(SQLName.quoted(entity.entity.table)) \
-      WHERE \(conditions.joined(separator: " AND "))
+      WHERE \(condition)
       """
     )
     let key = (identifier.key?.components ?? []).map { SQLValue($0) }
@@ -368,18 +366,22 @@ struct StoreSave {
 
   // MARK: Errors
 
-  private func conflict(
-    of object: ManagedObject,
+  private mutating func report(
+    _ object: ManagedObject,
     _ row: [SQLValue]?,
     _ current: [SQLValue]?,
     _ entity: ModelEntity
-  ) -> MergeConflict {
-    MergeConflict(
-      identifier: object.persistentModelID,
-      isDeletion: object.unsaved == .delete,
-      objectSnapshot: row.map { entity.named($0) } ?? [:],
-      changedValues: object.changedValues,
-      persistedSnapshot: current.map { entity.named($0) }
+  ) {
+    // Refreshed, the object must not have this row again.
+    object.readAt = nil
+    conflicts.append(
+      MergeConflict(
+        identifier: object.persistentModelID,
+        isDeletion: object.unsaved == .delete,
+        objectSnapshot: row.map { entity.named($0) } ?? [:],
+        changedValues: object.changedValues,
+        persistedSnapshot: current.map { entity.named($0) }
+      )
     )
   }
 
@@ -412,8 +414,14 @@ extension ModelEntity {
     return row.enumerated().map { ($0, $1) }
   }
 
-  fileprivate func comparison(at slot: Int) -> String {
-    "\(SQLName.quoted(columns[slot])) COLLATE BINARY IS ?"
+  /// What finds the row of a key if some columns are what they were.
+  fileprivate func condition(comparing slots: [Int]) throws(BatchError) -> String {
+    let comparisons = slots.map { "\(SQLName.quoted(columns[$0])) COLLATE BINARY IS ?" }
+    // In groups, since SQLite takes no expression that is nested a thousand deep.
+    let groups = stride(from: 0, to: comparisons.count, by: 100).map {
+      "(\(comparisons[$0..<min($0 + 100, comparisons.count)].joined(separator: " AND ")))"
+    }
+    return ([try keyCondition()] + groups).joined(separator: " AND ")
   }
 
   /// Whether a row is the one that was read before, as far as can be told.

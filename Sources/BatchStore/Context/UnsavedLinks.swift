@@ -18,6 +18,8 @@ struct UnsavedLinks {
   }
 
   private var links: [Key: Link] = [:]
+  /// The pairs of each object.
+  private var keys: [ObjectIdentifier: [Key]] = [:]
 
   var isEmpty: Bool { links.isEmpty }
 
@@ -26,7 +28,8 @@ struct UnsavedLinks {
 
   /// The objects on the other side of one that are to be joined with it, or parted from it.
   func targets(of source: ManagedObject, in table: JoinTable) -> [(ManagedObject, isJoined: Bool)] {
-    links.values.compactMap { link in
+    (keys[ObjectIdentifier(source)] ?? []).compactMap { key in
+      guard let link = links[key] else { return nil }
       if link.table == table, link.source === source { return (link.target, link.isJoined) }
       if link.table == table.reversed, link.target === source {
         return (link.source, link.isJoined)
@@ -53,10 +56,14 @@ struct UnsavedLinks {
       source: ObjectIdentifier(link.source),
       target: ObjectIdentifier(link.target)
     )
-    links[key] = link
+    if links.updateValue(link, forKey: key) == nil {
+      keys[key.source, default: []].append(key)
+      if key.source != key.target { keys[key.target, default: []].append(key) }
+    }
   }
 
   mutating func remove(store: Int) {
     links = links.filter { $0.key.store != store }
+    keys = keys.mapValues { $0.filter { $0.store != store } }.filter { !$0.value.isEmpty }
   }
 }

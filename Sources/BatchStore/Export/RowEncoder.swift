@@ -91,7 +91,7 @@ struct RowEncoder {
 
   // MARK: Values
 
-  private static func appendDecimal(_ value: Int64, to line: inout [UInt8]) {
+  static func appendDecimal(_ value: Int64, to line: inout [UInt8]) {
     if value < 0 { line.append(UInt8(ascii: "-")) }
     var rest = value.magnitude
     let start = line.count
@@ -102,7 +102,7 @@ struct RowEncoder {
     line[start...].reverse()
   }
 
-  private static func appendReal(_ value: Double, to line: inout [UInt8]) {
+  static func appendReal(_ value: Double, to line: inout [UInt8]) {
     if value.isInfinite {
       line.append(contentsOf: (value < 0 ? "-1e999" : "1e999").utf8)
     } else {
@@ -110,14 +110,14 @@ struct RowEncoder {
     }
   }
 
-  private static func appendJSON(_ text: String, to line: inout [UInt8]) {
+  static func appendJSON(_ text: String, to line: inout [UInt8]) {
     var text = text
     text.withUTF8 { bytes in
       unsafe appendJSON(UnsafeRawBufferPointer(bytes), to: &line)
     }
   }
 
-  private static func appendJSON(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
+  static func appendJSON(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
     line.append(UInt8(ascii: "\""))
     var plain = 0
     for index in bytes.indices {

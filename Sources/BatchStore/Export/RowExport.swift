@@ -56,7 +56,7 @@ package struct RowExport: Sendable {
       var lines: [UInt8] = []
       var outcomes = Outcomes()
       let selected = keys.identifierCount
-      try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
+      try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
         while try statement.step() {
           if predicate == nil || statement.integer(at: columns.count) != 0 {
             encoder.append(statement, to: &lines)
@@ -68,13 +68,7 @@ package struct RowExport: Sendable {
       }
       guard outcomes.total <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
       outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
-      if recheck == .fail, outcomes.noLongerMatching > 0 {
-        throw BatchError(
-          .noLongerMatching,
-          "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-          remedy: "set source.recheck to \"skip\" to pass over such rows"
-        )
-      }
+      try recheck.check(outcomes)
       return (lines, outcomes)
     }
   }

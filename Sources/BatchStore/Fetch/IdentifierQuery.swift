@@ -120,6 +120,50 @@ package struct IdentifierQuery: Sendable {
     return try fetchEncoded(in: connection, store: store)
   }
 
+  /// The rowids from the least to the greatest, if the rows of a part of them can be fetched
+  /// without looking at others; nil otherwise, and for a table without rows.
+  func rangeOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
+    guard key.origin == .rowID, order == SQLName.quoted(key.columns[0]), window.isWhole,
+      case .named = parameters
+    else { return nil }
+    let plan = try connection.explain(rangeSQL)
+    guard plan.count == 1, plan[0].contains("rowid>? AND rowid<?") else { return nil }
+    let column = SQLName.quoted(key.columns[0])
+    let table = SQLName.quoted(entity.table)
+    guard case .integer(let least) = try connection.value("SELECT min(\(column)) FROM \(table)"),
+      case .integer(let greatest) = try connection.value("SELECT max(\(column)) FROM \(table)")
+    else { return nil }
+    return least...greatest
+  }
+
+  /// Fetches the identifiers of rows whose rowid is in a range.
+  func fetch(
+    _ range: ClosedRange<Int64>,
+    in connection: Connection,
+    store: StoreIdentity
+  ) throws(BatchError) -> IdentifierList {
+    let statement = try connection.prepare(rangeSQL)
+    if case .named(var parameters) = parameters {
+      parameters["_batch_first"] = .integer(range.lowerBound)
+      parameters["_batch_last"] = .integer(range.upperBound)
+      try statement.bind(parameters)
+    }
+    var builder = IdentifierListBuilder(
+      storeIdentifier: store.uuid,
+      entityName: entity.name,
+      keyKind: .integer
+    )
+    while try statement.step() { builder.append(statement.integer(at: 0)) }
+    return builder.finish()
+  }
+
+  private var rangeSQL: String {
+    let column = SQLName.quoted(key.columns[0])
+    let range = "\(column) BETWEEN :_batch_first AND :_batch_last"
+    let conditions = condition.isEmpty ? " WHERE \(range)" : "\(condition) AND \(range)"
+    return "SELECT \(column) FROM \(SQLName.quoted(entity.table))\(conditions) ORDER BY \(column)"
+  }
+
   /// How many rows satisfy the request, without their identifiers.
   package func count(in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(

@@ -76,7 +76,7 @@ package struct RowSampler {
     }
     let keys = try ChunkKeys(list, 0..<min(limit, list.count), key: query.key)
     let statement = try query.select(expressions, by: keys, in: connection)
-    try keys.forEachBinding(of: statement, key: query.key) { () throws(BatchError) in
+    try keys.forEachBinding(of: statement, key: query.key) { _ throws(BatchError) in
       while try statement.step() { try body(statement) }
     }
   }

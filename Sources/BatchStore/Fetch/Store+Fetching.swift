@@ -8,17 +8,21 @@ extension Store {
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
   ///   request that does not fit the store, `unstableKey` if the rows cannot be identified.
-  /// - Complexity: One statement; memory for the compressed list alone.
+  /// - Parameters:
+  ///   - request: Which rows.
+  ///   - readers: At most how many connections read at once, each a range of the keys. One reads
+  ///     alone where that would make each look at rows of the others, or the order is not the keys'.
+  /// - Returns: The identifiers, in the order of the request.
+  /// - Complexity: One statement, or some for each reader; memory for the compressed list alone.
   public func fetchIdentifiers(
-    _ request: FetchRequest
+    _ request: FetchRequest,
+    readers: Int = 1
   ) async throws(BatchError) -> IdentifierList {
-    let context = makeContext(label: "batch.fetch")
-    return try await context.perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        let query = try IdentifierQuery(request, schema: schema, connection: connection)
-        return try query.fetch(in: connection, store: identity)
-      }
+    let query = try await makeContext(label: "batch.fetch").perform {
+      connection throws(BatchError) in
+      try IdentifierQuery(request, schema: schema, connection: connection)
     }
+    return try await IdentifierFetch(query, from: self, readers: readers).run(store: identity)
   }
 
   /// Counts the rows that satisfy a request.

@@ -68,6 +68,8 @@ extension ManagedObject {
   }
 
   /// The attributes that were set since the object was read or saved, with their new values.
+  ///
+  /// What was related to the object is among them by the column that refers to it.
   public final var changedValues: [String: SQLValue] {
     guard let entity else { return drafts }
     return isNew ? drafts : entity.named(changes)
@@ -101,6 +103,9 @@ extension ManagedObject {
   /// Sets a column that may be set.
   final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
     let context = try requireContext()
+    if context.unsavedReferences != nil, let entity, context.container.refers(entity, at: slot) {
+      context.unsavedReferences = nil
+    }
     guard unsaved != .insert else {
       changes[slot] = value
       references[slot] = nil
@@ -127,6 +132,7 @@ extension ManagedObject {
     }
     changes[slot] = .null
     references[slot] = reference
+    context.unsavedReferences = nil
   }
 
   private func requireRow(_ context: ModelContext) throws(BatchError) -> [SQLValue] {
@@ -137,6 +143,7 @@ extension ManagedObject {
 
   /// Forgets what was set and not saved.
   final func dropChanges() {
+    modelContext?.unsavedReferences = nil
     changes = [:]
     bases = [:]
     references = [:]
@@ -214,9 +221,12 @@ extension ModelEntity {
     throw BatchError(.unknownAttribute, "attribute \(name.quotedForMessage) has no column")
   }
 
-  /// Values by the names of their attributes.
+  /// Values by the names of their attributes, or of their columns where no attribute is declared.
   func named(_ values: [Int: SQLValue]) -> [String: SQLValue] {
-    slots.compactMapValues { values[$0] }
+    var named = slots.compactMapValues { values[$0] }
+    let declared = Set(slots.values)
+    for (slot, value) in values where !declared.contains(slot) { named[columns[slot]] = value }
+    return named
   }
 
   /// The values of a row by the names of their attributes.

@@ -3,7 +3,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   let name: String
   let keyPath: any AnyKeyPath & Sendable
   /// The attribute, if the property is one; an inherited one is that of the extended mapping.
-  let attribute: MappedAttribute?
+  var attribute: MappedAttribute?
   /// The relationship, if the property is one.
   var relationship: MappedRelationship?
 
@@ -65,4 +65,6 @@ struct MappedAttribute: Sendable {
   let codec: any AttributeCoding
   /// Whether the column counts the updates of the row.
   var isVersion = false
+  /// Whether the history keeps the value when the row is deleted.
+  var isPreserved = false
 }

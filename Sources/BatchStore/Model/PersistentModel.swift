@@ -21,22 +21,23 @@ extension PersistentModel {
   /// - Precondition: The mapping registers the property.
   public subscript<Value>(_ property: KeyPath<Self, Value>) -> Value {
     get {
-      let (mapped, codec) = attribute(of: property)
+      let (mapped, codec) = type(of: self).attribute(of: property)
       return codec.decode(self[mapped.name]) ?? codec.placeholder()
     }
     set {
-      let (mapped, codec) = attribute(of: property)
+      let (mapped, codec) = type(of: self).attribute(of: property)
       self[mapped.name] = codec.encode(newValue)
     }
   }
 
-  private func attribute<Value>(
+  /// The attribute of a property, and how it is kept.
+  static func attribute<Value>(
     of property: KeyPath<Self, Value>
   ) -> (MappedAttribute, AttributeCodec<Value>) {
-    guard let mapped = type(of: self).mapping.attributes[property],
+    guard let mapped = mapping.attributes[property],
       let codec = mapped.codec as? AttributeCodec<Value>
     else {
-      preconditionFailure("\(Self.self).mapping does not register \(property)")
+      preconditionFailure("\(self).mapping does not register \(property)")
     }
     return (mapped, codec)
   }

@@ -38,6 +38,10 @@ package final class Connection {
   let log = WriteAheadLog()
   /// What tells the rows of a chunk from those between them.
   private let filter = KeyFilter()
+  /// What was computed for the rows of a chunk.
+  let values = ValueFunction()
+  /// Whether text is kept in UTF-8 and need not be converted.
+  private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
   /// What calls the closures of statements.
   private let functions = SwiftFunctionCaller()
 
@@ -46,6 +50,8 @@ package final class Connection {
 
   let database: OpaquePointer
   private let isOpenedReadOnly: Bool
+  /// How long a statement waits for another connection's lock.
+  let busyTimeout: Duration
   private let statements: StatementCache
 
   /// Opens an existing database by its absolute path; a relative one that starts with `file:` would
@@ -77,15 +83,11 @@ package final class Connection {
     unsafe database = handle
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
-    unsafe sqlite3_busy_timeout(
-      handle,
-      Int32(
-        clamping: options.busyTimeout.components.seconds * 1000
-          + options.busyTimeout.components.attoseconds / 1_000_000_000_000_000
-      )
-    )
+    busyTimeout = options.busyTimeout
+    setBusyTimeout(busyTimeout)
     unsafe log.attach(to: handle)
     guard unsafe filter.register(in: handle) == SQLITE_OK,
+      unsafe values.register(in: handle) == SQLITE_OK,
       unsafe functions.register(in: handle) == SQLITE_OK,
       unsafe TextCollation.register(in: handle) == SQLITE_OK
     else {
@@ -175,6 +177,14 @@ package final class Connection {
     return lines
   }
 
+  /// A number that is another one after another connection has committed.
+  ///
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.
+  func dataVersion() throws(BatchError) -> Int64 {
+    guard case .integer(let version) = try value("PRAGMA data_version") else { return 0 }
+    return version
+  }
+
   /// The collation that a column of a table was declared with, `BINARY` if with none.
   func collation(ofColumn column: String, of table: String) -> String? {
     var collation: UnsafePointer<CChar>?
@@ -216,6 +226,13 @@ package final class Connection {
       if !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
+  }
+
+  /// Makes statements wait so long for another connection's lock.
+  func setBusyTimeout(_ timeout: Duration) {
+    let milliseconds =
+      timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000
+    unsafe sqlite3_busy_timeout(database, Int32(clamping: milliseconds))
   }
 
   /// Makes `_batch_selected` stand for these rowids, which ascend.

@@ -8,8 +8,8 @@ import CSQLite
 @safe
 package struct Statement: ~Copyable {
   package let sql: String
-  private let connection: Connection
-  private let statement: OpaquePointer
+  let connection: Connection
+  let statement: OpaquePointer
 
   init(_ statement: OpaquePointer, sql: String, connection: Connection) {
     unsafe self.statement = unsafe statement
@@ -139,13 +139,18 @@ package struct Statement: ~Copyable {
   }
 
   /// SQLite's `SQLITE_TRANSIENT`, a macro that Swift does not import: copy before returning.
-  private static var transient: sqlite3_destructor_type {
+  static var transient: sqlite3_destructor_type {
     unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
 
   /// Makes `_batch_selected` in the statement stand for these rowids, which ascend.
   func filterKeys(_ keys: [Int64]) {
     connection.filterKeys(keys)
+  }
+
+  /// Makes `_batch_value` in the statement find its rows by `lookup`, the first one in row `start`.
+  func findValues(by lookup: ValueFunction.Lookup, from start: Int) {
+    connection.values.find(lookup, from: start)
   }
 
   // MARK: Columns

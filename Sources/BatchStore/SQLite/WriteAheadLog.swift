@@ -20,6 +20,14 @@ final class WriteAheadLog {
   /// The most frames there have been.
   fileprivate(set) var peakFrames = 0
 
+  /// The size in bytes of a log of some frames.
+  ///
+  /// See <https://www.sqlite.org/fileformat2.html#walformat>: a header of 32 bytes, then frames of 24
+  /// bytes and a page.
+  static func byteCount(ofFrames frames: Int, pageSize: Int) -> Int {
+    frames == 0 ? 0 : 32 + frames * (24 + pageSize)
+  }
+
   /// Listens to the commits of a connection, which must not outlive this object.
   func attach(to database: OpaquePointer) {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -65,12 +73,8 @@ extension Connection {
 
   /// The greatest size in bytes that the write-ahead log had after a commit of this connection.
   package func peakLogBytes() throws(BatchError) -> Int {
-    guard log.peakFrames > 0, case .integer(let page) = try value("PRAGMA page_size") else {
-      return 0
-    }
-    // https://www.sqlite.org/fileformat2.html#walformat: a header of 32 bytes, then frames of 24
-    // bytes and a page.
-    return 32 + log.peakFrames * (24 + Int(page))
+    guard case .integer(let page) = try value("PRAGMA page_size") else { return 0 }
+    return WriteAheadLog.byteCount(ofFrames: log.peakFrames, pageSize: Int(page))
   }
 
   /// Moves the pages of the write-ahead log to the database without waiting for readers, and syncs
@@ -79,15 +83,38 @@ extension Connection {
   /// - Returns: Whether every frame was moved, so that the next commit starts the log anew.
   @discardableResult
   package func checkpoint() throws(BatchError) -> Bool {
+    try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+  }
+
+  /// Moves what is left in the write-ahead log to the database, so that the next commit of whomever
+  /// starts the log anew; nobody can write meanwhile.
+  ///
+  /// Gives up after a few milliseconds if another connection writes, or reads from the log.
+  ///
+  /// - Returns: Whether the log will be started anew.
+  @discardableResult
+  package func restartLog() throws(BatchError) -> Bool {
+    setBusyTimeout(.milliseconds(5))
+    defer { setBusyTimeout(busyTimeout) }
+    return try checkpoint(SQLITE_CHECKPOINT_RESTART)
+  }
+
+  /// Moves all pages of the write-ahead log to the database and cuts the log to nothing.
+  ///
+  /// Others that read from the log, or write, are waited for as long as `patience`, and meanwhile
+  /// nobody can write.
+  ///
+  /// - Returns: Whether the log is empty.
+  package func emptyLog(patience: Duration) throws(BatchError) -> Bool {
+    setBusyTimeout(patience)
+    defer { setBusyTimeout(busyTimeout) }
+    return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+  }
+
+  private func checkpoint(_ mode: Int32) throws(BatchError) -> Bool {
     var inLog: Int32 = 0
     var moved: Int32 = 0
-    let status = unsafe sqlite3_wal_checkpoint_v2(
-      database,
-      nil,
-      SQLITE_CHECKPOINT_PASSIVE,
-      &inLog,
-      &moved
-    )
+    let status = unsafe sqlite3_wal_checkpoint_v2(database, nil, mode, &inLog, &moved)
     switch ResultCode(rawValue: status) {
     case .SQLITE_OK:
       let complete = inLog == moved

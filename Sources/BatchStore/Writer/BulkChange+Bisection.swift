@@ -29,7 +29,7 @@ extension BulkChange {
       do throws(BatchError) {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
         outcomes += try connection.savepoint { () throws(BatchError) in
-          try apply(to: partKeys, in: connection)
+          try apply(to: partKeys, firstValue: part.lowerBound, in: connection)
         }
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
@@ -42,13 +42,20 @@ extension BulkChange {
           failures.append((first + part.lowerBound, error))
           outcomes.failed += 1
         } else {
-          var error = error
-          error.remedy = "more identifiers have failed than skip allows; what is committed stays"
-          throw error
+          throw error.pastSkip
         }
       }
     }
     return (outcomes, failures)
+  }
+}
+
+extension BatchError {
+  /// The error of an identifier that is one too many.
+  var pastSkip: BatchError {
+    var error = self
+    error.remedy = "more identifiers have failed than skip allows; what is committed stays"
+    return error
   }
 }
 

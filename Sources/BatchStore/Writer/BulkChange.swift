@@ -11,6 +11,18 @@ public enum Recheck: String, Sendable, CaseIterable {
   case off
 }
 
+extension Recheck {
+  /// Stops at rows that no longer satisfy `where`, if that is what the job wants.
+  func check(_ outcomes: Outcomes) throws(BatchError) {
+    guard self == .fail, outcomes.noLongerMatching > 0 else { return }
+    throw BatchError(
+      .noLongerMatching,
+      "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
+      remedy: "set source.recheck to \"skip\" to pass over such rows"
+    )
+  }
+}
+
 extension BatchError.Code {
   /// A selected row no longer satisfies `where`, and the job said to stop then.
   public static let noLongerMatching = Self(rawValue: "noLongerMatching")
@@ -25,6 +37,15 @@ package struct BulkChange: Sendable {
     case update([(column: String, value: SQLExpression)])
     /// The row is removed, after it was copied to another entity if one is given.
     case delete(archive: Archive?)
+    /// Columns set to values that were computed for each row; see ``RowTransform``.
+    case assign([Assignment])
+  }
+
+  /// A column that is set to computed values.
+  package struct Assignment: Sendable {
+    let column: String
+    /// Whether some rows keep the value that they have.
+    let isPartial: Bool
   }
 
   /// Where deleted rows go.
@@ -35,7 +56,7 @@ package struct BulkChange: Sendable {
 
   package let entity: Entity
   package let key: EntityKey
-  package let action: Action
+  package internal(set) var action: Action
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]
@@ -75,6 +96,19 @@ package struct BulkChange: Sendable {
       return "UPDATE \(table) SET \(set.joined(separator: ", ")) WHERE \(condition(for: keys))"
     case .delete:
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
+    case .assign(let assignments):
+      let rowID = keys.isRange ? SQLName.quoted(key.columns[0]) : "NULL"
+      let set = assignments.enumerated().map { index, assignment in
+        let column = SQLName.quoted(assignment.column)
+        let current = assignment.isPartial ? ", \(column)" : ""
+        return "\(column) = \(ValueFunction.name)(\(index), \(rowID)\(current))"
+      }
+      // Rows change in the order of their keys, as they would one by one.
+      let order = keys.isRange ? " NOT INDEXED" : ""
+      return """
+        UPDATE \(table)\(order) SET \(set.joined(separator: ", ")) \
+        WHERE \(condition(for: keys))
+        """
     }
   }
 
@@ -102,7 +136,13 @@ package struct BulkChange: Sendable {
   // MARK: Carrying it out
 
   /// Changes the rows of one chunk, inside a transaction of the caller.
-  func apply(to keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Outcomes {
+  ///
+  /// The computed values of the first key, if there are any, are in row `firstValue`.
+  func apply(
+    to keys: ChunkKeys,
+    firstValue: Int = 0,
+    in connection: Connection
+  ) throws(BatchError) -> Outcomes {
     let selected = keys.identifierCount
     var outcomes = Outcomes()
     if let sql = archiveSQL(for: keys) {
@@ -117,7 +157,8 @@ package struct BulkChange: Sendable {
         )
       }
     } else {
-      outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)
+      let sql = changeSQL(for: keys)
+      outcomes.succeeded = try run(sql, for: keys, firstValue: firstValue, in: connection)
     }
     guard outcomes.succeeded <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
     let passedOver = selected - outcomes.succeeded
@@ -128,17 +169,12 @@ package struct BulkChange: Sendable {
     // it back, which must not make a count negative.
     let present = try count(keys, in: connection)
     switch action {
-    case .update: outcomes.noLongerMatching = min(max(0, present - outcomes.succeeded), passedOver)
+    case .update, .assign:
+      outcomes.noLongerMatching = min(max(0, present - outcomes.succeeded), passedOver)
     case .delete: outcomes.noLongerMatching = min(present, passedOver)
     }
     outcomes.vanished = passedOver - outcomes.noLongerMatching
-    if recheck == .fail, outcomes.noLongerMatching > 0 {
-      throw BatchError(
-        .noLongerMatching,
-        "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-        remedy: "set source.recheck to \"skip\" to pass over such rows"
-      )
-    }
+    try recheck.check(outcomes)
     return outcomes
   }
 
@@ -148,12 +184,14 @@ package struct BulkChange: Sendable {
   private func run(
     _ sql: String,
     for keys: ChunkKeys,
+    firstValue: Int = 0,
     in connection: Connection
   ) throws(BatchError) -> Int {
     let statement = try connection.prepare(sql)
     try statement.bind(parameters)
     var changed = 0
-    try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
+    try keys.forEachBinding(of: statement, key: key, firstValue: firstValue) {
+      _ throws(BatchError) in
       try statement.run()
       changed += connection.changes
     }
@@ -163,7 +201,7 @@ package struct BulkChange: Sendable {
   private func count(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(countSQL(for: keys))
     var count = 0
-    try keys.forEachBinding(of: statement, key: key) { () throws(BatchError) in
+    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
       if try statement.step() { count += Int(statement.integer(at: 0)) }
     }
     return count

@@ -137,12 +137,39 @@ extension ChunkKeys {
     }
   }
 
+  /// Some of the keys, by their numbers, which ascend.
+  func selecting(_ indices: [Int]) -> ChunkKeys {
+    switch self {
+    case .runs, .filtered: preconditionFailure("rowids are selected by what they are")
+    case .integers(let keys): return .integers(indices.map { keys[$0] })
+    case .encoded(let keys):
+      return .encoded(keys.selecting(indices))
+    }
+  }
+
+  /// The key with a number.
+  func key(at index: Int) -> PrimaryKey {
+    switch self {
+    case .runs(let runs):
+      var start = 0
+      for run in runs {
+        let count = Int(run.upperBound - run.lowerBound) + 1
+        if index < start + count { return .integer(run.lowerBound + Int64(index - start)) }
+        start += count
+      }
+      preconditionFailure("a chunk has no key \(index)")
+    case .filtered(let keys), .integers(let keys): return .integer(keys[index])
+    case .encoded(let keys): return .encoded(keys[index])
+    }
+  }
+
   /// Binds the keys of each execution of a statement in turn, and has `body` step through what the
-  /// statement finds by them.
+  /// statement finds by them; it is told the number of the first key.
   func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,
-    _ body: () throws(BatchError) -> Void
+    firstValue: Int = 0,
+    _ body: (_ start: Int) throws(BatchError) -> Void
   ) throws(BatchError) {
     let names =
       switch self {
@@ -151,10 +178,30 @@ extension ChunkKeys {
       }
     let slots = names.map { statement.parameterIndex($0) ?? 0 }
     var reader = EncodedKey.ComponentReader()
+    var start = 0
     for binding in 0..<bindingCount {
       try bind(binding, to: statement, slots: slots, with: &reader)
-      try body()
+      statement.findValues(by: lookup(binding), from: firstValue + start)
+      try body(start)
       statement.reset()
+      start += identifierCount(ofBinding: binding)
+    }
+  }
+
+  /// How a statement that is bound finds the computed values of its rows.
+  private func lookup(_ binding: Int) -> ValueFunction.Lookup {
+    switch self {
+    case .runs(let runs): .run(first: runs[binding].lowerBound)
+    case .filtered(let keys): .keys(keys)
+    case .integers, .encoded: .single
+    }
+  }
+
+  private func identifierCount(ofBinding binding: Int) -> Int {
+    switch self {
+    case .runs(let runs): Int(runs[binding].upperBound - runs[binding].lowerBound) + 1
+    case .filtered(let keys): keys.count
+    case .integers, .encoded: 1
     }
   }
 

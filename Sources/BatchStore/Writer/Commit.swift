@@ -4,9 +4,12 @@ package struct Commit: Sendable {
   package let outcomes: Outcomes
   /// How long the chunk kept others from writing; of an export, how long it took to prepare.
   package let duration: Duration
+  /// The length of the write-ahead log after it, in bytes.
+  package let logBytes: Int
 
-  package init(outcomes: Outcomes, duration: Duration) {
+  package init(outcomes: Outcomes, duration: Duration, logBytes: Int = 0) {
     self.outcomes = outcomes
     self.duration = duration
+    self.logBytes = logBytes
   }
 }

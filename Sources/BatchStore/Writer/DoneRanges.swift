@@ -89,6 +89,30 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     return Change(written: merged, removed: removed)
   }
 
+  /// Puts what came of failed identifiers of one row in place of their failures.
+  ///
+  /// - Parameters:
+  ///   - count: How many there are.
+  ///   - position: The position of one of them.
+  ///   - outcomes: What came of them, which may be failures again.
+  /// - Returns: The row as it is now; nil, with nothing changed, if it does not have as many failures.
+  /// - Complexity: O(*n*) in the number of ranges.
+  package mutating func replaceFailures(
+    _ count: Int,
+    at position: Int,
+    with outcomes: Outcomes
+  ) -> Row? {
+    guard let index = rows.firstIndex(where: { ($0.first..<$0.next).contains(position) }) else {
+      return nil
+    }
+    var row = rows[index]
+    row.outcomes.failed -= count
+    row.outcomes += outcomes
+    guard row.outcomes.failed >= 0, row.isConsistent else { return nil }
+    rows[index] = row
+    return row
+  }
+
   /// The positions below `total` that are not done, ascending.
   public func remaining(of total: Int) -> [Range<Int>] {
     var gaps: [Range<Int>] = []

@@ -30,7 +30,7 @@ extension BatchError {
   /// All else is about the whole run: a lock, the disk, a damaged or read-only database, memory, an
   /// interrupt, a statement that does not compile.
   var isAboutRows: Bool {
-    guard let sqlite else { return code == .constraint }
+    guard let sqlite else { return code == .constraint || code == .handlerFailed }
     switch sqlite.resultCode {
     case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG: return true
     case .SQLITE_ERROR: return sqlite.operation == "step"
@@ -58,6 +58,10 @@ extension Ledger {
     in connection: Connection
   ) throws(BatchError) {
     guard !failures.isEmpty else { return }
+    if let retried {
+      for failure in failures { try enterAgain(failure, of: retried, in: connection) }
+      return
+    }
     // A run that an earlier version began has no such table.
     try Self.createFailureTable(in: connection)
     for failure in failures {

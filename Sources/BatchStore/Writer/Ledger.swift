@@ -6,7 +6,9 @@ import BatchIdentifiers
 /// both there or both not: after SIGKILL, after a power failure, and in every copy of the file.
 struct Ledger {
   let run: String
-  private(set) var done: DoneRanges
+  var done: DoneRanges
+  /// The failed identifiers that chunks are of; nil if chunks are of positions that are not done.
+  var retried: RetriedIdentifiers?
 
   /// Makes the ledger's tables where they are missing.
   static func createTables(in connection: Connection) throws(BatchError) {
@@ -91,7 +93,7 @@ struct Ledger {
     self.done = done
   }
 
-  private static func damaged(_ run: String) -> BatchError {
+  static func damaged(_ run: String) -> BatchError {
     BatchError(
       .damagedFile,
       "the ledger of run \(run) in table _batch_ledger contradicts itself",
@@ -104,16 +106,19 @@ struct Ledger {
     try connection.execute("UPDATE _batch_run SET total = total WHERE run = ?", .text(run))
   }
 
-  /// Enters a done chunk, inside the transaction that did it.
+  /// Enters a done chunk, inside the transaction that did it and after what failed of it.
   ///
   /// - Returns: The ledger as it is once that transaction is committed.
   func entering(
     _ row: DoneRanges.Row,
     in connection: Connection
   ) throws(BatchError) -> Ledger {
+    if let retried {
+      let places = row.first..<row.next
+      return try replacingFailures(retried, at: places, with: row.outcomes, in: connection)
+    }
     var copy = self
     let change = copy.done.insert(row)
-    let written = change.written
     if let removed = change.removed {
       try connection.execute(
         "DELETE FROM _batch_ledger WHERE run = ? AND first = ?",
@@ -121,6 +126,12 @@ struct Ledger {
         .integer(Int64(removed))
       )
     }
+    try write(change.written, in: connection)
+    return copy
+  }
+
+  /// Writes a row in place of the one that begins where it does.
+  func write(_ written: DoneRanges.Row, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "INSERT OR REPLACE INTO _batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
       .text(run),
@@ -133,7 +144,6 @@ struct Ledger {
       .integer(Int64(written.outcomes.failed)),
       .integer(Int64(written.chunks))
     )
-    return copy
   }
 }
 

@@ -1,4 +1,13 @@
 package import BatchIdentifiers
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// How a lane keeps the database.
 public struct WriterConfiguration: Sendable {
@@ -8,6 +17,8 @@ public struct WriterConfiguration: Sendable {
   public var usesWriteAheadLog = true
   /// Whether foreign keys are enforced: SQLite does not by itself.
   public var enforcesForeignKeys = false
+  /// How long others that write shall wait for a chunk at most; nil for no care of them.
+  public var courtesyTarget: Duration?
   /// The size of the write-ahead log in bytes past which it is checkpointed.
   public var checkpointBytes = 8 << 20
 
@@ -22,11 +33,22 @@ package actor WriterLane {
   private let executor: DispatchSerialExecutor
   private let connection: Connection
   private let configuration: WriterConfiguration
+  private let pageSize: Int
   private let checkpointFrames: Int
+  /// The frames in the log at its last checkpoint.
+  private var checkpointedFrames = 0
+  private var courtesy: Courtesy
+  /// The version of the database when others were looked for last.
+  private var versionSeen: Int64 = 0
   private var ledger: Ledger?
   /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
   /// same.
   private var checkpointFailure: BatchError?
+  /// What SQLite gave as the version of the database when the lane looked last.
+  private var dataVersion: Int64
+  /// The look at which a commit of another connection was seen last.
+  private var lastForeignCommit = 0
+  private nonisolated let looks = Atomic(0)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
@@ -57,13 +79,19 @@ package actor WriterLane {
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
+    // What undoes a statement that fails half-way is of the size of a chunk, and would otherwise go
+    // to a file that is made and removed for each of them.
+    try connection.execute("PRAGMA temp_store = memory")
     if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
     executor = DispatchSerialExecutor(label: "batch.writer")
+    pageSize = Int(page)
     checkpointFrames = max(1, configuration.checkpointBytes / Int(page))
+    courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
+    dataVersion = try connection.dataVersion()
     self.configuration = configuration
     self.connection = connection
   }
@@ -97,6 +125,24 @@ package actor WriterLane {
     return ledger?.done
   }
 
+  /// Makes the chunks to come be of places in the list of identifiers that failed.
+  ///
+  /// Those that succeed leave it, and those that fail again stay and count one attempt more, in the
+  /// transaction of the chunk.
+  ///
+  /// - Returns: All of the run that failed.
+  /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict one another.
+  /// - Precondition: ``resume(_:)`` has found the run.
+  package func retryFailures() throws(BatchError) -> RetriedIdentifiers {
+    guard let entered = ledger else { preconditionFailure("a retry without a ledger") }
+    let failed = try Ledger.failed(ofRun: entered.run, in: connection)
+    guard failed.count == entered.done.outcomes.failed,
+      let retried = RetriedIdentifiers(failed, of: entered.done)
+    else { throw Ledger.damaged(entered.run) }
+    ledger?.retried = retried
+    return retried
+  }
+
   // MARK: Chunks
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
@@ -112,6 +158,50 @@ package actor WriterLane {
     at positions: Range<Int>,
     failing limit: Int = 0
   ) throws(BatchError) -> Commit {
+    try commit(positions, failing: limit) { limit throws(BatchError) in
+      try change.apply(
+        to: keys,
+        at: positions.lowerBound,
+        failing: limit,
+        in: connection
+      )
+    }
+  }
+
+  /// Gives the rows of one chunk the values that were computed for them and enters it in the
+  /// ledger, both or neither.
+  ///
+  /// If another connection has committed since the rows were read, they are read again, under the
+  /// write lock, and what differs is computed again: no change of another is lost.
+  ///
+  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does.
+  package func apply(
+    _ transform: RowTransform,
+    _ chunk: TransformedChunk,
+    at positions: Range<Int>,
+    failing limit: Int = 0
+  ) throws(BatchError) -> Commit {
+    try commit(positions, failing: limit) { limit throws(BatchError) in
+      let isCurrent =
+        try !noteForeignCommits(since: chunk.look) && !transform.mayChangeOtherRows
+      let chunk =
+        isCurrent ? chunk : try transform.renewed(chunk, failing: limit, in: connection)
+      return try transform.apply(
+        chunk,
+        at: positions.lowerBound,
+        failing: limit,
+        in: connection
+      )
+    }
+  }
+
+  private func commit(
+    _ positions: Range<Int>,
+    failing limit: Int,
+    _ body: (_ limit: Int?) throws(BatchError) -> (
+      outcomes: Outcomes, failures: [(position: Int, error: BatchError)]
+    )
+  ) throws(BatchError) -> Commit {
     try throwCheckpointFailure()
     var entered = ledger
     let failedBefore = ledger?.done.outcomes.failed ?? 0
@@ -120,12 +210,9 @@ package actor WriterLane {
     let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
       // Waiting for another writer to finish is no cost of this chunk.
       locked = clock.now
-      let (outcomes, failures) = try change.apply(
-        to: keys,
-        at: positions.lowerBound,
-        // Without a ledger there is nowhere to keep them.
-        failing: ledger == nil || limit == 0 ? nil : limit - failedBefore,
-        in: connection
+      // Without a ledger there is nowhere to keep failures.
+      let (outcomes, failures) = try body(
+        ledger == nil || limit == 0 ? nil : limit - failedBefore
       )
       try ledger?.enter(failures, in: connection)
       entered = try ledger?.entering(
@@ -136,14 +223,76 @@ package actor WriterLane {
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
-    if connection.logFrames >= checkpointFrames {
-      do {
-        try connection.checkpoint()
-      } catch {
-        checkpointFailure = error
-      }
+    checkpointIfLong()
+    makeWay(after: duration)
+    return Commit(outcomes: outcomes, duration: duration, logBytes: logBytes)
+  }
+
+  /// Checkpoints the log when it has grown by so much since the last time: with readers in it the
+  /// log goes on growing after a checkpoint, and one for each commit would be waste.
+  private func checkpointIfLong() {
+    let frames = connection.logFrames
+    if frames < checkpointedFrames { checkpointedFrames = 0 }
+    // Others checkpoint in their commits when the log has SQLite's 1,000 pages, and wait for it.
+    let most =
+      courtesy.othersWrite(at: .now) ? min(checkpointFrames, 750) : checkpointFrames
+    guard frames - checkpointedFrames >= most else { return }
+    do {
+      // The bulk of it while others may write. What they have written meanwhile is then little, but
+      // would keep the log from being started anew.
+      var isComplete = try connection.checkpoint()
+      if !isComplete { isComplete = try connection.restartLog() }
+      checkpointedFrames = isComplete ? frames : frames - most * 3 / 4
+    } catch {
+      checkpointFailure = error
     }
-    return Commit(outcomes: outcomes, duration: duration)
+  }
+
+  // MARK: Commits of others
+
+  /// How often the lane has looked for commits of other connections: what a worker notes before it
+  /// reads, since a commit that was seen by then is part of what it reads.
+  package nonisolated var look: Int { looks.load(ordering: .acquiring) }
+
+  /// Whether another connection has committed since the lane had looked so often; within a
+  /// transaction, which keeps others from committing.
+  ///
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not count.
+  private func noteForeignCommits(since look: Int) throws(BatchError) -> Bool {
+    let version = try connection.dataVersion()
+    let thisLook = looks.load(ordering: .relaxed) + 1
+    if version != dataVersion {
+      dataVersion = version
+      lastForeignCommit = thisLook
+    }
+    looks.store(thisLook, ordering: .releasing)
+    return lastForeignCommit > look
+  }
+
+  // MARK: Making way
+
+  /// Leaves the lock alone for a while if others want it.
+  private func makeWay(after duration: Duration) {
+    guard courtesy.isWanted else { return }
+    let clock = ContinuousClock()
+    lookForOthers(clock.now)
+    let end = clock.now + courtesy.gap(after: duration, at: clock.now)
+    while clock.now < end {
+      // On the lane's own thread.
+      usleep(1000)
+      if lookForOthers(clock.now) { return }
+    }
+  }
+
+  /// - Returns: Whether another connection has committed since the last look.
+  @discardableResult
+  private func lookForOthers(_ now: ContinuousClock.Instant) -> Bool {
+    // The chunk is committed: an error here is that of whatever comes next.
+    guard let version = try? connection.dataVersion() else { return false }
+    defer { versionSeen = version }
+    guard versionSeen != 0, version != versionSeen else { return false }
+    courtesy.noteForeignCommit(at: now)
+    return true
   }
 
   private func throwCheckpointFailure() throws(BatchError) {
@@ -176,6 +325,19 @@ package actor WriterLane {
     guard let ledger else { return (DoneRanges(), []) }
     let isKnown = ledger.done.outcomes.failed == failedCount
     return (ledger.done, isKnown ? nil : try Ledger.failed(ofRun: ledger.run, in: connection))
+  }
+
+  /// Empties the write-ahead log, unless another connection reads from it or writes.
+  ///
+  /// - Returns: How long it still is, in bytes.
+  package func emptyLog() throws(BatchError) -> Int {
+    // Whoever waits for the write lock shall not wait for long.
+    _ = try connection.emptyLog(patience: .milliseconds(20))
+    return logBytes
+  }
+
+  private var logBytes: Int {
+    WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
   /// The greatest size of the write-ahead log so far, in bytes.

@@ -42,7 +42,13 @@ enum CompleteJob {
       "database": { "path": "/data/shop.db" },
       "source": { "entity": "orders", "identifiers": "some.ids" },
       "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
-      "skip": { "limit": 100, "ratio": 0.01 }
+      "retry": { "limit": 5, "backoff": "10ms", "maximumBackoff": "1s" },
+      "skip": { "limit": 100, "ratio": 0.01 },
+      "throttle": {
+        "identifiersPerSecond": 5000, "sleepRatio": 0.2, "maximumWAL": "32MB",
+        "minimumFreeDisk": "1GB", "flagFile": "hold", "window": "22:00-06:00"
+      },
+      "limits": { "runtime": "6h" }
     }
     """
 
@@ -55,6 +61,32 @@ enum CompleteJob {
       "action": {
         "type": "export", "file": "orders.csv", "format": "csv",
         "columns": ["id", "price"], "overwrite": true
+      }
+    }
+    """
+
+  static let transform = """
+    {
+      "version": 1,
+      "name": "gain",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders", "everything": true },
+      "action": {
+        "type": "transform", "columns": ["cost", "rate"], "writes": ["price"],
+        "handler": "reprice", "timeout": "5s"
+      }
+    }
+    """
+
+  static let command = """
+    {
+      "version": 1,
+      "name": "gain",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders", "everything": true },
+      "action": {
+        "type": "transform", "columns": ["cost"], "writes": ["price"],
+        "command": ["python3", "reprice.py"]
       }
     }
     """

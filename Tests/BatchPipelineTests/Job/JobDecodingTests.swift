@@ -153,8 +153,45 @@ import Testing
   }
 
   @Test(arguments: [
-    (#""retry": {}"#, "job.json:4:3: retry: not supported yet; remove it"),
+    (#""hooks": {}"#, "job.json:4:3: hooks: not supported yet; remove it"),
     (#""skip": {}"#, "job.json:4:11: skip.limit: missing; add the key \"limit\""),
+    (
+      #""retry": { "limit": 1001 }"#,
+      "job.json:4:23: retry.limit: is 1001; choose a number from 0 to 1000"
+    ),
+    (
+      #""retry": { "backoff": "0s" }"#,
+      "job.json:4:25: retry.backoff: is not a positive duration; write one such as \"5s\""
+    ),
+    (
+      #""throttle": { "identifiersPerSecond": 0 }"#,
+      "job.json:4:41: throttle.identifiersPerSecond: is 0.0; choose a number from 0.001 to 1000000000"
+    ),
+    (
+      #""throttle": { "sleepRatio": -1 }"#,
+      "job.json:4:31: throttle.sleepRatio: is -1.0; choose a number from 0 to 100"
+    ),
+    (
+      #""throttle": { "maximumWAL": "1kB" }"#,
+      "job.json:4:31: throttle.maximumWAL: is 1000 bytes; choose \"1MB\" at least"
+    ),
+    (
+      #""throttle": { "minimumFreeDisk": 5 }"#,
+      "job.json:4:36: throttle.minimumFreeDisk: expected a size such as \"64MB\", found the number 5"
+    ),
+    (
+      #""throttle": { "flagFile": "" }"#,
+      "job.json:4:29: throttle.flagFile: is empty; give it a value"
+    ),
+    (
+      #""throttle": { "window": "6-22" }"#,
+      "job.json:4:27: throttle.window: \"6-22\" is not a part of the day; write two different times,"
+        + " such as \"22:00-06:00\""
+    ),
+    (
+      #""limits": { "runtime": "366d" }"#,
+      "job.json:4:26: limits.runtime: is too long; 365 days are the most"
+    ),
     (
       #""skip": { "limit": -1 }"#,
       "job.json:4:22: skip.limit: is -1; choose a number from 0 to 100000"
@@ -167,7 +204,7 @@ import Testing
       #""skip": { "limit": 1, "ratio": "1%" }"#,
       "job.json:4:34: skip.ratio: expected a number, found the string \"1%\""
     ),
-    (#""throttle": null"#, "job.json:4:3: throttle: not supported yet; remove it"),
+    (#""throttle": null"#, "job.json:4:15: throttle: expected an object, found null"),
     (
       #""chunk": { "minimum": 10 }"#,
       "job.json:4:25: chunk.minimum: bounds a target that is not given; add chunk.target, or remove it"
@@ -251,14 +288,33 @@ import Testing
   @Test(arguments: [
     (#"{}"#, "job.json:3:13: action.type: missing; add the key \"type\""),
     (
-      #"{ "type": "transform", "command": [] }"#,
-      "job.json:3:23: action.type: \"transform\" is not supported yet; "
-        + "there are \"update\", \"delete\", \"export\""
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"] }"#,
+      "job.json:3:13: action: \"handler\" or \"command\" is missing; add one of them"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "handler": "h", "command": [] }"#,
+      "job.json:3:87: action.command: contradicts action.handler; remove one of the two"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "command": [] }"#,
+      "job.json:3:82: action.command: is empty; give it a value"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b", "B"], "handler": "h" }"#,
+      "job.json:3:70: action.writes[1]: the column \"B\" is named twice"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "handler": "" }"#,
+      "job.json:3:82: action.handler: is empty; give it a value"
+    ),
+    (
+      #"{ "type": "transform", "columns": ["a"], "writes": ["b"], "handler": "h", "timeout": "0s" }"#,
+      "job.json:3:98: action.timeout: is not a positive duration; write one such as \"5s\""
     ),
     (
       #"{ "type": "insert" }"#,
       "job.json:3:23: action.type: \"insert\" is not supported yet; "
-        + "there are \"update\", \"delete\", \"export\""
+        + "there are \"update\", \"delete\", \"export\", \"transform\""
     ),
     (
       #"{ "type": "upadte" }"#,

@@ -6,7 +6,10 @@ import Testing
 
 /// Holds the decoder, `job.schema.json` and `JobFile.md` together.
 @Suite struct JobSchemaTests {
-  private static let complete = [CompleteJob.update, CompleteJob.delete, CompleteJob.export]
+  private static let complete = [
+    CompleteJob.update, CompleteJob.delete, CompleteJob.export,
+    CompleteJob.transform, CompleteJob.command,
+  ]
 
   private static func read(_ path: String) throws -> String {
     let file = Repository.root.pushing(FilePath(path))
@@ -122,8 +125,25 @@ import Testing
     #expect(size["maximum"]?.text == "\(Job.chunkSizeLimit)")
     #expect(size["default"]?.text == "\(Job.Chunk().size)")
     #expect(schema["properties", "workers", "maximum"]?.text == "\(Job.workerLimit)")
+    let log = try #require(
+      schema["properties", "throttle", "properties", "maximumWAL", "default"]?.string
+    )
+    #expect(try ByteSize(parsing: log).bytes == Job.Throttle().maximumWAL)
+    let retry = try #require(schema["properties", "retry", "properties"])
+    #expect(retry["limit", "maximum"]?.text == "\(Job.retryLimit)")
+    #expect(retry["limit", "default"]?.text == "\(Job.Retry().limit)")
+    let backoff = try #require(retry["backoff", "default"]?.string)
+    #expect(try Duration(parsing: backoff) == Job.Retry().backoff)
+    let maximum = try #require(retry["maximumBackoff", "default"]?.string)
+    #expect(try Duration(parsing: maximum) == Job.Retry().maximumBackoff)
     let timeout = try #require(database["busyTimeout", "default"]?.string)
     #expect(try Duration(parsing: timeout) == Database(path: "x").busyTimeout)
+    let transform = try #require(
+      schema["properties", "action", "oneOf"]?.items?.first { $0["properties", "timeout"] != nil }
+    )
+    let limit = try #require(transform["properties", "timeout", "default"]?.string)
+    let standard = Job.Transform(columns: [], writes: [], program: .handler("x"))
+    #expect(try Duration(parsing: limit) == standard.timeout)
     let interval = try #require(checkpoint["interval", "default"]?.string)
     #expect(try Duration(parsing: interval) == Job.Checkpoint().interval)
   }

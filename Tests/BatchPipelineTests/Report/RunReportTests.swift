@@ -81,7 +81,8 @@ import Testing
       Set(object.keys) == [
         "job", "run", "state", "total", "done", "outcomes", "chunks", "resumedAt",
         "elapsedSeconds", "identifiersPerSecond", "etaSeconds", "peakResidentBytes",
-        "peakWALBytes", "checkpoint", "output", "throttle", "error",
+        "peakWALBytes", "checkpoint", "output", "throttle", "throttledSeconds", "stopReason",
+        "error",
       ]
     )
     #expect(object["state"] as? String == "stopped")

@@ -79,7 +79,5 @@ import Testing
     #expect(Job.Chunk(target: target, minimum: 50_000).bounds == 50_000...50_000)
     #expect(Job.Chunk(target: target, maximum: 10).bounds == 10...10)
     #expect(ChunkSizing(Job.Chunk(target: target, maximum: 10)).size == 10)
-    // The command line's number is one size for the whole run.
-    #expect(ChunkSizing(Job.Chunk(target: target, maximum: 10), fixed: 70).size == 70)
   }
 }

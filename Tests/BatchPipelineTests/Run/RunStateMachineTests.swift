@@ -12,10 +12,17 @@ import Testing
     /// What has been handed out and not answered.
     var preparing: [(chunk: Range<Int>, worker: Int)] = []
     var committing: [Range<Int>] = []
+    /// Chunks that rest, and when their rest is over on the driver's own clock.
+    var resting: [(chunk: Range<Int>, until: Duration)] = []
+    var now = Duration.zero
+    /// How often each chunk was prepared, by its first position.
+    var tries: [Int: Int] = [:]
+    let backoff: Backoff
     var prepared: Set<Range<Int>> = []
     var committed: [Range<Int>] = []
     var discarded: Set<Range<Int>> = []
     var ending: RunStateMachine.Ending?
+    var isHeld = false
     var isStopped = false
     var hasFailed = false
     var problems: [String] = []
@@ -33,6 +40,13 @@ import Testing
       )
       self.limits = limits
       self.random = random
+      backoff = Backoff(
+        Job.Retry(
+          limit: limits.retries,
+          backoff: .milliseconds(10),
+          maximumBackoff: .milliseconds(50)
+        )
+      )
       perform(machine.start())
     }
 
@@ -48,17 +62,29 @@ import Testing
           require(!preparing.contains { $0.worker == worker }, "a worker has two chunks")
           require((0..<limits.workers).contains(worker), "there is no such worker")
           require(!isStopped && !hasFailed, "something new after the stop")
+          require(!isHeld, "something new while held")
+          require(!resting.contains { $0.chunk == chunk }, "a chunk is tried while it rests")
+          tries[chunk.lowerBound, default: 0] += 1
+          require(tries[chunk.lowerBound] ?? 0 <= limits.retries + 1, "tried too often")
           preparing.append((chunk, worker))
         case .commit(let chunk):
           require(prepared.remove(chunk) != nil, "a chunk is committed that is not prepared")
+          require(!isHeld, "a chunk is handed to the writer while held")
           require(!hasFailed, "a chunk is handed to the writer after a failure")
           if limits.inOrder, let last = (committing + committed).map(\.lowerBound).max() {
             require(chunk.lowerBound > last, "out of order")
           }
           committing.append(chunk)
+        case .rest(let chunk, let attempt):
+          require(!isStopped && !hasFailed, "a rest that is of no use")
+          require(attempt == tries[chunk.lowerBound], "tries are counted wrong")
+          resting.append((chunk, now + backoff.delay(before: attempt, using: &random)))
         case .discard(let chunk):
           require(prepared.remove(chunk) != nil, "a chunk is dropped that is not prepared")
-          require(hasFailed, "a chunk is dropped without a failure")
+          require(
+            hasFailed || isStopped && (limits.inOrder || isHeld),
+            "a chunk is dropped without need"
+          )
           discarded.insert(chunk)
         case .end(let ending):
           require(preparing.isEmpty && committing.isEmpty && prepared.isEmpty, "an early end")
@@ -67,9 +93,30 @@ import Testing
       }
       require(committing.count <= limits.committing, "too much at the writer")
       require(
-        hasFailed || preparing.count + prepared.count + committing.count <= limits.inFlight,
+        hasFailed || isStopped
+          || preparing.count + prepared.count + committing.count + resting.count
+            <= limits.inFlight,
         "too much in flight"
       )
+    }
+
+    /// Hears that a chunk failed, for the moment if it may be tried again.
+    private mutating func fail(
+      _ chunk: Range<Int>,
+      _ isTransient: Bool,
+      _ actions: [RunStateMachine.Action]
+    ) {
+      let rests = actions.contains { if case .rest = $0 { true } else { false } }
+      if isTransient, !isStopped, !hasFailed {
+        require(
+          rests == (tries[chunk.lowerBound] ?? 0 <= limits.retries),
+          "a wrong number of tries"
+        )
+      } else {
+        require(!rests, "a chunk rests that failed for good")
+      }
+      if !rests, !isTransient || !isStopped { hasFailed = true }
+      perform(actions)
     }
 
     /// Runs to the end, failing and stopping with the given chances in a thousand.
@@ -77,19 +124,39 @@ import Testing
       var steps = 0
       while ending == nil {
         steps += 1
-        guard steps < 10_000, !preparing.isEmpty || !committing.isEmpty else {
+        let isIdle = preparing.isEmpty && committing.isEmpty
+        guard steps < 10_000, !isIdle || !resting.isEmpty || isHeld else {
           problems.append("nothing is going on and there is no end")
           return
         }
         if Int.random(in: 0..<1_000, using: &random) < stopping {
           isStopped = true
+          resting.removeAll()
           perform(machine.stop())
+          continue
+        }
+        if isHeld ? isIdle || .random(using: &random) : Int.random(in: 0..<12, using: &random) == 0
+        {
+          isHeld.toggle()
+          if isHeld { machine.hold() } else { perform(machine.release()) }
+          require(machine.isQuiet == (isHeld && isIdle), "quiet is told wrong")
+          continue
+        }
+        // Time passes when nothing else can happen, and now and then before.
+        if isIdle || Int.random(in: 0..<8, using: &random) == 0,
+          let next = resting.indices.min(by: { resting[$0].until < resting[$1].until })
+        {
+          let (chunk, until) = resting.remove(at: next)
+          now = max(now, until)
+          perform(machine.rested(chunk))
           continue
         }
         let isFailing = Int.random(in: 0..<1_000, using: &random) < failing
         let isFault = isFailing && Int.random(in: 0..<4, using: &random) == 0
+        let isTransient = Int.random(in: 0..<4, using: &random) > 0
         if isFault {
           hasFailed = true
+          resting.removeAll()
           perform(machine.fail())
           continue
         }
@@ -97,8 +164,11 @@ import Testing
         if index < preparing.count {
           let (chunk, worker) = preparing.remove(at: index)
           if isFailing {
-            hasFailed = true
-            perform(machine.failedToPrepare(chunk, worker: worker))
+            fail(
+              chunk,
+              isTransient,
+              machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
+            )
           } else {
             prepared.insert(chunk)
             perform(machine.prepared(chunk, worker: worker))
@@ -106,8 +176,11 @@ import Testing
         } else {
           let chunk = committing.remove(at: index - preparing.count)
           if isFailing {
-            hasFailed = true
-            perform(machine.failedToCommit(chunk))
+            fail(
+              chunk,
+              isTransient,
+              machine.failedToCommit(chunk, isTransient: isTransient)
+            )
           } else {
             committed.append(chunk)
             perform(machine.committed(chunk, took: .milliseconds(1)))
@@ -142,7 +215,8 @@ import Testing
       let ranges = remaining(using: &random)
       let limits = RunStateMachine.Limits(
         workers: .random(in: 1...5, using: &random),
-        inOrder: .random(using: &random)
+        inOrder: .random(using: &random),
+        retries: .random(in: 0...3, using: &random)
       )
       let size = Int.random(in: 1...9, using: &random)
       var driver = Driver(
@@ -165,7 +239,7 @@ import Testing
         #expect(!driver.hasFailed)
       case .stopped:
         #expect(driver.isStopped && !driver.hasFailed)
-        #expect(driver.discarded.isEmpty)
+        #expect(driver.discarded.isDisjoint(with: driver.committed))
         #expect(Set(positions) != all)
       case .failed: #expect(driver.hasFailed)
       case nil: Issue.record("there is no end")
@@ -201,6 +275,100 @@ import Testing
     #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10)])
     #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
     #expect(machine.committed(0..<10, took: .milliseconds(1)) == [.end(.stopped)])
+  }
+
+  @Test func `a chunk that fails for the moment rests while others go on`() {
+    var machine = RunStateMachine(
+      remaining: [0..<30],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 1, inOrder: false, retries: 2)
+    )
+    #expect(machine.start() == [.prepare(0..<10, worker: 0)])
+    #expect(
+      machine.failedToPrepare(0..<10, worker: 0, isTransient: true)
+        == [.rest(0..<10, attempt: 1), .prepare(10..<20, worker: 0)]
+    )
+    #expect(
+      machine.prepared(10..<20, worker: 0) == [.commit(10..<20), .prepare(20..<30, worker: 0)]
+    )
+    // Its turn comes with the next idle worker, before anything new.
+    #expect(machine.rested(0..<10) == [])
+    #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
+    #expect(
+      machine.prepared(20..<30, worker: 0) == [.commit(20..<30), .prepare(0..<10, worker: 0)]
+    )
+    #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10)])
+    #expect(
+      machine.failedToCommit(0..<10, isTransient: true) == [.rest(0..<10, attempt: 2)]
+    )
+    #expect(machine.committed(20..<30, took: .milliseconds(1)) == [])
+    #expect(machine.rested(0..<10) == [.prepare(0..<10, worker: 0)])
+    #expect(
+      machine.failedToPrepare(0..<10, worker: 0, isTransient: true) == [.end(.failed)]
+    )
+    #expect(machine.hasFailed && machine.tries(of: 0..<10) == 3)
+  }
+
+  @Test func `a stop ends the rest, and in order drops what comes after it`() {
+    var machine = RunStateMachine(
+      remaining: [0..<30],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 2, inOrder: true, retries: 5)
+    )
+    #expect(machine.start() == [.prepare(0..<10, worker: 0), .prepare(10..<20, worker: 1)])
+    #expect(
+      machine.failedToPrepare(0..<10, worker: 0, isTransient: true)
+        == [.rest(0..<10, attempt: 1), .prepare(20..<30, worker: 0)]
+    )
+    #expect(machine.prepared(10..<20, worker: 1) == [])
+    #expect(machine.stop() == [.discard(10..<20)])
+    #expect(machine.rested(0..<10) == [])
+    #expect(machine.prepared(20..<30, worker: 0) == [.discard(20..<30), .end(.stopped)])
+  }
+
+  @Test func `a held run hands nothing out and goes on where it was`() {
+    var machine = RunStateMachine(
+      remaining: [0..<30],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 2, inOrder: false)
+    )
+    machine.hold()
+    #expect(machine.start() == [])
+    #expect(machine.isQuiet)
+    #expect(machine.release() == [.prepare(0..<10, worker: 0), .prepare(10..<20, worker: 1)])
+    #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10), .prepare(20..<30, worker: 0)])
+    machine.hold()
+    #expect(!machine.isQuiet)
+    #expect(machine.prepared(10..<20, worker: 1) == [])
+    #expect(machine.committed(0..<10, took: .milliseconds(1)) == [])
+    #expect(machine.prepared(20..<30, worker: 0) == [])
+    #expect(machine.isQuiet)
+    #expect(machine.release() == [.commit(10..<20), .commit(20..<30)])
+    #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
+    #expect(machine.committed(20..<30, took: .milliseconds(1)) == [.end(.completed)])
+  }
+
+  @Test(arguments: [true, false])
+  func `a held run that is told to stop commits nothing more`(inOrder: Bool) {
+    var machine = RunStateMachine(
+      remaining: [0..<40],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 3, inOrder: inOrder)
+    )
+    #expect(machine.start().count == 3)
+    machine.hold()
+    #expect(machine.prepared(0..<10, worker: 0) == [])
+    #expect(machine.stop() == [.discard(0..<10)])
+    #expect(machine.prepared(10..<20, worker: 1) == [.discard(10..<20)])
+    // Let go meanwhile, it may commit what is still to come, unless the order forbids it.
+    #expect(machine.release() == [])
+    let last = machine.prepared(20..<30, worker: 2)
+    if inOrder {
+      #expect(last == [.discard(20..<30), .end(.stopped)])
+    } else {
+      #expect(last == [.commit(20..<30)])
+      #expect(machine.committed(20..<30, took: .milliseconds(1)) == [.end(.stopped)])
+    }
   }
 
   @Test(arguments: [0, -1])

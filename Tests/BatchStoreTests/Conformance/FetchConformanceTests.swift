@@ -80,8 +80,7 @@ import Testing
     #expect(try context.fetch(others).map(\.price) == [200])
   }
 
-  @Test func `C38 an identifier of an entity also names objects of its sub-entities`() async throws
-  {
+  @Test func `an identifier of an entity also names objects of its sub-entities`() async throws {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
     func keys(_ entity: String) throws -> [String] {

@@ -219,22 +219,6 @@ import Testing
     #expect(try context.model(with: try #require(URL(string: "http://a/b/p1"))) == nil)
   }
 
-  @Test func `C40 an id fetch returns ids only and registers nothing`() async throws {
-    let context = ModelContext(try await Shop.open(path))
-    #expect(try context.fetchIdentifiers(FetchRequest(entity: "Order")).count == 4)
-    #expect(context.registeredModels.isEmpty)
-  }
-
-  @Test func `C41 an id fetch of a hierarchy includes sub-entities, and of a sub-entity its own`()
-    async throws
-  {
-    let context = ModelContext(try await Shop.open(path))
-    let counts = try ["Car", "SportCar", "ExpensiveSportCar"].map {
-      try context.fetchIdentifiers(FetchRequest(entity: $0, where: "maker = 'McLaren'")).count
-    }
-    #expect(counts == [2, 2, 1])
-  }
-
   @Test func `C70 performAndWait is re-entrant; perform runs on the context's own executor`()
     async throws
   {

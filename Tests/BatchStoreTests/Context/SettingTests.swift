@@ -231,6 +231,32 @@ import Testing
     #expect(employees[1].salary == 20)
   }
 
+  @Test func `a row of very many columns is compared as well`() async throws {
+    let columns = (0..<1_900).map { "c\($0)" }.joined(separator: ", ")
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE wide (id INTEGER PRIMARY KEY, \(columns))",
+      "INSERT INTO wide (id) VALUES (1)"
+    )
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    let context = ModelContext(container)
+    let object = try context.fetch(FetchRequest(entity: "wide"))[0]
+    object["c7"] = .integer(1)
+    try context.save()
+    try TestDatabase.make(in: directory, "UPDATE wide SET c1899 = 2")
+    object["c7"] = .integer(2)
+    #expect(code { try context.save() } == .mergeConflict)
+  }
+
+  @Test func `what no store has cannot be deleted`() async throws {
+    let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
+    let foreign = PersistentIdentifier(storeIdentifier: "X", entityName: "Y", key: .integer(1))
+    context.delete(context.model(for: foreign))
+    #expect(!context.hasChanges)
+    #expect(code { try context.save() } == .foreignIdentifier)
+    try context.save()
+  }
+
   @Test func `rows of a hierarchy are inserted with their entity's mark`() async throws {
     let path = try Shop.make(in: directory)
     let context = ModelContext(try await Shop.open(path))

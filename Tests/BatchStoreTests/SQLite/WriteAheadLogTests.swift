@@ -57,6 +57,27 @@ import Testing
     #expect(connection.logFrames == 0)
   }
 
+  @Test func `a log is started anew after a restart, unless somebody reads from it`() throws {
+    let connection = try Connection(path: path)
+    #expect(try connection.useWriteAheadLog())
+    try connection.execute("UPDATE numbers SET n = 1")
+    let frames = connection.logFrames
+    let reader = try Connection(path: path, options: .init(isReadOnly: true))
+    try reader.execute("BEGIN")
+    #expect(try reader.value("SELECT sum(n) FROM numbers") == .integer(1_000))
+    #expect(try !connection.restartLog())
+    #expect(try !connection.emptyLog(patience: .zero))
+    try reader.execute("COMMIT")
+    #expect(try connection.restartLog())
+    try connection.execute("UPDATE numbers SET n = 2 WHERE id = 1")
+    #expect(connection.logFrames < frames)
+    #expect(try connection.emptyLog(patience: .zero))
+    let size = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
+    #expect(connection.logFrames == 0 && size == 0)
+    // Waiting for locks is as it was.
+    #expect(try connection.value("PRAGMA busy_timeout") == .integer(5000))
+  }
+
   @Test(arguments: Synchronous.allCases)
   func `synchronous is set by its name`(level: Synchronous) throws {
     let connection = try Connection(path: path)

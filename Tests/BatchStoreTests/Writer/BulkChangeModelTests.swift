@@ -104,6 +104,7 @@ import Testing
           )
         }
         try model.run("DELETE FROM t WHERE \(matching)", parameters)
+      case .assign: preconditionFailure("transforms have a model of their own")
       }
       outcomes.succeeded = model.changes
       outcomes.noLongerMatching = Int(found) - outcomes.succeeded

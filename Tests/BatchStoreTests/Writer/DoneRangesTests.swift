@@ -35,6 +35,28 @@ import Testing
     #expect(ranges.chunks == chunks.count)
   }
 
+  @Test func `failures are replaced in the row that has them, and no more than it has`() throws {
+    func outcomes(_ succeeded: Int, _ failed: Int) -> Outcomes {
+      var outcomes = Outcomes()
+      (outcomes.succeeded, outcomes.failed) = (succeeded, failed)
+      return outcomes
+    }
+    var ranges = try #require(
+      DoneRanges([
+        .init(0..<5, outcomes: outcomes(3, 2), chunks: 1),
+        .init(8..<9, outcomes: outcomes(0, 1), chunks: 1),
+      ])
+    )
+    let before = ranges
+    #expect(ranges.replaceFailures(3, at: 0, with: outcomes(3, 0)) == nil)
+    #expect(ranges.replaceFailures(1, at: 6, with: outcomes(1, 0)) == nil)
+    #expect(ranges.replaceFailures(1, at: 8, with: outcomes(2, 0)) == nil)
+    #expect(ranges == before)
+    #expect(ranges.replaceFailures(2, at: 4, with: outcomes(1, 1))?.outcomes == outcomes(4, 1))
+    #expect(ranges.replaceFailures(1, at: 8, with: outcomes(1, 0))?.first == 8)
+    #expect(ranges.outcomes == outcomes(5, 1) && ranges.count == 6)
+  }
+
   @Test func `rows that overlap, are out of order or miscount are refused`() {
     func row(_ range: Range<Int>, _ succeeded: Int, _ vanished: Int, chunks: Int = 1)
       -> DoneRanges.Row

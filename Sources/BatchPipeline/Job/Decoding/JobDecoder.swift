@@ -69,11 +69,14 @@ extension JobDecoder {
     let action = section.section("action", required: true, decodeAction) ?? nil
     let chunk = section.section("chunk", decodeChunk)
     let workers = section.integer("workers")
+    let retry = section.section("retry", decodeRetry)
     let skip = section.section("skip", decodeSkip)
+    let throttle = section.section("throttle", decodeThrottle)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
+    let limits = section.section("limits", decodeLimits)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
-    section.finish(later: ["retry", "throttle", "limits", "hooks", "report"])
+    section.finish(later: ["hooks", "report"])
     return Job(
       name: name,
       description: description,
@@ -83,8 +86,11 @@ extension JobDecoder {
       action: action ?? .delete(Job.Delete()),
       chunk: chunk ?? Job.Chunk(),
       workers: workers,
+      retry: retry ?? Job.Retry(),
       skip: skip ?? Job.Skip(),
+      throttle: throttle ?? Job.Throttle(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
+      limits: limits ?? Job.Limits(),
       baseDirectory: baseDirectory
     )
   }
@@ -118,9 +124,10 @@ extension JobDecoder {
     let keys = [
       "update": ["set"], "delete": ["archive"],
       "export": ["file", "format", "columns", "overwrite"],
+      "transform": ["columns", "writes", "handler", "command", "timeout"],
     ]
-    let names = ["update", "delete", "export"]
-    let type = section.name("type", among: names, later: ["transform", "insert"])
+    let names = ["update", "delete", "export", "transform"]
+    let type = section.name("type", among: names, later: ["insert"])
     let action: Job.Action
     switch type {
     case "update": action = .update(Job.Update(set: section.assignments("set")))
@@ -140,10 +147,24 @@ extension JobDecoder {
           overwrite: section.boolean("overwrite") ?? false
         )
       )
+    case "transform": action = .transform(decodeTransform(&section))
     default: return nil
     }
     section.finish(elsewhere: keys.filter { $0.key != type })
     return action
+  }
+
+  private func decodeTransform(_ section: inout JobSection) -> Job.Transform {
+    let handler = section.string("handler")
+    let command = section.strings("command")
+    var transform = Job.Transform(
+      columns: section.strings("columns", required: true) ?? [],
+      writes: section.strings("writes", required: true) ?? [],
+      program: command.map { .command($0) } ?? .handler(handler ?? "")
+    )
+    transform.timeout = section.duration("timeout") ?? transform.timeout
+    section.requireOne(of: ["handler", "command"])
+    return transform
   }
 
   private func decodeChunk(_ section: inout JobSection) -> Job.Chunk {
@@ -156,12 +177,33 @@ extension JobDecoder {
     return chunk
   }
 
+  private func decodeRetry(_ section: inout JobSection) -> Job.Retry {
+    var retry = Job.Retry()
+    retry.limit = section.integer("limit") ?? retry.limit
+    retry.backoff = section.duration("backoff") ?? retry.backoff
+    retry.maximumBackoff = section.duration("maximumBackoff") ?? retry.maximumBackoff
+    section.finish()
+    return retry
+  }
+
   private func decodeSkip(_ section: inout JobSection) -> Job.Skip {
     var skip = Job.Skip()
     skip.limit = section.integer("limit", required: true) ?? skip.limit
     skip.ratio = section.number("ratio") ?? skip.ratio
     section.finish()
     return skip
+  }
+
+  private func decodeThrottle(_ section: inout JobSection) -> Job.Throttle {
+    var throttle = Job.Throttle()
+    throttle.identifiersPerSecond = section.number("identifiersPerSecond")
+    throttle.sleepRatio = section.number("sleepRatio")
+    throttle.maximumWAL = section.size("maximumWAL") ?? throttle.maximumWAL
+    throttle.minimumFreeDisk = section.size("minimumFreeDisk")
+    throttle.flagFile = section.path("flagFile")
+    throttle.window = section.window("window")
+    section.finish()
+    return throttle
   }
 
   private func decodeCheckpoint(_ section: inout JobSection) -> Job.Checkpoint {
@@ -171,6 +213,12 @@ extension JobDecoder {
     checkpoint.interval = section.duration("interval") ?? checkpoint.interval
     section.finish()
     return checkpoint
+  }
+
+  private func decodeLimits(_ section: inout JobSection) -> Job.Limits {
+    let limits = Job.Limits(runtime: section.duration("runtime"))
+    section.finish()
+    return limits
   }
 
   private func decodeParameter(_ section: inout JobSection) -> ParameterDeclaration {

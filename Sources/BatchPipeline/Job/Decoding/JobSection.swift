@@ -94,8 +94,8 @@ extension JobSection {
     }
   }
 
-  mutating func strings(_ key: String) -> [String]? {
-    guard let list = member(key, required: false) else { return nil }
+  mutating func strings(_ key: String, required: Bool = false) -> [String]? {
+    guard let list = member(key, required: required) else { return nil }
     let path = path.appending(key)
     guard case .array(let items) = list.content else {
       report(list, at: path, expected: "an array of strings")
@@ -124,14 +124,37 @@ extension JobSection {
   }
 
   mutating func duration(_ key: String) -> Duration? {
-    let example = "a duration such as \"5s\""
+    quantity(key, expected: "a duration such as \"5s\"") { text throws(BatchError) in
+      try Duration(parsing: text)
+    }
+  }
+
+  /// A number of bytes.
+  mutating func size(_ key: String) -> Int64? {
+    quantity(key, expected: "a size such as \"64MB\"") { text throws(BatchError) in
+      try ByteSize(parsing: text).bytes
+    }
+  }
+
+  mutating func window(_ key: String) -> DailyWindow? {
+    quantity(key, expected: "a part of the day such as \"22:00-06:00\"") {
+      text throws(BatchError) in
+      try DailyWindow(parsing: text)
+    }
+  }
+
+  private mutating func quantity<Result>(
+    _ key: String,
+    expected: String,
+    _ parse: (String) throws(BatchError) -> Result
+  ) -> Result? {
     guard let value = member(key, required: false) else { return nil }
     guard let text = value.asString else {
-      report(value, at: path.appending(key), expected: example)
+      report(value, at: path.appending(key), expected: expected)
       return nil
     }
     do {
-      return try Duration(parsing: text)
+      return try parse(text)
     } catch {
       decoder.report(
         JobProblem(
@@ -291,6 +314,23 @@ extension JobSection {
 // MARK: - Members
 
 extension JobSection {
+  /// Reports that none of some keys is there, or more than one.
+  func requireOne(of keys: [String]) {
+    let found = members.filter { keys.contains($0.key) }
+    guard found.count != 1, !isBroken else { return }
+    let names = keys.map(\.quotedForMessage).joined(separator: " or ")
+    decoder.report(
+      found.isEmpty
+        ? JobProblem(path, "\(names) is missing", remedy: "add one of them", position: position)
+        : JobProblem(
+          path.appending(found[1].key),
+          "contradicts \(path.appending(found[0].key))",
+          remedy: "remove one of the two",
+          position: found[1].keyPosition
+        )
+    )
+  }
+
   private mutating func member(_ key: String, required: Bool) -> JSONValue? {
     if !asked.contains(key) { asked.append(key) }
     if let member = members.first(where: { $0.key == key }) { return member.value }

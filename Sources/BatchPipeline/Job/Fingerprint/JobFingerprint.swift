@@ -70,6 +70,13 @@ extension Job.Action {
       members["file"] = .string(file.string)
       members["format"] = .string(export.format.rawValue)
       members["columns"] = CanonicalJSON(export.columns)
+    case .transform(let transform):
+      members["columns"] = CanonicalJSON(transform.columns)
+      members["writes"] = CanonicalJSON(transform.writes)
+      switch transform.program {
+      case .handler(let name): members["handler"] = .string(name)
+      case .command(let arguments): members["command"] = CanonicalJSON(arguments)
+      }
     }
     return .object(members)
   }

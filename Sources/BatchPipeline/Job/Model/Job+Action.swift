@@ -12,6 +12,8 @@ extension Job {
     case delete(Delete)
     /// Writes rows to a file.
     case export(Export)
+    /// Sets columns to what a program computes.
+    case transform(Transform)
 
     /// The name of the action in a job file.
     public var type: String {
@@ -19,13 +21,14 @@ extension Job {
       case .update: "update"
       case .delete: "delete"
       case .export: "export"
+      case .transform: "transform"
       }
     }
 
     /// Whether the action changes the database.
     public var writes: Bool {
       switch self {
-      case .update, .delete: true
+      case .update, .delete, .transform: true
       case .export: false
       }
     }
@@ -89,6 +92,39 @@ extension Job {
       self.format = format
       self.columns = columns
       self.overwrite = overwrite
+    }
+  }
+
+  /// The action that sets columns to what a program computes.
+  public struct Transform: Hashable, Sendable {
+    /// Who computes.
+    public enum Program: Hashable, Sendable {
+      /// A handler that the Swift program has registered by this name.
+      case handler(String)
+      /// A command with its arguments, which reads rows and writes changes, one JSON object a line.
+      case command([String])
+    }
+
+    /// The columns that are read, and no others.
+    public var columns: [String]
+    /// The columns that may be written.
+    public var writes: [String]
+    /// Who computes.
+    public var program: Program
+    /// How long the rows of a chunk may take.
+    public var timeout: Duration
+
+    /// Makes a transform.
+    public init(
+      columns: [String],
+      writes: [String],
+      program: Program,
+      timeout: Duration = .seconds(60)
+    ) {
+      self.columns = columns
+      self.writes = writes
+      self.program = program
+      self.timeout = timeout
     }
   }
 }

@@ -34,6 +34,28 @@ extension Job {
     }
   }
 
+  /// How often a chunk is tried again that fails for the moment: another connection holds the
+  /// database longer than its `busyTimeout`, or a handler throws `retryLater`.
+  public struct Retry: Hashable, Sendable {
+    /// The most further tries of a chunk; with 0 the first failure is final.
+    public var limit: Int
+    /// About how long a chunk rests before its first further try; twice as long each time.
+    public var backoff: Duration
+    /// The longest rest.
+    public var maximumBackoff: Duration
+
+    /// Makes the settings of further tries.
+    public init(
+      limit: Int = 3,
+      backoff: Duration = .milliseconds(50),
+      maximumBackoff: Duration = .seconds(5)
+    ) {
+      self.limit = limit
+      self.backoff = backoff
+      self.maximumBackoff = maximumBackoff
+    }
+  }
+
   /// How many identifiers may fail before the run stops.
   ///
   /// An identifier fails if the change of its row alone is refused: by a constraint, by a trigger,
@@ -79,6 +101,16 @@ extension Job {
       self.path = path
       self.ledger = ledger
       self.interval = interval
+    }
+  }
+  /// When a run stops, to be resumed later.
+  public struct Limits: Hashable, Sendable {
+    /// How long a run may work on its chunks, counted anew each time that it is resumed.
+    public var runtime: Duration?
+
+    /// Makes limits.
+    public init(runtime: Duration? = nil) {
+      self.runtime = runtime
     }
   }
 }

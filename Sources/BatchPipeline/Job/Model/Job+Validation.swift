@@ -4,6 +4,10 @@ import SystemPackage
 extension Job {
   /// The most identifiers that may fail.
   public static let skipLimit = 100_000
+  /// The most further tries of a chunk.
+  public static let retryLimit = 1000
+  /// The least bound of the write-ahead log, in bytes.
+  static let leastMaximumWAL: Int64 = 1_000_000
   /// The most rows of a chunk.
   public static let chunkSizeLimit = 1_000_000
   /// The most background contexts.
@@ -192,7 +196,30 @@ extension Job {
         problems += Self.columnProblems(columns, "action", "columns", least: 1)
       }
       return problems
+    case .transform(let transform): return Self.problems(of: transform)
     }
+  }
+
+  private static func problems(of transform: Transform) -> [JobProblem] {
+    var problems = columnProblems(transform.columns, "action", "columns", least: 1)
+    problems += columnProblems(transform.writes, "action", "writes", least: 1)
+    problems += durationProblems(
+      transform.timeout,
+      JobPath("action", "timeout"),
+      zeroAllowed: false
+    )
+    switch transform.program {
+    case .handler(let name):
+      if name.isEmpty { problems.append(.empty(.handler)) }
+    case .command(let arguments):
+      if arguments.first?.isEmpty ?? true { problems.append(.empty(.command)) }
+      for (index, argument) in arguments.enumerated() where argument.utf8.contains(0) {
+        problems.append(
+          .init(JobPath.command.appending(index), "an argument cannot have the character U+0000")
+        )
+      }
+    }
+    return problems
   }
 
   private func chunkProblems() -> [JobProblem] {
@@ -239,14 +266,39 @@ extension Job {
         )
       )
     }
-    problems += skipProblems()
+    problems += retryProblems() + skipProblems() + throttleProblems()
     if let path = checkpoint.path, path.isEmpty { problems.append(.empty(.checkpoint)) }
     problems += Self.durationProblems(
       checkpoint.interval,
       JobPath("checkpoint", "interval"),
       zeroAllowed: false
     )
+    if let runtime = limits.runtime {
+      problems += Self.durationProblems(
+        runtime,
+        JobPath("limits", "runtime"),
+        zeroAllowed: false,
+        longest: (.seconds(365 * 24 * 60 * 60), "365 days")
+      )
+    }
     return problems + collidingFileProblems()
+  }
+
+  private func retryProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if !(0...Self.retryLimit).contains(retry.limit) {
+      problems.append(
+        .init(
+          JobPath("retry", "limit"),
+          "is \(retry.limit)",
+          remedy: "choose a number from 0 to \(Self.retryLimit)"
+        )
+      )
+    }
+    for (key, duration) in [("backoff", retry.backoff), ("maximumBackoff", retry.maximumBackoff)] {
+      problems += Self.durationProblems(duration, JobPath("retry", key), zeroAllowed: false)
+    }
+    return problems
   }
 
   private func skipProblems() -> [JobProblem] {
@@ -282,6 +334,41 @@ extension Job {
     return problems
   }
 
+  private func throttleProblems() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if let rate = throttle.identifiersPerSecond, !(0.001...1e9).contains(rate) {
+      problems.append(
+        .init(
+          JobPath("throttle", "identifiersPerSecond"),
+          "is \(rate)",
+          remedy: "choose a number from 0.001 to 1000000000"
+        )
+      )
+    }
+    if let ratio = throttle.sleepRatio, !(0...100).contains(ratio) {
+      problems.append(
+        .init(
+          JobPath("throttle", "sleepRatio"),
+          "is \(ratio)",
+          remedy: "choose a number from 0 to 100"
+        )
+      )
+    }
+    if throttle.maximumWAL < Self.leastMaximumWAL {
+      problems.append(
+        .init(
+          JobPath("throttle", "maximumWAL"),
+          "is \(throttle.maximumWAL) bytes",
+          remedy: "choose \"1MB\" at least"
+        )
+      )
+    }
+    if let file = throttle.flagFile, file.isEmpty {
+      problems.append(.empty(JobPath("throttle", "flagFile")))
+    }
+    return problems
+  }
+
   /// Files of the job that would overwrite one another.
   private func collidingFileProblems() -> [JobProblem] {
     var files: [(path: JobPath, name: String, file: FilePath?)] = [
@@ -289,6 +376,7 @@ extension Job {
       (.database, "the database", database.path),
       (.identifiers, "the file of identifiers", source.identifiers),
       (.checkpoint, "the checkpoint", checkpointPath),
+      (JobPath("throttle", "flagFile"), "the flag file", throttle.flagFile),
     ]
     if case .export(let export) = action {
       files.append((.exportFile, "the exported file", export.file))
@@ -317,13 +405,14 @@ extension Job {
   private static func durationProblems(
     _ duration: Duration,
     _ path: JobPath,
-    zeroAllowed: Bool
+    zeroAllowed: Bool,
+    longest: (duration: Duration, name: String) = (durationLimit, "24 hours")
   ) -> [JobProblem] {
     if duration < .zero || (duration == .zero && !zeroAllowed) {
       return [.init(path, "is not a positive duration", remedy: "write one such as \"5s\"")]
     }
-    if duration > durationLimit {
-      return [.init(path, "is too long", remedy: "24 hours are the most")]
+    if duration > longest.duration {
+      return [.init(path, "is too long", remedy: "\(longest.name) are the most")]
     }
     return []
   }

@@ -36,10 +36,16 @@ public struct Job: Sendable {
   public var chunk: Chunk
   /// The number of background contexts; nil for the number of cores.
   public var workers: Int?
+  /// How often a chunk is tried again that fails for the moment.
+  public var retry: Retry
   /// How many identifiers may fail before the run stops.
   public var skip: Skip
+  /// What holds the run back.
+  public var throttle: Throttle
   /// Where and how often progress is kept.
   public var checkpoint: Checkpoint
+  /// When a run stops, to be resumed later.
+  public var limits: Limits
   /// The folder that the relative paths of the job file were resolved against.
   public var baseDirectory: FilePath
   /// Where the values of the job stand in its file; nil for a job made in code.
@@ -55,8 +61,11 @@ public struct Job: Sendable {
     action: Action,
     chunk: Chunk = Chunk(),
     workers: Int? = nil,
+    retry: Retry = Retry(),
     skip: Skip = Skip(),
+    throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
+    limits: Limits = Limits(),
     baseDirectory: FilePath = ""
   ) {
     self.version = Self.currentVersion
@@ -68,8 +77,11 @@ public struct Job: Sendable {
     self.action = action
     self.chunk = chunk
     self.workers = workers
+    self.retry = retry
     self.skip = skip
+    self.throttle = throttle
     self.checkpoint = checkpoint
+    self.limits = limits
     self.baseDirectory = baseDirectory
   }
 

@@ -77,6 +77,16 @@ extension JobPath {
     JobPath("action", "columns").appending(index)
   }
 
+  /// A column of `action.writes`, counted from 0.
+  public static func writes(_ index: Int) -> JobPath {
+    JobPath("action", "writes").appending(index)
+  }
+
+  /// The path `action.handler`.
+  public static let handler = JobPath("action", "handler")
+  /// The path `action.command`.
+  public static let command = JobPath("action", "command")
+
   /// A declaration in `parameters`.
   public static func parameter(_ name: String) -> JobPath { JobPath("parameters", name) }
 }

@@ -1,0 +1,114 @@
+import Foundation
+
+/// Runs contenders in processes of their own, each on a fresh copy of the data.
+struct Bench {
+  let tools: Tools
+  let folder: URL
+  let rounds: Int
+
+  /// What a contender achieved.
+  struct Result: Codable {
+    let contender: String
+    let isOurs: Bool
+    /// How many times the 336,776 flights it worked on.
+    let scale: Int
+    /// The best of the rounds; nil if it is missing.
+    var seconds: Double?
+    var peakResidentKilobytes: Int?
+    /// What keeps it from running here.
+    var missing: String?
+
+    /// Seconds for ten times the flights.
+    var normalizedSeconds: Double? { seconds.map { $0 * 10 / Double(scale) } }
+  }
+
+  /// Runs a case, a round of all contenders after the other.
+  func run(_ `case`: Case) throws -> [Result] {
+    var results = `case`.contenders.map { contender in
+      Result(
+        contender: contender.name,
+        isOurs: contender.isOurs,
+        scale: contender.scale.rawValue,
+        missing: contender.needs.first { !tools.has($0) }.map { "\($0) is not installed" }
+      )
+    }
+    var checks: [Contender.Scale: (String, by: String)] = [:]
+    for _ in 0..<rounds {
+      for (index, contender) in `case`.contenders.enumerated() where results[index].missing == nil {
+        let (seconds, kilobytes, answer) = try run(contender, check: `case`.check)
+        results[index].seconds = min(results[index].seconds ?? .infinity, seconds)
+        results[index].peakResidentKilobytes = max(
+          results[index].peakResidentKilobytes ?? 0,
+          kilobytes
+        )
+        guard let answer else { continue }
+        let first = checks[contender.scale] ?? (answer, contender.name)
+        checks[contender.scale] = first
+        guard answer == first.0 else {
+          throw Failure(
+            "\(`case`.name): \(contender.name) came to \(answer), \(first.by) to \(first.0)"
+          )
+        }
+      }
+    }
+    return results
+  }
+
+  private func run(
+    _ contender: Contender,
+    check: String?
+  ) throws -> (seconds: Double, kilobytes: Int, answer: String?) {
+    let directory = folder.appendingPathComponent("run")
+    try? FileManager.default.removeItem(at: directory)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let database = directory.appendingPathComponent("flights.db")
+    try FileManager.default.copyItem(at: data(contender.scale), to: database)
+    for (name, text) in contender.files {
+      try Data(text.utf8).write(to: directory.appendingPathComponent(name))
+    }
+    if let preparation = contender.preparation {
+      try tools.run(["sqlite3", database.path, preparation])
+    }
+    // What the copy left to write would slow down who comes first.
+    try tools.run(["sync"])
+    let arguments = contender.arguments.map {
+      $0.replacingOccurrences(of: "{db}", with: database.path)
+        .replacingOccurrences(of: "{dir}", with: directory.path)
+    }
+    let result = directory.appendingPathComponent("result").path
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: tools.product("measure"))
+    process.arguments = [result] + arguments
+    process.currentDirectoryURL = directory
+    if let output = contender.output {
+      let path = directory.appendingPathComponent(output).path
+      FileManager.default.createFile(atPath: path, contents: nil)
+      process.standardOutput = FileHandle(forWritingAtPath: path)
+    } else {
+      process.standardOutput = FileHandle.nullDevice
+    }
+    try process.run()
+    process.waitUntilExit()
+    let fields = try String(contentsOfFile: result, encoding: .utf8).split(separator: " ")
+    guard fields.count == 3, let seconds = Double(fields[0]), let kilobytes = Int(fields[1]),
+      fields[2].trimmingCharacters(in: .whitespacesAndNewlines) == "0"
+    else { throw Failure("\(arguments.joined(separator: " ")) failed") }
+    let answer = try check.map { try tools.run(["sqlite3", database.path, $0]) }
+    return (seconds, kilobytes, answer)
+  }
+
+  /// The database of a scale, made when it is needed first.
+  private func data(_ scale: Contender.Scale) throws -> URL {
+    let database = folder.appendingPathComponent("flights-\(scale.rawValue).db")
+    if !FileManager.default.fileExists(atPath: database.path) {
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      let example = tools.package.appendingPathComponent("../Examples/Flights").path
+      try tools.run(["\(example)/fetch"])
+      try tools.run(
+        ["\(example)/build", "--whole", "--times", "\(scale.rawValue)", database.path]
+      )
+    }
+    return database
+  }
+}

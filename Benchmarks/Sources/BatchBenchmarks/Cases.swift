@@ -1,0 +1,280 @@
+/// The cases, with the programs that take part.
+struct Cases {
+  let tools: Tools
+
+  var all: [Case] {
+    fetches + updates + transforms + deletes + exports + [resume]
+  }
+
+  // MARK: Identifiers
+
+  private var fetches: [Case] {
+    [
+      ("fetch-dense", "identifiers of all rows", "1"),
+      ("fetch-index", "identifiers by an index (carrier is UA, 17 %)", "carrier = 'UA'"),
+      ("fetch-scan", "identifiers without an index (an hour late, 8 %)", "dep_delay > 60"),
+    ].map { name, title, condition in
+      Case(
+        name: name,
+        title: title,
+        contenders: [
+          Contender(
+            name: "fetchIdentifiers",
+            arguments: [tools.product("FetchBenchmark"), "{db}", condition, "1"],
+            isOurs: true
+          ),
+          Contender(
+            name: "fetchIdentifiers, two readers",
+            arguments: [tools.product("FetchBenchmark"), "{db}", condition, "2"]
+          ),
+          Contender(name: "C", arguments: [tools.product("CTwin"), "fetch", "{db}", condition]),
+          Contender(
+            name: "Python sqlite3",
+            arguments: [tools.python, tools.twin("fetch.py"), "{db}", condition]
+          ),
+        ]
+      )
+    }
+  }
+
+  // MARK: Updates
+
+  private var updates: [Case] {
+    [
+      ("update-dense", "update of all rows by an expression", "1"),
+      ("update-8", "update of 8 % of the rows, no index", "hour = 8"),
+      ("update-1", "update of 1 % of the rows, no index", "dest = 'PIT'"),
+    ].map { name, title, condition in
+      let assignment = "arr_delay = coalesce(arr_delay, 0) + 1"
+      return Case(
+        name: name,
+        title: title,
+        check: "SELECT sum(arr_delay) FROM flights",
+        contenders: [
+          batch(
+            action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,
+            where: condition == "1" ? nil : condition
+          ),
+          sql("one UPDATE", "UPDATE flights SET \(assignment) WHERE \(condition)"),
+          Contender(
+            name: "C, naive loop",
+            arguments: [tools.product("CTwin"), "update", "{db}", condition]
+          ),
+          Contender(
+            name: "Python sqlite3",
+            arguments: [tools.python, tools.twin("update.py"), "{db}", condition]
+          ),
+        ]
+      )
+    } + [
+      Case(
+        name: "convert",
+        title: "one column, lower-cased",
+        check: "SELECT count(DISTINCT dest), min(dest) FROM flights",
+        contenders: [
+          batch(action: #"{"type": "update", "set": {"dest": "lower(dest)"}}"#, where: nil),
+          sql("one UPDATE", "UPDATE flights SET dest = lower(dest)"),
+          Contender(
+            name: "sqlite-utils convert",
+            arguments: [
+              tools.python, "-m", "sqlite_utils", "convert", "--silent", "{db}", "flights", "dest",
+              "value.lower()",
+            ],
+            scale: .once,
+            needs: [.pythonModule("sqlite_utils")]
+          ),
+        ]
+      )
+    ]
+  }
+
+  // MARK: Transforms
+
+  private var transforms: [Case] {
+    [
+      transform("three", "transform: 3 columns read, 1 written"),
+      transform("all", "transform: 20 columns read, 2 written"),
+    ]
+  }
+
+  private func transform(_ how: String, _ title: String) -> Case {
+    var contenders: [Contender] = []
+    if how == "three" {
+      contenders.append(
+        sql(
+          "one UPDATE",
+          """
+          UPDATE flights SET arr_delay = coalesce(dep_delay, 0) + CAST(distance AS INTEGER) / 10
+            - coalesce(air_time, 0)
+          """
+        )
+      )
+    }
+    contenders += [
+      Contender(name: "C, naive loop", arguments: [tools.product("CTwin"), "naive", "{db}", how]),
+      Contender(
+        name: "C, two threads",
+        arguments: [tools.product("CTwin"), "best", "{db}", how]
+      ),
+      Contender(name: "GRDB", arguments: [tools.product("GRDBTwin"), "{db}", how], scale: .once),
+      Contender(
+        name: "Python sqlite3",
+        arguments: [tools.python, tools.twin("transform.py"), "{db}", how],
+        scale: .once
+      ),
+      Contender(
+        name: "SQLAlchemy",
+        arguments: [tools.python, tools.twin("transform_sqlalchemy.py"), "{db}", how],
+        scale: .once,
+        needs: [.pythonModule("sqlalchemy")]
+      ),
+      Contender(
+        name: "Django bulk_update",
+        arguments: [tools.python, tools.twin("transform_django.py"), "{db}", how],
+        scale: .once,
+        needs: [.pythonModule("django")]
+      ),
+      Contender(
+        name: "ActiveRecord",
+        arguments: ["ruby", tools.twin("transform_active_record.rb"), "{db}", how],
+        scale: .once,
+        needs: [.command("ruby"), .rubyLibrary("active_record")]
+      ),
+    ]
+    if how == "three" {
+      contenders.insert(
+        Contender(
+          name: "C, naive loop, 3 columns",
+          arguments: [tools.product("CTwin"), "naive", "{db}", "declared"]
+        ),
+        at: 2
+      )
+    }
+    return Case(
+      name: "transform-\(how)",
+      title: title,
+      check: "SELECT sum(arr_delay), count(DISTINCT tailnum) FROM flights",
+      contenders: contenders
+    )
+  }
+
+  // MARK: Deletes and exports
+
+  private var deletes: [Case] {
+    let check = "SELECT (SELECT count(*) FROM flights), (SELECT count(*) FROM flights_archive)"
+    return [
+      Case(
+        name: "delete",
+        title: "delete of 17 % of the rows",
+        check: check,
+        contenders: [
+          batch(action: #"{"type": "delete"}"#, where: "carrier = 'UA'"),
+          sql("one DELETE", "DELETE FROM flights WHERE carrier = 'UA'"),
+        ]
+      ),
+      Case(
+        name: "delete-archive",
+        title: "the same, into an archive table",
+        check: check,
+        contenders: [
+          batch(
+            action: #"{"type": "delete", "archive": {"entity": "flights_archive"}}"#,
+            where: "carrier = 'UA'"
+          ),
+          sql(
+            "INSERT and DELETE",
+            """
+            BEGIN IMMEDIATE; INSERT INTO flights_archive SELECT * FROM flights WHERE carrier = 'UA';
+            DELETE FROM flights WHERE carrier = 'UA'; COMMIT
+            """
+          ),
+        ]
+      ),
+    ]
+  }
+
+  private var exports: [Case] {
+    [("export-ndjson", "ndjson", "-json"), ("export-csv", "csv", "-csv")].map {
+      name,
+      format,
+      option in
+      Case(
+        name: name,
+        title: "export of all rows and columns as \(format.uppercased())",
+        contenders: [
+          batch(
+            action: #"{"type": "export", "file": "flights.out", "format": "\#(format)"}"#,
+            where: nil
+          ),
+          Contender(
+            name: "sqlite3 \(option)",
+            arguments: ["sqlite3", option, "{db}", "SELECT * FROM flights"],
+            output: "flights.out"
+          ),
+        ]
+      )
+    }
+  }
+
+  /// A run whose identifiers are all selected and whose chunks are all done but some.
+  private var resume: Case {
+    let job = job(
+      action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,
+      where: nil
+    )
+    return Case(
+      name: "resume",
+      title: "update of all rows, killed every second and resumed",
+      check: "SELECT sum(arr_delay) FROM flights",
+      contenders: [
+        Contender(
+          name: "batch run, killed",
+          arguments: [
+            "bash", "-c",
+            """
+            until timeout --signal=KILL 1 "$0" run job.json --quiet 2>>errors; do
+              [[ $? -eq 137 ]] || exit 1
+            done
+            """, tools.batch,
+          ],
+          files: ["job.json": job],
+          isOurs: true
+        ),
+        Contender(
+          name: "batch run, not killed",
+          arguments: [tools.batch, "run", "{dir}/job.json", "--quiet"],
+          files: ["job.json": job]
+        ),
+      ]
+    )
+  }
+
+  // MARK: Kinds of contenders
+
+  private func batch(action: String, where condition: String?) -> Contender {
+    Contender(
+      name: "batch run",
+      arguments: [tools.batch, "run", "{dir}/job.json", "--quiet"],
+      files: ["job.json": job(action: action, where: condition)],
+      isOurs: true
+    )
+  }
+
+  private func job(action: String, where condition: String?) -> String {
+    let selection = condition.map { #""where": "\#($0)""# } ?? #""everything": true"#
+    return """
+      {"version": 1, "name": "benchmark", "database": {"path": "flights.db"},
+       "source": {"entity": "flights", \(selection)}, "action": \(action)}
+      """
+  }
+
+  private func sql(_ name: String, _ statements: String) -> Contender {
+    Contender(
+      name: name,
+      arguments: [
+        "sqlite3", "-batch", "-bail", "{db}", "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = NORMAL; \(statements)",
+      ]
+    )
+  }
+}

@@ -1,0 +1,82 @@
+import Foundation
+
+/// Where the programs that take part are, and what the machine has.
+struct Tools {
+  /// The package of the benchmarks.
+  let package: URL
+  /// The built `batch` program.
+  let batch: String
+  /// A Python that has the modules of the twins, if it was made.
+  let python: String
+  private let products: URL
+
+  /// - Parameters:
+  ///   - package: The folder of this package.
+  ///   - batch: The built `batch` program.
+  init(package: URL, batch: String) {
+    self.package = package
+    self.batch = batch
+    let environment = package.appendingPathComponent(".build/python/bin/python3").path
+    python = FileManager.default.isExecutableFile(atPath: environment) ? environment : "python3"
+    products = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+      .deletingLastPathComponent()
+  }
+
+  /// The path of another program of this package.
+  func product(_ name: String) -> String { products.appendingPathComponent(name).path }
+
+  /// The path of a twin that is a script.
+  func twin(_ name: String) -> String { package.appendingPathComponent("Twins/\(name)").path }
+
+  /// Whether the machine has what a contender needs.
+  func has(_ need: Contender.Need) -> Bool {
+    switch need {
+    case .command(let name): succeeds("sh", "-c", "command -v \(name)")
+    case .pythonModule(let name): succeeds(python, "-c", "import \(name)")
+    case .rubyLibrary(let name): succeeds("ruby", "-e", "require '\(name)'")
+    }
+  }
+
+  private func succeeds(_ arguments: String...) -> Bool {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = arguments
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }
+
+  /// Runs a program to its end.
+  ///
+  /// - Returns: What it wrote to standard output.
+  /// - Throws: ``Failure`` if it fails.
+  @discardableResult
+  func run(_ arguments: [String]) throws -> String {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = arguments
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let text = String(
+      decoding: output.fileHandleForReading.readDataToEndOfFile(),
+      as: UTF8.self
+    )
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw Failure("\(arguments.joined(separator: " ")) ended with \(process.terminationStatus)")
+    }
+    return text.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+}
+
+/// Why a benchmark cannot be run.
+struct Failure: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+}

@@ -1,0 +1,59 @@
+// Runs a program and writes how long it took and how much memory it had at most.
+//
+// usage: measure RESULT PROGRAM [ARGUMENT…]
+//
+// RESULT gets one line: wall-clock seconds, peak resident kilobytes, exit status. A program of its
+// own, because Linux counts the memory of the process that starts another one as that one's: this
+// one has next to none.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int main(int count, char **arguments) {
+  if (count < 3) {
+    fprintf(stderr, "usage: measure RESULT PROGRAM [ARGUMENT...]\n");
+    return 64;
+  }
+  struct timespec start, end;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  pid_t child = fork();
+  if (child < 0) {
+    perror("measure: fork");
+    return 1;
+  }
+  if (child == 0) {
+    execvp(arguments[2], arguments + 2);
+    fprintf(stderr, "measure: %s: %s\n", arguments[2], strerror(errno));
+    _exit(127);
+  }
+  int status;
+  struct rusage usage;
+  while (wait4(child, &status, 0, &usage) < 0) {
+    if (errno != EINTR) {
+      perror("measure: wait4");
+      return 1;
+    }
+  }
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+#ifdef __APPLE__
+  long kilobytes = usage.ru_maxrss / 1024;
+#else
+  long kilobytes = usage.ru_maxrss;
+#endif
+  FILE *result = fopen(arguments[1], "w");
+  if (result == NULL) {
+    perror(arguments[1]);
+    return 1;
+  }
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  fprintf(result, "%.6f %ld %d\n", seconds, kilobytes, code);
+  return fclose(result) == 0 ? 0 : 1;
+}

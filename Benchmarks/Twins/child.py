@@ -1,0 +1,11 @@
+"""A command transform: a JSON object of three columns a line, the new arr_delay a line back."""
+
+import json
+import sys
+
+from arithmetic import delay_of_three
+
+for line in sys.stdin:
+    row = json.loads(line)
+    delay = delay_of_three(row["dep_delay"], row["distance"], row["air_time"])
+    print(json.dumps({"arr_delay": delay}), flush=False)

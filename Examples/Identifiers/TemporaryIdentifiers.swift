@@ -1,0 +1,35 @@
+import BatchIdentifiers
+import BatchStore
+
+enum TemporaryIdentifiers: Example {
+  static let summary = "a new object has a temporary identifier"
+
+  static func run() async throws {
+    let container = try await Billing.open()
+    let context = ModelContext(container)
+    let (first, second) = (Invoice(number: "A-1", cents: 1200), Invoice(number: "A-2", cents: 700))
+    context.insert(first)
+    context.insert(second)
+
+    let temporary = first.persistentModelID
+    print("temporary: \(temporary.isTemporary), \(temporary)")
+    // It means something in this context only.
+    print("found here: \(context[temporary, as: Invoice.self] === first)")
+    print(
+      "found in another context: \(ModelContext(container)[temporary, as: Invoice.self] != nil)"
+    )
+
+    // Permanent identifiers can be had before the rows are there.
+    try context.obtainPermanentIdentifiers(for: [first])
+    let permanent = first.persistentModelID
+    print("obtained: \(permanent.primaryKey), still to be inserted: \(first.isInserted)")
+
+    try context.save()
+    print("saved: \(first.persistentModelID == permanent), \(second.persistentModelID.primaryKey)")
+    print(
+      "found in another context: \(ModelContext(container)[permanent, as: Invoice.self] != nil)"
+    )
+    // Whoever kept the temporary one has nothing: ask for it again after the save.
+    print("temporary one found: \(context[temporary, as: Invoice.self] != nil)")
+  }
+}

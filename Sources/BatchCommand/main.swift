@@ -1,0 +1,3 @@
+import BatchTool
+
+await BatchTool().run()

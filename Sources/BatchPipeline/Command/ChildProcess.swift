@@ -1,0 +1,375 @@
+public import BatchIdentifiers
+import BatchStore
+import CSpawn
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A program that runs beside this one and answers each line on its standard input by one on its
+/// standard output.
+///
+/// One thread uses it at a time, and blocks while the program works.
+final class ChildProcess {
+  /// What to start, and how.
+  struct Command: Sendable {
+    /// The file of the program.
+    var executable: FilePath
+    /// The arguments, the name of the program among them.
+    var arguments: [String]
+    /// The folder it starts in; that of this process if it is empty.
+    var folder: FilePath
+    /// Variables beside those of this process.
+    var environment: [String: String] = [:]
+  }
+
+  /// The number of the process.
+  let identifier: pid_t
+  private var input: Int32
+  private let output: Int32
+  private let errors: Int32
+  private var buffer = [UInt8](repeating: 0, count: 1 << 16)
+  private var standardError = ErrorLines()
+  private var hasEnded = false
+  /// When the last answer was read, and how long two answers took.
+  private var lastAnswer = (at: ContinuousClock.now, pace: Duration.zero)
+
+  /// The most bytes of answers to the rows of one chunk.
+  private static let answerLimit = 256 << 20
+
+  /// Starts a program.
+  ///
+  /// It leads a process group of its own: Ctrl-C, which lets this process finish its chunks, does
+  /// not end it.
+  init(_ command: Command) throws(BatchError) {
+    var descriptors: [Int32] = []
+    defer { descriptors.forEach { closeDescriptor($0) } }
+    for _ in 0..<3 {
+      guard let pipe = Self.makePipe() else { throw Self.error("cannot make a pipe", errno) }
+      descriptors += pipe
+    }
+    identifier = try Self.spawn(
+      command,
+      input: descriptors[0],
+      output: descriptors[3],
+      errors: descriptors[5]
+    )
+    (input, output, errors) = (descriptors[1], descriptors[2], descriptors[4])
+    // The child's ends are closed here, and ours kept.
+    descriptors = [descriptors[0], descriptors[3], descriptors[5]]
+    for descriptor in [input, output, errors] {
+      _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    }
+  }
+
+  deinit {
+    if !hasEnded { end() }
+    if input >= 0 { closeDescriptor(input) }
+    closeDescriptor(output)
+    closeDescriptor(errors)
+  }
+
+  // MARK: Asking and answering
+
+  /// Writes lines and reads as many answers.
+  ///
+  /// - Returns: The answers, each with its line feed.
+  /// - Throws: `BatchError` of code `handlerFailed` if there are fewer or more, if the program ends,
+  ///   or if it takes longer than `timeout`. It is of no use any more then.
+  func answers(
+    to lines: [UInt8],
+    count: Int,
+    within timeout: Duration
+  ) throws(BatchError) -> [UInt8] {
+    guard !isReadable else { throw tooMany(.commandUnreliable) }
+    let start = ContinuousClock.now
+    let deadline = start + timeout
+    var written = 0
+    var answers: [UInt8] = []
+    var found = 0
+    while found < count || written < lines.count {
+      var waits = [
+        pollfd(fd: output, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
+      ]
+      if written < lines.count {
+        waits.append(pollfd(fd: input, events: Int16(POLLOUT), revents: 0))
+      }
+      let left = ContinuousClock.now.duration(to: deadline) / .milliseconds(1)
+      let ready = poll(&waits, nfds_t(waits.count), Int32(max(0, min(left, 1e9)).rounded(.up)))
+      if ready < 0, errno != EINTR { throw Self.error("cannot wait for the command", errno) }
+      if ready == 0 {
+        throw failure(
+          "has answered \(found) of \(count) rows after \(timeout)",
+          remedy: "it must flush its output after each line; or raise action.timeout"
+        )
+      }
+      if ready < 0 { continue }
+      if waits[1].revents != 0 { readErrors() }
+      if waits.count > 2, waits[2].revents != 0 { written = try send(lines, from: written) }
+      if waits[0].revents != 0 {
+        let end = answers.count
+        guard try receive(into: &answers) else { throw ended(found, count) }
+        found += answers[end...].count { $0 == 0x0a }
+      }
+      guard found <= count, answers.count <= Self.answerLimit else { break }
+      if written == lines.count { rest(since: start, found, of: count) }
+    }
+    readErrors()
+    guard found == count, answers.last ?? 0x0a == 0x0a else { throw tooMany() }
+    let end = ContinuousClock.now
+    lastAnswer = (end, start.duration(to: end) * 2 / max(count, 1))
+    return answers
+  }
+
+  /// Sees to it that no answer comes after the last one, for as long as two have taken.
+  ///
+  /// A program that answers a row twice is one answer ahead from there on, and the answers do not
+  /// tell unless they repeat the identifier. What comes even later is noticed when the program is
+  /// asked again or ended.
+  func checkSilence() throws(BatchError) {
+    let left = ContinuousClock.now.duration(to: lastAnswer.at + min(lastAnswer.pace, .seconds(1)))
+    if left > .zero { usleep(UInt32(left / .microseconds(1))) }
+    guard !isReadable else { throw tooMany() }
+  }
+
+  private func tooMany(_ code: BatchError.Code = .handlerFailed) -> BatchError {
+    var error = failure(
+      "has written more answers than there were rows",
+      remedy: "it must write one line for each line that it reads"
+    )
+    error.code = code
+    return error
+  }
+
+  /// Sleeps for half the time that the missing answers will take at the pace of those that came.
+  ///
+  /// A program that flushes each line would wake this thread for each, which costs both of them more
+  /// than the line.
+  private func rest(since start: ContinuousClock.Instant, _ found: Int, of count: Int) {
+    guard found > 0, found < count else { return }
+    let left = start.duration(to: .now) / found * (count - found) / 2
+    if left > .microseconds(50) { usleep(UInt32(min(left, .milliseconds(1)) / .microseconds(1))) }
+  }
+
+  private func send(_ lines: [UInt8], from start: Int) throws(BatchError) -> Int {
+    let count = lines[start...].withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
+    if count >= 0 { return start + count }
+    // It reads no more; whether it has ended shows when its answers are read.
+    if errno == EPIPE { return lines.count }
+    if errno == EAGAIN || errno == EINTR { return start }
+    throw Self.error("cannot write to the command", errno)
+  }
+
+  /// Reads what there is; false at the end.
+  private func receive(into answers: inout [UInt8]) throws(BatchError) -> Bool {
+    let count = buffer.withUnsafeMutableBytes { read(output, $0.baseAddress, $0.count) }
+    if count < 0 {
+      if errno == EAGAIN || errno == EINTR { return true }
+      throw Self.error("cannot read from the command", errno)
+    }
+    answers.append(contentsOf: buffer[..<count])
+    return count > 0
+  }
+
+  private func readErrors() {
+    while true {
+      let count = buffer.withUnsafeMutableBytes { read(errors, $0.baseAddress, $0.count) }
+      guard count > 0 else { return }
+      standardError.append(buffer[..<count])
+    }
+  }
+
+  /// Whether the program has written something that nobody has asked for.
+  private var isReadable: Bool {
+    var wait = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+    return poll(&wait, 1, 0) > 0 && wait.revents & Int16(POLLIN) != 0
+  }
+
+  /// The lines on standard error since the last call.
+  func takeErrors() -> [String] {
+    readErrors()
+    return standardError.take()
+  }
+
+  // MARK: The end
+
+  private func ended(_ found: Int, _ count: Int) -> BatchError {
+    var rest: [UInt8] = []
+    let status = finish(within: .seconds(1), &rest)
+    let how =
+      switch status {
+      case nil: "closed its output"
+      case let status? where status & 0x7f == 0: "exited with status \(status >> 8 & 0xff)"
+      case let status?: "was ended by signal \(status & 0x7f)"
+      }
+    return failure("\(how) after \(found) of \(count) answers", remedy: nil)
+  }
+
+  private func failure(_ what: String, remedy: String?) -> BatchError {
+    let said = standardError.last.map { "; it wrote \($0.quotedForMessage)" } ?? ""
+    return BatchError(
+      .handlerFailed,
+      "the command (process \(identifier)) \(what)\(said)",
+      remedy: remedy
+    )
+  }
+
+  /// Tells the program to end, and ends it if it does not.
+  ///
+  /// - Throws: `BatchError` of code `commandUnreliable` if it has written something that nobody has
+  ///   asked for.
+  func close() throws(BatchError) {
+    var rest: [UInt8] = []
+    finish(within: .seconds(2), &rest)
+    guard rest.isEmpty else { throw tooMany(.commandUnreliable) }
+  }
+
+  /// Closes the program's input, which tells it to end, waits for that, and reads what it still
+  /// writes.
+  ///
+  /// - Returns: The status of `waitpid`, or nil if it had to be killed.
+  @discardableResult
+  private func finish(within patience: Duration, _ rest: inout [UInt8]) -> Int32? {
+    if input >= 0 { closeDescriptor(input) }
+    input = -1
+    let deadline = ContinuousClock.now + patience
+    var status: Int32 = 0
+    while !hasEnded {
+      if rest.count > Self.answerLimit { rest.removeAll() }
+      let isOpen = (try? receive(into: &rest)) ?? false
+      readErrors()
+      let ended = waitpid(identifier, &status, WNOHANG)
+      if ended == identifier || (ended < 0 && errno == ECHILD) {
+        hasEnded = true
+        while (try? receive(into: &rest)) ?? false, isReadable {}
+        readErrors()
+        return status
+      }
+      if ContinuousClock.now >= deadline {
+        end()
+        return nil
+      }
+      var waits = [pollfd(fd: errors, events: Int16(POLLIN), revents: 0)]
+      if isOpen { waits.append(pollfd(fd: output, events: Int16(POLLIN), revents: 0)) }
+      // An end that no descriptor tells of is seen at the next look.
+      _ = poll(&waits, nfds_t(waits.count), 5)
+    }
+    return status
+  }
+
+  /// Ends the program and all that it has started.
+  func end() {
+    guard !hasEnded else { return }
+    _ = kill(-identifier, SIGKILL)
+    var status: Int32 = 0
+    while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+    hasEnded = true
+    readErrors()
+  }
+
+  // MARK: Starting
+
+  private static func makePipe() -> [Int32]? {
+    var ends: [Int32] = [0, 0]
+    // Another child that is started meanwhile must not inherit them.
+    #if canImport(Darwin)
+    guard pipe(&ends) == 0 else { return nil }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    #else
+    guard pipe2(&ends, O_CLOEXEC) == 0 else { return nil }
+    #endif
+    return ends
+  }
+
+  private static func spawn(
+    _ command: Command,
+    input: Int32,
+    output: Int32,
+    errors: Int32
+  ) throws(BatchError) -> pid_t {
+    #if canImport(Darwin)
+    var actions: posix_spawn_file_actions_t?
+    var attributes: posix_spawnattr_t?
+    #else
+    var actions = posix_spawn_file_actions_t()
+    var attributes = posix_spawnattr_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
+    if !command.folder.isEmpty {
+      posix_spawn_file_actions_addchdir_np(&actions, command.folder.string)
+    }
+
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // The signals that this process ignores or blocks mean to the child what they mean by default.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    for signal in [SIGINT, SIGTERM, SIGPIPE, SIGHUP] { sigaddset(&signals, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(
+      &attributes,
+      Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)
+    )
+
+    var arguments = command.arguments.map { strdup($0) } + [nil]
+    defer { arguments.forEach { free($0) } }
+    var environment = variables(adding: command.environment).map { strdup($0) } + [nil]
+    defer { environment.forEach { free($0) } }
+    var identifier: pid_t = 0
+    let status = posix_spawn(
+      &identifier,
+      command.executable.string,
+      &actions,
+      &attributes,
+      &arguments,
+      &environment
+    )
+    guard status == 0 else {
+      var error = error("cannot start the command", status)
+      error.place = command.executable.string
+      error.remedy = "check that it is a program, or a script whose first line names one"
+      throw error
+    }
+    return identifier
+  }
+
+  private static func variables(adding more: [String: String]) -> [String] {
+    var variables: [String] = []
+    var next = environ
+    while let entry = next.pointee {
+      let text = String(cString: entry)
+      let name = String(text.prefix { $0 != "=" })
+      if more[name] == nil { variables.append(text) }
+      next += 1
+    }
+    return variables + more.map { "\($0)=\($1)" }
+  }
+
+  private static func error(_ what: String, _ number: Int32) -> BatchError {
+    BatchError(.commandNotStarted, "\(what): \(Errno(rawValue: number))")
+  }
+}
+
+extension BatchError.Code {
+  /// A command does not exist, is no program, or cannot be started.
+  public static let commandNotStarted = Self(rawValue: "commandNotStarted")
+  /// A program has written answers that nobody had asked for, so that earlier ones are in doubt.
+  public static let commandUnreliable = Self(rawValue: "commandUnreliable")
+}
+
+/// `close(2)`, whose name is taken in the class.
+private func closeDescriptor(_ descriptor: Int32) {
+  close(descriptor)
+}

@@ -1,0 +1,34 @@
+/// What a program writes to standard error, line by line, and no more than so much of it.
+struct ErrorLines {
+  private static let limit = 1 << 16
+  private static let lineLimit = 1000
+
+  private var lines: [String] = []
+  private var rest: [UInt8] = []
+  private var byteCount = 0
+  private(set) var last: String?
+
+  mutating func append(_ bytes: ArraySlice<UInt8>) {
+    for byte in bytes {
+      if byte == 0x0a {
+        endLine()
+      } else if rest.count < Self.lineLimit {
+        rest.append(byte)
+      }
+    }
+  }
+
+  private mutating func endLine() {
+    let line = String(decoding: rest, as: UTF8.self)
+    rest.removeAll(keepingCapacity: true)
+    last = line
+    guard byteCount <= Self.limit else { return }
+    byteCount += line.utf8.count + 1
+    lines.append(byteCount <= Self.limit ? line : "… and more, which is dropped")
+  }
+
+  mutating func take() -> [String] {
+    defer { lines.removeAll() }
+    return lines
+  }
+}

@@ -1,0 +1,249 @@
+/// Goes through lines that are a JSON object each (RFC 8259), without making a tree of them.
+///
+/// The job file has a reader of its own, which knows lines and columns; this one has to keep up with
+/// hundreds of thousands of lines a second.
+struct JSONLineScanner {
+  /// What is wrong with a line, as a clause about it.
+  struct Problem: Error {
+    let message: String
+
+    init(_ message: String) { self.message = message }
+  }
+
+  /// A value; of an object the scanner stands before its first member.
+  enum Value {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    case real(Double)
+    case string(ArraySlice<UInt8>)
+    case object
+  }
+
+  private let bytes: [UInt8]
+  private var offset = 0
+
+  /// A scanner of lines that all end in a line feed.
+  init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+  }
+
+  // MARK: Lines
+
+  /// Goes over white space to the end of the line.
+  mutating func endLine() throws(Problem) {
+    skipSpace()
+    guard next == 0x0a else { throw Problem("goes on after its end") }
+    offset += 1
+  }
+
+  /// Goes over `null`, if that is what comes next.
+  mutating func readNull() -> Bool {
+    skipSpace()
+    return (try? skip("null")) != nil
+  }
+
+  // MARK: Objects
+
+  /// Has `body` read the value of each member of an object.
+  mutating func forEachMember(
+    _ body: (inout JSONLineScanner, ArraySlice<UInt8>) throws(Problem) -> Void
+  ) throws(Problem) {
+    skipSpace()
+    guard next == UInt8(ascii: "{") else { throw Problem("is no JSON object") }
+    offset += 1
+    skipSpace()
+    if next == UInt8(ascii: "}") {
+      offset += 1
+      return
+    }
+    while true {
+      skipSpace()
+      let key = try readString()
+      skipSpace()
+      guard next == UInt8(ascii: ":") else { throw Problem("is no JSON: a colon is missing") }
+      offset += 1
+      try body(&self, key)
+      skipSpace()
+      switch next {
+      case UInt8(ascii: ","): offset += 1
+      case UInt8(ascii: "}"):
+        offset += 1
+        return
+      default: throw Problem("is no JSON: a comma or brace is missing")
+      }
+    }
+  }
+
+  // MARK: Values
+
+  /// Reads a value, or stops before the brace of an object.
+  mutating func readValue() throws(Problem) -> Value {
+    skipSpace()
+    switch next {
+    case UInt8(ascii: "\""): return .string(try readString())
+    case UInt8(ascii: "{"): return .object
+    case UInt8(ascii: "n"):
+      try skip("null")
+      return .null
+    case UInt8(ascii: "t"):
+      try skip("true")
+      return .boolean(true)
+    case UInt8(ascii: "f"):
+      try skip("false")
+      return .boolean(false)
+    case UInt8(ascii: "["): throw Problem("has an array where a value is expected")
+    default: return try readNumber()
+    }
+  }
+
+  /// The bytes of a string, escapes resolved, which are well-formed UTF-8.
+  mutating func readString() throws(Problem) -> ArraySlice<UInt8> {
+    skipSpace()
+    guard next == UInt8(ascii: "\"") else { throw Problem("has no string where one is expected") }
+    offset += 1
+    let start = offset
+    var isASCII = true
+    while true {
+      switch next {
+      case UInt8(ascii: "\""):
+        let content = bytes[start..<offset]
+        offset += 1
+        if !isASCII { try checkUTF8(content) }
+        return content
+      case UInt8(ascii: "\\"): return try readEscapedString(from: start)
+      case ..<0x20: throw Problem("has a control character in a string")
+      case 0x80...: isASCII = false
+      default: break
+      }
+      offset += 1
+    }
+  }
+
+  private mutating func readEscapedString(from start: Int) throws(Problem) -> ArraySlice<UInt8> {
+    var content = Array(bytes[start..<offset])
+    while next != UInt8(ascii: "\"") {
+      let byte = next
+      guard byte >= 0x20 else { throw Problem("has a control character in a string") }
+      offset += 1
+      if byte == UInt8(ascii: "\\") {
+        try readEscape(into: &content)
+      } else {
+        content.append(byte)
+      }
+    }
+    offset += 1
+    try checkUTF8(content[...])
+    return content[...]
+  }
+
+  private mutating func readEscape(into content: inout [UInt8]) throws(Problem) {
+    let byte = next
+    offset += 1
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content.append(byte)
+    case UInt8(ascii: "b"): content.append(0x08)
+    case UInt8(ascii: "f"): content.append(0x0c)
+    case UInt8(ascii: "n"): content.append(0x0a)
+    case UInt8(ascii: "r"): content.append(0x0d)
+    case UInt8(ascii: "t"): content.append(0x09)
+    case UInt8(ascii: "u"):
+      var unit = try readUnit()
+      if 0xd800..<0xdc00 ~= unit {
+        guard next == UInt8(ascii: "\\"), offset + 1 < bytes.count,
+          bytes[offset + 1] == UInt8(ascii: "u")
+        else { throw Problem("has half a character in a string") }
+        offset += 2
+        let low = try readUnit()
+        guard 0xdc00..<0xe000 ~= low else { throw Problem("has half a character in a string") }
+        unit = 0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00)
+      }
+      guard let scalar = Unicode.Scalar(unit) else {
+        throw Problem("has half a character in a string")
+      }
+      content.append(contentsOf: Character(scalar).utf8)
+    default: throw Problem("has an unknown escape in a string")
+    }
+  }
+
+  private mutating func readUnit() throws(Problem) -> UInt32 {
+    var unit: UInt32 = 0
+    for _ in 0..<4 {
+      guard let digit = Character(Unicode.Scalar(next)).hexDigitValue else {
+        throw Problem("has an unknown escape in a string")
+      }
+      unit = unit << 4 | UInt32(digit)
+      offset += 1
+    }
+    return unit
+  }
+
+  private func checkUTF8(_ content: ArraySlice<UInt8>) throws(Problem) {
+    guard String(validating: content, as: UTF8.self) != nil else {
+      throw Problem("has a string that is not UTF-8")
+    }
+  }
+
+  private mutating func readNumber() throws(Problem) -> Value {
+    let start = offset
+    if next == UInt8(ascii: "-") { offset += 1 }
+    let digits = offset
+    var magnitude: UInt64 = 0
+    while isDigit {
+      // 19 digits are below 2⁶⁴; more are read as a real.
+      magnitude = magnitude &* 10 &+ UInt64(next - UInt8(ascii: "0"))
+      offset += 1
+    }
+    let count = offset - digits
+    guard count > 0, count == 1 || bytes[digits] != UInt8(ascii: "0") else {
+      throw Problem("has no JSON value where one is expected")
+    }
+    let isNegative = digits > start
+    var isInteger = true
+    if next == UInt8(ascii: ".") {
+      isInteger = false
+      offset += 1
+      try skipDigits()
+    }
+    if next | 0x20 == UInt8(ascii: "e") {
+      isInteger = false
+      offset += 1
+      if next == UInt8(ascii: "-") || next == UInt8(ascii: "+") { offset += 1 }
+      try skipDigits()
+    }
+    if isInteger, count <= 19 {
+      if isNegative, magnitude <= 1 << 63 {
+        return .integer(Int64(bitPattern: 0 &- magnitude))
+      }
+      if !isNegative, let value = Int64(exactly: magnitude) { return .integer(value) }
+    }
+    guard let value = Double(String(decoding: bytes[start..<offset], as: UTF8.self)) else {
+      throw Problem("has no JSON value where one is expected")
+    }
+    return .real(value)
+  }
+
+  // MARK: Bytes
+
+  /// The next byte; a line feed at the end, where every line has one.
+  private var next: UInt8 { offset < bytes.count ? bytes[offset] : 0x0a }
+
+  private var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= next }
+
+  private mutating func skipDigits() throws(Problem) {
+    guard isDigit else { throw Problem("has no JSON value where one is expected") }
+    while isDigit { offset += 1 }
+  }
+
+  private mutating func skipSpace() {
+    while next == 0x20 || next == 0x09 || next == 0x0d { offset += 1 }
+  }
+
+  private mutating func skip(_ word: StaticString) throws(Problem) {
+    let end = offset + word.utf8CodeUnitCount
+    guard end <= bytes.count,
+      word.withUTF8Buffer({ bytes[offset..<end].elementsEqual($0) })
+    else { throw Problem("has no JSON value where one is expected") }
+    offset = end
+  }
+}

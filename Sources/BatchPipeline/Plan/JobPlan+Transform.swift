@@ -1,0 +1,123 @@
+public import BatchIdentifiers
+import BatchStore
+
+extension JobPlan.Work {
+  /// The transform of a job, its columns and its program found.
+  static func transform(
+    _ transform: Job.Transform,
+    of job: Job,
+    query: IdentifierQuery,
+    predicate: SQLExpression?,
+    values: [String: SQLValue],
+    handlers: [String: TransformHandler],
+    connection: Connection
+  ) throws(BatchError) -> JobPlan.Work {
+    let entity = query.entity
+    let reads = try entity.attributes(named: transform.columns, of: job)
+    var writes: [Attribute] = []
+    for (index, name) in transform.writes.enumerated() {
+      do throws(BatchError) {
+        writes.append(try entity.settableAttribute(named: name))
+      } catch {
+        throw error.located(at: job.place(of: .writes(index)))
+      }
+    }
+    let columns = TransformColumns(
+      reads: reads.map(\.name),
+      writes: writes.map(\.name),
+      parameters: values
+    )
+    let (handler, children) = try job.handler(of: transform, columns: columns, among: handlers)
+    do throws(BatchError) {
+      let work = try RowTransform(
+        entity: entity,
+        key: query.key,
+        reads: reads,
+        writes: writes,
+        handler: handler,
+        predicate: predicate,
+        recheck: job.source.recheck,
+        parameters: values,
+        connection: connection
+      )
+      try work.compile(in: connection)
+      return .transform(work, transform, children)
+    } catch {
+      throw error.located(at: job.place(of: JobPath("action")))
+    }
+  }
+}
+
+extension Job {
+  /// What computes for a transform, and the programs it needs for that.
+  fileprivate func handler(
+    of transform: Transform,
+    columns: TransformColumns,
+    among handlers: [String: TransformHandler]
+  ) throws(BatchError) -> (any RowHandler, ChildPool?) {
+    switch transform.program {
+    case .handler(let name):
+      do throws(BatchError) {
+        guard let registered = handlers[name] else {
+          throw BatchError.unknownHandler(name, among: handlers.keys.sorted())
+        }
+        return (try registered.handler(for: columns), nil)
+      } catch {
+        throw error.located(at: place(of: .handler))
+      }
+    case .command(let arguments):
+      do throws(BatchError) {
+        let handler = try CommandHandler(
+          arguments,
+          columns: columns,
+          timeout: transform.timeout,
+          job: self
+        )
+        return (handler, handler.pool)
+      } catch {
+        throw error.located(at: place(of: .command))
+      }
+    }
+  }
+}
+
+extension JobPlan {
+  /// The programs of a command transform.
+  var children: ChildPool? {
+    if case .transform(_, _, let children) = work { children } else { nil }
+  }
+
+  /// Starts the first program of a command transform, which may fail, before anything is written.
+  func startChildren(run: String) throws(BatchError) {
+    do throws(BatchError) {
+      try children?.start(
+        environment: CommandHandler.environment(
+          job: job,
+          run: run,
+          parameters: parameters.sqlValues
+        )
+      )
+    } catch {
+      throw error.located(at: job.place(of: .command))
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// A job names a handler that the program has not registered.
+  public static let unknownHandler = Self(rawValue: "unknownHandler")
+}
+
+extension BatchError {
+  fileprivate static func unknownHandler(_ name: String, among names: [String]) -> BatchError {
+    let remedy =
+      names.isEmpty
+      ? "this program has none: handlers come with an executable of your own, see Handlers.md"
+      : remedyForUnknownName(name, among: names, kind: "registered handlers")
+    return BatchError(
+      .unknownHandler,
+      "there is no handler \(name.quotedForMessage)",
+      remedy: remedy
+    )
+  }
+}

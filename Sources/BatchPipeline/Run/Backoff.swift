@@ -1,0 +1,34 @@
+import BatchIdentifiers
+import BatchStore
+
+/// How long a chunk rests before it is tried again: twice as long each time, up to a bound, less a
+/// random part, so that those who wait for the same lock do not all come back at once.
+struct Backoff {
+  /// How often a chunk is tried again.
+  let limit: Int
+  private let first: Duration
+  private let maximum: Duration
+
+  /// The rests that a job asks for.
+  init(_ retry: Job.Retry) {
+    limit = retry.limit
+    first = retry.backoff
+    maximum = retry.maximumBackoff
+  }
+
+  /// The rest before the `attempt`th further try, counted from 1: from half to all of its bound.
+  func delay(
+    before attempt: Int,
+    using generator: inout some RandomNumberGenerator
+  ) -> Duration {
+    precondition(attempt > 0, "a rest before nothing")
+    var bound = min(first, maximum)
+    for _ in 1..<attempt where bound < maximum { bound = min(bound * 2, maximum) }
+    return bound * Double.random(in: 0.5...1, using: &generator)
+  }
+}
+
+extension BatchError {
+  /// Whether the same again may succeed after a while.
+  var isTransient: Bool { code == .busy || code == .retryLater }
+}

@@ -1,0 +1,51 @@
+public import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+extension BatchRun {
+  /// Tries the identifiers again that failed in the job's last run, finished or not.
+  ///
+  /// It is the same run, with the same checkpoint: identifiers that succeed leave the failed ones, in
+  /// the transaction that changes their rows; those that fail again count one attempt more. Killed or
+  /// stopped, it is taken up by calling it again; ``run(onEvent:)`` leaves the rest of them failed.
+  ///
+  /// - Parameter onEvent: Told what happens, on no particular thread, one event at a time.
+  /// - Returns: How the run stands afterwards.
+  /// - Throws: `BatchError` if nothing was tried: there is no run, it belongs to something else, or
+  ///   another is alive.
+  public func retryFailures(
+    onEvent: @Sendable (RunEvent) -> Void = { _ in }
+  ) async throws(BatchError) -> RunSummary {
+    defer { forgetStop() }
+    try job.validate()
+    let lock = try RunLock(forCheckpoint: job.checkpointPath)
+    ControlFile.remove(of: job)
+    defer {
+      ControlFile.remove(of: job)
+      withExtendedLifetime(lock) {}
+    }
+    let checkpoint = try Checkpoint(ofJob: job)
+    let run = try await reopen(checkpoint)
+    guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
+      throw BatchError(
+        .invalidJob,
+        "this job keeps no failed identifiers",
+        at: checkpoint.path.string,
+        remedy: "only changes of rows with checkpoint.ledger \"store\" do"
+      )
+    }
+    guard let done = run.done else { throw checkpoint.missingLedger() }
+    let retried = try await lane.retryFailures()
+    let list = try checkpoint.list.slice(retried.positions.map { $0..<($0 + 1) })
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: done,
+      isResumed: true,
+      retrying: retried
+    )
+    guard !retried.positions.isEmpty else { return session.standing() }
+    try session.reopen()
+    onEvent(.retryingFailures(session.summary()))
+    return await carryOut(run.plan, list, lane, session, onEvent)
+  }
+}

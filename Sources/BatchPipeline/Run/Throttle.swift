@@ -1,0 +1,98 @@
+import SystemPackage
+
+/// Decides whether a run is held back, and why.
+///
+/// It looks at nothing itself: what was committed and how things stand is told, with the time since
+/// the run began. The first reason that is true counts, those that an operator sets before those that
+/// pass by themselves.
+struct Throttle {
+  /// How things stand beside the run.
+  struct Conditions: Hashable {
+    /// Whether the flag file exists.
+    var isFlagged = false
+    /// Whether an operator has paused the run.
+    var isPaused = false
+    /// The free space of the database's file system, in bytes, if it is known.
+    var freeDisk: Int64?
+    /// The minute of the day in local time.
+    var minuteOfDay = 0
+  }
+
+  /// Why the run is held back, and for how long at least.
+  struct Hold: Hashable {
+    /// The key of the job that asks for it, or the command.
+    enum Cause: String {
+      case pause, flagFile, window, minimumFreeDisk, maximumWAL, identifiersPerSecond, sleepRatio
+    }
+
+    let cause: Cause
+    /// The reason as it is shown.
+    let reason: String
+    /// When to look again.
+    let duration: Duration
+
+    /// Whether it is over by itself after its duration: the run goes on, more slowly.
+    var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
+  }
+
+  /// How long it may take until a condition that has changed is noticed.
+  static let lookInterval = Duration.milliseconds(100)
+  /// How much time that was lost with waking up too late is made up for.
+  private static let slack = Duration.milliseconds(100)
+
+  /// What the job wants, which may change while it runs.
+  var throttle: Job.Throttle
+  /// When the next identifiers may be committed, by the rate.
+  private var due = Duration.zero
+  /// When the rest after the last chunk is over.
+  private var rested = Duration.zero
+  /// The length of the write-ahead log, in bytes.
+  var logBytes = 0
+
+  /// A throttle as a job wants it.
+  init(_ throttle: Job.Throttle) {
+    self.throttle = throttle
+  }
+
+  /// Whether the time of a chunk decides when the next one may be committed.
+  var setsPace: Bool { throttle.identifiersPerSecond != nil || throttle.sleepRatio != nil }
+
+  /// Takes note of a committed chunk, which took so long.
+  mutating func committed(_ count: Int, took duration: Duration, at now: Duration) {
+    if let rate = throttle.identifiersPerSecond {
+      due = max(due, now - Self.slack) + .seconds(Double(count) / rate)
+    }
+    if let ratio = throttle.sleepRatio { rested = now + duration * ratio }
+  }
+
+  /// Why nothing may be done now, or nil.
+  func hold(at now: Duration, _ conditions: Conditions) -> Hold? {
+    func hold(_ cause: Hold.Cause, _ reason: String, until end: Duration? = nil) -> Hold {
+      Hold(
+        cause: cause,
+        reason: "\(cause.rawValue): \(reason)",
+        duration: end.map { $0 - now } ?? Self.lookInterval
+      )
+    }
+    if conditions.isPaused { return hold(.pause, "until batch resume") }
+    if let file = throttle.flagFile, conditions.isFlagged {
+      return hold(.flagFile, "\(file.string) exists")
+    }
+    if let window = throttle.window, !window.contains(minuteOfDay: conditions.minuteOfDay) {
+      return hold(.window, "it is not \(window)")
+    }
+    if let minimum = throttle.minimumFreeDisk, let free = conditions.freeDisk, free < minimum {
+      return hold(.minimumFreeDisk, "less than \(minimum) bytes are free")
+    }
+    if logBytes > throttle.maximumWAL {
+      return hold(.maximumWAL, "the write-ahead log is longer than \(throttle.maximumWAL) bytes")
+    }
+    if let rate = throttle.identifiersPerSecond, now < due {
+      return hold(.identifiersPerSecond, "at most \(rate)", until: due)
+    }
+    if let ratio = throttle.sleepRatio, now < rested {
+      return hold(.sleepRatio, "\(ratio) of the time of a chunk", until: rested)
+    }
+    return nil
+  }
+}

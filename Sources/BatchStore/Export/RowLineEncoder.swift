@@ -1,0 +1,44 @@
+import BatchIdentifiers
+
+/// Writes rows that were read as lines of JSON, with the key of each as `$identifier`.
+///
+/// Values are written as in exports; see ``RowEncoder``.
+package struct RowLineEncoder: Sendable {
+  /// What goes before each value: a comma and the name of its column.
+  private let prefixes: [[UInt8]]
+
+  package init(columns: [String]) {
+    prefixes = columns.map { name in
+      var prefix = [UInt8(ascii: ",")]
+      RowEncoder.appendJSON(name, to: &prefix)
+      return prefix + [UInt8(ascii: ":")]
+    }
+  }
+
+  /// Appends a row, whose columns are those of the encoder.
+  package func append(_ rows: ChunkRows, _ row: Int, to line: inout [UInt8]) {
+    line.append(contentsOf: #"{"$identifier":"#.utf8)
+    RowEncoder.appendJSON(rows.key(of: row).description, to: &line)
+    let values = rows.values
+    for (column, prefix) in prefixes.enumerated() {
+      line.append(contentsOf: prefix)
+      switch values.kind(row, column) {
+      case .null, .unset: line.append(contentsOf: "null".utf8)
+      case .integer: RowEncoder.appendDecimal(values.word(row, column), to: &line)
+      case .real: RowEncoder.appendReal(values.real(row, column), to: &line)
+      case .text:
+        unsafe values.bytes(row, column).withUnsafeBytes {
+          unsafe RowEncoder.appendJSON($0, to: &line)
+        }
+      case .blob:
+        line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
+        unsafe values.bytes(row, column).withUnsafeBytes {
+          unsafe Base64.append($0, to: &line)
+        }
+        line.append(contentsOf: #""}"#.utf8)
+      }
+    }
+    line.append(UInt8(ascii: "}"))
+    line.append(0x0a)
+  }
+}

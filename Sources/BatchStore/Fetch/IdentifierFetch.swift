@@ -1,0 +1,144 @@
+package import BatchIdentifiers
+
+/// A fetch of identifiers by one or several readers, which can be interrupted.
+///
+/// Several readers share the work where SQLite finds the rows of a range of rowids without looking
+/// at others: then each fetches ranges of its own, on a connection of its own, all in the same
+/// state of the database. Elsewhere one reader does it all.
+package struct IdentifierFetch: Sendable {
+  /// How many ranges a reader gets, more or less: the next one takes it when it is done with one,
+  /// since rows need not be spread evenly.
+  private static let rangesPerReader = 8
+  /// Fewer possible rowids than this are not worth a second connection.
+  private static let smallestSpan = 100_000
+  /// How often to try for a moment in which nobody commits.
+  private static let attempts = 8
+
+  private let query: IdentifierQuery
+  private let readers: [StoreConnection]
+
+  /// Prepares a fetch by at most so many connections at once; reads nothing.
+  package init(_ query: IdentifierQuery, from store: Store, readers count: Int) {
+    self.query = query
+    readers = (0..<max(1, count)).map { store.makeContext(label: "batch.fetch.\($0)") }
+  }
+
+  /// Makes the fetch fail with `BatchError` of code `interrupted`; from any thread.
+  package func interrupt() {
+    for reader in readers { reader.interrupt() }
+  }
+
+  /// The identifiers of committed rows, all of one moment.
+  ///
+  /// - Complexity: O(*n*) time; memory for the compressed list alone.
+  package func run(store: StoreIdentity) async throws(BatchError) -> IdentifierList {
+    if readers.count > 1, let ranges = try await beginTogether() {
+      return try await fetch(ranges, store)
+    }
+    return try await readers[0].perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try query.fetch(in: connection, store: store)
+      }
+    }
+  }
+
+  // MARK: Several readers
+
+  /// Begins a transaction of each reader in the same state of the database.
+  ///
+  /// - Returns: Ranges to be fetched; nil, with no transaction begun, if one reader is to do it.
+  private func beginTogether() async throws(BatchError) -> [ClosedRange<Int64>]? {
+    let bounds = try await readers[0].perform { connection throws(BatchError) in
+      try query.rangeOfRowIDs(in: connection)
+    }
+    guard let bounds, bounds.span >= Self.smallestSpan else { return nil }
+    // The last reader watches for commits, so it begins when the others have begun. The number is
+    // another one after each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version).
+    let watcher = readers[readers.count - 1]
+    for _ in 0..<Self.attempts {
+      let before = try await watcher.perform(Self.dataVersion)
+      for reader in readers { try await reader.perform(Self.begin) }
+      let after = try await watcher.perform(Self.dataVersion)
+      if before == after { return bounds.split(into: readers.count * Self.rangesPerReader) }
+      for reader in readers { try await reader.perform(Self.end) }
+    }
+    return nil
+  }
+
+  @Sendable private static func dataVersion(
+    _ connection: Connection
+  ) throws(BatchError) -> SQLValue? {
+    try connection.value("PRAGMA data_version")
+  }
+
+  @Sendable private static func begin(_ connection: Connection) throws(BatchError) {
+    try connection.execute("BEGIN")
+    // The transaction begins when something is read.
+    _ = try connection.value("SELECT count(*) FROM sqlite_schema")
+  }
+
+  @Sendable private static func end(_ connection: Connection) throws(BatchError) {
+    try connection.execute("COMMIT")
+  }
+
+  private func fetch(
+    _ ranges: [ClosedRange<Int64>],
+    _ store: StoreIdentity
+  ) async throws(BatchError) -> IdentifierList {
+    let next = Lock(0)
+    let query = query
+    // Group tasks throw any error, so theirs are values.
+    let answers = await withTaskGroup(of: Result<[(Int, IdentifierList)], BatchError>.self) {
+      group in
+      for reader in readers {
+        group.addTask {
+          var lists: [(Int, IdentifierList)] = []
+          do throws(BatchError) {
+            while let index = next.withLock({ Self.take(&$0, of: ranges.count) }) {
+              let list = try await reader.perform { connection throws(BatchError) in
+                try query.fetch(ranges[index], in: connection, store: store)
+              }
+              lists.append((index, list))
+            }
+            try await reader.perform(Self.end)
+            return .success(lists)
+          } catch {
+            return .failure(error)
+          }
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    var lists: [(Int, IdentifierList)] = []
+    for answer in answers { lists += try answer.get() }
+    return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1))
+  }
+
+  private static func take(_ next: inout Int, of count: Int) -> Int? {
+    guard next < count else { return nil }
+    next += 1
+    return next - 1
+  }
+}
+
+extension ClosedRange<Int64> {
+  /// How many integers these are, as far as an `Int` can say.
+  fileprivate var span: Int {
+    let (count, overflow) = upperBound.subtractingReportingOverflow(lowerBound)
+    return overflow ? .max : Int(count)
+  }
+
+  /// Ranges of about the same width that cover this one, in order.
+  package func split(into count: Int) -> [ClosedRange<Int64>] {
+    // Counted from the lower bound and unsigned, so that no width is too great.
+    let width = UInt64(bitPattern: upperBound &- lowerBound)
+    guard count > 1 else { return [self] }
+    let step = width / UInt64(count) + 1
+    return (0..<UInt64(count)).compactMap { index in
+      let (start, overflow) = index.multipliedReportingOverflow(by: step)
+      guard !overflow, start <= width else { return nil }
+      let end = start + Swift.min(step - 1, width - start)
+      return (lowerBound &+ Int64(bitPattern: start))...(lowerBound &+ Int64(bitPattern: end))
+    }
+  }
+}

@@ -1,0 +1,54 @@
+public import BatchIdentifiers
+
+/// What computes the new values of rows: a handler of a Swift program, or a program of its own.
+///
+/// It may be called with the same rows again, after a crash or if another process has changed some
+/// of them in between; what it does outside the store must therefore bear being done twice.
+package protocol RowHandler: Sendable {
+  /// Computes the changes of some rows.
+  ///
+  /// - Parameters:
+  ///   - rows: The rows.
+  ///   - run: The run that they are changed by.
+  ///   - limit: How many rows may fail; the rest need not be tried after one more has.
+  /// - Returns: The values, and the rows that failed.
+  /// - Throws: `BatchError` if it cannot be said which row failed. If the code is `handlerFailed`,
+  ///   parts of the rows may be tried.
+  func changes(
+    of rows: ChunkRows,
+    run: String,
+    failing limit: Int
+  ) throws(BatchError) -> RowChanges
+}
+
+/// What a handler makes of some rows.
+package struct RowChanges: Sendable {
+  /// The values of the written columns, a row for each row that was given.
+  package var values: ValueBlock
+  /// The rows that failed, ascending.
+  package var failures: [(row: Int, error: BatchError)] = []
+
+  package init(values: ValueBlock) {
+    self.values = values
+  }
+}
+
+extension BatchError.Code {
+  /// A handler threw, or a child process did not answer as it must.
+  public static let handlerFailed = Self(rawValue: "handlerFailed")
+  /// The action cannot be carried out now but may be later: a handler throws it where what it
+  /// depends on is away, and the whole chunk is tried again as `retry` says.
+  public static let retryLater = Self(rawValue: "retryLater")
+}
+
+extension BatchError {
+  /// What a handler threw, as an error of this library.
+  init(thrownByHandler error: any Error) {
+    if let error = error as? BatchError {
+      self = error
+      if code != .retryLater { code = .handlerFailed }
+    } else {
+      self.init(.handlerFailed, "the handler threw \(error)", underlying: error)
+    }
+  }
+}

@@ -1,0 +1,224 @@
+public import BatchIdentifiers
+
+/// A column of the rows of a chunk, for loops that go through many values at once.
+///
+/// Where ``isNull`` says so the value is 0 and means nothing.
+public struct NumberColumn<Number: FixedWidthNumber>: Sendable {
+  /// The values, one a row.
+  public var values: [Number]
+  /// Which of them are NULL; empty if none is.
+  public var isNull: [Bool]
+
+  /// Makes a column.
+  public init(_ values: [Number], isNull: [Bool] = []) {
+    self.values = values
+    self.isNull = isNull
+  }
+}
+
+/// `Int64` or `Double`.
+public protocol FixedWidthNumber: ColumnValue, Numeric, BitwiseCopyable {}
+extension Int64: FixedWidthNumber {}
+extension Double: FixedWidthNumber {}
+
+/// A column of texts: the bytes of all of them, and where each one ends.
+public struct TextColumn: Sendable {
+  /// The bytes of all texts, in any order.
+  public let bytes: [UInt8]
+  /// Where each text is in ``bytes``; nil for NULL.
+  public let ranges: [Range<Int>?]
+
+  /// The text of a row, invalid UTF-8 repaired; nil for NULL.
+  public subscript(row: Int) -> String? {
+    ranges[row].map { String(decoding: bytes[$0], as: UTF8.self) }
+  }
+}
+
+/// The rows of a chunk in the hands of a handler: the columns that were read, as arrays, and those
+/// that it sets.
+///
+/// A row for which no column is set, or that is left, stays as it is and counts as unchanged.
+public struct TransformChunk: ~Copyable {
+  private let rows: ChunkRows
+  private let run: String
+  private let writes: [String]
+  fileprivate var output: ValueBlock
+  fileprivate var left: [Int] = []
+
+  init(_ rows: ChunkRows, run: String, writes: [String]) {
+    self.rows = rows
+    self.run = run
+    self.writes = writes
+    output = ValueBlock(
+      columns: writes.count,
+      capacity: rows.count,
+      count: rows.count,
+      filledWith: .unset
+    )
+  }
+
+  /// How many rows there are.
+  public var count: Int { rows.count }
+
+  /// The key of a row.
+  public func key(of row: Int) -> PrimaryKey { rows.key(of: row) }
+
+  /// What ``TransformRow/idempotencyKey`` is.
+  public func idempotencyKey(of row: Int) -> String { "\(run):\(rows.key(of: row))" }
+
+  // MARK: Reading
+
+  /// The integers in a column; an error if there is anything else but NULL.
+  ///
+  /// - Complexity: A copy of the column.
+  public subscript(column: InputColumn<Int64>) -> NumberColumn<Int64> {
+    get throws(BatchError) {
+      let range = rows.values.range(ofColumn: column.index)
+      let isNull = try nulls(column.index, expected: "an integer") { $0 == .integer }
+      return NumberColumn(Array(rows.values.words[range]), isNull: isNull)
+    }
+  }
+
+  /// The numbers in a column; an error if there is anything else but NULL.
+  ///
+  /// - Complexity: A copy of the column.
+  public subscript(column: InputColumn<Double>) -> NumberColumn<Double> {
+    get throws(BatchError) {
+      let isNull = try nulls(column.index, expected: "a number") {
+        $0 == .real || $0 == .integer
+      }
+      let range = rows.values.range(ofColumn: column.index)
+      let integer = ValueBlock.Kind.integer.rawValue
+      let values = zip(rows.values.words[range], rows.values.kinds[range]).map { word, kind in
+        kind == integer ? Double(word) : Double(bitPattern: UInt64(bitPattern: word))
+      }
+      return NumberColumn(values, isNull: isNull)
+    }
+  }
+
+  /// The texts in a column; an error if there is anything else but NULL.
+  public subscript(column: InputColumn<String>) -> TextColumn {
+    get throws(BatchError) {
+      _ = try nulls(column.index, expected: "text") { $0 == .text }
+      let ranges = (0..<count).map { row -> Range<Int>? in
+        rows.values.kind(row, column.index) == .null
+          ? nil : ValueBlock.range(rows.values.word(row, column.index))
+      }
+      return TextColumn(bytes: rows.values.bytes, ranges: ranges)
+    }
+  }
+
+  /// Which values are NULL, or an empty array if none is.
+  private func nulls(
+    _ column: Int,
+    expected: String,
+    _ isExpected: (ValueBlock.Kind) -> Bool
+  ) throws(BatchError) -> [Bool] {
+    var hasNull = false
+    for row in 0..<count {
+      let kind = rows.values.kind(row, column)
+      if kind == .null {
+        hasNull = true
+      } else if !isExpected(kind) {
+        let name = rows.columns[column]
+        throw BatchError.unexpected(kind, in: name, expected: expected).about(key(of: row))
+      }
+    }
+    guard hasNull else { return [] }
+    return (0..<count).map { rows.values.kind($0, column) == .null }
+  }
+
+  // MARK: Writing
+
+  /// Sets a column of all rows to integers.
+  ///
+  /// - Throws: `BatchError` of code `handlerFailed` if there are more or fewer values than rows.
+  public mutating func set(
+    _ column: OutputColumn<Int64>,
+    to values: NumberColumn<Int64>
+  ) throws(BatchError) {
+    try replace(column.index, .integer, words: values.values, values.isNull)
+  }
+
+  /// Sets a column of all rows to numbers; not-a-number becomes NULL, as in SQLite.
+  ///
+  /// - Throws: `BatchError` of code `handlerFailed` if there are more or fewer values than rows.
+  public mutating func set(
+    _ column: OutputColumn<Double>,
+    to values: NumberColumn<Double>
+  ) throws(BatchError) {
+    let words = values.values.map { Int64(bitPattern: $0.bitPattern) }
+    try replace(column.index, .real, words: words, values.isNull)
+    for (row, value) in values.values.enumerated() where value.isNaN {
+      output.setNull(row, column.index)
+    }
+  }
+
+  private mutating func replace(
+    _ column: Int,
+    _ kind: ValueBlock.Kind,
+    words: [Int64],
+    _ isNull: [Bool]
+  ) throws(BatchError) {
+    try check(words.count, column)
+    if isNull.isEmpty {
+      let kinds = [UInt8](repeating: kind.rawValue, count: count)
+      return output.replace(column: column, kinds: kinds, words: words)
+    }
+    try check(isNull.count, column)
+    let null = ValueBlock.Kind.null.rawValue
+    let kinds = isNull.map { $0 ? null : kind.rawValue }
+    output.replace(column: column, kinds: kinds, words: words)
+  }
+
+  /// Sets a column of all rows to texts; nil is NULL.
+  ///
+  /// - Throws: `BatchError` of code `handlerFailed` if there are more or fewer values than rows.
+  public mutating func set(
+    _ column: OutputColumn<String>,
+    to values: [String?]
+  ) throws(BatchError) {
+    try check(values.count, column.index)
+    for (row, value) in values.enumerated() {
+      if let value {
+        try output.set(row, column.index, .text, bytes: value.utf8)
+      } else {
+        output.setNull(row, column.index)
+      }
+    }
+  }
+
+  /// Leaves a row as it is, whatever was set.
+  public mutating func leave(_ row: Int) { left.append(row) }
+
+  private func check(_ number: Int, _ column: Int) throws(BatchError) {
+    guard number == count else {
+      throw BatchError(
+        .handlerFailed,
+        "the handler set \(number) values of column \(writes[column].quotedForMessage) for"
+          + " \(count) rows"
+      )
+    }
+  }
+}
+
+/// Calls a closure with each chunk.
+struct EachChunkHandler: RowHandler {
+  let writes: [String]
+  let body: @Sendable (inout TransformChunk) throws -> Void
+
+  func changes(
+    of rows: ChunkRows,
+    run: String,
+    failing limit: Int
+  ) throws(BatchError) -> RowChanges {
+    var chunk = TransformChunk(rows, run: run, writes: writes)
+    do {
+      try body(&chunk)
+    } catch {
+      throw BatchError(thrownByHandler: error)
+    }
+    for row in chunk.left where row >= 0 && row < rows.count { chunk.output.unset(row) }
+    return RowChanges(values: chunk.output)
+  }
+}

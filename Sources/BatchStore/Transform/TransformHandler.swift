@@ -1,0 +1,56 @@
+package import BatchIdentifiers
+
+/// Swift code that computes new values for the rows of a `transform`, in one of two shapes.
+///
+/// The outer closure is called once, before anything is written: it asks for the columns and
+/// parameters that it needs. The inner one is called with the rows, from several threads at once.
+///
+///     TransformHandler.rows { columns in
+///       let cost = try columns.input("cost", as: Int64.self)
+///       let price = try columns.output("price", as: Int64.self)
+///       return { row in
+///         if let cost = try row[cost] { row.set(price, to: cost * 2) }
+///       }
+///     }
+///
+/// A row may be handled more than once: after a crash, and when another process has changed it
+/// before the new values were written. The values are written exactly once all the same; what a
+/// handler does outside the store is done at least once, and ``TransformRow/idempotencyKey`` is
+/// there to recognize it by.
+public struct TransformHandler: Sendable {
+  private let make: @Sendable (TransformColumns) throws -> any RowHandler
+
+  /// A handler that is called with each row.
+  ///
+  /// A row for which it throws fails alone; see the job key `skip`.
+  public static func rows(
+    _ prepare:
+      @escaping @Sendable (TransformColumns) throws -> @Sendable (inout TransformRow) throws -> Void
+  ) -> TransformHandler {
+    TransformHandler { EachRowHandler(writes: $0.writes.count, body: try prepare($0)) }
+  }
+
+  /// A handler that is called with the rows of a chunk at once, column by column.
+  ///
+  /// If it throws, the chunk fails; under the job key `skip` it is called with halves to find the
+  /// rows that fail alone.
+  public static func columns(
+    _ prepare:
+      @escaping @Sendable (TransformColumns) throws ->
+      @Sendable (inout TransformChunk) throws ->
+      Void
+  ) -> TransformHandler {
+    TransformHandler { EachChunkHandler(writes: $0.writes, body: try prepare($0)) }
+  }
+
+  /// The handler for a job's columns.
+  package func handler(for columns: TransformColumns) throws(BatchError) -> any RowHandler {
+    do {
+      return try make(columns)
+    } catch let error as BatchError {
+      throw error
+    } catch {
+      throw BatchError(.handlerFailed, "the handler refused the job: \(error)", underlying: error)
+    }
+  }
+}

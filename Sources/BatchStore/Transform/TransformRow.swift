@@ -1,0 +1,167 @@
+public import BatchIdentifiers
+
+/// One row in the hands of a handler: the columns that were read, and the values it is to get.
+///
+/// No object is made for a row; this is a place in the columns of its chunk. What is not set stays
+/// as it is, and a row of which nothing is set counts as unchanged.
+public struct TransformRow: ~Copyable {
+  private let rows: ChunkRows
+  private let run: String
+  var index = 0
+  var output: ValueBlock
+
+  init(_ rows: ChunkRows, run: String, writes: Int) {
+    self.rows = rows
+    self.run = run
+    output = ValueBlock(
+      columns: writes,
+      capacity: rows.count,
+      count: rows.count,
+      filledWith: .unset
+    )
+  }
+
+  /// The key of the row.
+  public var key: PrimaryKey { rows.key(of: index) }
+
+  /// A text that is the same whenever the row is handled in this run, and never the same for two
+  /// rows or two runs: `RUN:KEY`.
+  ///
+  /// A handler may be called again for a row that it has handled, so whatever it does outside the
+  /// store should be known there by this key.
+  public var idempotencyKey: String { "\(run):\(key)" }
+
+  // MARK: Reading
+
+  /// The integer in a column; nil for NULL, an error for anything else.
+  public subscript(column: InputColumn<Int64>) -> Int64? {
+    get throws(BatchError) {
+      switch rows.values.kind(index, column.index) {
+      case .integer: rows.values.word(index, column.index)
+      case .null: nil
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "an integer")
+      }
+    }
+  }
+
+  /// The number in a column; nil for NULL, an error for anything that is no number.
+  public subscript(column: InputColumn<Double>) -> Double? {
+    get throws(BatchError) {
+      switch rows.values.kind(index, column.index) {
+      case .real: rows.values.real(index, column.index)
+      case .integer: Double(rows.values.word(index, column.index))
+      case .null: nil
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "a number")
+      }
+    }
+  }
+
+  /// The text in a column, invalid UTF-8 repaired; nil for NULL, an error for anything else.
+  public subscript(column: InputColumn<String>) -> String? {
+    get throws(BatchError) {
+      switch rows.values.kind(index, column.index) {
+      case .text: rows.values.string(index, column.index)
+      case .null: nil
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "text")
+      }
+    }
+  }
+
+  /// The bytes of the text or blob in a column; nil for NULL, an error for anything else.
+  public subscript(column: InputColumn<[UInt8]>) -> [UInt8]? {
+    get throws(BatchError) {
+      switch rows.values.kind(index, column.index) {
+      case .text, .blob: Array(rows.values.bytes(index, column.index))
+      case .null: nil
+      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "bytes")
+      }
+    }
+  }
+
+  /// Whatever is in a column.
+  public subscript(column: InputColumn<SQLValue>) -> SQLValue {
+    rows.values.value(index, column.index)
+  }
+
+  // MARK: Writing
+
+  /// Sets a column to an integer, or to NULL.
+  public mutating func set(_ column: OutputColumn<Int64>, to value: Int64?) {
+    if let value {
+      output.set(index, column.index, integer: value)
+    } else {
+      output.setNull(index, column.index)
+    }
+  }
+
+  /// Sets a column to a number, or to NULL; not-a-number becomes NULL, as in SQLite.
+  public mutating func set(_ column: OutputColumn<Double>, to value: Double?) {
+    if let value {
+      output.set(index, column.index, real: value)
+    } else {
+      output.setNull(index, column.index)
+    }
+  }
+
+  /// Sets a column to a text, or to NULL.
+  ///
+  /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk pass 4 GB.
+  public mutating func set(_ column: OutputColumn<String>, to value: String?) throws(BatchError) {
+    if let value {
+      try output.set(index, column.index, .text, bytes: value.utf8)
+    } else {
+      output.setNull(index, column.index)
+    }
+  }
+
+  /// Sets a column to a blob, or to NULL.
+  ///
+  /// - Throws: `BatchError` of code `valueTooLarge` if the blobs of the chunk pass 4 GB.
+  public mutating func set(_ column: OutputColumn<[UInt8]>, to value: [UInt8]?) throws(BatchError) {
+    if let value {
+      try output.set(index, column.index, .blob, bytes: value)
+    } else {
+      output.setNull(index, column.index)
+    }
+  }
+
+  /// Sets a column to any value.
+  ///
+  /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk pass 4 GB.
+  public mutating func set(
+    _ column: OutputColumn<SQLValue>,
+    to value: SQLValue
+  ) throws(BatchError) {
+    try output.set(index, column.index, value)
+  }
+}
+
+/// Calls a closure with each row.
+struct EachRowHandler: RowHandler {
+  let writes: Int
+  let body: @Sendable (inout TransformRow) throws -> Void
+
+  func changes(
+    of rows: ChunkRows,
+    run: String,
+    failing limit: Int
+  ) throws(BatchError) -> RowChanges {
+    var row = TransformRow(rows, run: run, writes: writes)
+    var failures: [(row: Int, error: BatchError)] = []
+    for index in 0..<rows.count {
+      row.index = index
+      do {
+        try body(&row)
+      } catch {
+        let error = BatchError(thrownByHandler: error)
+        if error.code == .retryLater { throw error }
+        row.output.unset(index)
+        failures.append((index, error))
+        if failures.count > limit { break }
+      }
+    }
+    var changes = RowChanges(values: row.output)
+    changes.failures = failures
+    return changes
+  }
+}

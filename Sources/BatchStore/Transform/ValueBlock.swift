@@ -1,0 +1,228 @@
+public import BatchIdentifiers
+
+/// The values of some columns of some rows, column by column, in three arrays whatever the number
+/// of values.
+///
+/// A value is a kind and a word: the integer, the bits of the real, or where in ``bytes`` the text
+/// or blob is. So a column of integers is an array of integers as it stands.
+package struct ValueBlock: Sendable, Equatable {
+  /// What a value is.
+  package enum Kind: UInt8 {
+    case null, integer, real, text, blob
+    /// No value was given: the column stays as it is.
+    case unset
+  }
+
+  package let columnCount: Int
+  /// How many rows there is room for.
+  package let capacity: Int
+  /// How many rows there are.
+  package var count: Int
+  package private(set) var kinds: [UInt8]
+  package private(set) var words: [Int64]
+  /// Texts and blobs, one after the other.
+  package private(set) var bytes: [UInt8] = []
+
+  /// The most bytes of text and blobs: what a word can tell the place of.
+  static let byteLimit = Int(UInt32.max)
+
+  /// A block of values that are all of one kind, which has no content.
+  package init(columns: Int, capacity: Int, count: Int = 0, filledWith kind: Kind = .null) {
+    columnCount = columns
+    self.capacity = capacity
+    self.count = count
+    kinds = [UInt8](repeating: kind.rawValue, count: columns * capacity)
+    words = [Int64](repeating: 0, count: columns * capacity)
+  }
+
+  // MARK: One value
+
+  package func kind(_ row: Int, _ column: Int) -> Kind {
+    Kind(rawValue: kinds[column * capacity + row]) ?? .null
+  }
+
+  package func word(_ row: Int, _ column: Int) -> Int64 { words[column * capacity + row] }
+
+  package func real(_ row: Int, _ column: Int) -> Double {
+    Double(bitPattern: UInt64(bitPattern: word(row, column)))
+  }
+
+  /// The text of a text, invalid UTF-8 repaired.
+  package func string(_ row: Int, _ column: Int) -> String {
+    let range = Self.range(word(row, column))
+    return unsafe bytes.withUnsafeBufferPointer {
+      unsafe String(decoding: UnsafeBufferPointer(rebasing: $0[range]), as: UTF8.self)
+    }
+  }
+
+  /// The bytes of a text or a blob.
+  package func bytes(_ row: Int, _ column: Int) -> ArraySlice<UInt8> {
+    bytes[Self.range(word(row, column))]
+  }
+
+  package func value(_ row: Int, _ column: Int) -> SQLValue {
+    switch kind(row, column) {
+    case .null, .unset: .null
+    case .integer: .integer(word(row, column))
+    case .real: .real(real(row, column))
+    case .text: .text(string(row, column))
+    case .blob: .blob(Array(bytes(row, column)))
+    }
+  }
+
+  static func range(_ word: Int64) -> Range<Int> {
+    let bits = UInt64(bitPattern: word)
+    let start = Int(truncatingIfNeeded: bits & 0xffff_ffff)
+    return start..<(start + Int(truncatingIfNeeded: bits >> 32))
+  }
+
+  /// Appends bytes to those of texts and blobs; the word that tells where they are.
+  private mutating func append(_ content: some Collection<UInt8>) throws(BatchError) -> Int64 {
+    let start = bytes.count
+    bytes.append(contentsOf: content)
+    guard bytes.count <= Self.byteLimit else {
+      bytes.removeLast(bytes.count - start)
+      throw BatchError(
+        .valueTooLarge,
+        "the texts and blobs of a chunk have more than 4 GB",
+        remedy: "lower chunk.size, or leave large columns out of action.columns"
+      )
+    }
+    return Int64(bitPattern: UInt64(bytes.count - start) << 32 | UInt64(start))
+  }
+
+  // MARK: Setting values
+
+  package mutating func set(_ row: Int, _ column: Int, integer: Int64) {
+    put(.integer, integer, row, column)
+  }
+
+  package mutating func set(_ row: Int, _ column: Int, real: Double) {
+    // SQLite has no NaN: it stores NULL instead.
+    if real.isNaN { return setNull(row, column) }
+    put(.real, Int64(bitPattern: real.bitPattern), row, column)
+  }
+
+  package mutating func setNull(_ row: Int, _ column: Int) {
+    put(.null, 0, row, column)
+  }
+
+  package mutating func set(
+    _ row: Int,
+    _ column: Int,
+    _ kind: Kind,
+    bytes: some Collection<UInt8>
+  ) throws(BatchError) {
+    put(kind, try append(bytes), row, column)
+  }
+
+  package mutating func set(_ row: Int, _ column: Int, _ value: SQLValue) throws(BatchError) {
+    switch value {
+    case .null: setNull(row, column)
+    case .integer(let value): set(row, column, integer: value)
+    case .real(let value): set(row, column, real: value)
+    case .text(let value): try set(row, column, .text, bytes: value.utf8)
+    case .blob(let value): try set(row, column, .blob, bytes: value)
+    }
+  }
+
+  private mutating func put(_ kind: Kind, _ word: Int64, _ row: Int, _ column: Int) {
+    let index = column * capacity + row
+    kinds[index] = kind.rawValue
+    words[index] = word
+  }
+
+  /// Takes the value back, so that the column stays as it is.
+  package mutating func unset(_ row: Int) {
+    for column in 0..<columnCount { put(.unset, 0, row, column) }
+  }
+
+  // MARK: Columns and rows
+
+  /// The places of a column's values in ``kinds`` and ``words``.
+  func range(ofColumn column: Int) -> Range<Int> {
+    column * capacity..<(column * capacity + count)
+  }
+
+  /// Replaces the kinds and words of a column of fixed-width values.
+  mutating func replace(column: Int, kinds newKinds: [UInt8], words newWords: [Int64]) {
+    kinds.replaceSubrange(range(ofColumn: column), with: newKinds)
+    words.replaceSubrange(range(ofColumn: column), with: newWords)
+  }
+
+  /// Whether some value of a column is not given.
+  func hasUnset(column: Int) -> Bool {
+    kinds[range(ofColumn: column)].contains(Kind.unset.rawValue)
+  }
+
+  /// Whether any column of a row has a value.
+  func isSet(_ row: Int) -> Bool {
+    for column in 0..<columnCount where kinds[column * capacity + row] != Kind.unset.rawValue {
+      return true
+    }
+    return false
+  }
+
+  /// Some of the rows; the bytes are shared.
+  func selecting(_ rows: some Collection<Int>) -> ValueBlock {
+    var part = ValueBlock(columns: columnCount, capacity: rows.count, count: rows.count)
+    var target = 0
+    for column in 0..<columnCount {
+      for row in rows {
+        part.kinds[target] = kinds[column * capacity + row]
+        part.words[target] = words[column * capacity + row]
+        target += 1
+      }
+    }
+    part.bytes = bytes
+    return part
+  }
+
+  /// Takes over the values of another block, whose rows become those from `row` on.
+  mutating func replace(from row: Int, with other: ValueBlock) throws(BatchError) {
+    let shift = Int64(bytes.count)
+    if !other.bytes.isEmpty { _ = try append(other.bytes) }
+    for column in 0..<columnCount {
+      for index in 0..<other.count {
+        let source = column * other.capacity + index
+        let hasBytes =
+          other.kinds[source] == Kind.text.rawValue
+          || other.kinds[source] == Kind.blob.rawValue
+        kinds[column * capacity + row + index] = other.kinds[source]
+        words[column * capacity + row + index] = other.words[source] + (hasBytes ? shift : 0)
+      }
+    }
+  }
+
+  /// Has `body` write the values of the next row where they are kept.
+  mutating func withNextRow(
+    _ body: (
+      _ kinds: UnsafeMutablePointer<UInt8>,
+      _ words: UnsafeMutablePointer<Int64>,
+      _ bytes: inout [UInt8]
+    ) -> Void
+  ) throws(BatchError) {
+    let row = count
+    unsafe kinds.withUnsafeMutableBufferPointer { kinds in
+      unsafe words.withUnsafeMutableBufferPointer { words in
+        guard let kinds = kinds.baseAddress, let words = words.baseAddress else {
+          return
+        }
+        unsafe body(kinds + row, words + row, &bytes)
+      }
+    }
+    count += 1
+    guard bytes.count <= Self.byteLimit else {
+      throw BatchError(
+        .valueTooLarge,
+        "the texts and blobs of a chunk have more than 4 GB",
+        remedy: "lower chunk.size, or leave large columns out of action.columns"
+      )
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// Values are too large to be held together.
+  public static let valueTooLarge = Self(rawValue: "valueTooLarge")
+}

@@ -1,0 +1,88 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The `batch` command.
+struct Batch: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    // An executable with handlers of its own has a name of its own.
+    commandName: FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch",
+    abstract: "Runs batch jobs over the rows of an SQLite database, exactly once.",
+    discussion: """
+      A job file says which rows of which database, and what to do with them. `batch` fetches \
+      their identifiers first, then works through them in chunks. Kill it at any moment: the same \
+      command goes on where it was.
+
+        batch plan job.json      what would happen; writes nothing
+        batch run job.json       run, or resume
+        batch status job.json    how it stands
+
+      Exit status: 0 completed · 1 failed, resumable · 2 refused, nothing was written · \
+      3 stopped, resumable · 4 completed with failed identifiers · 5 another run is alive · \
+      64 wrong usage.
+      """,
+    version: batchVersion,
+    subcommands: [
+      ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
+      StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
+      SetCommand.self,
+      IdsCommand.self, InspectCommand.self, SchemaCommand.self,
+    ]
+  )
+
+  static func run() async {
+    do {
+      var command = try parseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+    } catch let error as BatchError {
+      Terminal.complain(error)
+      Glibc.exit(ExitStatus(of: error).rawValue)
+    } catch {
+      exit(withError: error)
+    }
+  }
+}
+
+/// The exit statuses that scripts rely on.
+enum ExitStatus: Int32 {
+  case completed = 0
+  case failed = 1
+  case refused = 2
+  case stopped = 3
+  case completedWithFailures = 4
+  case alreadyRunning = 5
+
+  /// The status for an error that kept a command from doing its work.
+  init(of error: BatchError) {
+    switch error.code {
+    case .alreadyRunning: self = .alreadyRunning
+    case .interrupted: self = .stopped
+    case .busy, .diskFull, .databaseAccess: self = .failed
+    default: self = .refused
+    }
+  }
+
+  /// The status for the end of a run.
+  init(of state: RunState) {
+    switch state {
+    case .completed: self = .completed
+    case .completedWithFailures: self = .completedWithFailures
+    case .running, .throttled, .paused, .stopped: self = .stopped
+    case .failed: self = .failed
+    }
+  }
+}

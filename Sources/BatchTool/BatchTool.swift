@@ -1,0 +1,34 @@
+public import BatchStore
+
+/// The whole command line of `batch`, for an executable that brings handlers of its own.
+///
+///     import BatchTool
+///
+///     @main
+///     struct Shop {
+///       static func main() async {
+///         await BatchTool(handlers: ["reprice": reprice]).run()
+///       }
+///     }
+///
+/// `shop run job.json` then runs jobs whose action has `"handler": "reprice"`, and all else that
+/// `batch` does.
+public struct BatchTool: Sendable {
+  private let handlers: [String: TransformHandler]
+
+  /// The handlers that the commands of the running tool know.
+  @TaskLocal static var handlers: [String: TransformHandler] = [:]
+
+  /// A tool with some handlers.
+  ///
+  /// - Parameter handlers: What the `handler` of a transform may name.
+  public init(handlers: [String: TransformHandler] = [:]) {
+    self.handlers = handlers
+  }
+
+  /// Reads the command line, does what it says, and ends the process with the status of
+  /// `Documentation/CommandLine.md` unless that is 0.
+  public func run() async {
+    await Self.$handlers.withValue(handlers) { await Batch.run() }
+  }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+
+/// What every command about a job takes.
+struct JobArguments: ParsableArguments {
+  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  var job: String
+
+  @Option(
+    name: .customLong("param"),
+    help: ArgumentHelp(
+      "A value for a parameter of the job; may be repeated.",
+      valueName: "name=value"
+    )
+  )
+  var parameters: [String] = []
+
+  /// Reads and checks the job file.
+  func load() throws(BatchError) -> Job {
+    try Job(contentsOf: FilePath(job))
+  }
+
+  /// Reads the job file and resolves it against its database.
+  func plan() async throws(BatchError) -> JobPlan {
+    let job = try load()
+    let values = try ParameterValues(
+      arguments: parameters,
+      declarations: job.parameters,
+      runStartedAt: currentTimestamp(),
+      runID: "00000000-0000-0000-0000-000000000000"
+    )
+    return try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
+  }
+}

@@ -1,0 +1,140 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+
+/// Shows a run: a live line on a terminal, plain lines elsewhere, JSON where it is asked for.
+struct ProgressPrinter: Sendable {
+  private let json: Bool
+  private let quiet: Bool
+
+  init(json: Bool, quiet: Bool) {
+    self.json = json
+    self.quiet = quiet
+  }
+
+  /// How often progress is worth showing.
+  var interval: Duration { !json && Terminal.isInteractive ? .milliseconds(200) : .seconds(5) }
+
+  /// Shows an event.
+  func print(_ event: RunEvent) {
+    if json {
+      printJSON(event)
+    } else if !quiet {
+      printText(event)
+    }
+  }
+
+  private func printJSON(_ event: RunEvent) {
+    switch event {
+    case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
+      .progress(let summary), .throttled(let summary):
+      try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
+    case .message(let text):
+      try? Terminal.printJSON(["event": event.name, "message": text])
+    case .retrying(let retry):
+      try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
+    case .setAside(let path):
+      try? Terminal.printJSON(["event": event.name, "checkpoint": path])
+    }
+  }
+
+  private func printText(_ event: RunEvent) {
+    switch event {
+    case .started(let summary):
+      Terminal.say("\(summary.job): \(Format.count(summary.total, "identifier")) selected")
+    case .resumed(let summary):
+      Terminal.say(
+        "\(summary.job): resumed, \(Format.count(summary.done)) of"
+          + " \(Format.count(summary.total)) already done"
+      )
+    case .retryingFailures(let summary):
+      let failed = Format.count(summary.outcomes.failed, "failed identifier")
+      Terminal.say("\(summary.job): \(failed) to try again")
+    case .progress(let summary), .throttled(let summary):
+      let line = Self.line(summary)
+      if Terminal.isInteractive {
+        // Back to the start of the line, and clear what a longer one left.
+        Terminal.say("\r\(line.prefix(Terminal.columns - 1))\u{1b}[K", terminator: "")
+      } else {
+        Terminal.say(line)
+      }
+    case .message(let text):
+      Terminal.say("\(Terminal.isInteractive ? "\r\u{1b}[K" : "")\(text.onOneLine)")
+    case .retrying(let retry):
+      if Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+      Terminal.warn(
+        "\(retry.error.place ?? ""): \(retry.error.message); further try \(retry.attempt) of"
+          + " \(retry.limit) in \(Format.seconds(retry.delay / .seconds(1)))"
+      )
+    case .setAside(let path):
+      Terminal.say("the unfinished checkpoint was set aside as \(path)")
+    }
+  }
+
+  /// How a run stands, on one line.
+  static func line(_ summary: RunSummary) -> String {
+    let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
+    var line =
+      "\(summary.job)  \(percent)%  \(Format.count(summary.done)) of \(Format.count(summary.total))"
+    if let rate = summary.identifiersPerSecond { line += "  \(Format.count(Int(rate)))/s" }
+    if let eta = summary.etaSeconds { line += "  ETA \(Format.seconds(eta))" }
+    if summary.outcomes.failed > 0 { line += "  failed \(Format.count(summary.outcomes.failed))" }
+    if let reason = summary.throttle { line += "  held: \(reason)" }
+    return line
+  }
+
+  /// Shows how the run ended.
+  func finish(_ summary: RunSummary) {
+    if json {
+      let event =
+        switch summary.state {
+        case .completed, .completedWithFailures: "finished"
+        case .failed: "failed"
+        case .running, .throttled, .paused, .stopped: "stopped"
+        }
+      try? Terminal.printJSON(EventLine(event: event, summary: summary))
+    } else {
+      if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+      if !quiet { SummaryText.print(summary) }
+    }
+    if let failure = summary.failure {
+      Terminal.complain(failure)
+      Terminal.say("the run can be resumed with the same command")
+    }
+  }
+}
+
+/// A summary with the name of an event beside its fields.
+private struct EventLine: Encodable {
+  let event: String
+  let summary: RunSummary
+
+  private enum CodingKeys: CodingKey { case event }
+
+  func encode(to encoder: any Encoder) throws {
+    try summary.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(event, forKey: .event)
+  }
+}
+
+/// What there is to say of a chunk that is tried again.
+private struct RetryLine: Encodable {
+  let event: String
+  let first: Int
+  let count: Int
+  let attempt: Int
+  let limit: Int
+  let delaySeconds: Double
+  let error: String
+
+  init(event: String, retry: ChunkRetry) {
+    self.event = event
+    first = retry.positions.lowerBound
+    count = retry.positions.count
+    attempt = retry.attempt
+    limit = retry.limit
+    delaySeconds = retry.delay / .seconds(1)
+    error = retry.error.description
+  }
+}

@@ -1,0 +1,24 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+
+struct RetryFailedCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "retry-failed",
+    abstract: "Tries the identifiers again that failed in the last run of a job.",
+    discussion: """
+      It is the same run: identifiers that succeed leave the failed ones, those that fail again \
+      stay with one attempt more. `batch ids JOB --outcome failed` prints what is left. The status \
+      is 0 if nothing is, and 4 otherwise; of a run that was stopped it is 3, and `batch run` goes on \
+      with the rest of it.
+      """
+  )
+
+  @OptionGroup var arguments: RunArguments
+
+  func run() async throws {
+    try await arguments.perform(arguments.options) { run, onEvent throws(BatchError) in
+      try await run.retryFailures(onEvent: onEvent)
+    }
+  }
+}

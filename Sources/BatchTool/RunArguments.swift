@@ -1,0 +1,107 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import Dispatch
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What every command that runs a job takes.
+struct RunArguments: ParsableArguments {
+  @OptionGroup var job: JobArguments
+
+  @Option(help: "Background contexts, instead of the job's number.")
+  var workers: Int?
+
+  @Option(help: "Identifiers in a chunk, instead of the job's number.")
+  var chunkSize: Int?
+
+  @Flag(help: "Print events as JSON, one a line.")
+  var json = false
+
+  @Flag(help: "Print errors only.")
+  var quiet = false
+
+  func validate() throws {
+    if let workers, !(1...1024).contains(workers) {
+      throw ValidationError("--workers must be from 1 to 1024.")
+    }
+    if let chunkSize, !(1...1_000_000).contains(chunkSize) {
+      throw ValidationError("--chunk-size must be from 1 to 1000000.")
+    }
+  }
+
+  /// What differs from the job's own settings.
+  var options: BatchRun.Options {
+    var options = BatchRun.Options()
+    options.parameters = job.parameters
+    options.workers = workers
+    options.chunkSize = chunkSize
+    return options
+  }
+
+  /// Does something with a run of the job, shows it, and exits with its status.
+  func perform(
+    _ options: BatchRun.Options,
+    _ body: (BatchRun, @Sendable (RunEvent) -> Void) async throws(BatchError) -> RunSummary
+  ) async throws {
+    let printer = ProgressPrinter(json: json, quiet: quiet)
+    var options = options
+    options.progressInterval = printer.interval
+    let run = BatchRun(try job.load(), options: options, handlers: BatchTool.handlers)
+
+    // A reader of the events that goes away does not end the run.
+    signal(SIGPIPE, SIG_IGN)
+    let signals = StopSignals(stopping: run, quiet: quiet || json)
+    await signals.listen()
+    defer { signals.cancel() }
+    let summary = try await body(run) { event in printer.print(event) }
+    printer.finish(summary)
+    if summary.state != .completed {
+      throw ExitCode(ExitStatus(of: summary.state).rawValue)
+    }
+  }
+}
+
+/// Turns SIGINT and SIGTERM into a request to stop, and a second one into the end of the process.
+private final class StopSignals {
+  private let sources: [any DispatchSourceSignal]
+
+  init(stopping run: BatchRun, quiet: Bool) {
+    let queue = DispatchQueue(label: "batch.signals")
+    // Touched on the serial queue only.
+    nonisolated(unsafe) var count = 0
+    sources = [SIGINT, SIGTERM].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+      source.setEventHandler {
+        count += 1
+        guard count == 1 else { _exit(ExitStatus.stopped.rawValue) }
+        if !quiet {
+          Terminal.say("\nstopping after the chunks in flight; once more to stop at once")
+        }
+        run.stop()
+      }
+      return source
+    }
+  }
+
+  /// Begins to listen; a signal that comes before would be lost.
+  func listen() async {
+    for source in sources {
+      await withCheckedContinuation { continuation in
+        source.setRegistrationHandler { continuation.resume() }
+        source.resume()
+      }
+    }
+  }
+
+  func cancel() {
+    for source in sources { source.cancel() }
+  }
+}

@@ -1,0 +1,33 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+
+struct RunCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run",
+    abstract: "Runs a job, or resumes an unfinished run of it.",
+    discussion: """
+      A run that was killed or stopped is resumed by the same command. A finished job starts anew, \
+      with a new selection.
+
+      SIGINT (Ctrl-C) and SIGTERM finish the chunks in flight and stop with status 3; a second one \
+      stops at once. Both can be resumed.
+
+      With --json each line on standard output is an object with the key "event"; the last one \
+      holds the summary that `status --json` prints.
+      """
+  )
+
+  @OptionGroup var arguments: RunArguments
+
+  @Flag(help: "Set an unfinished checkpoint aside and select anew.")
+  var fresh = false
+
+  func run() async throws {
+    var options = arguments.options
+    options.fresh = fresh
+    try await arguments.perform(options) { run, onEvent throws(BatchError) in
+      try await run.run(onEvent: onEvent)
+    }
+  }
+}

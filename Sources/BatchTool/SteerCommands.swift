@@ -1,0 +1,77 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+
+struct PauseCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pause",
+    abstract: "Lets the live run of a job do nothing more until batch resume."
+  )
+
+  @OptionGroup var job: LiveJob
+
+  func run() async throws { try job.ask { $0.isPaused = true } }
+}
+
+struct ResumeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "resume",
+    abstract: "Lets a run go on that was paused."
+  )
+
+  @OptionGroup var job: LiveJob
+
+  func run() async throws { try job.ask { $0.isPaused = false } }
+}
+
+struct CancelCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "cancel",
+    abstract: "Stops the live run of a job, so that batch run resumes it."
+  )
+
+  @OptionGroup var job: LiveJob
+
+  func run() async throws { try job.ask { $0.isCancelled = true } }
+}
+
+struct SetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set",
+    abstract: "Changes settings of the live run of a job, until that ends.",
+    discussion: """
+      The settings are \(Job.liveSettings.joined(separator: ", ")); none takes one away.
+
+        batch set job.json chunk.size=500 throttle.identifiersPerSecond=2000
+      """
+  )
+
+  @OptionGroup var job: LiveJob
+
+  @Argument(help: "Settings by their path in the job file.")
+  var settings: [String]
+
+  func run() async throws {
+    var changes: [String: String] = [:]
+    for setting in settings {
+      let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2 else {
+        throw ValidationError("\"\(setting)\" is not of the form name=value.")
+      }
+      changes[String(parts[0])] = String(parts[1])
+    }
+    try job.ask { [changes] control in control.settings.merge(changes) { $1 } }
+  }
+}
+
+/// A job that is running.
+struct LiveJob: ParsableArguments {
+  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  var job: String
+
+  /// Asks something of the run, which hears it after its chunk.
+  func ask(_ change: (inout RunControl) -> Void) throws {
+    try RunControl.change(of: Job(contentsOf: FilePath(job)), change)
+  }
+}

@@ -1,0 +1,8 @@
+// What Glibc and Musl declare under _GNU_SOURCE only, which Swift's import of them does not set.
+#include <spawn.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *, const char *);
+int pipe2(int ends[2], int flags);
+#endif

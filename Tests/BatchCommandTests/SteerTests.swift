@@ -1,0 +1,131 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// `batch pause`, `resume`, `cancel` and `set`, while a run is alive.
+@Suite struct SteerTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(2000, in: directory)
+    let slow = try JobText.update(
+      ["n": "n + 1 + \(JobText.slowZero)"],
+      adding: ["chunk": ["size": 5], "checkpoint": ["interval": "10ms"]]
+    )
+    try directory.write(slow, to: "job.json")
+  }
+
+  private func start() throws -> BatchProgram {
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    #expect(try JSONOutput.object(program.nextLine() ?? "{}")["event"] as? String == "started")
+    return program
+  }
+
+  private func ask(_ arguments: String...) throws {
+    let result = try BatchProgram(arguments, in: directory).wait()
+    #expect(result.status == 0 && result.errors == "" && result.output == "", "\(result.errors)")
+  }
+
+  private func untilPaused(_ program: BatchProgram) throws -> [String: Any] {
+    while let line = program.nextLine() {
+      let event = try JSONOutput.object(line)
+      if event["event"] as? String == "throttled" { return event }
+    }
+    throw CocoaError(.fileReadUnknown, userInfo: ["errors": program.wait().errors])
+  }
+
+  @Test func `a paused run does nothing until it is resumed`() throws {
+    let program = try start()
+    try ask("pause", "job.json")
+    let event = try untilPaused(program)
+    #expect(event["state"] as? String == "paused")
+    #expect(event["throttle"] as? String == "pause: until batch resume")
+    // What was at the writer when it was paused comes to its end; then nothing changes any more.
+    var changed = try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
+    var unchanged = 0
+    while unchanged < 3 {
+      let status = try JSONOutput.object(
+        BatchProgram.run("status", "job.json", "--json", in: directory).output
+      )
+      #expect(status["state"] as? String == "paused")
+      let now = try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
+      unchanged = now == changed ? unchanged + 1 : 0
+      changed = now
+    }
+    #expect(try #require(Int(changed[0])) < 2000)
+    try ask("set", "job.json", "chunk.size=2000", "chunk.target=none")
+    try ask("resume", "job.json")
+    let result = program.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    // The rest was done in one chunk, beside those that were in flight.
+    #expect(try #require(last["chunks"] as? Int) < 100)
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+  }
+
+  @Test(arguments: [false, true])
+  func `a cancelled run can be resumed, and was not paused for ever`(paused: Bool) throws {
+    let program = try start()
+    if paused {
+      try ask("pause", "job.json")
+      _ = try untilPaused(program)
+    }
+    try ask("cancel", "job.json")
+    let result = program.wait()
+    #expect(result.status == 3, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    #expect(
+      last["stopReason"] as? String == "batch cancel" && last["state"] as? String == "stopped"
+    )
+    let done = try #require(last["done"] as? Int)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
+    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+    let resumed = try BatchProgram.run("run", "job.json", "--chunk-size", "1000", in: directory)
+    #expect(resumed.status == 0, "\(resumed.errors)")
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+  }
+
+  @Test func `a rate that is set holds from then on`() throws {
+    let program = try start()
+    try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
+    let event = try untilPaused(program)
+    #expect(event["throttle"] as? String == "identifiersPerSecond: at most 0.001")
+    try ask("set", "job.json", "throttle.identifiersPerSecond=none")
+    program.send(SIGINT)
+    #expect(program.wait().status == 3)
+  }
+
+  @Test func `without a live run there is nothing to steer`() throws {
+    for arguments in [["pause"], ["resume"], ["cancel"], ["set"]] {
+      let more = arguments == ["set"] ? ["chunk.size=5"] : []
+      let result = try BatchProgram(arguments + ["job.json"] + more, in: directory).wait()
+      #expect(result.status == 2)
+      #expect(result.errors.contains("no run of job \"job\" is alive"))
+    }
+    #expect(try directory.names() == ["job.json", "test.db"])
+  }
+
+  @Test(arguments: [
+    ("chunk.size=many", "chunk.size: \"many\" is not a number"),
+    ("chunk.size=0", "chunk.size: is 0; choose a size from 1 to 1000000"),
+    ("chunk.size=none", "chunk.size: \"none\" is not a number"),
+    ("chunk.target=5", "chunk.target: \"5\" is not a duration: the unit is missing"),
+    ("throttle.sleepRatio=-1", "throttle.sleepRatio: is -1.0"),
+    ("throttle.maximumWAL=1B", "throttle.maximumWAL: is 1 bytes"),
+    ("chunk.sise=5", "chunk.sise: cannot be changed in a live run; did you mean \"chunk.size\"?"),
+    ("source.where=1", "source.where: cannot be changed in a live run"),
+  ])
+  func `settings that make no sense are refused`(setting: String, message: String) throws {
+    let program = try start()
+    let result = try BatchProgram.run("set", "job.json", setting, in: directory)
+    #expect(result.status == 2)
+    #expect(result.errors.contains(message), "\(result.errors)")
+    #expect(try BatchProgram.run("set", "job.json", "chunk.size", in: directory).status == 64)
+    program.send(SIGKILL)
+    _ = program.wait()
+  }
+}

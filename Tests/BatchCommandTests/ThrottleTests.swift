@@ -1,0 +1,180 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Runs that are held, as an operator sees them.
+@Suite struct ThrottleTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(2000, in: directory)
+  }
+
+  private func write(_ throttle: [String: Any], _ more: [String: Any] = [:]) throws {
+    let adding = ["throttle": throttle].merging(more) { $1 }
+    try directory.write(JobText.update(adding: adding), to: "job.json")
+  }
+
+  /// Starts the job and waits until it is held.
+  ///
+  /// - Returns: The program, and the event that says so.
+  private func startHeld(
+    _ environment: [String: String] = [:]
+  ) throws -> (BatchProgram, [String: Any]) {
+    let program = try BatchProgram(
+      ["run", "job.json", "--json"],
+      in: directory,
+      environment: environment
+    )
+    while let line = program.nextLine() {
+      let event = try JSONOutput.object(line)
+      if event["event"] as? String == "throttled" { return (program, event) }
+    }
+    throw CocoaError(.fileReadUnknown, userInfo: ["errors": program.wait().errors])
+  }
+
+  private func changed() throws -> [String] {
+    try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
+  }
+
+  @Test func `a flag file holds the run until it is gone`() throws {
+    try write(["flagFile": "hold"])
+    try directory.write("", to: "hold")
+    let (program, event) = try startHeld()
+    #expect(event["throttle"] as? String == "flagFile: hold exists")
+    #expect(event["state"] as? String == "throttled" && event["done"] as? Int == 0)
+    let status = try JSONOutput.object(
+      BatchProgram.run("status", "job.json", "--json", in: directory).output
+    )
+    #expect(status["state"] as? String == "throttled")
+    #expect(status["throttle"] as? String == event["throttle"] as? String)
+    let text = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(text.contains("held back") && text.contains("held: flagFile: hold exists"))
+    #expect(try changed() == ["0"])
+    try FileManager.default.removeItem(atPath: directory.file("hold"))
+    let result = program.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    #expect(last["throttle"] is NSNull && last["state"] as? String == "completed")
+    #expect(try #require(last["throttledSeconds"] as? Double) > 0)
+    #expect(try changed() == ["2000"])
+  }
+
+  @Test func `a held run can be stopped, and is resumed where it was`() throws {
+    try write(["flagFile": "hold"])
+    try directory.write("", to: "hold")
+    for signal in [SIGINT, SIGTERM] {
+      let (program, _) = try startHeld()
+      program.send(signal)
+      let result = program.wait()
+      #expect(result.status == 3, "\(result.errors)")
+      let last = try #require(JSONOutput.lines(result.output).last)
+      #expect(last["event"] as? String == "stopped" && last["throttle"] is NSNull)
+      #expect(try changed() == ["0"])
+    }
+    // A killed one is not held any more.
+    let (program, _) = try startHeld()
+    program.send(SIGKILL)
+    _ = program.wait()
+    let status = try JSONOutput.object(
+      BatchProgram.run("status", "job.json", "--json", in: directory).output
+    )
+    #expect(status["state"] as? String == "stopped" && status["throttle"] is NSNull)
+    try FileManager.default.removeItem(atPath: directory.file("hold"))
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try changed() == ["2000"])
+  }
+
+  @Test func `the time of a held run goes by`() throws {
+    try write(["flagFile": "hold"], ["limits": ["runtime": "1ms"]])
+    try directory.write("", to: "hold")
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 3, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    #expect(last["stopReason"] as? String == "the time of limits.runtime is over")
+    #expect(last["done"] as? Int == 0)
+  }
+
+  @Test func `too little free space holds the run`() throws {
+    try write(["minimumFreeDisk": "8000TB"])
+    let (program, event) = try startHeld()
+    let reason = try #require(event["throttle"] as? String)
+    #expect(reason == "minimumFreeDisk: less than 8000000000000000 bytes are free")
+    program.send(SIGINT)
+    #expect(program.wait().status == 3)
+    try write(["minimumFreeDisk": "1B"])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+  }
+
+  @Test func `outside of its hours a run is held`() throws {
+    // A zone in which it is now some minutes past the wanted hour.
+    let hour = Calendar(identifier: .gregorian).dateComponents(in: .gmt, from: .now).hour ?? 0
+    func zone(_ local: Int) -> [String: String] { ["TZ": "XXX\(hour - local)"] }
+    try write(["window": "22:00-06:00"])
+    let (program, event) = try startHeld(zone(12))
+    #expect(event["throttle"] as? String == "window: it is not 22:00-06:00")
+    program.send(SIGINT)
+    #expect(program.wait().status == 3)
+    let open = try BatchProgram.run("run", "job.json", in: directory, environment: zone(2))
+    #expect(open.status == 0, "\(open.errors)")
+    #expect(try changed() == ["2000"])
+  }
+
+  @Test func `a reader of another program holds the run when the log has grown too long`() throws {
+    let connection = try Connection(path: path)
+    #expect(try connection.useWriteAheadLog())
+    try connection.execute("BEGIN")
+    #expect(try connection.value("SELECT sum(n) FROM numbers") == .integer(0))
+    try write(["maximumWAL": "1MB"], ["chunk": ["size": 5]])
+    let (program, event) = try startHeld()
+    let reason = "maximumWAL: the write-ahead log is longer than 1000000 bytes"
+    #expect(event["throttle"] as? String == reason)
+    // It still sees what it saw first.
+    #expect(try connection.value("SELECT sum(n) FROM numbers") == .integer(0))
+    try connection.execute("COMMIT")
+    let result = program.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    let peak = try #require(last["peakWALBytes"] as? Int)
+    #expect((1_000_001...1_500_000).contains(peak))
+    #expect(try changed() == ["2000"])
+  }
+
+  @Test(arguments: ["update", "export"])
+  func `a rate is kept and told once`(action: String) throws {
+    let more: [String: Any] = ["throttle": ["identifiersPerSecond": 10_000]]
+    let job =
+      try action == "update"
+      ? JobText.update(adding: more) : JobText.export(to: "out.csv", format: "csv", adding: more)
+    try directory.write(job, to: "job.json")
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    let events = try JSONOutput.lines(result.output)
+    let throttled = events.filter { $0["event"] as? String == "throttled" }
+    #expect(
+      throttled.map { $0["throttle"] as? String } == ["identifiersPerSecond: at most 10000.0"]
+    )
+    let last = try #require(events.last)
+    // A second chunk of a thousand may not come before the first was worth its tenth of a second,
+    // of which what was lost before the first may be made up for.
+    #expect(try #require(last["throttledSeconds"] as? Double) > 0)
+    #expect(last["done"] as? Int == 2000)
+  }
+
+  @Test func `rests are part of the run`() throws {
+    try write(["sleepRatio": 50], ["chunk": ["size": 100]])
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    let events = try JSONOutput.lines(result.output)
+    let throttled = try #require(events.first { $0["event"] as? String == "throttled" })
+    #expect(throttled["throttle"] as? String == "sleepRatio: 50.0 of the time of a chunk")
+    let held = try #require(events.last?["throttledSeconds"] as? Double)
+    let elapsed = try #require(events.last?["elapsedSeconds"] as? Double)
+    #expect(held > 0 && held < elapsed)
+    let text = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(text.contains("held back: "))
+  }
+}
