@@ -41,7 +41,9 @@ let package = Package(
     .executableTarget(
       name: "CTwin",
       cSettings: [.unsafeFlags(["-O2"])],
-      linkerSettings: [.linkedLibrary("sqlite3"), .linkedLibrary("pthread", .when(platforms: [.linux]))]
+      linkerSettings: [
+        .linkedLibrary("sqlite3"), .linkedLibrary("pthread", .when(platforms: [.linux])),
+      ]
     ),
     .executableTarget(
       name: "GRDBTwin",

@@ -50,10 +50,8 @@ import Testing
     #expect(try stored() == [.text("FromCtx2"), .integer(51)])
   }
 
-  /// What comes of Alice, named by two contexts, when the second is saved after the first.
-  ///
-  /// - Parameters:
-  ///   - salaries: What the first context sets, and the second, beside the name.
+  /// What comes of Alice, named by two contexts, when the second is saved after the first; they set
+  /// these salaries beside the name.
   private func expect(
     _ name: String,
     _ salary: Int,
