@@ -247,7 +247,7 @@ import Testing
     var descriptor = FetchDescriptor<Purchase>(sortBy: [.reverse(\.total)])
     let all = try context.fetchProperties(descriptor)
     #expect(all.map(\.values) == [30, 20, 10].map { ["total": .integer($0)] })
-    #expect(all.allSatisfy(\.identifiers.isEmpty))
+    #expect(all.allSatisfy { $0.identifiers.isEmpty })
     descriptor.propertiesToFetch = [\.customer]
     let customers = try context.fetchProperties(descriptor)
     #expect(customers.map { $0.identifiers["customer"]?.primaryKey } == ["p2", "p1", "p1"])
