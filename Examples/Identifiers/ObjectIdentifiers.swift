@@ -1,6 +1,11 @@
 import BatchIdentifiers
 import BatchStore
 
+extension Invoice {
+  /// What collections that ask for an `id` get of invoices from here on.
+  fileprivate var id: PersistentIdentifier { persistentModelID }
+}
+
 enum ObjectIdentifiers: Example {
   static let summary = "an object has an identifier"
 
@@ -14,8 +19,9 @@ enum ObjectIdentifiers: Example {
 
     let identifier: PersistentIdentifier = invoice.persistentModelID
     print(identifier)
-    // `id` is the object's place in memory, as in Core Data, unless a class says otherwise.
-    print("of the place in memory: \(type(of: invoice.id))")
+    // Unless a class says otherwise, `id` is the object's place in memory, as in Core Data.
+    print("id of an invoice: \(type(of: invoice.id))")
+    print("id of any object: \(type(of: (invoice as ManagedObject).id))")
     let reminder = context.model(for: identifier) as? Invoice
     print("the same object: \(reminder === invoice)")
   }

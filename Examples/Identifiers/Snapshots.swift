@@ -1,26 +1,7 @@
 import BatchIdentifiers
 import BatchStore
 
-/// An invoice as a value, which may go anywhere.
-struct InvoiceSnapshot: Sendable, Identifiable {
-  let id: PersistentIdentifier
-  var number: String
-  var cents: Int
-
-  init(_ invoice: Invoice) {
-    id = invoice.persistentModelID
-    number = invoice.number
-    cents = invoice.cents
-  }
-
-  /// Sets what the object has otherwise.
-  func apply(to invoice: Invoice) {
-    if invoice.number != number { invoice.number = number }
-    if invoice.cents != cents { invoice.cents = cents }
-  }
-}
-
-/// Gives out values and takes them back.
+/// Gives out invoices as values, and takes them back.
 actor InvoiceDesk: ModelActor {
   nonisolated let modelContainer: ModelContainer
   nonisolated let modelExecutor: any SerialModelExecutor
@@ -30,14 +11,31 @@ actor InvoiceDesk: ModelActor {
     modelExecutor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
   }
 
-  func invoices() throws -> [InvoiceSnapshot] {
-    try modelContext.fetch(Invoice.self).map { InvoiceSnapshot($0) }
+  func invoices() throws -> [ModelSnapshot<Invoice>] {
+    try modelContext.fetch(Invoice.self).map { invoice in try ModelSnapshot(of: invoice) }
   }
 
-  func save(_ snapshot: InvoiceSnapshot) throws {
-    let invoice = try modelContext.existingModel(for: snapshot.id, as: Invoice.self)
-    snapshot.apply(to: invoice)
-    try modelContext.save()
+  func save(_ snapshot: ModelSnapshot<Invoice>) throws {
+    do {
+      try modelContext.apply(snapshot)
+      try modelContext.save()
+    } catch {
+      modelContext.reset()
+      throw error
+    }
+  }
+}
+
+/// What a web page shows of an invoice: a value with as much of it as is needed, and no more.
+struct InvoiceSummary: Sendable, Identifiable {
+  let id: PersistentIdentifier
+  let title: String
+
+  /// Nil for an invoice that nobody has to see.
+  init?(_ invoice: ModelSnapshot<Invoice>) {
+    guard !invoice.isPaid else { return nil }
+    id = invoice.identifier
+    title = "\(invoice.number): \(invoice.cents)"
   }
 }
 
@@ -45,13 +43,28 @@ enum Snapshots: Example {
   static let summary = "values in the place of objects"
 
   static func run() async throws {
-    let desk = InvoiceDesk(
-      try await Billing.open("INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);")
+    let container = try await Billing.open(
+      "INSERT INTO invoices (number, cents, is_paid) VALUES ('A-1', 1200, 0), ('A-2', 700, 1);"
     )
-    var invoice = try await desk.invoices()[0]
+    let desk = InvoiceDesk(container)
+    let (snapshots, others) = (try await desk.invoices(), try await desk.invoices())
+    print("page: \(snapshots.compactMap { InvoiceSummary($0)?.title })")
+
+    // A snapshot can be changed anywhere, and finds its way back.
+    var invoice = snapshots[0]
     invoice.cents += 300
-    print("stored: \(try await desk.invoices().map(\.cents))")
+    invoice.note = "with delivery"
     try await desk.save(invoice)
+    print("stored: \(try await desk.invoices().map(\.cents))")
+
+    // It knows the row that it was taken from, so that nobody's change is undone unseen.
+    var outdated = others[0]
+    outdated.cents -= 100
+    do {
+      try await desk.save(outdated)
+    } catch let error as BatchError {
+      print("\(error.code)")
+    }
     print("stored: \(try await desk.invoices().map(\.cents))")
   }
 }

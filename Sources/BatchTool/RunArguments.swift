@@ -58,6 +58,7 @@ struct RunArguments: ParsableArguments {
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)
     let signals = StopSignals(stopping: run, quiet: quiet || json)
+    await signals.listen()
     defer { signals.cancel() }
     let summary = try await body(run) { event in printer.print(event) }
     printer.finish(summary)
@@ -86,8 +87,17 @@ private final class StopSignals {
         }
         run.stop()
       }
-      source.resume()
       return source
+    }
+  }
+
+  /// Begins to listen; a signal that comes before would be lost.
+  func listen() async {
+    for source in sources {
+      await withCheckedContinuation { continuation in
+        source.setRegistrationHandler { continuation.resume() }
+        source.resume()
+      }
     }
   }
 

@@ -4,12 +4,13 @@ import Dispatch
 /// Where objects live: it makes one object for each identifier, and reads rows when they are needed.
 ///
 /// A context and its objects belong to one task or actor at a time and are not `Sendable`;
-/// identifiers go from one to another. The context does not keep its objects alive.
+/// identifiers go from one to another. The context keeps no object alive that has nothing to save.
 ///
 ///     let context = ModelContext(container)
 ///     for order in try context.fetch(Order.self, where: "price_cents > 1000") {
-///       print(order.price)
+///       order.price -= 100
 ///     }
+///     try context.save()
 ///
 /// What cannot throw never hides an error: a property whose row is gone, or does not fit, reads as a
 /// placeholder, and the next throwing call of the context throws the reason.
