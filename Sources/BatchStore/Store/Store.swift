@@ -70,6 +70,8 @@ public struct Store: Sendable {
   package func makeContext(label: String) -> StoreConnection {
     var options = options
     options.isReadOnly = true
+    // Workers pass each page once; several of them shall not cost several large caches.
+    options.cacheSizeKiB = 1_024
     return StoreConnection(label: label, path: path, options: options)
   }
 
