@@ -28,7 +28,7 @@ enum Chunks: Example {
         let invoices = try context.fetch(chunk, as: Invoice.self, skippingMissing: true)
         for invoice in invoices { invoice.cents += 1 }
         try context.save()
-        return (invoices.count, context.registeredModels.count)
+        return withExtendedLifetime(invoices) { (invoices.count, context.registeredModels.count) }
       }
       visited += count
       most = max(most, registered)
