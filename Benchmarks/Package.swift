@@ -30,6 +30,13 @@ let package = Package(
       name: "FetchBenchmark",
       dependencies: [.product(name: "BatchStore", package: "batch")]
     ),
+    .executableTarget(
+      name: "TransformBenchmark",
+      dependencies: [
+        .product(name: "BatchStore", package: "batch"),
+        .product(name: "BatchTool", package: "batch"),
+      ]
+    ),
     .executableTarget(name: "measure"),
     .executableTarget(
       name: "CTwin",

@@ -110,6 +110,7 @@ struct Cases {
         )
       )
     }
+    contenders += ours(how)
     contenders += [
       Contender(name: "C, naive loop", arguments: [tools.product("CTwin"), "naive", "{db}", how]),
       Contender(
@@ -155,6 +156,58 @@ struct Cases {
       title: title,
       check: "SELECT sum(arr_delay), count(DISTINCT tailnum) FROM flights",
       contenders: contenders
+    )
+  }
+
+  private func ours(_ how: String) -> [Contender] {
+    guard how == "three" else {
+      let all = """
+        "id", "year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", \
+        "sched_arr_time", "arr_delay", "carrier", "flight", "tailnum", "origin", "dest", \
+        "air_time", "distance", "hour", "minute", "time_hour"
+        """
+      let writes = #""arr_delay", "tailnum""#
+      return [handler("all", "by row", columns: all, writes: writes, isOurs: true)]
+    }
+    let (columns, writes) = (#""dep_delay", "distance", "air_time""#, #""arr_delay""#)
+    let program = #""python3", "\#(tools.twin("transform_command.py"))""#
+    return [
+      handler("three", "by row", columns: columns, writes: writes, isOurs: true),
+      handler("three-columns", "by column", columns: columns, writes: writes),
+      handler("three-objects", "objects", columns: "\(columns), \(writes)", writes: writes),
+      transform("Python program", columns, writes, #""command": [\#(program)]"#, scale: .once),
+    ]
+  }
+
+  private func handler(
+    _ handler: String,
+    _ name: String,
+    columns: String,
+    writes: String,
+    isOurs: Bool = false
+  ) -> Contender {
+    transform(name, columns, writes, #""handler": "\#(handler)""#, isOurs: isOurs)
+  }
+
+  private func transform(
+    _ name: String,
+    _ columns: String,
+    _ writes: String,
+    _ program: String,
+    scale: Contender.Scale = .tenfold,
+    isOurs: Bool = false
+  ) -> Contender {
+    let action = """
+      {"type": "transform", "columns": [\(columns)], "writes": [\(writes)], \(program)}
+      """
+    return Contender(
+      name: "batch run, \(name)",
+      arguments: [
+        tools.product("TransformBenchmark"), "run", "{dir}/job.json", "--quiet", "--workers", "2",
+      ],
+      files: ["job.json": job(action: action, where: nil)],
+      scale: scale,
+      isOurs: isOurs
     )
   }
 

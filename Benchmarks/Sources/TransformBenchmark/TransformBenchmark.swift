@@ -6,7 +6,11 @@ import BatchTool
 @main
 struct TransformBenchmark {
   static func main() async {
-    await BatchTool(handlers: ["three": three, "three-columns": threeColumns, "all": all]).run()
+    await BatchTool(
+      handlers: [
+        "three": three, "three-columns": threeColumns, "three-objects": threeObjects, "all": all,
+      ]
+    ).run()
   }
 
   /// Three columns read, one written, row by row.
@@ -38,6 +42,12 @@ struct TransformBenchmark {
     }
   }
 
+  /// The same, an object a row.
+  static let threeObjects = TransformHandler.objects(Flight.self) { flight in
+    flight.arrivalDelay =
+      (flight.departureDelay ?? 0) + Int(flight.distance) / 10 - (flight.airTime ?? 0)
+  }
+
   private static let integers = [
     "id", "year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time",
     "sched_arr_time", "arr_delay", "flight", "air_time", "hour", "minute",
@@ -60,4 +70,26 @@ struct TransformBenchmark {
       try row.set(tailNumber, to: "\(row[carrier] ?? "")-\(row[destination] ?? "")")
     }
   }
+}
+
+final class Flight: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Flight.self,
+    entity: "Flight",
+    table: "flights",
+    properties: [
+      .attribute("departureDelay", \.departureDelay, column: "dep_delay"),
+      .attribute("arrivalDelay", \.arrivalDelay, column: "arr_delay"),
+      .attribute("airTime", \.airTime, column: "air_time"),
+      .attribute("distance", \.distance),
+    ]
+  )
+
+  var departureDelay: Int? { self[\.departureDelay] }
+  var arrivalDelay: Int? {
+    get { self[\.arrivalDelay] }
+    set { self[\.arrivalDelay] = newValue }
+  }
+  var airTime: Int? { self[\.airTime] }
+  var distance: Double { self[\.distance] }
 }

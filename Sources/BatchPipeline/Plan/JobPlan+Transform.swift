@@ -10,6 +10,7 @@ extension JobPlan.Work {
     predicate: SQLExpression?,
     values: [String: SQLValue],
     handlers: [String: TransformHandler],
+    store: Store,
     connection: Connection
   ) throws(BatchError) -> JobPlan.Work {
     let entity = query.entity
@@ -25,7 +26,8 @@ extension JobPlan.Work {
     let columns = TransformColumns(
       reads: reads.map(\.name),
       writes: writes.map(\.name),
-      parameters: values
+      parameters: values,
+      store: store
     )
     let (handler, children) = try job.handler(of: transform, columns: columns, among: handlers)
     do throws(BatchError) {

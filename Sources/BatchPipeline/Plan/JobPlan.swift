@@ -70,7 +70,7 @@ public struct JobPlan: Sendable {
         query: query,
         predicate: predicate,
         values: values,
-        schema: store.schema,
+        store: store,
         handlers: handlers,
         connection: connection
       )
@@ -98,7 +98,7 @@ extension JobPlan.Work {
     query: IdentifierQuery,
     predicate: SQLExpression?,
     values: [String: SQLValue],
-    schema: Schema,
+    store: Store,
     handlers: [String: TransformHandler],
     connection: Connection
   ) throws(BatchError) {
@@ -132,6 +132,7 @@ extension JobPlan.Work {
         predicate: predicate,
         values: values,
         handlers: handlers,
+        store: store,
         connection: connection
       )
       return
@@ -139,7 +140,7 @@ extension JobPlan.Work {
     let change = BulkChange(
       entity: query.entity,
       key: query.key,
-      action: try query.entity.change(for: job, values: values, schema, connection),
+      action: try query.entity.change(for: job, values: values, store.schema, connection),
       predicate: predicate,
       recheck: job.source.recheck,
       parameters: values

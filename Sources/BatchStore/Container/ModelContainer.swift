@@ -44,7 +44,7 @@ public final class ModelContainer: Sendable {
   /// Opens the stores of some configurations; see the other initializer.
   ///
   /// - Throws: As the other one does.
-  public init(
+  public convenience init(
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
   ) async throws(BatchError) {
@@ -61,6 +61,16 @@ public final class ModelContainer: Sendable {
       }
       stores.append(store)
     }
+    try self.init(for: types, stores: stores, configurations: configurations)
+  }
+
+  /// Takes over stores that are open.
+  init(
+    for types: [any PersistentModel.Type],
+    stores: [Store],
+    configurations: [ModelConfiguration] = []
+  ) throws(BatchError) {
+    var stores = stores
     let mappings = types.map { $0.mapping }
     var entities: [[String: ModelEntity]] = []
     var relationships: [RelationshipGraph] = []

@@ -78,7 +78,7 @@ extension FixedWidthInteger {
       case .multiply: multipliedReportingOverflow(by: other)
       @unknown default: throw .unsupported("the operator \(operation)")
       }
-    guard !overflow else { throw overflowError("\(self) and \(other)", Self.self) }
+    guard !overflow else { throw overflowError(Self.self) }
     return result
   }
 }
@@ -88,15 +88,15 @@ private func quotient<Integer: BinaryInteger>(
   _ right: Integer
 ) throws(BatchError) -> (quotient: Integer, remainder: Integer) {
   guard right != 0 else {
-    throw BatchError(.predicateFailed, "a predicate divides \(left) by zero")
+    throw BatchError(.predicateFailed, "a predicate divides by zero")
   }
   // The only other quotient without a value is that of the least integer and -1.
   if Integer.isSigned, left < 0, right == 0 - 1, Integer(exactly: left.magnitude) == nil {
-    throw overflowError("\(left) and \(right)", Integer.self)
+    throw overflowError(Integer.self)
   }
   return left.quotientAndRemainder(dividingBy: right)
 }
 
-private func overflowError(_ operands: String, _ type: Any.Type) -> BatchError {
-  BatchError(.predicateFailed, "a predicate computes more than a \(type) can hold from \(operands)")
+private func overflowError(_ type: Any.Type) -> BatchError {
+  BatchError(.predicateFailed, "a predicate computes more than an \(type) can hold")
 }

@@ -18,7 +18,7 @@ extension PredicateExpressions.NilCoalesce: TranslatableExpression {
     let right = try translator.term(rhs)
     if case .constant(let value) = left { return value.map(Term.constant) ?? right }
     if case .sql(let text, let representation) = left, let guarded = text.guarded,
-      right.constant as? Bool == false
+      let right = right as? Term<Bool>, right.constant == false
     {
       // `if let x { x > 5 } else { false }`, in a form that an index can serve.
       let text = SQLText("(\(guarded.condition) AND \(guarded.value))")

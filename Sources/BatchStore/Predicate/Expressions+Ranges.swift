@@ -125,7 +125,7 @@ extension PredicateTranslator {
   ) throws(BatchError) -> Term<Bool> {
     let range: Term<Bool> = try map(lower, upper) { lower, upper in
       if lower <= upper { return true }
-      throw BatchError(.predicateFailed, "a range from \(lower) ends at \(upper)")
+      throw BatchError(.predicateFailed, "a range of a predicate ends before it begins")
     }
     let isAbove = try canonical(comparison(of: element, lower, .greaterThanOrEqual)).text
     let isInside = try canonical(comparison(of: element, upper, isBelow)).text

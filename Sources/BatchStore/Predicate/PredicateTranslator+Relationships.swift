@@ -14,24 +14,24 @@ extension PredicateTranslator {
     }
     let destination = relationship.destination
     let key = SQLName.quoted(try destination.entity.requireKey().columns[0])
+    // By `=`, for NULL refers to nothing.
     let isRelated: (String) -> String =
       switch relationship.storage {
       case .column(let slot):
-        { "\($0).\(key) IS \(object.column(object.entity.columns[slot]))" }
+        { "\($0).\(key) = \(object.column(object.entity.columns[slot]))" }
       case .inverse(let slot):
-        { "\($0).\(SQLName.quoted(destination.columns[slot])) IS \(object.key[0])" }
+        { "\($0).\(SQLName.quoted(destination.columns[slot])) = \(object.key[0])" }
       case .table(let table):
         {
           """
           \($0).\(key) IN (SELECT \(SQLName.quoted(table.target)) \
           FROM \(SQLName.quoted(table.table)) \
-          WHERE \(SQLName.quoted(table.source)) IS \(object.key[0]))
+          WHERE \(SQLName.quoted(table.source)) = \(object.key[0]))
           """
         }
       }
     let objects = ObjectsTerm(entity: destination, isRelated: isRelated)
     if relationship.isToMany { return .objects(objects) }
-    // A row that is not related to any refers to it by NULL, which is no key.
     let column: (String) -> String = { [self] in
       let alias = nextAlias()
       return """

@@ -15,14 +15,13 @@ import Foundation
 /// Every condition is true or false and never NULL; an expression is NULL where it is nil in Swift.
 final class PredicateTranslator {
   let container: ModelContainer
-  private(set) var parameters: [StatementParameter]
+  /// What fills the places of the statement.
+  private(set) var parameters: [StatementParameter] = []
   private var aliasCount = 0
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
-  /// A translator whose first parameter follows `parameters`.
-  init(_ container: ModelContainer, after parameters: [StatementParameter] = []) {
+  init(_ container: ModelContainer) {
     self.container = container
-    self.parameters = parameters
   }
 
   /// The term of an expression.
@@ -100,7 +99,7 @@ final class PredicateTranslator {
     switch term {
     case .constant(let value):
       guard let stored = canonical.encode(value) else {
-        throw .unsupported("the value \(value) of type \(Value.self)")
+        throw .unsupported("a \(Value.self) that is no value in SQL, as NaN is none")
       }
       return (SQLText(place(stored)), canonical)
     case .sql(let text, let representation) where representation.isCanonical:
@@ -135,11 +134,11 @@ final class PredicateTranslator {
     _ value: Value,
     as representation: Representation<Value>
   ) throws(BatchError) -> SQLText {
-    func isEqual<Known: Equatable>(_ value: Known) -> Bool {
-      representation.encode(value as! Value).flatMap(representation.decode) as? Known == value
+    func isEqual<Known: Equatable>(_ value: Known, to other: Any) -> Bool {
+      other as? Known == value
     }
-    guard let comparable = value as? any Equatable, isEqual(comparable),
-      let stored = representation.encode(value)
+    guard let stored = representation.encode(value), let again = representation.decode(stored),
+      let comparable = value as? any Equatable, isEqual(comparable, to: again)
     else { throw .unsupported("a value of type \(Value.self) in this place") }
     return SQLText(place(stored))
   }
@@ -207,7 +206,10 @@ final class PredicateTranslator {
         throw BatchError(.predicateFailed, "\(error)", underlying: error)
       }
       if let value = representation.encode(result) { return value }
-      throw BatchError(.predicateFailed, "\(result) cannot be a value in SQL")
+      throw BatchError(
+        .predicateFailed,
+        "a predicate computes a \(Value.self) that is no value in SQL, as NaN is none"
+      )
     }
     let list = ([function] + computation.columns).joined(separator: ", ")
     return SQLText("\(SwiftFunction.sqlName)(\(list))", canFail: true)

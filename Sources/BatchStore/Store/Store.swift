@@ -17,11 +17,11 @@ public struct Store: Sendable {
   /// The entities, as they were when the store was opened.
   public internal(set) var schema: Schema
   /// Whether the database, or the way it was opened, forbids writing.
-  public let isReadOnly: Bool
+  public private(set) var isReadOnly: Bool
   /// The journal mode that the database was in when the store was opened: `wal`, `delete`, ….
   public let journalMode: String
 
-  let options: Connection.Options
+  private(set) var options: Connection.Options
   /// What keeps a database in memory alive; nil for one in a file.
   var anchor: StoreConnection?
 
@@ -56,6 +56,14 @@ public struct Store: Sendable {
     journalMode = try connection.journalMode()
     identity = try StoreIdentity.read(in: connection)
     schema = try Schema(reading: connection)
+  }
+
+  /// The same store, for reading only.
+  var readOnly: Store {
+    var store = self
+    store.isReadOnly = true
+    store.options.isReadOnly = true
+    return store
   }
 
   /// A new background context on this store, for reading.

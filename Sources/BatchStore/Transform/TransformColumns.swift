@@ -12,10 +12,19 @@ public struct TransformColumns: Sendable {
   /// The values of the job's parameters.
   public let parameters: [String: SQLValue]
 
-  package init(reads: [String], writes: [String], parameters: [String: SQLValue]) {
+  /// Where the rows are.
+  let store: Store
+
+  package init(
+    reads: [String],
+    writes: [String],
+    parameters: [String: SQLValue],
+    store: Store
+  ) {
     self.reads = reads
     self.writes = writes
     self.parameters = parameters
+    self.store = store
   }
 
   /// A column that the handler reads.
@@ -42,7 +51,7 @@ public struct TransformColumns: Sendable {
     OutputColumn(index: try Self.index(of: name, in: writes, "writes"))
   }
 
-  private static func index(
+  static func index(
     of name: String,
     in names: [String],
     _ key: String

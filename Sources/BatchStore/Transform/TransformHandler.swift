@@ -1,8 +1,8 @@
 package import BatchIdentifiers
 
-/// Swift code that computes new values for the rows of a `transform`, in one of two shapes.
+/// Swift code that computes new values for the rows of a `transform`, in one of three shapes.
 ///
-/// The outer closure is called once, before anything is written: it asks for the columns and
+/// In two of them the outer closure is called once, before anything is written: it asks for the columns and
 /// parameters that it needs. The inner one is called with the rows, from several threads at once.
 ///
 ///     TransformHandler.rows { columns in
@@ -19,6 +19,24 @@ package import BatchIdentifiers
 /// there to recognize it by.
 public struct TransformHandler: Sendable {
   private let make: @Sendable (TransformColumns) throws -> any RowHandler
+
+  /// A handler that is called with an object for each row, in a context.
+  ///
+  ///     TransformHandler.objects(Order.self) { order in order.price = order.cost * 2 }
+  ///
+  /// The easiest shape, and the one that costs most. What is set on the object is written; the
+  /// object's context is for reading, and whatever is done there to other objects fails the row.
+  ///
+  /// - Parameters:
+  ///   - type: The class of the objects, all of whose columns the job must read.
+  ///   - body: Called with each object, from several threads at once.
+  /// - Returns: The handler.
+  public static func objects<Model: PersistentModel>(
+    _ type: Model.Type,
+    _ body: @escaping @Sendable (Model) throws -> Void
+  ) -> TransformHandler {
+    TransformHandler { columns in try EachObjectHandler(columns, body) }
+  }
 
   /// A handler that is called with each row.
   ///

@@ -5,6 +5,28 @@ import BatchTestSupport
 import Foundation
 import Testing
 
+/// A row of the numbers as an object.
+private final class Number: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Number.self,
+    entity: "Number",
+    table: "numbers",
+    properties: [
+      .attribute("id", \.id), .attribute("n", \.n), .attribute("label", \.label),
+    ]
+  )
+
+  var id: Int { self[\.id] }
+  var n: Int {
+    get { self[\.n] }
+    set { self[\.n] = newValue }
+  }
+  var label: String? {
+    get { self[\.label] }
+    set { self[\.label] = newValue }
+  }
+}
+
 /// Transforms by Swift handlers.
 @Suite struct TransformRunTests {
   private let directory: TemporaryDirectory
@@ -82,8 +104,18 @@ import Testing
     }
   }
 
-  @Test(arguments: [byRow, byColumn])
-  func `both shapes set what the handler sets and leave the rest`(
+  private static let byObject = TransformHandler.objects(Number.self) { number in
+    guard number.id.isMultiple(of: 2) else { return }
+    number.n = number.id * 2
+    if number.id.isMultiple(of: 10) {
+      number.label = nil
+    } else if number.id.isMultiple(of: 4) {
+      number.label = (number.label ?? "") + "!"
+    }
+  }
+
+  @Test(arguments: [byRow, byColumn, byObject])
+  func `all shapes set what the handler sets and leave the rest`(
     handler: TransformHandler
   ) async throws {
     let summary = try await run(handler)
@@ -279,6 +311,35 @@ import Testing
     )
     let skipping = try await run(handler, job(skip: 1))
     #expect(skipping.outcomes.failed == 1)
+  }
+
+  @Test func `objects are for what the job reads and writes`() async throws {
+    let error = await #expect(throws: BatchError.self) {
+      try await run(Self.byObject, job(columns: ["id", "n"]))
+    }
+    #expect(error?.message == "the handler needs the column \"label\"")
+    let unwritten = try await run(Self.byObject, job(writes: ["n"]))
+    #expect(unwritten.failure?.message.contains("the handler set column \"label\"") == true)
+  }
+
+  @Test func `a handler changes no object but its own, and cannot save`() async throws {
+    let others = TransformHandler.objects(Number.self) { number in
+      let identifier = number.persistentModelID
+      if let other = try number.modelContext?.fetch(Number.self, where: "id = 3").first {
+        if other.persistentModelID != identifier { other.n = 5 }
+      }
+    }
+    let inserting = TransformHandler.objects(Number.self) { number in
+      number.modelContext?.insert(Number())
+      try number.modelContext?.save()
+    }
+    for handler in [others, inserting] {
+      let summary = try await run(handler)
+      #expect(summary.state == .failed)
+      #expect(summary.failure?.code == .handlerFailed)
+      try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    }
+    #expect(try TestDatabase.texts(path, "SELECT count(*) || sum(n) FROM numbers") == ["1000"])
   }
 
   @Test func `a handler that gives too few values fails`() async throws {

@@ -262,6 +262,17 @@ import Testing
     #expect(toMany?.code == .unknownAttribute)
   }
 
+  @Test func `C51 no properties to fetch means all of them`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    var descriptor = FetchDescriptor<Order>(predicate: #Predicate { $0.price == 200 })
+    #expect(descriptor.propertiesToFetch.isEmpty)
+    let names = ["price", "note", "created", "shipped", "state", "address", "isGift"]
+    let all = try context.fetchProperties(descriptor)
+    #expect(all.map { Set($0.values.keys) } == [Set(names)])
+    descriptor.propertiesToFetch = [\.note]
+    #expect(try context.fetchProperties(descriptor).map(\.values) == [["note": .text("two")]])
+  }
+
   @Test func `C47 sub-entities can be left out, in the store and of what is pending`() async throws
   {
     let context = ModelContext(try await Shop.open(path))
@@ -283,7 +294,7 @@ import Testing
   }
 
   /// Random changes against a naive twin: the objects themselves, filtered and sorted in Swift.
-  @Test func `C43 whatever is pending, a fetch finds what Swift finds among the objects`()
+  @Test func `whatever is pending, a fetch finds what Swift finds among the objects`()
     async throws
   {
     let seed = UInt64.random(in: .min ... .max)

@@ -180,7 +180,7 @@ import Testing
   @Test func `what SQL cannot say is refused by name`() throws {
     let (nan, infinity) = (Double.nan, Double.infinity)
     let refused: [(Predicate<Sample>, String)] = [
-      (#Predicate { [nan].contains($0.double) || $0.double > infinity * 0 }, "nan"),
+      (#Predicate { [nan].contains($0.double) || $0.double > infinity * 0 }, "NaN"),
       (#Predicate { $0.notRegistered == 1 }, "does not register"),
       (#Predicate { $0.tags.names.contains { $0 == "a" } }, "elements of an attribute"),
       (#Predicate { $0.tags.names.filter { $0 == "a" }.isEmpty }, "Filter"),

@@ -16,7 +16,7 @@ import Testing
       in: directory,
       "INSERT INTO customers VALUES (3, 'Eve'), (4, 'Ada')",
       "INSERT INTO purchases VALUES (4, 40, NULL), (5, 50, 4)",
-      "INSERT INTO cards VALUES (1, 1), (2, 4)"
+      "INSERT INTO cards VALUES (1, 1), (2, 4), (3, NULL)"
     )
     context = ModelContext(try await Market.open(path))
   }

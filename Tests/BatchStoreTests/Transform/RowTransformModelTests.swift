@@ -257,7 +257,7 @@ import Testing
       reads: attributes(["s", "n", "r"]),
       writes: attributes(["n", "r"]),
       handler: Self.handler(salt: seed).handler(
-        for: .init(reads: ["s", "n", "r"], writes: ["n", "r"], parameters: [:])
+        for: .init(reads: ["s", "n", "r"], writes: ["n", "r"], parameters: [:], store: store)
       ),
       predicate: condition.map { SQLExpression($0.sql) },
       recheck: recheck,

@@ -4,7 +4,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-@Suite struct FetchInBatchesTests {
+@Suite struct FetchInBatchesConformanceTests {
   let directory: TemporaryDirectory
   let path: String
   let container: ModelContainer
