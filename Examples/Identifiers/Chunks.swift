@@ -37,7 +37,7 @@ enum Chunks: Example {
     print("at most \(most) objects at a time")
 
     do {
-      _ = try ModelContext(container).fetch(identifiers[5000..<5500], as: Invoice.self)
+      _ = try ModelContext(container).fetch(identifiers[4500..<5500], as: Invoice.self)
     } catch {
       print("\(error.code): \(error.message)")
     }
