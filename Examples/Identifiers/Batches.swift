@@ -22,7 +22,7 @@ enum Batches: Example {
     let invoices = try context.fetch(open, batchSize: 100)
     print("count: \(invoices.count), in memory: \(context.registeredModels.count)")
     print("first: \(invoices[0].number), last: \(invoices[9999].number)")
-    print("in memory: \(context.registeredModels.count)")
+    withExtendedLifetime(invoices) { print("in memory: \(context.registeredModels.count)") }
 
     // The same from the first to the last.
     var (sum, most) = (0, 0)

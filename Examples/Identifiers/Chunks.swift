@@ -28,7 +28,7 @@ enum Chunks: Example {
         let invoices = try context.fetch(chunk, as: Invoice.self, skippingMissing: true)
         for invoice in invoices { invoice.cents += 1 }
         try context.save()
-        return (invoices.count, context.registeredModels.count)
+        return withExtendedLifetime(invoices) { (invoices.count, context.registeredModels.count) }
       }
       visited += count
       most = max(most, registered)
@@ -37,7 +37,7 @@ enum Chunks: Example {
     print("at most \(most) objects at a time")
 
     do {
-      _ = try ModelContext(container).fetch(identifiers[5000..<5500], as: Invoice.self)
+      _ = try ModelContext(container).fetch(identifiers[4500..<5500], as: Invoice.self)
     } catch {
       print("\(error.code): \(error.message)")
     }

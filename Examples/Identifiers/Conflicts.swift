@@ -26,7 +26,6 @@ enum Conflicts: Example {
     }
     // Nothing was written and nothing is lost: look at the row as it is, and decide again.
     print("still unsaved: \(mine.isUpdated), \(mine.cents)")
-    first.stalenessInterval = 0
     first.refresh(mine, mergeChanges: false)
     mine.cents -= 300
     try first.save()

@@ -10,20 +10,20 @@ enum Faults: Example {
     )
     let context = ModelContext(container)
     let identifiers = try context.fetchIdentifiers(FetchDescriptor<Invoice>())
-    let invoices = identifiers.map { context.model(for: $0) }
-    print("faults: \(invoices.map(\.isFault))")
-
-    print("read: \((invoices[0] as? Invoice)?.number ?? "")")
-    print("faults: \(invoices.map(\.isFault))")
-
-    // The context knows the objects that somebody uses, and keeps none alive.
-    print("registered: \(context.registeredModels.count)")
     do {
-      let third = Invoice(number: "A-3", cents: 100)
-      context.insert(third)
-      print("registered with a new one: \(context.registeredModels.count)")
+      let invoices = identifiers.map { context.model(for: $0) }
+      print("faults: \(invoices.map(\.isFault))")
+
+      print("read: \((invoices[0] as? Invoice)?.number ?? "")")
+      print("faults: \(invoices.map(\.isFault))")
+
+      // The context knows the objects that somebody uses, and keeps none alive.
+      withExtendedLifetime(invoices) { print("registered: \(context.registeredModels.count)") }
     }
-    print("still there, since it is not saved: \(context.registeredModels.count)")
+    print("registered when nobody uses them: \(context.registeredModels.count)")
+
+    context.insert(Invoice(number: "A-3", cents: 100))
+    print("registered, since it is not saved: \(context.registeredModels.count)")
     try context.save()
     print("registered after the save: \(context.registeredModels.count)")
   }

@@ -27,6 +27,7 @@ extension ModelContext {
     try beginReading()
     var models: [Model] = []
     var slice: [PersistentIdentifier] = []
+    var (count, missing, firstMissing) = (0, 0, PersistentIdentifier?.none)
     var iterator = identifiers.makeIterator()
     while true {
       let next = iterator.next()
@@ -34,19 +35,25 @@ extension ModelContext {
       if next == nil || slice.count == 500 {
         let objects = try objects(of: slice)
         let found = slice.compactMap { objects[$0] }
-        if found.count < slice.count, !skippingMissing {
-          throw BatchError(
-            .objectNotFound,
-            "\(slice.count - found.count) of \(slice.count) identifiers have no row",
-            at: slice.first { objects[$0] == nil }?.description,
-            remedy: "pass skippingMissing: true to go on without them"
-          )
+        count += slice.count
+        if found.count < slice.count {
+          missing += slice.count - found.count
+          firstMissing = firstMissing ?? slice.first { objects[$0] == nil }
         }
         for object in found { models.append(try cast(object, as: type)) }
         slice.removeAll(keepingCapacity: true)
       }
-      if next == nil { return models }
+      if next == nil { break }
     }
+    if let firstMissing, !skippingMissing {
+      throw BatchError(
+        .objectNotFound,
+        "\(missing) of \(count) identifiers have no row",
+        at: firstMissing.description,
+        remedy: "pass skippingMissing: true to go on without them"
+      )
+    }
+    return models
   }
 
   /// The objects of those of a few identifiers that have one.

@@ -125,6 +125,11 @@ import Testing
     }
     #expect(error?.code == .objectNotFound)
     #expect(error?.message == "2 of 5 identifiers have no row")
+    // All that were asked for are counted, however many statements it takes.
+    let many = #expect(throws: BatchError.self) {
+      try context.fetch(Array(list[0..<600]) + list[0..<5], as: Employee.self)
+    }
+    #expect(many?.message == "4 of 605 identifiers have no row")
     let found = try context.fetch(list[0..<5], as: Employee.self, skippingMissing: true)
     #expect(found.map(\.salary) == [21, 23, 25])
     let reversed = try context.fetch(list[4..<700].reversed(), as: Employee.self)
