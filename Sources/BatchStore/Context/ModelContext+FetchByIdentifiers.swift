@@ -57,7 +57,7 @@ extension ModelContext {
   }
 
   /// The objects of those of a few identifiers that have one.
-  func objects(
+  package func objects(
     of identifiers: [PersistentIdentifier]
   ) throws(BatchError) -> [PersistentIdentifier: ManagedObject] {
     var objects: [PersistentIdentifier: ManagedObject] = [:]

@@ -17,11 +17,30 @@ extension ModelContext {
   /// - Complexity: Two statements an object.
   public func save() throws(BatchError) {
     try throwNoted()
-    var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty }
+    try save(storesToSave()[...]) { _, _ in }
+  }
+
+  /// Saves, and has `body` write to one of the stores in that store's transaction, even if nothing
+  /// of it is unsaved.
+  ///
+  /// - Throws: What ``save()`` and `body` throw; then neither has written anything there.
+  package func save(
+    withStore store: Int,
+    _ body: (Connection) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    try throwNoted()
+    try save(storesToSave(beside: store)[...]) { place, connection throws(BatchError) in
+      if place == store { try body(connection) }
+    }
+  }
+
+  /// The stores of which something is unsaved, and another one.
+  private func storesToSave(beside other: Int? = nil) -> [Int] {
+    var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty || $0 == other }
     for object in unsaved.all() {
       if let entity = object.entity { isChanged[entity.store] = true }
     }
-    try save(container.stores.indices.filter { isChanged[$0] }[...])
+    return container.stores.indices.filter { isChanged[$0] }
   }
 
   /// Gives new objects the identifiers that they will have once they are saved.
@@ -54,7 +73,10 @@ extension ModelContext {
   ///
   /// Each store's transaction contains those of the stores behind it, always in this order, so that
   /// no two contexts wait for each other.
-  private func save(_ stores: ArraySlice<Int>) throws(BatchError) {
+  private func save(
+    _ stores: ArraySlice<Int>,
+    _ writeMore: (_ store: Int, Connection) throws(BatchError) -> Void
+  ) throws(BatchError) {
     guard let store = stores.first else { return }
     let writer = try writableConnection(to: store)
     try container.turns[store].withLock { _ throws(BatchError) in
@@ -75,7 +97,8 @@ extension ModelContext {
             partings: propagation.partings
           )
           try history?.record(save)
-          try self.save(stores.dropFirst())
+          try writeMore(store, writer)
+          try self.save(stores.dropFirst(), writeMore)
           return save
         }
       } catch {

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// The record of done chunks inside the store.
 ///
@@ -143,6 +143,33 @@ struct Ledger {
       .integer(Int64(written.outcomes.noLongerMatching)),
       .integer(Int64(written.outcomes.failed)),
       .integer(Int64(written.chunks))
+    )
+  }
+}
+
+/// The ledger of a run whose chunks are committed by contexts.
+package struct ContextLedger: Sendable {
+  private let run: String
+
+  /// The ledger of a run that the store knows.
+  package init(ofRun run: String) {
+    self.run = run
+  }
+
+  /// Enters a done chunk, inside the transaction that did it.
+  ///
+  /// - Throws: `BatchError` with code `damagedFile` if the store knows no such run any more.
+  /// - Complexity: O(*n*) in the ranges that are done: several contexts enter in turn, and what is
+  ///   done stands in the store alone.
+  package func enter(
+    _ positions: Range<Int>,
+    _ outcomes: Outcomes,
+    in connection: Connection
+  ) throws(BatchError) {
+    guard let ledger = try Ledger(of: run, in: connection) else { throw Ledger.damaged(run) }
+    _ = try ledger.entering(
+      DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
+      in: connection
     )
   }
 }
