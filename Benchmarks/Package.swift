@@ -27,8 +27,11 @@ let package = Package(
       dependencies: [.product(name: "ArgumentParser", package: "swift-argument-parser")]
     ),
     .executableTarget(
-      name: "FetchBenchmark",
-      dependencies: [.product(name: "BatchStore", package: "batch")]
+      name: "LibraryBenchmark",
+      dependencies: [
+        .product(name: "BatchPipeline", package: "batch"),
+        .product(name: "BatchStore", package: "batch"),
+      ]
     ),
     .executableTarget(
       name: "TransformBenchmark",

@@ -83,7 +83,7 @@ struct Bench {
     process.currentDirectoryURL = directory
     if let output = contender.output {
       let path = directory.appendingPathComponent(output).path
-      FileManager.default.createFile(atPath: path, contents: nil)
+      try Data().write(to: URL(fileURLWithPath: path))
       process.standardOutput = FileHandle(forWritingAtPath: path)
     } else {
       process.standardOutput = FileHandle.nullDevice

@@ -20,12 +20,16 @@ struct Cases {
         contenders: [
           Contender(
             name: "fetchIdentifiers",
-            arguments: [tools.product("FetchBenchmark"), "{db}", condition, "1"],
+            arguments: [
+              tools.product("LibraryBenchmark"), "identifiers", "{db}", "flights", condition, "1",
+            ],
             isOurs: true
           ),
           Contender(
             name: "fetchIdentifiers, two readers",
-            arguments: [tools.product("FetchBenchmark"), "{db}", condition, "2"]
+            arguments: [
+              tools.product("LibraryBenchmark"), "identifiers", "{db}", "flights", condition, "2",
+            ]
           ),
           Contender(name: "C", arguments: [tools.product("CTwin"), "fetch", "{db}", condition]),
           Contender(
@@ -205,8 +209,8 @@ struct Cases {
       arguments: [
         tools.product("TransformBenchmark"), "run", "{dir}/job.json", "--quiet", "--workers", "2",
       ],
-      files: ["job.json": job(action: action, where: nil)],
       scale: scale,
+      files: ["job.json": job(action: action, where: nil)],
       isOurs: isOurs
     )
   }
