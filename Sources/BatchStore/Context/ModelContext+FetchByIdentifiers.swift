@@ -18,7 +18,7 @@ extension ModelContext {
   /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, which says how
   ///   many there are, `modelTypeMismatch` for an object of another class, and what
   ///   `existingModel(for:as:)` throws.
-  /// - Complexity: One statement for each entity and 500 identifiers.
+  /// - Complexity: O(*n*) look-ups by key.
   public func fetch<Model: ManagedObject>(
     _ identifiers: some Sequence<PersistentIdentifier>,
     as type: Model.Type,
@@ -85,19 +85,14 @@ extension ModelContext {
   ) throws(BatchError) -> [ManagedObject] {
     guard let first = identifiers.first else { return [] }
     let entity = try container.resolve(first)
-    let translator = PredicateTranslator(container)
-    let condition = try translator.identity(
-      of: ObjectTerm(row: entity),
-      amongElementsOf: identifiers
-    )
-    let query = try IdentifierQuery(
-      entity.entity,
-      where: condition,
-      parameters: translator.parameters
-    )
     let connection = try connection(to: entity.store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
-      try objects(query, entity, connection)
+      var objects: [ManagedObject] = []
+      // Key by key: given many at once, SQLite may walk through the whole table instead.
+      try entity.forEachRow(of: identifiers, in: connection) { identifier, row throws(BatchError) in
+        objects.append(try object(of: identifier, entity, row))
+      }
+      return objects
     }
   }
 }

@@ -16,7 +16,7 @@ extension ModelContext {
   public func fetch<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
   ) throws(BatchError) -> [Model] {
-    try read(Model.self) { entity, connection throws(BatchError) in
+    let fetched = try read(Model.self) { entity, connection throws(BatchError) -> [Model] in
       guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
         return try models(descriptor.query(of: entity, in: container), entity, connection)
       }
@@ -28,6 +28,8 @@ extension ModelContext {
       let rows: [Model] = try models(query, entity, connection)
       return descriptor.window(of: overlay.merged(with: rows, by: descriptor))
     }
+    try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: fetched)
+    return fetched
   }
 
   /// The identifiers of the objects that a descriptor describes, without making any object.

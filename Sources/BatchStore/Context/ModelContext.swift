@@ -42,6 +42,8 @@ public final class ModelContext {
   /// Goes up with whatever may change what the store has related to objects.
   var generation = 0
   var registry = ModelRegistry()
+  /// What the last fetch that prefetches has read beside its objects.
+  var prefetched: [ManagedObject] = []
   /// What other contexts saved; nil if it is not merged by itself.
   var inbox: ContextInbox?
 
@@ -73,6 +75,7 @@ public final class ModelContext {
     registry = ModelRegistry()
     unsaved = UnsavedModels()
     links = UnsavedLinks()
+    prefetched = []
     noted = nil
   }
 

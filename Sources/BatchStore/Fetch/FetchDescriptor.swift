@@ -29,6 +29,10 @@ public struct FetchDescriptor<Model: PersistentModel> {
   public var includesSubentities = true
   /// The properties that dictionaries have; empty for all attributes.
   public var propertiesToFetch: [PartialKeyPath<Model>] = []
+  /// The relationships whose objects are read together with those that are fetched.
+  ///
+  /// The context keeps them alive until its next fetch that prefetches, or its reset.
+  public var relationshipKeyPathsForPrefetching: [PartialKeyPath<Model>] = []
 
   /// A description of all objects that satisfy a predicate.
   public init(

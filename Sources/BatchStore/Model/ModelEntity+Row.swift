@@ -20,6 +20,30 @@ extension ModelEntity {
     return columns.indices.map { statement.value(at: $0) }
   }
 
+  /// Reads the rows of some identifiers of the entity, passing over those without one.
+  func forEachRow(
+    of identifiers: [PersistentIdentifier],
+    in connection: Connection,
+    _ body: (PersistentIdentifier, [SQLValue]) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    let statement = try connection.prepare(
+      """
+      SELECT \(SQLName.list(columns)) FROM \(SQLName.quoted(entity.table)) \
+      WHERE \(try keyCondition())
+      """
+    )
+    for identifier in identifiers {
+      guard let key = identifier.key, entity.admits(key) else { continue }
+      for (index, component) in key.components.enumerated() {
+        try statement.bind(SQLValue(component), at: index + 1)
+      }
+      if try statement.step() {
+        try body(identifier, columns.indices.map { statement.value(at: $0) })
+      }
+      statement.reset()
+    }
+  }
+
   /// What finds the row of a key, with a parameter for each column of it.
   func keyCondition() throws(BatchError) -> String {
     let columns = try entity.requireKey().columns.map { "\(SQLName.quoted($0)) IS ?" }

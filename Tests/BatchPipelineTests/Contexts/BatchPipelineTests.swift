@@ -64,9 +64,9 @@ import Testing
     }
     #expect(result.requested == 67 && result.resolved == 67 && result.missing == 0)
     #expect(try count("n = 1") == "67" && count("n = 0") == "33")
-    // Each chunk had a context of its own, and none is left.
+    // Each chunk had a context of its own. Its executor lets go of the last ones in its own time.
     #expect(contexts.withLock { $0.count } == (67 + size - 1) / size)
-    #expect(contexts.withLock { $0.allSatisfy { $0.context == nil } })
+    #expect(contexts.withLock { $0.count { $0.context != nil } } <= workers)
   }
 
   private struct WeakContext: @unchecked Sendable {

@@ -51,4 +51,23 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM knows") == ["0"])
     #expect(try club.relatedObjects(forKey: "people") == [people[0]])
   }
+
+  @Test func `related objects are read together with those that are fetched`() async throws {
+    let context = ModelContext(try await Market.open(try Market.make(in: directory)))
+    var descriptor = FetchDescriptor<Purchase>(sortBy: [.forward(\.total)])
+    descriptor.relationshipKeyPathsForPrefetching = [\.customer, \.tags]
+    let purchases = try context.fetch(descriptor)
+    #expect(Set(context.registeredModels.map { "\(type(of: $0))" }).contains("Customer"))
+    let registered = context.registeredModels.count
+    #expect(purchases.allSatisfy { $0.customer?.isFault == false })
+    #expect(purchases.flatMap(\.tags).allSatisfy { !$0.isFault })
+    // Nothing more was read for that.
+    #expect(context.registeredModels.count == registered)
+
+    descriptor.relationshipKeyPathsForPrefetching = [\.total]
+    let error = #expect(throws: BatchError.self) { try context.fetch(descriptor) }
+    #expect(error?.code == .unknownRelationship)
+    context.reset()
+    #expect(context.registeredModels.isEmpty)
+  }
 }
