@@ -48,12 +48,14 @@ package final class ChildPool: Sendable {
   ) throws(BatchError) -> Result {
     let (idle, command) = state.withLock { ($0.idle.popLast(), $0.command) }
     let child = if let idle { idle } else { try ChildProcess(command) }
-    defer { keep(child.takeErrors(), of: child) }
     do {
       let result = try body(child)
+      // Once it is idle it is another thread's.
+      keep(child.takeErrors(), of: child)
       state.withLock { $0.idle.append(child) }
       return result
     } catch {
+      keep(child.takeErrors(), of: child)
       child.end()
       throw error
     }

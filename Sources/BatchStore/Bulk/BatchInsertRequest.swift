@@ -196,9 +196,17 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
   /// New keys for the rows that have none.
   private func allocatedKeys() throws(BatchError) -> Range<Int64> {
     guard key.isRowID else { return 0..<0 }
-    let count = rows.count { $0[key.columns[0]] ?? .null == .null }
+    var taken: [Int64] = []
+    var count = 0
+    for row in rows {
+      switch row[key.columns[0]] ?? .null {
+      case .null: count += 1
+      case .integer(let key): taken.append(key)
+      case .real, .text, .blob: break
+      }
+    }
     if count == 0 { return 0..<0 }
-    return try KeySequence(of: entity.entity).take(count, in: writer)
+    return try KeySequence(of: entity.entity).take(count, after: taken, in: writer)
   }
 
   private mutating func write(_ row: [String: SQLValue]) throws(BatchError) {

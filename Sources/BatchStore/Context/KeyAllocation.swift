@@ -34,9 +34,15 @@ enum KeyAllocation {
         waiting.append(object)
       }
     }
-    for (sequence, objects) in wanted.values {
-      let keys = try sequence.take(objects.count, in: connection)
-      for (object, key) in zip(objects, keys) {
+    for (table, (sequence, new)) in wanted {
+      let taken = objects.compactMap { object -> Int64? in
+        guard object.entity?.entity.table == table,
+          case .integer(let key) = identifiers[ObjectIdentifier(object)]?.key
+        else { return nil }
+        return key
+      }
+      let keys = try sequence.take(new.count, after: taken, in: connection)
+      for (object, key) in zip(new, keys) {
         identifiers[ObjectIdentifier(object)] = object.entity?.space.identifier(.integer(key))
       }
     }

@@ -14,9 +14,13 @@ struct KeySequence {
     column = try entity.requireKey().columns.first ?? "rowid"
   }
 
-  /// Takes the next keys.
-  func take(_ count: Int, in connection: Connection) throws(BatchError) -> Range<Int64> {
-    let last = try last(in: connection)
+  /// Takes the next keys, greater than `others` too, which are about to be used.
+  func take(
+    _ count: Int,
+    after others: [Int64],
+    in connection: Connection
+  ) throws(BatchError) -> Range<Int64> {
+    let last = max(try last(in: connection), others.max() ?? 0)
     let (end, isTooGreat) = last.addingReportingOverflow(Int64(count))
     guard !isTooGreat, end < Int64.max else {
       throw BatchError(

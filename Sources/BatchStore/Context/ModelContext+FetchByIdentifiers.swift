@@ -63,7 +63,9 @@ extension ModelContext {
     var objects: [PersistentIdentifier: ManagedObject] = [:]
     var missing: [IdentifierSpace: [PersistentIdentifier]] = [:]
     for identifier in identifiers where objects[identifier] == nil {
-      if let object = registered(identifier), object.row != nil || identifier.isTemporary {
+      if let object = registered(identifier), !object.isGone,
+        object.row != nil || object.unsaved == .insert
+      {
         objects[identifier] = object
       } else if !identifier.isTemporary {
         missing[identifier.space, default: []].append(identifier)

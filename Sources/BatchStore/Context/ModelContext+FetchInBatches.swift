@@ -15,7 +15,7 @@ extension ModelContext {
   ) throws(BatchError) -> FetchResultsCollection<Model> {
     let found = try find(descriptor, batchSize: batchSize)
     return FetchResultsCollection(count: found.window.count, batchSize: batchSize) { range in
-      self.modelsOrFaults(found.identifiers(in: range))
+      self.modelsOrFaults(found, in: range)
     }
   }
 
@@ -57,12 +57,15 @@ extension ModelContext {
     let found = try find(descriptor, batchSize: batchSize)
     for start in stride(from: 0, to: found.window.count, by: batchSize) {
       let range = start..<min(start + batchSize, found.window.count)
+      let positions = range.map { found.window.lowerBound + $0 }
       // A row that went in the meantime is one that the fetch did not find.
-      let models = try fetch(
-        found.identifiers(in: range),
+      var models = try fetch(
+        positions.filter { $0 < found.stored.count }.map { found.stored[$0] },
         as: Model.self,
         skippingMissing: true
       )
+      models += positions.filter { $0 >= found.stored.count }
+        .map { found.unsaved[$0 - found.stored.count] }
       for model in models { try body(model) }
       try throwNoted()
       guard !allowEscapingMutations, hasChanges else { continue }
@@ -74,17 +77,19 @@ extension ModelContext {
     }
   }
 
-  /// What a fetch found: rows as a packed list, and then what is not saved.
-  private struct Found {
+  /// What a fetch found: rows as a packed list, and then what is not saved, as objects: they are in
+  /// memory anyway, and a save gives them other identifiers.
+  private struct Found<Model: PersistentModel> {
     let stored: IdentifierList
-    var unsaved: [PersistentIdentifier] = []
+    var unsaved: [Model] = []
     /// The part of all these that offset and limit leave.
     var window: Range<Int>
 
     func identifiers(in range: Range<Int>) -> [PersistentIdentifier] {
       range.map { index in
         let position = window.lowerBound + index
-        return position < stored.count ? stored[position] : unsaved[position - stored.count]
+        return position < stored.count
+          ? stored[position] : unsaved[position - stored.count].persistentModelID
       }
     }
   }
@@ -92,7 +97,7 @@ extension ModelContext {
   private func find<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
     batchSize: Int
-  ) throws(BatchError) -> Found {
+  ) throws(BatchError) -> Found<Model> {
     guard batchSize > 0 else {
       throw BatchError(.invalidSQL, "the batch size is \(batchSize)", remedy: "give 1 or more")
     }
@@ -109,24 +114,40 @@ extension ModelContext {
         excluding: overlay.excluded
       )
       let stored = try query.fetch(in: connection, store: store)
-      let unsaved = overlay.matching.map(\.persistentModelID)
+      let unsaved = overlay.matching
       let all = 0..<(stored.count + unsaved.count)
       let window = all.dropFirst(descriptor.fetchOffset ?? 0).prefix(descriptor.fetchLimit ?? .max)
       return Found(stored: stored, unsaved: unsaved, window: window.startIndex..<window.endIndex)
     }
   }
 
-  /// The objects of identifiers; a fault for one whose row is gone.
+  /// The objects at some places; a fault for one whose row is gone.
   private func modelsOrFaults<Model: PersistentModel>(
-    _ identifiers: [PersistentIdentifier]
+    _ found: Found<Model>,
+    in range: Range<Int>
   ) -> [Model] {
+    let positions = range.map { found.window.lowerBound + $0 }
+    let stored = positions.filter { $0 < found.stored.count }.map { found.stored[$0] }
     var objects: [PersistentIdentifier: ManagedObject] = [:]
     do {
-      objects = try self.objects(of: identifiers)
+      objects = try self.objects(of: stored)
     } catch {
       note(error)
     }
-    return identifiers.map { (objects[$0] ?? model(for: $0)) as? Model ?? Model() }
+    return positions.map { position in
+      if position >= found.stored.count { return found.unsaved[position - found.stored.count] }
+      let identifier = found.stored[position]
+      if let model = (objects[identifier] ?? model(for: identifier)) as? Model { return model }
+      note(
+        BatchError(
+          .modelTypeMismatch,
+          "the object is no \(Model.self) any more",
+          at: identifier.description,
+          remedy: "fetch again"
+        )
+      )
+      return Model()
+    }
   }
 }
 

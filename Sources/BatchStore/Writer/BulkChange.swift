@@ -83,9 +83,11 @@ package struct BulkChange: Sendable {
   private var table: String { SQLName.quoted(entity.table) }
 
   private func condition(for keys: ChunkKeys) -> String {
-    let found = keys.condition(key: key)
-    guard let predicate, recheck != .off else { return found }
-    return "\(found) AND \(predicate.sql)"
+    var conditions = [keys.condition(key: key)]
+    // An identifier names a row of the entity, and none of another one in the same table.
+    if let own = entity.condition { conditions.append(own) }
+    if let predicate, recheck != .off { conditions.append(predicate.sql) }
+    return conditions.joined(separator: " AND ")
   }
 
   /// The statement that changes rows found by keys of this shape.

@@ -239,6 +239,38 @@ final class Fan: ManagedObject, PersistentModel {
     #expect(try titles() == ["new a2", "B1", "C1", "new d2", "new e2"])
   }
 
+  @Test func `an identifier names no row of another entity in the same table`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    let sports = try context.fetchIdentifierList(FetchDescriptor<SportCar>())
+    let count = sports.count
+    // One of them becomes a plain car after it was selected.
+    let id = try #require(TestDatabase.texts(path, "SELECT min(id) FROM cars WHERE kind = 2").first)
+    try TestDatabase.make(in: directory, "UPDATE cars SET kind = 1 WHERE id = \(id)")
+    #expect(
+      try context.execute(BatchDeleteRequest<SportCar>(identifiers: sports)).count == count - 1
+    )
+    #expect(try TestDatabase.texts(path, "SELECT kind FROM cars WHERE id = \(id)") == ["1"])
+  }
+
+  @Test func `keys that are given out are none of those that other new rows have`() async throws {
+    try TestDatabase.make(
+      "keys.db",
+      in: directory,
+      "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)",
+      "INSERT INTO things VALUES (7, 'old')"
+    )
+    let configuration = ModelConfiguration(path: directory.file("keys.db"))
+    let container = try await ModelContainer(configurations: configuration)
+    let context = ModelContext(container)
+    let named = try context.insertNewObject(ofEntity: "things")
+    named["name"] = .text("given")
+    let keyed = try context.insertNewObject(ofEntity: "things")
+    try keyed.setValue(.integer(8), forKey: "id")
+    try context.save()
+    #expect(keyed.persistentModelID.primaryKey == "p8")
+    #expect(named.persistentModelID.primaryKey == "p9")
+  }
+
   @Test func `a batch insert gives out keys, and sets the entity of sub-entities`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var request = BatchInsertRequest<SportCar>(1...3) { speed, row in

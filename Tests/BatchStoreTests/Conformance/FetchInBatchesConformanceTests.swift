@@ -114,6 +114,20 @@ import Testing
     #expect(try context.fetchCount(saved) == 980)
   }
 
+  @Test func `what is saved between two batches is enumerated all the same`() throws {
+    let context = ModelContext(container)
+    for number in 1...7 { context.insert(Employee("new \(number)", salary: 9_000 + number)) }
+    let new = FetchDescriptor<Employee>(predicate: #Predicate { $0.salary > 9_000 })
+    let collection = try context.fetch(new, batchSize: 2)
+    var names: [String] = []
+    try context.enumerate(new, batchSize: 2) { employee in
+      names.append(employee.name)
+      try context.save()
+    }
+    #expect(names.sorted() == (1...7).map { "new \($0)" })
+    #expect(collection.map(\.name).sorted() == names.sorted())
+  }
+
   @Test func `C53 resolving identifiers says how many have no row, unless told to skip them`()
     throws
   {
