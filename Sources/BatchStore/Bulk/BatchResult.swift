@@ -51,10 +51,19 @@ public struct BatchAssignment<Model: PersistentModel> {
   /// The column, and what it is set to.
   ///
   /// - Throws: `BatchError` with code `unknownAttribute` for a property that is not registered as an
-  ///   attribute.
+  ///   attribute, `valueMismatch` for a constant that its column cannot keep.
   func resolved() throws(BatchError) -> (attribute: MappedAttribute, value: Value) {
     let mapping = Model.mapping
     if let attribute = mapping.attributes[property], let value = value(attribute) {
+      if case .constant(let constant) = value, !attribute.codec.fits(constant) {
+        throw BatchError(
+          .valueMismatch,
+          "the value for attribute \(attribute.name.quotedForMessage) cannot be kept as"
+            + " \(attribute.codec.typeName)",
+          at: mapping.entityName,
+          remedy: "NaN and what cannot be encoded have no form in a database"
+        )
+      }
       return (attribute, value)
     }
     throw BatchError(

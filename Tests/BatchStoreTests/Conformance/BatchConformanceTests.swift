@@ -49,6 +49,20 @@ final class Fan: ManagedObject, PersistentModel {
   var author: Author? { self[\.author] }
 }
 
+private final class Ratio: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Ratio.self,
+    entity: "Ratio",
+    table: "ratios",
+    properties: [.attribute("ratio", \.ratio)]
+  )
+
+  var ratio: Double {
+    get { self[\.ratio] }
+    set { self[\.ratio] = newValue }
+  }
+}
+
 @Suite struct BatchConformanceTests {
   let directory: TemporaryDirectory
   let path: String
@@ -250,6 +264,24 @@ final class Fan: ManagedObject, PersistentModel {
       try context.execute(BatchDeleteRequest<SportCar>(identifiers: sports)).count == count - 1
     )
     #expect(try TestDatabase.texts(path, "SELECT kind FROM cars WHERE id = \(id)") == ["1"])
+  }
+
+  @Test func `a constant that its column cannot keep is refused`() async throws {
+    try TestDatabase.make(
+      "ratios.db",
+      in: directory,
+      "CREATE TABLE ratios (id INTEGER PRIMARY KEY, ratio REAL)",
+      "INSERT INTO ratios VALUES (1, 0.5)"
+    )
+    let configuration = ModelConfiguration(path: directory.file("ratios.db"))
+    let container = try await ModelContainer(for: Ratio.self, configurations: configuration)
+    let context = ModelContext(container)
+    #expect(
+      code { try context.execute(BatchUpdateRequest<Ratio>([.set(\.ratio, to: .nan)])) }
+        == .valueMismatch
+    )
+    #expect(try context.fetch(FetchDescriptor<Ratio>()).map(\.ratio) == [0.5])
+    #expect(try context.execute(BatchUpdateRequest<Ratio>([.set(\.ratio, to: 2)])).count == 1)
   }
 
   @Test func `keys that are given out are none of those that other new rows have`() async throws {
