@@ -175,8 +175,13 @@ public struct BatchPipeline: Sendable {
           }
           // The context does not keep its objects alive, and they were read for the closure.
           try withExtendedLifetime(objects) { try body(context, identifiers) }
+          guard let ledger else {
+            // Where nothing was changed, this takes no lock and needs no store that can be written.
+            try context.save()
+            return outcomes
+          }
           try context.save(withStore: store) { connection throws(BatchError) in
-            try ledger?.enter(positions, outcomes, in: connection)
+            try ledger.enter(positions, outcomes, in: connection)
           }
           return outcomes
         }

@@ -95,6 +95,47 @@ import Testing
     #expect(try count("n = 1") == "90")
   }
 
+  @Test func `a run that only looks at rows takes no lock, and needs no store to write to`()
+    async throws
+  {
+    let list = try await list(in: try await container())
+    try TestDatabase.make(in: directory, "DELETE FROM numbers WHERE id = 7")
+    let other = try Connection(path: path)
+    try other.execute("BEGIN IMMEDIATE")
+    for isReadOnly in [false, true] {
+      let container = try await ModelContainer(
+        configurations: ModelConfiguration(
+          path: path,
+          isReadOnly: isReadOnly,
+          busyTimeout: .zero
+        )
+      )
+      var pipeline = BatchPipeline(container, chunkSize: 9)
+      let count = Lock(0)
+      let result = try await pipeline.run(list) { context, identifiers in
+        for object in try context.fetch(identifiers, as: ManagedObject.self, skippingMissing: true)
+        where object["n"] == .integer(0) {
+          count.withLock { $0 += 1 }
+        }
+      }
+      #expect(result.requested == 100 && result.resolved == 99 && result.resumedAt == 0)
+      #expect(count.withLock { $0 } == 99)
+      // What writes does need the lock.
+      let code: BatchError.Code = isReadOnly ? .readOnly : .busy
+      let change = await #expect(throws: BatchError.self) {
+        try await pipeline.run(list, Self.increment)
+      }
+      #expect(change?.code == code)
+      pipeline.checkpoint = checkpoint
+      let entry = await #expect(throws: BatchError.self) {
+        try await pipeline.run(list) { _, _ in }
+      }
+      #expect(entry?.code == code)
+    }
+    try other.execute("ROLLBACK")
+    #expect(try count("n = 0") == "99")
+  }
+
   @Test func `interrupted at any chunk, the same call goes on and changes every row once`()
     async throws
   {
