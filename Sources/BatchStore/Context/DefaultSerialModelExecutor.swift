@@ -2,27 +2,37 @@ import Dispatch
 
 /// Runs an actor's work on a dispatch queue of its own, so that what blocks in SQLite occupies a
 /// thread of its own and never one of the cooperative pool.
+///
+/// What SwiftData leaves open is checked here: an actor's executor can be had from anywhere, and its
+/// context cannot.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
-  // Sendable: the context is used by what runs on the queue only.
-  /// The context, for use by work on this executor only.
-  public let modelContext: ModelContext
-
+  // Sendable: the context is given out to what runs on the queue only.
+  private let context: ModelContext
   private let queue: DispatchQueue
   private static let current = DispatchSpecificKey<ObjectIdentifier>()
 
   /// Makes an executor that owns a context from now on.
   public init(modelContext: ModelContext) {
-    self.modelContext = modelContext
+    context = modelContext
     queue = DispatchQueue(label: "batch.context")
     queue.setSpecific(key: Self.current, value: ObjectIdentifier(self))
     modelContext.queue = queue
+  }
+
+  /// The context.
+  ///
+  /// - Precondition: This is called by work on this executor. A context is prepared before it is
+  ///   given to the executor.
+  public var modelContext: ModelContext {
+    dispatchPrecondition(condition: .onQueue(queue))
+    return context
   }
 
   /// Runs the job after all that were enqueued before it.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async {
-      self.modelContext.mergeSaved()
+      self.context.mergeSaved()
       unsafe job.runSynchronously(on: self.asUnownedSerialExecutor())
     }
   }
@@ -37,11 +47,11 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
     _ body: @Sendable (ModelContext) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     if DispatchQueue.getSpecific(key: Self.current) == ObjectIdentifier(self) {
-      return try body(modelContext)
+      return try body(context)
     }
     let result = queue.sync {
-      modelContext.mergeSaved()
-      return Swift.Result { () throws(Failure) in try body(modelContext) }
+      context.mergeSaved()
+      return Swift.Result { () throws(Failure) in try body(context) }
     }
     return try result.get()
   }

@@ -55,8 +55,7 @@ struct DeletionPropagation {
           }
           context.unsavedReferences = references
         case (.cascade, _):
-          for other in try context.related(to: object, by: relationship)
-          where other.unsaved != .delete {
+          for other in try related(to: object, by: relationship) where other.unsaved != .delete {
             mark(other)
             context.track(other, .delete)
             deleted.append(other)
@@ -67,7 +66,7 @@ struct DeletionPropagation {
     }
     for (object, relationship) in denials {
       context.unsavedReferences = references
-      let left = try context.related(to: object, by: relationship)
+      let left = try related(to: object, by: relationship)
       if let first = left.first {
         throw BatchError(
           .deleteDenied,
@@ -77,6 +76,20 @@ struct DeletionPropagation {
           remedy: "delete those too, or relate them to something else"
         )
       }
+    }
+  }
+
+  /// What is related to an object that is to be deleted; nothing if only its row could tell and
+  /// somebody else deleted that already.
+  private func related(
+    to object: ManagedObject,
+    by relationship: Relationship
+  ) throws(BatchError) -> [ManagedObject] {
+    do {
+      return try context.related(to: object, by: relationship)
+    } catch {
+      guard error.code == .objectNotFound, object.row == nil else { throw error }
+      return []
     }
   }
 

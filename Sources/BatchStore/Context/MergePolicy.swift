@@ -5,14 +5,21 @@ public import BatchIdentifiers
 /// The names and what they do are Core Data's.
 public enum MergePolicy: Sendable {
   /// The save throws `BatchError` with code `mergeConflict` and writes nothing.
+  ///
+  /// A row that is to be deleted here and was deleted there is none, under no policy: both wanted the
+  /// same. In Core Data it is a conflict under this one.
   case error
   /// Attributes set here are written; the others are as the store has them. A row deleted there and
-  /// changed here is inserted again; one changed there and deleted here is deleted.
+  /// changed here is inserted again, with the values that the object had read of it; columns that the
+  /// class does not map have their defaults. Where the object had to read the row again and had not,
+  /// those are not known, and it is a conflict after all. A row changed there and deleted here is
+  /// deleted.
   case mergeByPropertyObjectTrump
   /// Attributes set here are written unless they were changed in the store too. A row deleted there
   /// stays deleted; one deleted here stays as the store has it.
   case mergeByPropertyStoreTrump
-  /// All attributes are written as they are here; a row deleted there is inserted again.
+  /// All attributes are written as they are here; a row deleted there is inserted again, as with
+  /// ``mergeByPropertyObjectTrump``.
   case overwrite
   /// What was set here, or deleted, is given up.
   case rollback

@@ -64,9 +64,10 @@ extension ModelContext {
         for (index, column) in columns.enumerated() {
           if let destination = column.destination {
             if statement.isNull(at: index) { continue }
-            var encoder = EncodedKey.Encoder()
-            statement.appendKeyComponent(at: index, to: &encoder)
-            identifiers[column.name] = destination.space.identifier(.encoded(encoder.key))
+            identifiers[column.name] = try destination.identifier(
+              referredToBy: statement.value(at: index),
+              in: connection
+            )
           } else {
             values[column.name] = statement.value(at: index)
           }

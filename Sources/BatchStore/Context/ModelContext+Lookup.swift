@@ -16,10 +16,18 @@ extension ModelContext {
 
   /// The object of an identifier; a fault if it is not in the context yet.
   ///
-  /// It never reads. Whether there is a row shows when the object is used. For the identifier of an entity that has
-  /// sub-entities the fault is of the entity's own class, whichever the row turns out to have.
+  /// Whether there is a row shows when the object is used; nothing is read before. An entity that
+  /// has sub-entities is the exception: a row has one object, and which class that is of only the
+  /// row says. So it is read, and the object has the identifier of its own entity.
   public func model(for identifier: PersistentIdentifier) -> ManagedObject {
-    registered(identifier) ?? register(identifier, try? container.resolve(identifier))
+    if let object = registered(identifier) { return object }
+    guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
+    guard !entity.descendants.isEmpty,
+      let row = try? entity.row(of: identifier, in: connection(to: entity.store))
+    else { return register(identifier, entity) }
+    let (concrete, own) = container.concrete(identifier, entity, row)
+    // What keeps the row from being an object's, using the fault says.
+    return (try? object(of: identifier, entity, row)) ?? register(concrete, own)
   }
 
   /// The object of an identifier, with its row; never a fault.
@@ -81,9 +89,10 @@ extension ModelContext {
   }
 
   private func existing(_ identifier: PersistentIdentifier) throws(BatchError) -> ManagedObject {
-    if let object = registered(identifier), object.hasChanges || object.row != nil && !object.isGone
-    {
-      return object
+    if let object = registered(identifier) {
+      // What is set on a fault says nothing about whether the row is there still.
+      if object.unsaved == .insert || object.unsaved == .delete { return object }
+      if object.row != nil, !object.isGone { return object }
     }
     if identifier.isTemporary { throw Self.notFound(identifier) }
     let entity = try container.resolve(identifier)
@@ -94,24 +103,60 @@ extension ModelContext {
   }
 
   /// The one object of a row that was just read; an object that has its row keeps it.
+  ///
+  /// An object of a row that has become one of another entity in the meantime is in no context any
+  /// more, as if its row had been deleted.
+  ///
+  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class,
+  ///   `mergeConflict` if such an object has something to save.
   func object(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity,
     _ row: [SQLValue]
   ) throws(BatchError) -> ManagedObject {
-    var (identifier, entity) = (identifier, entity)
-    let name = entity.concreteName(of: row)
-    if name != entity.entity.name, let key = identifier.key,
-      let concrete = container.entities[entity.store][name]
-    {
-      identifier = concrete.space.identifier(key)
-      entity = concrete
-    }
-    let known = registered(identifier)
+    let (identifier, entity) = container.concrete(identifier, entity, row)
+    let known = registry[identifier]
     if let known, known.row != nil && !known.isGone || known.unsaved == .insert { return known }
     try entity.validate(row, of: identifier)
+    if known == nil {
+      for other in objectsOfRelatives(identifier, entity) {
+        guard !other.hasChanges else {
+          throw BatchError(
+            .mergeConflict,
+            "the row has become one of entity \(entity.entity.name.quotedForMessage)",
+            at: other.persistentModelID.description,
+            remedy: "save the context, or roll it back"
+          )
+        }
+        forget(other)
+      }
+    }
     let object = known ?? register(identifier, entity)
     object.take(row)
     return object
+  }
+
+  /// The objects that have the key of an identifier in other entities of its hierarchy.
+  func objectsOfRelatives(
+    _ identifier: PersistentIdentifier,
+    _ entity: ModelEntity
+  ) -> [ManagedObject] {
+    guard !entity.relatives.isEmpty, let key = identifier.key else { return [] }
+    return entity.relatives.compactMap { registry[$0.identifier(key)] }
+  }
+}
+
+extension ModelContainer {
+  /// The entity that a row is of, and the row's identifier in it.
+  func concrete(
+    _ identifier: PersistentIdentifier,
+    _ entity: ModelEntity,
+    _ row: [SQLValue]
+  ) -> (PersistentIdentifier, ModelEntity) {
+    let name = entity.concreteName(of: row)
+    guard name != entity.entity.name, let key = identifier.key,
+      let concrete = entities[entity.store][name]
+    else { return (identifier, entity) }
+    return (concrete.space.identifier(key), concrete)
   }
 }

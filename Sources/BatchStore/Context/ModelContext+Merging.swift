@@ -16,6 +16,7 @@ extension ModelContext {
   public var automaticallyMergesChangesFromParent: Bool {
     get { inbox != nil }
     set {
+      checkQueue()
       guard newValue != automaticallyMergesChangesFromParent else { return }
       if newValue {
         let inbox = ContextInbox()

@@ -26,8 +26,13 @@ extension ModelContext {
         let relationship = try relationship(name, of: model)
         if case .column(let slot) = relationship.storage {
           guard let value = model.row?[slot], value != .null else { continue }
-          let key = EncodedKey([KeyComponent(value)])
-          identifiers.append(relationship.destination.space.identifier(.encoded(key)))
+          let destination = relationship.destination
+          identifiers.append(
+            try destination.identifier(
+              referredToBy: value,
+              in: connection(to: destination.store)
+            )
+          )
         } else {
           related += try self.related(to: model, by: relationship)
         }

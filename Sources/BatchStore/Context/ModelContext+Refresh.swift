@@ -25,6 +25,7 @@ extension ModelContext {
 
   /// Turns all objects into faults; those with values that were not saved keep them.
   public func refreshAllObjects() {
+    checkQueue()
     for object in registry.objects { refresh(object, mergeChanges: true) }
   }
 

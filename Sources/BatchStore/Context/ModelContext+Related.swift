@@ -68,8 +68,10 @@ extension ModelContext {
     }
     let value = try object.value(at: slot, entity)
     guard value != .null else { return nil }
-    let key = EncodedKey([KeyComponent(value)])
-    let identifier = destination.space.identifier(.encoded(key))
+    let identifier = try destination.identifier(
+      referredToBy: value,
+      in: connection(to: destination.store)
+    )
     if let object = registered(identifier) { return object }
     // Which class a row of a hierarchy is of, only the row says.
     if destination.concrete != nil,
@@ -157,11 +159,17 @@ extension ModelContext {
       return try refer(object, at: slot, to: others.first, relationship.destination)
     }
     let wanted = Set(others.map(ObjectIdentifier.init))
-    for other in try related(to: object, by: relationship)
-    where !wanted.contains(ObjectIdentifier(other)) {
-      try set(other, isRelated: false, to: object, by: relationship)
+    var kept: Set<ObjectIdentifier> = []
+    for other in try related(to: object, by: relationship) {
+      if wanted.contains(ObjectIdentifier(other)) {
+        kept.insert(ObjectIdentifier(other))
+      } else {
+        try set(other, isRelated: false, to: object, by: relationship)
+      }
     }
-    for other in others { try set(other, isRelated: true, to: object, by: relationship) }
+    for other in others where !kept.contains(ObjectIdentifier(other)) {
+      try set(other, isRelated: true, to: object, by: relationship)
+    }
   }
 
   /// Relates an object to another one, or ends that.

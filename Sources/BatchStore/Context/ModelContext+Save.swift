@@ -160,7 +160,10 @@ extension ModelContext {
     let old = object.persistentModelID
     guard old != identifier else { return }
     registry.remove(old)
-    if let stale = registry[identifier] { detach(stale) }
+    if let stale = registry[identifier] { forget(stale) }
+    if let entity = object.entity {
+      for stale in objectsOfRelatives(identifier, entity) { forget(stale) }
+    }
     object.identity = identifier
     registry.add(object, identifier)
   }

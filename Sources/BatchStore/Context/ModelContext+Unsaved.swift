@@ -4,16 +4,24 @@ extension ModelContext {
   /// Whether there is something to save.
   ///
   /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
-  public var hasChanges: Bool { !unsaved.isEmpty || !links.isEmpty }
+  public var hasChanges: Bool {
+    checkQueue()
+    return !unsaved.isEmpty || !links.isEmpty
+  }
 
   /// The objects that the next save inserts, in the order in which they were inserted here.
-  public var insertedModels: [ManagedObject] { unsaved.all(.insert) }
+  public var insertedModels: [ManagedObject] { unsavedModels(.insert) }
 
   /// The objects with values that the next save writes.
-  public var changedModels: [ManagedObject] { unsaved.all(.update) }
+  public var changedModels: [ManagedObject] { unsavedModels(.update) }
 
   /// The objects that the next save deletes.
-  public var deletedModels: [ManagedObject] { unsaved.all(.delete) }
+  public var deletedModels: [ManagedObject] { unsavedModels(.delete) }
+
+  private func unsavedModels(_ kind: ManagedObject.Unsaved) -> [ManagedObject] {
+    checkQueue()
+    return unsaved.all(kind)
+  }
 
   /// Takes a new object into the context, to be inserted in a store by the next save.
   ///
@@ -25,7 +33,7 @@ extension ModelContext {
     do {
       try take(object)
     } catch {
-      note(error)
+      noteChange(error)
     }
   }
 
@@ -49,7 +57,7 @@ extension ModelContext {
   public func delete(_ object: ManagedObject) {
     checkQueue()
     guard object.modelContext === self else {
-      if !object.isNew { note(Self.foreign(object)) }
+      if !object.isNew { noteChange(Self.foreign(object)) }
       return
     }
     if object.unsaved == .insert {
@@ -62,15 +70,16 @@ extension ModelContext {
         guard entity.entity.kind == .table else { throw Self.unwritable(identifier) }
         track(object, .delete)
       } catch {
-        note(error)
+        noteChange(error)
       }
     }
   }
 
   /// Undoes whatever was not saved, and reads nothing.
   ///
-  /// New objects are forgotten and in no context any more, values are as they were, and deleted
-  /// objects are there.
+  /// New objects are forgotten and in no context any more, with their attributes and without what
+  /// was related to them; values are as they were, and deleted objects are there. What could not be
+  /// set, inserted or deleted is no error any more; what could not be read still is.
   public func rollback() {
     checkQueue()
     for object in unsaved.all() {
@@ -82,6 +91,7 @@ extension ModelContext {
       }
     }
     links = UnsavedLinks()
+    dropNotedChange()
   }
 
   /// Runs `body` and saves; undoes whatever was not saved if either throws.
@@ -139,15 +149,17 @@ extension ModelContext {
       do throws(BatchError) {
         try object.setRelatedObjects(others, forKey: relationship)
       } catch {
-        note(error)
+        noteChange(error)
       }
     }
-    if let error = object.draftError { note(error) }
+    if let error = object.draftError { noteChange(error) }
     object.draftError = nil
   }
 
-  private func forget(_ object: ManagedObject) {
+  /// Takes an object out of the context with whatever is unsaved of it.
+  func forget(_ object: ManagedObject) {
     registry.remove(object.persistentModelID)
+    links.remove(of: object)
     detach(object)
     unsaved.set(nil, of: object)
   }

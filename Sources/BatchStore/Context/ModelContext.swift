@@ -49,7 +49,8 @@ public final class ModelContext {
 
   private var connections: [Connection?]
   private var writers: [Connection?]
-  private var noted: BatchError?
+  private var notedReading: BatchError?
+  private var notedChange: BatchError?
 
   /// Makes a context; a store's connection is opened when it is needed first.
   public init(_ container: ModelContainer) {
@@ -65,7 +66,10 @@ public final class ModelContext {
   }
 
   /// The objects that are in the context and in use.
-  public var registeredModels: [ManagedObject] { registry.objects }
+  public var registeredModels: [ManagedObject] {
+    checkQueue()
+    return registry.objects
+  }
 
   /// Forgets all objects and whatever was not saved; objects that are still in use are in no context
   /// any more.
@@ -76,21 +80,32 @@ public final class ModelContext {
     unsaved = UnsavedModels()
     links = UnsavedLinks()
     prefetched = []
-    noted = nil
+    notedReading = nil
+    notedChange = nil
   }
 
-  // MARK: Errors of getters
+  // MARK: Errors of properties
 
   /// Keeps an error of a call that cannot throw, the first one, for one that can.
   func note(_ error: BatchError) {
-    noted = noted ?? error
+    notedReading = notedReading ?? error
   }
 
-  /// Throws what a getter had to keep to itself.
+  /// Keeps what could not be set, inserted or deleted, the first of it, for a call that can throw.
+  func noteChange(_ error: BatchError) {
+    notedChange = notedChange ?? error
+  }
+
+  /// Forgets what could not be set, inserted or deleted.
+  func dropNotedChange() {
+    notedChange = nil
+  }
+
+  /// Throws what a property had to keep to itself.
   func throwNoted() throws(BatchError) {
     checkQueue()
-    guard let error = noted else { return }
-    noted = nil
+    guard let error = notedReading ?? notedChange else { return }
+    if notedReading != nil { notedReading = nil } else { notedChange = nil }
     throw error
   }
 
@@ -107,19 +122,11 @@ public final class ModelContext {
   func registered(_ identifier: PersistentIdentifier) -> ManagedObject? {
     checkQueue()
     if let object = registry[identifier] { return object }
-    guard let key = identifier.key,
-      let names = (try? container.resolve(identifier))?.concrete?.names.values
-    else { return nil }
-    // The identifier of an entity also finds objects of its sub-entities.
-    for name in names where name != identifier.entityName {
-      let concrete = PersistentIdentifier(
-        storeIdentifier: identifier.storeIdentifier,
-        entityName: name,
-        key: key
-      )
-      if let object = registry[concrete] { return object }
+    guard let key = identifier.key, let entity = try? container.resolve(identifier) else {
+      return nil
     }
-    return nil
+    // The identifier of an entity also finds objects of its sub-entities.
+    return entity.descendants.lazy.compactMap { self.registry[$0.identifier(key)] }.first
   }
 
   /// A new object of an entity, or of none if the identifier names none.
@@ -173,6 +180,7 @@ public final class ModelContext {
       entity = try container.resolve(identifier)
     }
     if let row = try entity.row(of: identifier, in: connection(to: entity.store)) {
+      try entity.requireOwn(row, of: identifier)
       try entity.validate(row, of: identifier)
       object.take(row)
     } else if shouldDeleteInaccessibleFaults {

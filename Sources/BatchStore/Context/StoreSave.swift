@@ -119,7 +119,7 @@ struct StoreSave {
       return (entity, identifier)
     }
     guard let current = try entity.row(of: identifier, in: connection) else {
-      return try restore(object, object.row, entity) ? (entity, identifier) : nil
+      return try restore(object, entity) ? (entity, identifier) : nil
     }
     var changes = values(of: object)
     let expected = (object.row ?? current).replacing(object.bases)
@@ -172,15 +172,20 @@ struct StoreSave {
   /// Settles the change of a row that is gone; true if there is a row again.
   private mutating func restore(
     _ object: ManagedObject,
-    _ row: [SQLValue]?,
     _ entity: ModelEntity
   ) throws(BatchError) -> Bool {
+    let row = object.row ?? object.staleRow
     switch policy {
     case .error:
       report(object, row, nil, entity)
       return false
     case .mergeByPropertyObjectTrump, .overwrite:
       let values = entity.writable(row ?? []).merging(values(of: object)) { $1 }
+      // Of a row that was never read, what was not set is known to nobody.
+      guard row != nil || entity.writableSlots.allSatisfy({ values[$0] != nil }) else {
+        report(object, nil, nil, entity)
+        return false
+      }
       _ = try insert(values, as: object.persistentModelID, entity)
       return true
     case .mergeByPropertyStoreTrump, .rollback:
@@ -198,18 +203,24 @@ struct StoreSave {
   ) throws(BatchError) -> Bool {
     let changes = changes.sorted { $0.key < $1.key }
     let compared = row.map { entity.compared($0) } ?? []
-    var assignments = changes.map { "\(SQLName.quoted(entity.columns[$0.key])) = ?" }
+    let first = key.components.count + 1
+    var assignments = changes.enumerated().map { index, change in
+      "\(SQLName.quoted(entity.columns[change.key])) = ?\(first + index)"
+    }
     if let version = entity.versionSlot.map({ SQLName.quoted(entity.columns[$0]) }) {
       assignments.append("\(version) = coalesce(\(version), 0) + 1")
     }
-    let condition = try entity.condition(comparing: compared.map(\.slot))
+    let condition = try entity.condition(
+      comparing: compared.map(\.slot),
+      from: first + changes.count
+    )
     let statement = try connection.prepare(
       """
       UPDATE \(SQLName.quoted(entity.entity.table)) SET \(assignments.joined(separator: ", ")) \
       WHERE \(condition)
       """
     )
-    let values = changes.map(\.value) + key.components.map { SQLValue($0) } + compared.map(\.value)
+    let values = key.components.map { SQLValue($0) } + changes.map(\.value) + compared.map(\.value)
     for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
     try statement.run()
     return connection.changes > 0
@@ -252,14 +263,14 @@ struct StoreSave {
     ifStill row: [SQLValue]?
   ) throws(BatchError) -> Bool {
     let compared = row.map { entity.compared($0) } ?? []
-    let condition = try entity.condition(comparing: compared.map(\.slot))
+    let key = (identifier.key?.components ?? []).map { SQLValue($0) }
+    let condition = try entity.condition(comparing: compared.map(\.slot), from: key.count + 1)
     let statement = try connection.prepare(
       """
       DELETE FROM \(SQLName.quoted(entity.entity.table)) \
       WHERE \(condition)
       """
     )
-    let key = (identifier.key?.components ?? []).map { SQLValue($0) }
     for (index, value) in (key + compared.map(\.value)).enumerated() {
       try statement.bind(value, at: index + 1)
     }
@@ -414,9 +425,15 @@ extension ModelEntity {
     return row.enumerated().map { ($0, $1) }
   }
 
-  /// What finds the row of a key if some columns are what they were.
-  fileprivate func condition(comparing slots: [Int]) throws(BatchError) -> String {
-    let comparisons = slots.map { "\(SQLName.quoted(columns[$0])) COLLATE BINARY IS ?" }
+  /// What finds the row of a key if some columns are what they were, which parameters from a number
+  /// on say.
+  fileprivate func condition(
+    comparing slots: [Int],
+    from first: Int
+  ) throws(BatchError) -> String {
+    let comparisons = slots.enumerated().map { index, slot in
+      "\(SQLName.quoted(columns[slot])) COLLATE BINARY IS ?\(first + index)"
+    }
     // In groups, since SQLite takes no expression that is nested a thousand deep.
     let groups = stride(from: 0, to: comparisons.count, by: 100).map {
       "(\(comparisons[$0..<min($0 + 100, comparisons.count)].joined(separator: " AND ")))"
@@ -430,13 +447,17 @@ extension ModelEntity {
     return row.isIdentical(to: other)
   }
 
+  /// The columns that can be written.
+  fileprivate var writableSlots: [Int] {
+    columns.indices.filter {
+      !generatedSlots.contains($0) && !keySlots.contains($0) && $0 != versionSlot
+    }
+  }
+
   /// The values of a row in those columns that can be written.
   fileprivate func writable(_ row: [SQLValue]) -> [Int: SQLValue] {
     var values: [Int: SQLValue] = [:]
-    for (slot, value) in row.enumerated()
-    where !generatedSlots.contains(slot) && !keySlots.contains(slot) && slot != versionSlot {
-      values[slot] = value
-    }
+    for slot in writableSlots where slot < row.count { values[slot] = row[slot] }
     return values
   }
 }

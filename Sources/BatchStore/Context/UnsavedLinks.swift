@@ -62,6 +62,18 @@ struct UnsavedLinks {
     }
   }
 
+  /// Drops the pairs of an object.
+  mutating func remove(of object: ManagedObject) {
+    let own = ObjectIdentifier(object)
+    for key in keys.removeValue(forKey: own) ?? [] {
+      links[key] = nil
+      let other = key.source == own ? key.target : key.source
+      keys[other]?.removeAll { $0 == key }
+      if keys[other]?.isEmpty == true { keys[other] = nil }
+    }
+  }
+
+  /// Drops the pairs of a store.
   mutating func remove(store: Int) {
     links = links.filter { $0.key.store != store }
     keys = keys.mapValues { $0.filter { $0.store != store } }.filter { !$0.value.isEmpty }

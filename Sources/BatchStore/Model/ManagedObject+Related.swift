@@ -144,7 +144,7 @@ extension PersistentModel {
     do throws(BatchError) {
       try setRelatedObjects(objects, forKey: name)
     } catch {
-      modelContext?.note(error)
+      noteChange(error)
     }
   }
 }

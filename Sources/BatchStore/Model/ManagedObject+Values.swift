@@ -5,6 +5,8 @@ extension ManagedObject {
   ///
   /// Reading gives NULL where ``value(forKey:)`` would throw, and setting does nothing where
   /// ``setValue(_:forKey:)`` would; then the next throwing call of the context throws that error.
+  /// Where there is no context any more to throw it, setting is a mistake at which builds for
+  /// debugging stop.
   public final subscript(_ attribute: String) -> SQLValue {
     get {
       do {
@@ -18,7 +20,7 @@ extension ManagedObject {
       do {
         try setValue(newValue, forKey: attribute)
       } catch {
-        if isNew { draftError = draftError ?? error } else { modelContext?.note(error) }
+        noteChange(error)
       }
     }
   }
@@ -71,6 +73,7 @@ extension ManagedObject {
   ///
   /// What was related to the object is among them by the column that refers to it.
   public final var changedValues: [String: SQLValue] {
+    modelContext?.checkQueue()
     guard let entity else { return drafts }
     return isNew ? drafts : entity.named(changes)
   }
@@ -139,6 +142,17 @@ extension ManagedObject {
     if row == nil { try context.load(self) }
     guard let row, !isDeleted else { throw ModelContext.notFound(persistentModelID) }
     return row
+  }
+
+  /// Keeps an error of a setter that cannot throw for the context.
+  final func noteChange(_ error: BatchError) {
+    if isNew {
+      draftError = draftError ?? error
+    } else if let modelContext {
+      modelContext.noteChange(error)
+    } else {
+      assertionFailure("what is set here is lost: \(error)")
+    }
   }
 
   /// Forgets what was set and not saved.

@@ -7,7 +7,9 @@ public import BatchIdentifiers
 /// What leaves is its ``persistentModelID``.
 ///
 /// An object does not keep its context alive. Without one, a stored object has nowhere to read from
-/// and nobody to complain to: its properties read as placeholders, and calls that throw do throw.
+/// and nobody to complain to: its properties read as placeholders, what is set on it is lost, at
+/// which builds for debugging stop, and calls that throw do throw. An object that was never inserted
+/// keeps what is set on it.
 open class ManagedObject {
   /// What a save will do with an object.
   enum Unsaved {

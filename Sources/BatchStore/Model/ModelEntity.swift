@@ -17,6 +17,10 @@ final class ModelEntity: Sendable {
   let declared: [(slot: Int, attribute: MappedAttribute)]
   /// The slot of the column that names the concrete entity, and the names by its values.
   let concrete: (slot: Int, names: [SQLValue: String])?
+  /// The identifiers of the other entities of the hierarchy, which share the keys of the table.
+  let relatives: [IdentifierSpace]
+  /// The identifiers of those that extend this one.
+  let descendants: [IdentifierSpace]
   /// Where each column of the key is, if it is an attribute.
   let keySlots: [Int?]
   /// The columns that SQLite computes.
@@ -37,6 +41,8 @@ final class ModelEntity: Sendable {
     )
     declared = []
     concrete = nil
+    relatives = []
+    descendants = []
     keySlots = Self.slots(of: entity.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: entity, in: columns)
     versionSlot = nil
@@ -99,6 +105,14 @@ final class ModelEntity: Sendable {
     } else {
       concrete = nil
     }
+    let others = family.filter { $0.entityName != mapping.entityName }
+    func spaces(_ mappings: [ModelMapping]) -> [IdentifierSpace] {
+      mappings.map {
+        IdentifierSpace(storeIdentifier: identity.uuid, entityName: $0.entityName)
+      }
+    }
+    relatives = spaces(others)
+    descendants = spaces(others.filter { $0.ancestors.contains(mapping.entityName) })
     self.entity = entity
     self.store = store
     space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
@@ -135,6 +149,18 @@ final class ModelEntity: Sendable {
   /// The name of the entity that a row is of, where sub-entities share the table.
   func concreteName(of row: [SQLValue]) -> String {
     concrete.flatMap { $0.names[row[$0.slot]] } ?? entity.name
+  }
+
+  /// Refuses the row of a sub-entity, whose object is another one.
+  func requireOwn(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
+    let name = concreteName(of: row)
+    guard name != entity.name else { return }
+    throw BatchError(
+      .modelTypeMismatch,
+      "the row is one of entity \(name.quotedForMessage) now",
+      at: identifier.description,
+      remedy: "take the object from the context again"
+    )
   }
 
   /// Refuses a row with a value that its attribute cannot have.

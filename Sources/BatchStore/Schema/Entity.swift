@@ -73,6 +73,9 @@ public struct EntityKey: Sendable, Hashable {
   let prefersIntegers: Bool
   /// The collations by which columns are unique, where those are not the columns' own.
   var collations: [String: String] = [:]
+  /// Whether a text is a key just as it is written: the key is one column that changes no text and
+  /// compares byte by byte.
+  var keepsText = false
 
   /// Whether a run of neighbouring keys can be named by a range.
   var isRowID: Bool { origin == .rowID }

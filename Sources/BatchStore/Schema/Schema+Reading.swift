@@ -78,6 +78,13 @@ private struct Column {
   /// Whether the declared type gives INTEGER affinity: https://www.sqlite.org/datatype3.html §3.1.
   var hasIntegerAffinity: Bool { type.uppercased().contains("INT") }
 
+  /// Whether a text stays one in the column: it has TEXT affinity, or BLOB affinity, which is none.
+  var keepsText: Bool {
+    if hasIntegerAffinity { return false }
+    return type.isEmpty
+      || ["CHAR", "CLOB", "TEXT", "BLOB"].contains { type.uppercased().contains($0) }
+  }
+
   static func read(of table: String, in connection: Connection) throws(BatchError) -> [Column] {
     let info = try connection.prepare(
       """
@@ -139,6 +146,7 @@ private func tableKey(
     if let index = index.first {
       found.collations = try collations(ofIndex: index, of: table, in: connection)
     }
+    found.keepsText = keepsText(declared, found, of: table, in: connection)
     return found
   }
   let indexes = try connection.prepare(
@@ -162,10 +170,21 @@ private func tableKey(
     if found.count == unique.count, found.allSatisfy(\.isNotNull) {
       var key = key(found, origin: .uniqueIndex)
       key.collations = try collations(ofIndex: indexes.text(at: 0), of: table, in: connection)
+      key.keepsText = keepsText(found, key, of: table, in: connection)
       return key
     }
   }
   return nil
+}
+
+private func keepsText(
+  _ columns: [Column],
+  _ key: EntityKey,
+  of table: String,
+  in connection: Connection
+) -> Bool {
+  columns.count == 1 && columns[0].keepsText && key.collations.isEmpty
+    && connection.collation(ofColumn: columns[0].name, of: table) == "BINARY"
 }
 
 /// The collations of an index's columns that are not the columns' own.

@@ -136,6 +136,12 @@ import Testing
     let context = ModelContext(container)
     try forbidReading("orders")
     #expect(context.model(for: identifier("Order", 999, in: container)).isFault)
+    // Of which class a row of a hierarchy is, only the row says: the exception.
+    #expect(!context.model(for: identifier("Car", 1, in: container)).isFault)
+    #expect(context.model(for: identifier("Car", 999, in: container)).isFault)
+    try forbidReading("cars")
+    #expect(context.model(for: identifier("ExpensiveSportCar", 3, in: container)).isFault)
+    #expect(context.model(for: identifier("Car", 2, in: container)).isFault)
     let foreign = PersistentIdentifier(storeIdentifier: "X", entityName: "Y", key: .integer(1))
     #expect(context.model(for: foreign).isFault)
     #expect(code { try context.model(for: foreign).value(forKey: "a") } == .foreignIdentifier)
@@ -177,6 +183,18 @@ import Testing
     try TestDatabase.make(in: directory, "DELETE FROM orders WHERE id = 2")
     #expect(code { try context.existingModel(for: fault.persistentModelID) } == .objectNotFound)
     #expect(fault.isFault)
+    // What is set on a fault does not stand for its row.
+    let order: Order = try context.existingModel(for: identifier("Order", 1, in: container))
+    order.price = 99
+    context.refresh(order, mergeChanges: true)
+    #expect(try context.existingModel(for: order.persistentModelID) === order)
+    context.refresh(order, mergeChanges: true)
+    try TestDatabase.make(in: directory, "DELETE FROM orders WHERE id = 1")
+    #expect(code { try context.existingModel(for: order.persistentModelID) } == .objectNotFound)
+    #expect(
+      code { try context.fetch([order.persistentModelID], as: Order.self) } == .objectNotFound
+    )
+    #expect(order.changedValues == ["price": .integer(99)])
   }
 
   @Test
@@ -190,6 +208,104 @@ import Testing
     #expect(try first.existingModel(for: identifier) === order)
     #expect(try first.fetch(Order.self, limit: 1).first === order)
     #expect(second.model(for: identifier) !== order)
+    // The identifiers of a row's entity and of those that it extends are of one object.
+    for entities in [["Car", "SportCar"], ["SportCar", "Car"]] {
+      let context = ModelContext(container)
+      let cars = entities.map { context.model(for: self.identifier($0, 3, in: container)) }
+      let fetched = try context.fetch(SportCar.self, where: "id = 3")
+      #expect(fetched == [cars[0]] && cars[0] === cars[1])
+      #expect(cars[0] is ExpensiveSportCar)
+      #expect(cars[0].persistentModelID.entityName == "ExpensiveSportCar")
+      #expect(context.registeredModels == fetched)
+    }
+  }
+
+  @Test func `a row has one identifier, with the key as it is stored`() async throws {
+    let path = try TestDatabase.make(
+      "keys.db",
+      in: directory,
+      "CREATE TABLE codes (code TEXT PRIMARY KEY)",
+      "CREATE TABLE names (name TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID",
+      "CREATE TABLE sizes (size REAL PRIMARY KEY)",
+      "CREATE TABLE cases (name TEXT COLLATE NOCASE, n, PRIMARY KEY (name COLLATE BINARY))",
+      """
+      CREATE TABLE uses (id INTEGER PRIMARY KEY, code REFERENCES codes, name REFERENCES names,
+        size REFERENCES sizes)
+      """,
+      "INSERT INTO codes VALUES ('5')",
+      "INSERT INTO names VALUES ('Ada')",
+      "INSERT INTO sizes VALUES (5)",
+      "INSERT INTO cases VALUES ('Ada', 1), ('ada', 2)",
+      "INSERT INTO uses VALUES (1, 5, 'ADA', 5), (2, '5', 'Ada', 5.0)"
+    )
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    let context = ModelContext(container)
+    func identifier(_ entity: String, _ key: PrimaryKey) -> PersistentIdentifier {
+      PersistentIdentifier(
+        storeIdentifier: container.stores[0].identity.uuid,
+        entityName: entity,
+        key: key
+      )
+    }
+    let keys: [(String, PrimaryKey, [PrimaryKey])] = [
+      ("codes", .text("5"), [.integer(5)]),
+      ("names", .text("Ada"), [.text("ada"), .text("ADA")]),
+      ("sizes", .encoded(EncodedKey([.real(5)])), [.integer(5), .text("5")]),
+    ]
+    for (entity, key, others) in keys {
+      let object = try context.existingModel(for: identifier(entity, key))
+      #expect(try context.fetch(FetchRequest(entity: entity)) == [object])
+      for other in others {
+        let other = identifier(entity, other)
+        #expect(code { try context.existingModel(for: other) } == .objectNotFound, "\(other)")
+        #expect(code { try context.fetch([other], as: ManagedObject.self) } == .objectNotFound)
+        context.delete(context.model(for: other))
+      }
+    }
+    // What is to be deleted under another key is nobody.
+    try context.save()
+    for (entity, _, _) in keys {
+      #expect(try context.fetchCount(FetchRequest(entity: entity)) == 1)
+    }
+    for (name, n) in [("Ada", 1), ("ada", 2)] as [(String, Int64)] {
+      let object = try context.existingModel(for: identifier("cases", .text(name)))
+      #expect(object["n"] == .integer(n))
+    }
+    // References may write a key in another way, and mean the one object.
+    let uses = try context.fetch(FetchRequest(entity: "uses"))
+    for name in ["code", "name", "size"] {
+      let related = try uses.map { try $0.relatedObject(forKey: name) }
+      #expect(related[0] === related[1], "\(name)")
+      #expect(try related[0]?.value(forKey: name) == uses[1].value(forKey: name), "\(name)")
+    }
+  }
+
+  @Test func `a row that becomes one of another entity has another object`() async throws {
+    let container = try await Shop.open(path)
+    let context = ModelContext(container)
+    context.stalenessInterval = 0
+    let cars = try context.fetch(Car.self)
+    let ghost = context.model(for: identifier("Car", 9, in: container))
+    #expect(ghost.isFault && type(of: ghost) == Car.self)
+    try TestDatabase.make(
+      in: directory,
+      "UPDATE cars SET kind = 2 WHERE id IN (1, 4)",
+      "INSERT INTO cars VALUES (9, 2, 'Lotus', 240)"
+    )
+    // Using what was there says so.
+    context.refresh(cars[0], mergeChanges: false)
+    #expect(code { try cars[0].value(forKey: "maker") } == .modelTypeMismatch)
+    #expect(code { try ghost.value(forKey: "maker") } == .modelTypeMismatch)
+    let sportCars = try context.fetch(SportCar.self, where: "kind = 2 AND id != 4")
+    #expect(sportCars.map(\.maker) == ["FIAT", "McLaren", "Lotus"])
+    #expect(sportCars[1] === cars[1])
+    #expect(cars[0].modelContext == nil && ghost.modelContext == nil)
+    // What is unsaved is not lost.
+    cars[3].maker = "Fiat"
+    #expect(code { try context.fetch(SportCar.self) } == .mergeConflict)
+    #expect(code { try context.save() } == .mergeConflict)
+    context.rollback()
+    #expect(try context.fetch(SportCar.self).count == 5)
   }
 
   @Test func `C36 actor[id, as: Wrong.self] is nil; actor[id, as: Right.self] returns it`()

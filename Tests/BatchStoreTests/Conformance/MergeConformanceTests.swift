@@ -140,6 +140,29 @@ import Testing
     }
   }
 
+  @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite])
+  func `what comes back has all its values, or is a conflict where they are not known`(
+    policy: MergePolicy
+  ) async throws {
+    let container = try await Staff.open(path)
+    let context = ModelContext(container)
+    context.mergePolicy = policy
+    let alice = try alice(in: context)
+    alice.salary = 99
+    context.refresh(alice, mergeChanges: true)
+    try TestDatabase.make("staff.db", in: directory, "DELETE FROM employees WHERE id = 1")
+    try context.save()
+    #expect(try stored() == [.text("Alice"), .integer(99)])
+
+    alice.salary = 100
+    context.mergeChanges(updated: [alice.persistentModelID])
+    try TestDatabase.make("staff.db", in: directory, "DELETE FROM employees WHERE id = 1")
+    let error = try #require(throws: BatchError.self) { try context.save() }
+    #expect(error.mergeConflicts.map { $0.persistedSnapshot } == [nil])
+    #expect(error.mergeConflicts.map { $0.changedValues } == [["salary": .integer(100)]])
+    #expect(try stored().isEmpty && alice.isUpdated)
+  }
+
   @Test(arguments: [
     MergePolicy.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite,
     .rollback,

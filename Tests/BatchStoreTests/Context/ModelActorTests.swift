@@ -58,4 +58,53 @@ private actor Accountant: ModelActor {
       _ = try context.fetchCount(FetchRequest(entity: "a"))
     }
   }
+
+  /// What the debug mode looks at, by the name of each.
+  private static let uses: [String: @Sendable (ModelContext, ManagedObject) throws -> Void] = [
+    "hasChanges": { context, _ in _ = context.hasChanges },
+    "insertedModels": { context, _ in _ = context.insertedModels },
+    "changedModels": { context, _ in _ = context.changedModels },
+    "deletedModels": { context, _ in _ = context.deletedModels },
+    "registeredModels": { context, _ in _ = context.registeredModels },
+    "refreshAllObjects": { context, _ in context.refreshAllObjects() },
+    "automaticallyMerges": { context, _ in context.automaticallyMergesChangesFromParent = true },
+    "rollback": { context, _ in context.rollback() },
+    "save": { context, _ in try context.save() },
+    "model": { context, object in _ = context.model(for: object.persistentModelID) },
+    "changedValues": { _, object in _ = object.changedValues },
+    "committedValues": { _, object in _ = try object.committedValues() },
+    "value": { _, object in _ = object["id"] },
+    "setValue": { _, object in object["id"] = .null },
+    "relatedObjects": { _, object in _ = try object.relatedObjects(forKey: "a") },
+  ]
+
+  @Test(arguments: uses.keys.sorted())
+  func `BATCH_CONCURRENCY_DEBUG looks at each use of a context and its objects`(
+    use: String
+  ) async {
+    await #expect(processExitsWith: .failure) { [use] in
+      setenv("BATCH_CONCURRENCY_DEBUG", "1", 1)
+      let container = try await ModelContainer(
+        configurations: ModelConfiguration(
+          inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY); INSERT INTO a VALUES (1)"
+        )
+      )
+      let context = ModelContext(container)
+      let object = try context.fetch(FetchRequest(entity: "a"))[0]
+      let executor = DefaultSerialModelExecutor(modelContext: context)
+      try Self.uses[use]?(context, object)
+      withExtendedLifetime(executor) {}
+    }
+  }
+
+  @Test func `an executor gives its context to its own work only`() async throws {
+    await #expect(processExitsWith: .failure) {
+      let container = try await ModelContainer(
+        configurations: ModelConfiguration(inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY)")
+      )
+      let background = container.newBackgroundContext()
+      _ = await background.perform { _ in background.modelExecutor.modelContext.hasChanges }
+      _ = background.modelExecutor.modelContext
+    }
+  }
 }

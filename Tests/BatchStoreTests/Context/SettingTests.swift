@@ -231,6 +231,42 @@ import Testing
     #expect(employees[1].salary == 20)
   }
 
+  #if DEBUG
+  @Test func `setting a property where nobody could save it stops a build for debugging`() async {
+    await #expect(processExitsWith: .failure) {
+      let container = try await ModelContainer(
+        configurations: ModelConfiguration(
+          inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY, n); INSERT INTO a VALUES (1, 1)"
+        )
+      )
+      let object = try ModelContext(container).fetch(FetchRequest(entity: "a"))[0]
+      object["n"] = .integer(2)
+    }
+  }
+  #endif
+
+  @Test func `rolling back forgets what could not be set, and not what could not be read`()
+    async throws
+  {
+    let container = try await Staff.open(try Staff.make(in: directory))
+    let context = ModelContext(container)
+    let alice = try #require(try context.fetch(Employee.self, limit: 1).first)
+    alice["salary"] = .text("x")
+    context.insert(ManagedObject())
+    context.rollback()
+    try context.save()
+    let missing = PersistentIdentifier(
+      storeIdentifier: container.stores[0].identity.uuid,
+      entityName: "Employee",
+      key: .integer(99)
+    )
+    #expect(context.model(for: missing)["name"] == .null)
+    alice["salary"] = .text("x")
+    context.rollback()
+    #expect(code { try context.save() } == .objectNotFound)
+    try context.save()
+  }
+
   @Test func `a row of very many columns is compared as well`() async throws {
     let columns = (0..<1_900).map { "c\($0)" }.joined(separator: ", ")
     let path = try TestDatabase.make(

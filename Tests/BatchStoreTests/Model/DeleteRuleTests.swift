@@ -72,6 +72,46 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT id FROM purchases") == ["3"])
   }
 
+  @Test(arguments: [MergePolicy.error, .mergeByPropertyObjectTrump, .rollback])
+  func `a fault whose row somebody else deleted is deleted, and takes nothing with it`(
+    policy: MergePolicy
+  ) async throws {
+    let path = try Market.make(in: directory)
+    try TestDatabase.make(
+      "market.db",
+      in: directory,
+      "CREATE TABLE contracts (id INTEGER PRIMARY KEY, customer_id, witness_id)",
+      "INSERT INTO contracts VALUES (1, 1, 2), (2, 2, NULL)"
+    )
+    let container = try await ModelContainer(
+      for: Customer.self,
+      Purchase.self,
+      Tag.self,
+      Complaint.self,
+      Card.self,
+      Contract.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let context = ModelContext(container)
+    context.mergePolicy = policy
+    for key in [1, 2] as [Int64] {
+      context.delete(
+        context.model(
+          for: PersistentIdentifier(
+            storeIdentifier: container.stores[0].identity.uuid,
+            entityName: "Contract",
+            key: .integer(key)
+          )
+        )
+      )
+    }
+    try TestDatabase.make("market.db", in: directory, "DELETE FROM contracts WHERE id = 1")
+    try context.save()
+    #expect(!context.hasChanges)
+    #expect(try TestDatabase.texts(path, "SELECT id FROM customers") == ["1"])
+    #expect(try TestDatabase.texts(path, "SELECT id FROM contracts").isEmpty)
+  }
+
   /// Tables of three kinds of actions, which objects without a class follow.
   private func plain() async throws -> (path: String, context: ModelContext) {
     let path = try TestDatabase.make(
@@ -148,5 +188,27 @@ import Testing
       last = two
     }
     #expect(last == nil)
+  }
+}
+
+/// A class whose own column says what is deleted with its objects, and what keeps them.
+private final class Contract: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Contract.self,
+    entity: "Contract",
+    table: "contracts",
+    properties: [
+      .toOne("customer", \.customer, column: "customer_id", onDelete: .cascade),
+      .toOne("witness", \.witness, column: "witness_id", onDelete: .deny),
+    ]
+  )
+
+  var customer: Customer? {
+    get { self[\.customer] }
+    set { self[\.customer] = newValue }
+  }
+  var witness: Customer? {
+    get { self[\.witness] }
+    set { self[\.witness] = newValue }
   }
 }

@@ -238,4 +238,18 @@ import Testing
       #expect(error?.code == .invalidMapping)
     }
   }
+
+  @Test func `a new object that is forgotten leaves no pairs to save`() async throws {
+    let context = ModelContext(try await Market.open(path))
+    let purchase = try context.fetch(Purchase.self)[0]
+    let (first, second) = (Tag("first"), Tag("second"))
+    purchase.tags += [first, second]
+    first.purchases.append(Purchase(5))
+    context.delete(first)
+    #expect(purchase.tags.map(\.name) == ["new", "old", "second"])
+    context.delete(second)
+    for new in context.insertedModels { context.delete(new) }
+    #expect(!context.hasChanges)
+    #expect(purchase.tags.map(\.name) == ["new", "old"])
+  }
 }
