@@ -19,8 +19,7 @@ enum Chunks: Example {
     try other.save()
 
     var (visited, most) = (0, 0)
-    for start in stride(from: 0, to: identifiers.count, by: 1000) {
-      let chunk = identifiers[start..<min(start + 1000, identifiers.count)]
+    for chunk in identifiers.chunks(ofCount: 1000) {
       // A context for each chunk: with it go the chunk's objects.
       let background = container.newBackgroundContext()
       let (count, registered) = try await background.perform { context in

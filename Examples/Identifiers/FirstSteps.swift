@@ -43,10 +43,9 @@ enum FirstSteps: Example {
     let unpriced = FetchDescriptor<Order>(predicate: #Predicate { $0.cents == nil })
     let identifiers = try ModelContext(container).fetchIdentifierList(unpriced)
 
-    for start in stride(from: 0, to: identifiers.count, by: 1000) {
+    for chunk in identifiers.chunks(ofCount: 1000) {
       // A context and a thread of its own for each chunk; what crosses over are identifiers.
       try await container.newBackgroundContext().perform { context in
-        let chunk = identifiers[start..<min(start + 1000, identifiers.count)]
         for order in try context.fetch(chunk, as: Order.self) {
           order.cents = Int((order.price * 100).rounded())
         }

@@ -57,13 +57,8 @@ enum Hierarchy: Example {
     }
 
     // The identifier of the wider entity finds the object; that of another sub-entity does not.
-    let store = container.stores[0].identity.uuid
     for (entity, key) in [("Payment", 2), ("Transfer", 1)] as [(String, Int64)] {
-      let identifier = PersistentIdentifier(
-        storeIdentifier: store,
-        entityName: entity,
-        key: .integer(key)
-      )
+      let identifier = try container.identifier(ofEntity: entity, key: .integer(key))
       let found = context[identifier, as: Payment.self]?.persistentModelID
       print("\(entity)/p\(key): \(found.map { "\($0.entityName)/\($0.primaryKey)" } ?? "nothing")")
     }

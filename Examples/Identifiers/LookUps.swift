@@ -9,17 +9,8 @@ enum LookUps: Example {
       "INSERT INTO invoices (id, number, cents) VALUES (1, 'A-1', 1200);"
     )
     let context = ModelContext(container)
-    let uuid = container.stores[0].identity.uuid
-    let present = PersistentIdentifier(
-      storeIdentifier: uuid,
-      entityName: "Invoice",
-      key: .integer(1)
-    )
-    let missing = PersistentIdentifier(
-      storeIdentifier: uuid,
-      entityName: "Invoice",
-      key: .integer(2)
-    )
+    let present = try container.identifier(ofEntity: "Invoice", key: .integer(1))
+    let missing = try container.identifier(ofEntity: "Invoice", key: .integer(2))
 
     // Only what the context has already; never reads.
     let registered: Invoice? = context.registeredModel(for: present)

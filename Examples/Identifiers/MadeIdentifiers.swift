@@ -16,16 +16,20 @@ enum MadeIdentifiers: Example {
     let parsed = container.identifier(for: "x-coredata://\(store)/Invoice/p28")
     print("from text: \(parsed.map { $0.primaryKey } ?? "nil")")
 
-    // From names and a key, which says nothing about whether there is such a row.
-    let made = PersistentIdentifier(
+    // From an entity and a key, which says nothing about whether there is such a row.
+    let made = try container.identifier(ofEntity: "Invoice", key: .integer(28))
+    print("from parts: \(made == parsed), \(context[made, as: Invoice.self]?.number ?? "nil")")
+
+    // Without the store at hand its UUID is a part too.
+    let parts = PersistentIdentifier(
       storeIdentifier: store,
       entityName: "Invoice",
       key: .integer(28)
     )
-    print("from parts: \(made == parsed), \(context[made, as: Invoice.self]?.number ?? "nil")")
+    print("with the store's UUID: \(parts == made)")
 
     // Many of one table share the names.
-    let space = IdentifierSpace(storeIdentifier: store, entityName: "Invoice")
+    let space = made.space
     let hundred = (1...100).map { space.identifier(.integer($0)) }
     print("a hundred: \(hundred.compactMap { context[$0, as: Invoice.self]?.number })")
 

@@ -21,6 +21,17 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
 }
 
 @Suite struct IdentifierListTests {
+  @Test(arguments: [0, 1, 6, 7, 8, 20, 21, 22], [1, 7, 100])
+  func `the chunks of a list are all of it, in order`(count: Int, size: Int) {
+    let list = makeList((0..<count).map { Int64($0 * 3) })
+    let chunks = list.chunks(ofCount: size)
+    #expect(Array(chunks.joined()) == Array(list))
+    #expect(chunks.dropLast().allSatisfy { $0.count == size })
+    #expect(chunks.last.map { (1...size).contains($0.count) } ?? list.isEmpty)
+    #expect(chunks.count == Array(chunks).count)
+    #expect(Array(chunks.reversed().map(\.first)) == Array(chunks.map(\.first)).reversed())
+  }
+
   @Test(arguments: KeyShapes.names)
   func `a list gives back what was put in`(shape: String) throws {
     for (seed, count) in [(1, 6000), (2, 4097), (4, 65), (5, 3)] {

@@ -22,6 +22,21 @@ extension ModelContainer {
     return (try? resolve(identifier)) == nil ? nil : identifier
   }
 
+  /// The identifier of the row with a key, in the one store that has the entity.
+  ///
+  /// Whether there is such a row is not looked up.
+  ///
+  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `ambiguousStore` if
+  ///   several have, `invalidIdentifier` if the key cannot be one of the entity's.
+  public func identifier(
+    ofEntity name: String,
+    key: PrimaryKey
+  ) throws(BatchError) -> PersistentIdentifier {
+    let identifier = try entity(named: name).space.identifier(key)
+    _ = try resolve(identifier)
+    return identifier
+  }
+
   /// The entity that an identifier names.
   ///
   /// - Throws: `BatchError` with code `foreignIdentifier` if it names another container's store,

@@ -6,8 +6,8 @@ extension ModelContext {
   /// The right way to work through a list is a slice at a time: the objects of one slice are let go
   /// before those of the next are made.
   ///
-  ///     for start in stride(from: 0, to: list.count, by: 500) {
-  ///       let orders = try context.fetch(list[start..<min(start + 500, list.count)], as: Order.self)
+  ///     for chunk in list.chunks(ofCount: 500) {
+  ///       let orders = try context.fetch(chunk, as: Order.self)
   ///     }
   ///
   /// - Parameters:

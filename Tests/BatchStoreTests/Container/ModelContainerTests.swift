@@ -120,4 +120,32 @@ import Testing
     ]
     for text in malformed { #expect(one.identifier(for: text) == nil, "\(text)") }
   }
+
+  @Test func `an entity and a key make an identifier where one store has the entity`() async throws
+  {
+    let path = try Shop.make(in: directory)
+    let container = try await Shop.open(path)
+    let made = try container.identifier(ofEntity: "car", key: .integer(3))
+    #expect(made.uriString == "x-coredata://\(container.stores[0].identity.uuid)/Car/p3")
+    let context = ModelContext(container)
+    #expect(try context.existingModel(for: made) is ExpensiveSportCar)
+    let ada = try container.identifier(ofEntity: "people", key: .text("Ada"))
+    #expect(try context.existingModel(for: ada)["age"] == .integer(36))
+    for (entity, key, code) in [
+      ("cra", .integer(1), .unknownEntity), ("Car", .text("1"), .invalidIdentifier),
+    ] as [(String, PrimaryKey, BatchError.Code)] {
+      let error = #expect(throws: BatchError.self) {
+        try container.identifier(ofEntity: entity, key: key)
+      }
+      #expect(error?.code == code)
+    }
+    let two = try await ModelContainer(
+      configurations: ModelConfiguration(inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY)"),
+      ModelConfiguration(inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    )
+    let error = #expect(throws: BatchError.self) {
+      try two.identifier(ofEntity: "a", key: .integer(1))
+    }
+    #expect(error?.code == .ambiguousStore)
+  }
 }
