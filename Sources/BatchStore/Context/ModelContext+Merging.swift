@@ -29,7 +29,8 @@ extension ModelContext {
     }
   }
 
-  /// Brings objects up to date with changes that were made elsewhere; reads nothing.
+  /// Brings objects up to date with changes that were made elsewhere; reads nothing that is not to be
+  /// a new object of an entity with sub-entities, see ``model(for:)``.
   ///
   /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object with values
   /// that were not saved keeps them. Unlike in Core Data they are not written over what others made

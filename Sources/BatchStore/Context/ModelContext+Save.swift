@@ -135,7 +135,7 @@ extension ModelContext {
   private func finish(_ save: StoreSave) {
     // Deleted ones first: a new object may have the key of a deleted one.
     for case (let object, .deleted) in save.outcomes {
-      registry.remove(object.persistentModelID)
+      registry.remove(object)
       unsaved.set(nil, of: object)
       detach(object)
     }
@@ -159,11 +159,11 @@ extension ModelContext {
   private func rename(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
     let old = object.persistentModelID
     guard old != identifier else { return }
-    registry.remove(old)
-    if let stale = registry[identifier] { forget(stale) }
-    if let entity = object.entity {
-      for stale in objectsOfRelatives(identifier, entity) { forget(stale) }
-    }
+    registry.remove(object)
+    var stale = [registry[identifier]].compactMap(\.self)
+    if let entity = object.entity { stale += objectsOfRelatives(identifier, entity) }
+    // One that is to be deleted makes room for this one by the same save, and goes with it.
+    for other in stale where !other.hasChanges { forget(other) }
     object.identity = identifier
     registry.add(object, identifier)
   }

@@ -82,13 +82,13 @@ extension ModelContext {
   /// set, inserted or deleted is no error any more; what could not be read still is.
   public func rollback() {
     checkQueue()
-    for object in unsaved.all() {
-      if object.unsaved == .insert {
-        forget(object)
-      } else {
-        object.dropChanges()
-        track(object, nil)
-      }
+    let objects = unsaved.all()
+    for object in objects where object.unsaved == .insert { forget(object) }
+    for object in objects where object.modelContext === self {
+      object.dropChanges()
+      track(object, nil)
+      // A new object may have had its identifier in the meantime.
+      registry.add(object, object.persistentModelID)
     }
     links = UnsavedLinks()
     dropNotedChange()
@@ -158,7 +158,7 @@ extension ModelContext {
 
   /// Takes an object out of the context with whatever is unsaved of it.
   func forget(_ object: ManagedObject) {
-    registry.remove(object.persistentModelID)
+    registry.remove(object)
     links.remove(of: object)
     detach(object)
     unsaved.set(nil, of: object)

@@ -22,7 +22,10 @@ struct ModelRegistry {
     }
     entries[identifier] = Entry(object: object)
   }
-  mutating func remove(_ identifier: PersistentIdentifier) {
-    entries[identifier] = nil
+
+  /// Forgets an object, unless another one has its identifier by now.
+  mutating func remove(_ object: ManagedObject) {
+    let identifier = object.persistentModelID
+    if entries[identifier]?.object === object { entries[identifier] = nil }
   }
 }

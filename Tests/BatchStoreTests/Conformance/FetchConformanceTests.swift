@@ -128,10 +128,18 @@ import Testing
     let context = ModelContext(try await Shop.open(path))
     func count<Model: Car & PersistentModel>(
       _ type: Model.Type,
-      _ predicate: Predicate<Model>
+      _ predicate: Predicate<Model>,
+      only: Bool = false
     ) throws -> Int {
-      try context.fetchIdentifiers(FetchDescriptor(predicate: predicate)).count
+      var descriptor = FetchDescriptor(predicate: predicate)
+      descriptor.includesSubentities = !only
+      return try context.fetchIdentifiers(descriptor).count
     }
+    #expect(try count(Car.self, #Predicate { $0.maker == "McLaren" }, only: true) == 0)
+    #expect(try count(SportCar.self, #Predicate { $0.maker == "McLaren" }, only: true) == 1)
+    #expect(
+      try count(ExpensiveSportCar.self, #Predicate { $0.maker == "McLaren" }, only: true) == 1
+    )
     #expect(try count(Car.self, #Predicate { $0.maker == "McLaren" }) == 2)
     #expect(try count(SportCar.self, #Predicate { $0.maker == "McLaren" }) == 2)
     #expect(

@@ -94,7 +94,7 @@ import Testing
     #expect(object.persistentModelID == identifier && !object.isFault)
   }
 
-  @Test func `C13 JSON without a store decodes`() throws {
+  @Test func `C13 JSON without a store decodes, as temporary or as of no store`() async throws {
     let temporary = PersistentIdentifier.temporary(entityName: "Item")
     let decoded = try JSONDecoder().decode(
       PersistentIdentifier.self,
@@ -104,6 +104,18 @@ import Testing
       ])
     )
     #expect(decoded == temporary && decoded.isTemporary && decoded.storeIdentifier == nil)
+    let (container, identifier) = try await first()
+    var fields = try fields(of: identifier)
+    fields["storeIdentifier"] = nil
+    let named = try JSONDecoder().decode(PersistentIdentifier.self, from: json(fields))
+    #expect(named == identifier)
+    fields["uriRepresentation"] = "x-coredata:///Order/p1"
+    let unbound = try JSONDecoder().decode(PersistentIdentifier.self, from: json(fields))
+    #expect(unbound.storeIdentifier == nil && !unbound.isTemporary)
+    let error = #expect(throws: BatchError.self) {
+      try ModelContext(container).existingModel(for: unbound)
+    }
+    #expect(error?.code == .foreignIdentifier)
   }
 
   @Test func `C14 encoding what was decoded gives the same, with slashes escaped or not`()

@@ -33,12 +33,24 @@ import Testing
   }
 
   @Test func `C10 a temporary id yields nothing in another context`() async throws {
-    let context = ModelContext(try await Shop.open(path))
-    let identifier = PersistentIdentifier.temporary(entityName: "Order")
-    let registered: ManagedObject? = context.registeredModel(for: identifier)
-    #expect(registered == nil)
-    #expect(context[identifier, as: Order.self] == nil)
-    #expect(code { try context.existingModel(for: identifier) } == .objectNotFound)
+    let container = try await Shop.open(path)
+    let (own, context) = (ModelContext(container), ModelContext(container))
+    let car = Car()
+    car.maker = "Lotus"
+    own.insert(car)
+    let identifier = car.persistentModelID
+    // Neither before the object is saved nor after.
+    for isSaved in [false, true] {
+      let registered: ManagedObject? = context.registeredModel(for: identifier)
+      #expect(registered == nil)
+      #expect(context[identifier, as: Car.self] == nil)
+      #expect(code { try context.existingModel(for: identifier) } == .objectNotFound)
+      let fault = context.model(for: identifier)
+      #expect(code { try fault.value(forKey: "maker") } == .foreignIdentifier)
+      #expect(try context.fetch([identifier], as: Car.self, skippingMissing: true).isEmpty)
+      #expect(own[identifier, as: Car.self] == (isSaved ? nil : car))
+      try own.save()
+    }
   }
 
   @Test
@@ -378,6 +390,6 @@ extension ModelActor {
     _ identifier: PersistentIdentifier,
     as type: Model.Type
   ) -> Bool {
-    self[identifier, as: type] != nil
+    self[identifier, as: type]?.persistentModelID == identifier
   }
 }

@@ -230,6 +230,14 @@ import Testing
     #expect(context.registeredModels.isEmpty)
     #expect(try rows().count == 102)
     #expect(try rows().first == [.text("Alice"), .integer(11)])
+    let background = try await Staff.open(path).newBackgroundContext()
+    let counts = try await background.perform { context throws(BatchError) in
+      for employee in try context.fetch(Employee.self) { employee.salary += 1 }
+      let before = context.registeredModels.count
+      try context.save()
+      return [before, context.registeredModels.count]
+    }
+    #expect(counts == [102, 0])
   }
 
   @Test func `C89 two writers never share a key`() async throws {

@@ -191,6 +191,33 @@ import Testing
     #expect(tag.modelContext == nil)
   }
 
+  @Test func `a key that becomes free may be given to another object before the save`() async throws
+  {
+    let path = try Staff.make(in: directory)
+    let context = ModelContext(try await Staff.open(path))
+    let old = try context.insertNewObject(ofEntity: "tags")
+    old["name"] = .text("a")
+    try context.save()
+    func replace() throws -> ManagedObject {
+      context.delete(old)
+      let new = try context.insertNewObject(ofEntity: "tags")
+      new["name"] = .text("a")
+      new["weight"] = .real(2)
+      try context.obtainPermanentIdentifiers(for: [new])
+      return new
+    }
+    _ = try replace()
+    context.rollback()
+    #expect(try context.fetch(FetchRequest(entity: "tags")) == [old])
+    let new = try replace()
+    #expect(new.persistentModelID == old.persistentModelID)
+    #expect(context.deletedModels == [old] && context.insertedModels == [new])
+    try context.save()
+    #expect(old.modelContext == nil && !context.hasChanges)
+    #expect(context.registeredModel(for: new.persistentModelID) === new)
+    #expect(try TestDatabase.rows(path, "SELECT * FROM tags") == [[.text("a"), .real(2)]])
+  }
+
   @Test func `objects of other contexts, or of none any more, are refused`() async throws {
     let container = try await Staff.open(try Staff.make(in: directory))
     let (first, second) = (ModelContext(container), ModelContext(container))
