@@ -104,11 +104,8 @@ extension ModelContext {
 
   /// The one object of a row that was just read; an object that has its row keeps it.
   ///
-  /// An object of a row that has become one of another entity in the meantime is in no context any
-  /// more, as if its row had been deleted.
-  ///
-  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class,
-  ///   `mergeConflict` if such an object has something to save.
+  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class, and what
+  ///   `replaceRelatives(of:_:)` throws.
   func object(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity,
@@ -118,22 +115,31 @@ extension ModelContext {
     let known = registry[identifier]
     if let known, known.row != nil && !known.isGone || known.unsaved == .insert { return known }
     try entity.validate(row, of: identifier)
-    if known == nil {
-      for other in objectsOfRelatives(identifier, entity) {
-        guard !other.hasChanges else {
-          throw BatchError(
-            .mergeConflict,
-            "the row has become one of entity \(entity.entity.name.quotedForMessage)",
-            at: other.persistentModelID.description,
-            remedy: "save the context, or roll it back"
-          )
-        }
-        forget(other)
-      }
-    }
+    try replaceRelatives(of: identifier, entity)
     let object = known ?? register(identifier, entity)
     object.take(row)
     return object
+  }
+
+  /// Lets go of objects of a row that has become one of another entity in the meantime: they are in no
+  /// context any more, as if the row had been deleted.
+  ///
+  /// - Throws: `BatchError` with code `mergeConflict` if such an object has something to save.
+  func replaceRelatives(
+    of identifier: PersistentIdentifier,
+    _ entity: ModelEntity
+  ) throws(BatchError) {
+    for other in objectsOfRelatives(identifier, entity) {
+      guard !other.hasChanges else {
+        throw BatchError(
+          .mergeConflict,
+          "the row has become one of entity \(entity.entity.name.quotedForMessage)",
+          at: other.persistentModelID.description,
+          remedy: "save the context, or roll it back"
+        )
+      }
+      forget(other)
+    }
   }
 
   /// The objects that have the key of an identifier in other entities of its hierarchy.

@@ -182,6 +182,7 @@ public final class ModelContext {
     if let row = try entity.row(of: identifier, in: connection(to: entity.store)) {
       try entity.requireOwn(row, of: identifier)
       try entity.validate(row, of: identifier)
+      try replaceRelatives(of: identifier, entity)
       object.take(row)
     } else if shouldDeleteInaccessibleFaults {
       object.isGone = true
