@@ -97,7 +97,8 @@ extension ModelContext {
   func object(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity,
-    _ row: [SQLValue]
+    _ row: [SQLValue],
+    readAt: ContinuousClock.Instant = .now
   ) throws(BatchError) -> ManagedObject {
     var (identifier, entity) = (identifier, entity)
     let name = entity.concreteName(of: row)
@@ -111,7 +112,7 @@ extension ModelContext {
     if let known, known.row != nil && !known.isGone || known.unsaved == .insert { return known }
     try entity.validate(row, of: identifier)
     let object = known ?? register(identifier, entity)
-    object.take(row)
+    object.take(row, readAt: readAt)
     return object
   }
 }
