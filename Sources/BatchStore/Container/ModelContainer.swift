@@ -19,6 +19,8 @@ public final class ModelContainer: Sendable {
   /// One save of each store at a time: contexts wait here for their turn, in which SQLite would let
   /// them ask again and again.
   let turns: [Lock<Void>]
+  /// Whether some entities share a table with entities that extend them.
+  let hasHierarchies: Bool
   /// What tells contexts of each other's saves.
   let changes = ChangeBroadcast()
 
@@ -94,6 +96,7 @@ public final class ModelContainer: Sendable {
     self.configurations = configurations
     self.stores = stores
     self.entities = entities
+    hasHierarchies = entities.contains { $0.values.contains { $0.concrete != nil } }
     self.relationships = relationships
     turns = stores.map { _ in Lock(()) }
   }

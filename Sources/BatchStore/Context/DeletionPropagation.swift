@@ -7,9 +7,9 @@ struct DeletionPropagation {
   private struct Mark {
     let object: ManagedObject
     let unsaved: ManagedObject.Unsaved?
-    let changes: [Int: SQLValue]
-    let bases: [Int: SQLValue]
-    let references: [Int: ManagedObject]
+    let changes: SlotValues<SQLValue>
+    let bases: SlotValues<SQLValue>
+    let references: SlotValues<ManagedObject>
   }
 
   private let context: ModelContext

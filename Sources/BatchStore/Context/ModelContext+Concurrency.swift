@@ -15,5 +15,5 @@ extension ModelContext {
   }
 }
 
-private let isDebuggingConcurrency =
+let isDebuggingConcurrency =
   ProcessInfo.processInfo.environment["BATCH_CONCURRENCY_DEBUG"] == "1"

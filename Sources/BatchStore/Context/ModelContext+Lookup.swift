@@ -109,7 +109,8 @@ extension ModelContext {
   func object(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity,
-    _ row: [SQLValue]
+    _ row: [SQLValue],
+    readAt: ContinuousClock.Instant = .now
   ) throws(BatchError) -> ManagedObject {
     let (identifier, entity) = container.concrete(identifier, entity, row)
     let known = registry[identifier]
@@ -117,7 +118,7 @@ extension ModelContext {
     try entity.validate(row, of: identifier)
     try replaceRelatives(of: identifier, entity)
     let object = known ?? register(identifier, entity)
-    object.take(row)
+    object.take(row, readAt: readAt)
     return object
   }
 

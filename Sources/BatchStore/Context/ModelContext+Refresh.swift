@@ -14,7 +14,7 @@ extension ModelContext {
     // A row that a save found to be outdated, and so has no age, is of no use any more.
     object.staleRow = object.readAt == nil ? nil : object.row ?? object.staleRow
     object.row = nil
-    object.bases = [:]
+    object.bases = SlotValues()
     object.members = [:]
     if !mergeChanges {
       object.dropChanges()
@@ -36,7 +36,7 @@ extension ModelContext {
       object.identity = nil
     }
     object.dropChanges()
-    object.modelContext = nil
+    object.environment = object.environment?.detached
     object.row = nil
     object.staleRow = nil
     object.members = [:]

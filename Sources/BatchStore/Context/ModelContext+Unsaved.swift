@@ -140,8 +140,7 @@ extension ModelContext {
     let (drafts, related) = (object.drafts, object.draftRelated)
     object.drafts = [:]
     object.draftRelated = [:]
-    object.entity = entity
-    object.modelContext = self
+    object.environment = environment(of: entity)
     registry.add(object, object.persistentModelID)
     track(object, .insert)
     for (attribute, value) in drafts { object[attribute] = value }

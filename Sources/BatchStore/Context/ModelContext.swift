@@ -47,6 +47,8 @@ public final class ModelContext {
   /// What other contexts saved; nil if it is not merged by itself.
   var inbox: ContextInbox?
 
+  /// By entities.
+  private var environments: [ObjectIdentifier?: ObjectEnvironment] = [:]
   private var connections: [Connection?]
   private var writers: [Connection?]
   private var notedReading: BatchError?
@@ -62,7 +64,7 @@ public final class ModelContext {
   deinit {
     container.changes.remove(inbox)
     // New objects may refer to each other in a circle.
-    for object in unsaved.all() { object.references = [:] }
+    for object in unsaved.all() { object.references = SlotValues() }
   }
 
   /// The objects that are in the context and in use.
@@ -122,9 +124,9 @@ public final class ModelContext {
   func registered(_ identifier: PersistentIdentifier) -> ManagedObject? {
     checkQueue()
     if let object = registry[identifier] { return object }
-    guard let key = identifier.key, let entity = try? container.resolve(identifier) else {
-      return nil
-    }
+    guard container.hasHierarchies, let key = identifier.key,
+      let entity = try? container.resolve(identifier)
+    else { return nil }
     // The identifier of an entity also finds objects of its sub-entities.
     return entity.descendants.lazy.compactMap { self.registry[$0.identifier(key)] }.first
   }
@@ -133,10 +135,18 @@ public final class ModelContext {
   func register(_ identifier: PersistentIdentifier, _ entity: ModelEntity?) -> ManagedObject {
     let object = (entity?.type ?? ManagedObject.self).init()
     object.identity = identifier
-    object.entity = entity
-    object.modelContext = self
+    object.environment = environment(of: entity)
     registry.add(object, identifier)
     return object
+  }
+
+  /// What the objects of an entity share, or those of none.
+  func environment(of entity: ModelEntity?) -> ObjectEnvironment {
+    let key = entity.map { ObjectIdentifier($0) }
+    if let known = environments[key] { return known }
+    let new = ObjectEnvironment(context: self, entity)
+    environments[key] = new
+    return new
   }
 
   // MARK: Rows

@@ -15,6 +15,9 @@ struct ModelRegistry {
 
   var objects: [ManagedObject] { entries.values.compactMap(\.object) }
 
+  /// Makes room for so many objects at once.
+  mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
+
   mutating func add(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
     if entries.count >= limit {
       entries = entries.filter { $0.value.object != nil }

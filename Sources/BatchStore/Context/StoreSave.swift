@@ -89,7 +89,8 @@ struct StoreSave {
 
   /// What was set on an object, with the keys of new objects that it refers to.
   private func values(of object: ManagedObject) -> [Int: SQLValue] {
-    var values = object.changes
+    var values: [Int: SQLValue] = [:]
+    for (slot, value) in object.changes { values[slot] = value }
     for (slot, reference) in object.references { values[slot] = key(of: reference) ?? .null }
     return values
   }
@@ -411,7 +412,7 @@ struct StoreSave {
 
 extension [SQLValue] {
   /// The row with other values in some columns.
-  fileprivate func replacing(_ values: [Int: SQLValue]) -> [SQLValue] {
+  fileprivate func replacing(_ values: SlotValues<SQLValue>) -> [SQLValue] {
     var row = self
     for (slot, value) in values { row[slot] = value }
     return row

@@ -1,27 +1,46 @@
 /// The objects of a context that there is something to save of, in the order in which they came.
 struct UnsavedModels {
-  private var objects: [ObjectIdentifier: ManagedObject] = [:]
-  private var nextOrder = 0
+  /// Those that came and went since the last compaction have left nil.
+  private var objects: [ManagedObject?] = []
+  private var count = 0
 
-  var isEmpty: Bool { objects.isEmpty }
+  var isEmpty: Bool { count == 0 }
+
+  /// Whether there is something to save of one object, and of no other.
+  func areOnly(_ object: ManagedObject) -> Bool { count == 1 && contains(object) }
 
   /// All of them, or those that a save will do one thing with.
   ///
-  /// - Complexity: O(*n* log *n*).
+  /// - Complexity: O(*n*).
   func all(_ kind: ManagedObject.Unsaved? = nil) -> [ManagedObject] {
-    objects.values
-      .filter { kind == nil || $0.unsaved == kind }
-      .sorted { $0.unsavedOrder < $1.unsavedOrder }
+    objects.compactMap { $0 }.filter { kind == nil || $0.unsaved == kind }
   }
 
   /// Notes what a save will do with an object; nil if nothing.
+  ///
+  /// - Complexity: O(1) in the long run.
   mutating func set(_ kind: ManagedObject.Unsaved?, of object: ManagedObject) {
-    if kind == nil {
-      objects[ObjectIdentifier(object)] = nil
-    } else if objects.updateValue(object, forKey: ObjectIdentifier(object)) == nil {
-      object.unsavedOrder = nextOrder
-      nextOrder += 1
+    switch (kind, contains(object)) {
+    case (nil, true):
+      objects[object.unsavedOrder] = nil
+      count -= 1
+      compactIfSparse()
+    case (.some, false):
+      object.unsavedOrder = objects.count
+      objects.append(object)
+      count += 1
+    case (nil, false), (.some, true): break
     }
     object.unsaved = kind
+  }
+
+  private func contains(_ object: ManagedObject) -> Bool {
+    object.unsavedOrder < objects.count && objects[object.unsavedOrder] === object
+  }
+
+  private mutating func compactIfSparse() {
+    guard objects.count > 2 * count + 16 else { return }
+    objects.removeAll { $0 == nil }
+    for (index, object) in objects.enumerated() { object?.unsavedOrder = index }
   }
 }

@@ -43,7 +43,7 @@ struct HistoryRecorder {
       let identifier = object.persistentModelID
       switch object.unsaved {
       case .update:
-        let slots = Set(object.changes.keys).union(object.references.keys)
+        let slots = Set(object.changes.slots + object.references.slots)
         attributes[identifier] = entity.slots.filter { slots.contains($0.value) }.map(\.key)
       case .delete where !identifier.isTemporary:
         let preserved = entity.declared.filter(\.attribute.isPreserved)

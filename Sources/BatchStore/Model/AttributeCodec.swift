@@ -11,7 +11,9 @@ public struct AttributeCodec<Value>: Sendable {
   /// The stored value.
   public let encode: @Sendable (Value) -> SQLValue
   /// What SQL may take the stored values for.
-  let form: AttributeForm
+  @usableFromInline let form: AttributeForm
+  /// Stored values of which all can be decoded; of others some may be.
+  @usableFromInline let alwaysFit: StorageClasses
 
   /// Makes a codec from its parts.
   public init(
@@ -25,36 +27,46 @@ public struct AttributeCodec<Value>: Sendable {
     self.decode = decode
     self.encode = encode
     form = .other
+    alwaysFit = []
   }
 
-  /// A codec whose stored values SQL may compare.
+  /// A codec of which more is known.
+  @usableFromInline
   init(
     typeName: String,
     form: AttributeForm,
+    alwaysFit: StorageClasses = [],
     placeholder: @autoclosure @escaping @Sendable () -> Value,
     decode: @escaping @Sendable (SQLValue) -> Value?,
     encode: @escaping @Sendable (Value) -> SQLValue
   ) {
     self.typeName = typeName
     self.form = form
+    self.alwaysFit = alwaysFit
     self.placeholder = placeholder
     self.decode = decode
     self.encode = encode
   }
 
   /// The same codec for an attribute that may be NULL.
+  @inlinable
   public var optional: AttributeCodec<Value?> {
     AttributeCodec<Value?>(
       typeName: "\(typeName)?",
       form: form,
+      alwaysFit: alwaysFit.union(.null),
       placeholder: nil,
-      decode: { $0 == .null ? .some(nil) : decode($0).map(Optional.some) },
-      encode: { $0.map(encode) ?? .null }
+      decode: { stored in
+        if case .null = stored { return .some(nil) }
+        return decode(stored).map(Optional.some)
+      },
+      encode: { value in value.map(encode) ?? .null }
     )
   }
 }
 
 /// What the stored values of an attribute are to SQL.
+@usableFromInline
 enum AttributeForm: Sendable {
   /// They compare in SQL as the Swift values do; see ``Representation``.
   case canonical

@@ -14,10 +14,11 @@ public protocol AttributeValue: Sendable {
 
 extension AttributeValue where Self: FixedWidthInteger {
   /// An INTEGER that the type can hold.
-  public static var codec: AttributeCodec<Self> {
+  @inlinable public static var codec: AttributeCodec<Self> {
     AttributeCodec(
       typeName: "\(Self.self)",
       form: .canonical,
+      alwaysFit: Self.bitWidth == 64 && Self.isSigned ? .integer : [],
       placeholder: 0,
       decode: { if case .integer(let value) = $0 { Self(exactly: value) } else { nil } },
       encode: { .integer(Int64($0)) }
@@ -37,6 +38,7 @@ extension Double: AttributeValue {
     AttributeCodec(
       typeName: "Double",
       form: .canonical,
+      alwaysFit: .real,
       placeholder: 0,
       decode: { $0.double },
       encode: { .real($0) }
@@ -66,6 +68,7 @@ extension String: AttributeValue {
     AttributeCodec(
       typeName: "String",
       form: .canonical,
+      alwaysFit: .text,
       placeholder: "",
       decode: { $0.string },
       encode: { .text($0) }
@@ -92,6 +95,7 @@ extension Data: AttributeValue {
     AttributeCodec(
       typeName: "Data",
       form: .canonical,
+      alwaysFit: .blob,
       placeholder: Data(),
       decode: { if case .blob(let bytes) = $0 { Data(bytes) } else { nil } },
       encode: { .blob([UInt8]($0)) }

@@ -119,8 +119,9 @@ extension ManagedObject {
     if row[slot].isIdentical(to: value) {
       changes[slot] = nil
       bases[slot] = nil
-    } else if changes.updateValue(value, forKey: slot) == nil {
-      bases[slot] = row[slot]
+    } else {
+      if changes[slot] == nil { bases[slot] = row[slot] }
+      changes[slot] = value
     }
     context.track(self, changes.isEmpty ? nil : .update)
   }
@@ -158,13 +159,14 @@ extension ManagedObject {
   /// Forgets what was set and not saved.
   final func dropChanges() {
     modelContext?.unsavedReferences = nil
-    changes = [:]
-    bases = [:]
-    references = [:]
+    changes = SlotValues()
+    bases = SlotValues()
+    references = SlotValues()
   }
 
   /// Refuses to set a column that nobody may set.
   final func requireSettable(at slot: Int, _ entity: ModelEntity) throws(BatchError) {
+    if entity.canAlwaysBeSet(at: slot) { return }
     let reason: String
     if entity.entity.kind != .table {
       reason = "is not that of a table"
@@ -192,7 +194,7 @@ extension ManagedObject {
     _ entity: ModelEntity
   ) throws(BatchError) {
     guard let attribute = entity.declared.first(where: { $0.slot == slot })?.attribute,
-      !attribute.codec.fits(value)
+      !attribute.alwaysFit.contains(value.storageClass), !attribute.codec.fits(value)
     else { return }
     throw BatchError(
       .valueMismatch,
@@ -236,7 +238,7 @@ extension ModelEntity {
   }
 
   /// Values by the names of their attributes, or of their columns where no attribute is declared.
-  func named(_ values: [Int: SQLValue]) -> [String: SQLValue] {
+  func named(_ values: SlotValues<SQLValue>) -> [String: SQLValue] {
     var named = slots.compactMapValues { values[$0] }
     let declared = Set(slots.values)
     for (slot, value) in values where !declared.contains(slot) { named[columns[slot]] = value }

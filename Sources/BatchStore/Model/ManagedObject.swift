@@ -23,10 +23,11 @@ open class ManagedObject {
   }
 
   /// The context, which the object does not keep alive.
-  public final internal(set) weak var modelContext: ModelContext?
+  public final var modelContext: ModelContext? { environment?.context }
 
+  /// The context and the entity; nil for an object that never was in a context.
+  final var environment: ObjectEnvironment?
   final var identity: PersistentIdentifier?
-  final var entity: ModelEntity?
   /// The row as it was last read or saved, a value for each column of the entity; nil for a fault.
   final var row: [SQLValue]?
   /// When the row was read.
@@ -34,15 +35,15 @@ open class ManagedObject {
   /// The row of an object that was made a fault, which it may have again.
   final var staleRow: [SQLValue]?
   /// What was set and not saved, by column of the entity.
-  final var changes: [Int: SQLValue] = [:]
+  final var changes = SlotValues<SQLValue>()
   /// What those columns had before that, which the save expects to find there.
-  final var bases: [Int: SQLValue] = [:]
+  final var bases = SlotValues<SQLValue>()
   /// What was set on an object that is in no context, by attribute.
   final var drafts: [String: SQLValue] = [:]
   /// What was related to it then, by relationship.
   final var draftRelated: [String: [ManagedObject]] = [:]
   /// New objects that columns are to refer to once those have keys.
-  final var references: [Int: ManagedObject] = [:]
+  final var references = SlotValues<ManagedObject>()
   /// What the store had related to the object when it was last asked, by relationship.
   final var members: [String: Members] = [:]
   /// What could not be set on it, for the context that it is inserted in.
@@ -66,6 +67,8 @@ open class ManagedObject {
     identity = identifier
     return identifier
   }
+
+  final var entity: ModelEntity? { environment?.entity }
 
   /// The name of the entity that an object is of by its class, or was of before.
   final var claimedEntityName: String? {

@@ -98,10 +98,10 @@ extension ModelEntity {
 
 extension ManagedObject {
   /// Gives the object a row that was just read.
-  final func take(_ row: [SQLValue]) {
+  final func take(_ row: [SQLValue], readAt: ContinuousClock.Instant = .now) {
     self.row = row
     staleRow = nil
-    readAt = .now
+    self.readAt = readAt
     isGone = false
   }
 }

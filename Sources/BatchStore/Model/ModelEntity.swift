@@ -27,6 +27,10 @@ final class ModelEntity: Sendable {
   let generatedSlots: Set<Int>
   /// Where the number is that each update raises by one.
   let versionSlot: Int?
+  /// What fits those attributes that a class declares for sure.
+  private let alwaysFit: [(slot: Int, classes: StorageClasses)]
+  /// For each column, whether everybody may set it.
+  private let isSettable: [Bool]
 
   /// An entity that no class claims: the attributes of its table, of any type.
   init(_ entity: Entity, ofStore store: Int, identity: StoreIdentity) {
@@ -40,12 +44,14 @@ final class ModelEntity: Sendable {
       uniquingKeysWith: { first, _ in first }
     )
     declared = []
+    alwaysFit = []
     concrete = nil
     relatives = []
     descendants = []
     keySlots = Self.slots(of: entity.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: entity, in: columns)
     versionSlot = nil
+    isSettable = Self.settable(columns, of: entity, except: generatedSlots, keySlots)
   }
 
   /// An entity that a class claims, in a table.
@@ -83,6 +89,7 @@ final class ModelEntity: Sendable {
       (slot(of: $0.column), $0)
     }
     self.declared = declared
+    alwaysFit = declared.map { ($0.slot, $0.attribute.alwaysFit) }
     keySlots = Self.slots(of: table.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: table, in: columns)
     versionSlot = declared.first { $0.attribute.isVersion }?.slot
@@ -117,7 +124,27 @@ final class ModelEntity: Sendable {
     self.store = store
     space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
     type = mapping.type
+    isSettable = Self.settable(
+      columns,
+      of: entity,
+      except: generatedSlots,
+      keySlots + [versionSlot, concrete?.slot]
+    )
   }
+
+  private static func settable(
+    _ columns: [String],
+    of entity: Entity,
+    except generated: Set<Int>,
+    _ others: [Int?]
+  ) -> [Bool] {
+    columns.indices.map {
+      entity.kind == .table && !generated.contains($0) && !others.contains($0)
+    }
+  }
+
+  /// Whether a column may be set whatever the object.
+  func canAlwaysBeSet(at slot: Int) -> Bool { isSettable[slot] }
 
   private static func noColumn(
     _ column: String,
@@ -165,6 +192,8 @@ final class ModelEntity: Sendable {
 
   /// Refuses a row with a value that its attribute cannot have.
   func validate(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
+    // Nearly all rows need no closer look.
+    if alwaysFit.allSatisfy({ $0.classes.contains(row[$0.slot].storageClass) }) { return }
     for (slot, attribute) in declared where !attribute.codec.fits(row[slot]) {
       throw BatchError(
         .valueMismatch,

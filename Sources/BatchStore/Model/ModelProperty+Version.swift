@@ -11,7 +11,7 @@ extension ModelProperty {
     let attribute = MappedAttribute(
       name: name,
       column: column ?? name,
-      codec: Value.codec,
+      Value.codec,
       isVersion: true
     )
     return ModelProperty(name: name, keyPath: property, attribute: attribute)

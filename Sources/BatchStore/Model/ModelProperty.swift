@@ -14,11 +14,12 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     column: String? = nil,
     as codec: AttributeCodec<Value>
   ) -> ModelProperty {
-    let attribute = MappedAttribute(name: name, column: column ?? name, codec: codec)
+    let attribute = MappedAttribute(name: name, column: column ?? name, codec)
     return ModelProperty(name: name, keyPath: property, attribute: attribute)
   }
 
   /// A property that may be NULL and is otherwise kept as the codec says.
+  @inlinable
   public static func attribute<Value>(
     _ name: String,
     _ property: any KeyPath<Model, Value?> & Sendable,
@@ -29,6 +30,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   }
 
   /// A property of a type that is kept in one way that goes without saying.
+  @inlinable
   public static func attribute<Value: AttributeValue>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,
@@ -38,6 +40,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   }
 
   /// A property of such a type that may be NULL.
+  @inlinable
   public static func attribute<Value: AttributeValue>(
     _ name: String,
     _ property: any KeyPath<Model, Value?> & Sendable,
@@ -63,8 +66,23 @@ struct MappedAttribute: Sendable {
   let name: String
   let column: String
   let codec: any AttributeCoding
+  /// Stored values that can be decoded for sure.
+  let alwaysFit: StorageClasses
   /// Whether the column counts the updates of the row.
   var isVersion = false
   /// Whether the history keeps the value when the row is deleted.
   var isPreserved = false
+
+  init<Value>(
+    name: String,
+    column: String,
+    _ codec: AttributeCodec<Value>,
+    isVersion: Bool = false
+  ) {
+    self.name = name
+    self.column = column
+    self.codec = codec
+    alwaysFit = codec.alwaysFit
+    self.isVersion = isVersion
+  }
 }

@@ -19,14 +19,15 @@ extension PersistentModel {
   /// next throwing call of the context throws the reason. So it does where a value cannot be set.
   ///
   /// - Precondition: The mapping registers the property.
+  @inlinable
   public subscript<Value>(_ property: KeyPath<Self, Value>) -> Value {
     get {
-      let (mapped, codec) = type(of: self).attribute(of: property)
-      return codec.decode(self[mapped.name]) ?? codec.placeholder()
+      let access = access(to: property)
+      return access.codec.decode(value(of: access)) ?? access.codec.placeholder()
     }
     set {
-      let (mapped, codec) = type(of: self).attribute(of: property)
-      self[mapped.name] = codec.encode(newValue)
+      let access = access(to: property)
+      set(access.codec.encode(newValue), of: access)
     }
   }
 

@@ -45,6 +45,8 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     failing limit: Int
   ) throws(BatchError) -> RowChanges {
     let context = ModelContext(container)
+    context.registry.reserveCapacity(rows.count)
+    let start = ContinuousClock.now
     var changes = RowChanges(
       values: ValueBlock(
         columns: writeCount,
@@ -57,9 +59,9 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
       do {
         let values = reads.map { rows.values.value(row, $0) }
         let identifier = entity.space.identifier(rows.key(of: row))
-        let object = try context.object(of: identifier, entity, values)
+        let object = try context.object(of: identifier, entity, values, readAt: start)
         // An object that the handler has met before has what was read then.
-        object.take(values)
+        if object.readAt != start { object.take(values, readAt: start) }
         try body(context.cast(object, as: Model.self))
         try context.throwNoted()
         try take(object, row, from: context, into: &changes.values)
@@ -83,8 +85,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     into values: inout ValueBlock
   ) throws(BatchError) {
     guard context.hasChanges else { return }
-    let unsaved = context.unsaved.all()
-    guard unsaved.count == 1, unsaved[0] === object, object.isUpdated else {
+    guard context.unsaved.areOnly(object), object.isUpdated, context.links.isEmpty else {
       throw BatchError(
         .handlerFailed,
         "the handler inserted, deleted or changed another object than the one it was given",

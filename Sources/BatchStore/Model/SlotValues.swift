@@ -1,0 +1,45 @@
+/// Values for some of the columns of an entity, by the places of the columns.
+///
+/// Mostly there are a few of them, which a dictionary would hash and allocate for.
+struct SlotValues<Value> {
+  private var elements: [(slot: Int, value: Value)] = []
+
+  var isEmpty: Bool { elements.isEmpty }
+  var slots: [Int] { elements.map(\.slot) }
+
+  /// The value for a column, or nil.
+  ///
+  /// - Complexity: O(log *n*) to read, O(*n*) to set the first time.
+  subscript(_ slot: Int) -> Value? {
+    get {
+      if elements.isEmpty { return nil }
+      let index = index(of: slot)
+      return index < elements.count && elements[index].slot == slot ? elements[index].value : nil
+    }
+    set {
+      let index = index(of: slot)
+      let isThere = index < elements.count && elements[index].slot == slot
+      switch (newValue, isThere) {
+      case (let value?, true): elements[index].value = value
+      case (let value?, false): elements.insert((slot, value), at: index)
+      case (nil, true): elements.remove(at: index)
+      case (nil, false): break
+      }
+    }
+  }
+
+  /// The index of the first element whose slot is not less.
+  private func index(of slot: Int) -> Int {
+    var (low, high) = (0, elements.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if elements[middle].slot < slot { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+extension SlotValues: Sequence {
+  /// Goes through the values in the order of the columns.
+  func makeIterator() -> IndexingIterator<[(slot: Int, value: Value)]> { elements.makeIterator() }
+}
