@@ -22,7 +22,8 @@ import Foundation
 /// What the closure changes is saved when it returns, in one transaction with the ledger's record
 /// that the chunk is done; then the context and its objects are let go. Killed at any moment, the
 /// same call with the same checkpoint goes on with the chunks that are not done. Without a
-/// checkpoint nothing is recorded, and nothing can be resumed.
+/// checkpoint nothing is recorded, and nothing can be resumed; a chunk that changes nothing then
+/// takes no lock, so that rows of a store that is read only can be gone through.
 public struct BatchPipeline: Sendable {
   /// What is done about identifiers without a row.
   public enum MissingRows: Sendable {

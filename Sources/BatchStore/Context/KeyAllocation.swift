@@ -23,7 +23,7 @@ enum KeyAllocation {
     var wanted: [String: (sequence: KeySequence, objects: [ManagedObject])] = [:]
     var waiting: [ManagedObject] = []
     for object in objects {
-      if let identifier = try identifier(of: object, identifiers) {
+      if let identifier = try identifier(of: object, identifiers, in: connection) {
         identifiers[ObjectIdentifier(object)] = identifier
       } else if let entity = object.entity?.entity, entity.key?.isRowID == true,
         !object.isKeyReferring
@@ -50,7 +50,7 @@ enum KeyAllocation {
     while !waiting.isEmpty {
       var left: [ManagedObject] = []
       for object in waiting {
-        if let identifier = try identifier(of: object, identifiers) {
+        if let identifier = try identifier(of: object, identifiers, in: connection) {
           identifiers[ObjectIdentifier(object)] = identifier
         } else {
           left.append(object)
@@ -70,7 +70,8 @@ enum KeyAllocation {
   /// for the key of another new object.
   private static func identifier(
     of object: ManagedObject,
-    _ identifiers: [ObjectIdentifier: PersistentIdentifier]
+    _ identifiers: [ObjectIdentifier: PersistentIdentifier],
+    in connection: Connection
   ) throws(BatchError) -> PersistentIdentifier? {
     if let identity = object.identity, !identity.isTemporary { return identity }
     guard let entity = object.entity else { throw ModelContext.foreign(object) }
@@ -82,7 +83,8 @@ enum KeyAllocation {
         guard let component = identifier.key?.components.first else { return nil }
         components.append(component)
       } else if let value = slot.flatMap({ object.changes[$0] }), value != .null {
-        components.append(KeyComponent(value))
+        let types = entity.entity.affinities(ofColumn: column)
+        components.append(KeyComponent(try keep(value, as: types, in: connection)))
       } else if key.isRowID {
         return nil
       } else if let value = entity.newUUID(ofColumn: column, at: slot) {
@@ -99,6 +101,22 @@ enum KeyAllocation {
     return entity.space.identifier(.encoded(EncodedKey(components)))
   }
 
+  /// The value as a column keeps it: `'5'` where 5 is set in one of TEXT.
+  private static func keep(
+    _ value: SQLValue,
+    as types: [String],
+    in connection: Connection
+  ) throws(BatchError) -> SQLValue {
+    switch (value, types.first) {
+    case (_, nil), (.blob, _), (.text, "TEXT"), (.integer, "INTEGER"), (.real, "REAL"): return value
+    default: break
+    }
+    // The comparison converts as storing does, and only where nothing is lost.
+    let casts = types.map { "WHEN CAST(?1 AS \($0)) = ?1 THEN CAST(?1 AS \($0))" }
+    let sql = "SELECT CASE \(casts.joined(separator: " ")) ELSE ?1 END"
+    return try connection.value(sql, value) ?? value
+  }
+
   private static func missing(
     _ message: String,
     _ object: ManagedObject,
@@ -112,6 +130,22 @@ extension ManagedObject {
   /// Whether the key is that of another new object.
   fileprivate final var isKeyReferring: Bool {
     entity?.keySlots.contains { $0.map { references[$0] != nil } ?? false } ?? false
+  }
+}
+
+extension Entity {
+  /// The types that a column makes of values, in the order in which it tries; none if it keeps them
+  /// or is not known.
+  ///
+  /// The rules are those of https://www.sqlite.org/datatype3.html §3.1.
+  fileprivate func affinities(ofColumn column: String) -> [String] {
+    let attribute = attributes.first { SQLName.equal($0.column, column) }
+    guard let type = attribute?.type.uppercased(), !type.isEmpty else { return [] }
+    func has(_ names: String...) -> Bool { names.contains { type.contains($0) } }
+    if has("INT") { return ["INTEGER", "NUMERIC"] }
+    if has("CHAR", "CLOB", "TEXT") { return ["TEXT"] }
+    if has("BLOB") { return [] }
+    return has("REAL", "FLOA", "DOUB") ? ["REAL"] : ["INTEGER", "NUMERIC"]
   }
 }
 

@@ -79,7 +79,9 @@ extension ModelContext {
   public func apply<Model>(_ snapshot: ModelSnapshot<Model>) throws(BatchError) -> Model {
     try throwNoted()
     let entity = try container.resolve(snapshot.identifier)
-    let object = registered(snapshot.identifier) ?? register(snapshot.identifier, entity)
+    let known = registered(snapshot.identifier)
+    if known == nil { try replaceRelatives(of: snapshot.identifier, entity) }
+    let object = known ?? register(snapshot.identifier, entity)
     let model = try cast(object, as: Model.self)
     guard !object.isDeleted else { throw Self.notFound(snapshot.identifier) }
     let row = try (object.entity ?? entity).row(of: snapshot)

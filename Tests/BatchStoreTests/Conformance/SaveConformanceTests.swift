@@ -77,6 +77,31 @@ import Testing
     try context.save()
     #expect(employee.persistentModelID == permanent)
     #expect(try rows().count == 3)
+    // Keys that are set are those that the columns make of them.
+    try TestDatabase.make(
+      "staff.db",
+      in: directory,
+      """
+      CREATE TABLE keys (t TEXT, i INT, r REAL, n NUMERIC, b BLOB, x, PRIMARY KEY (t, i, r, n, b, x))
+      """
+    )
+    let values: [[SQLValue]] = [
+      Array(repeating: .integer(5), count: 6), Array(repeating: .real(5), count: 6),
+      Array(repeating: .real(5.5), count: 6), Array(repeating: .text("5"), count: 6),
+      Array(repeating: .text(" 5.0 "), count: 6), Array(repeating: .text("5x"), count: 6),
+      Array(repeating: .blob([53]), count: 6),
+    ]
+    let container = try await Staff.open(path)
+    for values in values {
+      let context = ModelContext(container)
+      let object = try context.insertNewObject(ofEntity: "keys")
+      for (name, value) in zip(["t", "i", "r", "n", "b", "x"], values) { object[name] = value }
+      try context.obtainPermanentIdentifiers(for: [object])
+      let permanent = object.persistentModelID
+      try context.save()
+      #expect(object.persistentModelID == permanent, "\(values[0])")
+      #expect(try ModelContext(container).existingModel(for: permanent)["x"] == values[5])
+    }
   }
 
   @Test func `C9 obtainPermanentIdentifiers ignores objects that already have one`() async throws {
