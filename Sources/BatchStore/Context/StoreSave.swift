@@ -204,7 +204,7 @@ struct StoreSave {
   ) throws(BatchError) -> Bool {
     let changes = changes.sorted { $0.key < $1.key }
     let compared = row.map { entity.compared($0) } ?? []
-    let first = key.components.count + 1
+    let first = try entity.entity.requireKey().columns.count + 1
     var assignments = changes.enumerated().map { index, change in
       "\(SQLName.quoted(entity.columns[change.key])) = ?\(first + index)"
     }
@@ -221,8 +221,10 @@ struct StoreSave {
       WHERE \(condition)
       """
     )
-    let values = key.components.map { SQLValue($0) } + changes.map(\.value) + compared.map(\.value)
-    for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+    try statement.bind(key)
+    for (index, value) in (changes.map(\.value) + compared.map(\.value)).enumerated() {
+      try statement.bind(value, at: first + index)
+    }
     try statement.run()
     return connection.changes > 0
   }
@@ -264,16 +266,17 @@ struct StoreSave {
     ifStill row: [SQLValue]?
   ) throws(BatchError) -> Bool {
     let compared = row.map { entity.compared($0) } ?? []
-    let key = (identifier.key?.components ?? []).map { SQLValue($0) }
-    let condition = try entity.condition(comparing: compared.map(\.slot), from: key.count + 1)
+    let first = try entity.entity.requireKey().columns.count + 1
+    let condition = try entity.condition(comparing: compared.map(\.slot), from: first)
     let statement = try connection.prepare(
       """
       DELETE FROM \(SQLName.quoted(entity.entity.table)) \
       WHERE \(condition)
       """
     )
-    for (index, value) in (key + compared.map(\.value)).enumerated() {
-      try statement.bind(value, at: index + 1)
+    if let key = identifier.key { try statement.bind(key) }
+    for (index, value) in compared.map(\.value).enumerated() {
+      try statement.bind(value, at: first + index)
     }
     try statement.run()
     return connection.changes > 0
@@ -348,7 +351,7 @@ struct StoreSave {
   ) throws(BatchError) -> PersistentIdentifier {
     let key = try entity.entity.requireKey()
     var columns = key.columns
-    var bound = (identifier.key?.components ?? []).map { SQLValue($0) }
+    var bound: [SQLValue] = []
     var values = values
     for slot in entity.keySlots { slot.map { values[$0] = nil } }
     if let concrete = entity.concrete,
@@ -368,7 +371,10 @@ struct StoreSave {
       RETURNING \(SQLName.list(key.columns))
       """
     )
-    for (index, value) in bound.enumerated() { try statement.bind(value, at: index + 1) }
+    if let key = identifier.key { try statement.bind(key) }
+    for (index, value) in bound.enumerated() {
+      try statement.bind(value, at: key.columns.count + 1 + index)
+    }
     guard try statement.step() else { throw Self.ignored("insert", identifier) }
     var encoder = EncodedKey.Encoder()
     for column in key.columns.indices { statement.appendKeyComponent(at: column, to: &encoder) }

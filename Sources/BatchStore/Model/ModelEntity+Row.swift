@@ -13,9 +13,7 @@ extension ModelEntity {
       WHERE \(try keyCondition())
       """
     )
-    for (index, component) in key.components.enumerated() {
-      try statement.bind(SQLValue(component), at: index + 1)
-    }
+    try statement.bind(key)
     guard try statement.step() else { return nil }
     return columns.indices.map { statement.value(at: $0) }
   }
@@ -34,9 +32,7 @@ extension ModelEntity {
     )
     for identifier in identifiers {
       guard let key = identifier.key, entity.admits(key) else { continue }
-      for (index, component) in key.components.enumerated() {
-        try statement.bind(SQLValue(component), at: index + 1)
-      }
+      try statement.bind(key)
       if try statement.step() {
         try body(identifier, columns.indices.map { statement.value(at: $0) })
       }

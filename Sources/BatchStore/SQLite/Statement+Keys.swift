@@ -13,6 +13,22 @@ extension Statement {
     }
   }
 
+  /// Binds the components of a key, byte for byte, to the parameters from 1 on.
+  func bind(_ key: PrimaryKey) throws(BatchError) {
+    switch key {
+    case .integer(let value): try bind(value, at: 1)
+    case .encoded(let encoded):
+      var status = SQLITE_OK
+      var index = 0
+      encoded.forEachComponent { component in
+        guard status == SQLITE_OK else { return }
+        index += 1
+        status = bind(component, at: index)
+      }
+      try check(status)
+    }
+  }
+
   /// Binds the components of a key, each to its slot.
   func bind(
     _ keys: EncodedKeys,

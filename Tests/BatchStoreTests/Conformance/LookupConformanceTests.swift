@@ -292,6 +292,29 @@ import Testing
     }
   }
 
+  @Test func `a key of text that is not UTF-8 stands for its row as well`() async throws {
+    let path = try TestDatabase.make(
+      "bytes.db",
+      in: directory,
+      "CREATE TABLE bytes (id TEXT PRIMARY KEY, n INTEGER)",
+      "INSERT INTO bytes VALUES (CAST(x'61FF' AS TEXT), 1), (CAST(x'61FE' AS TEXT), 2), ('b', 3)"
+    )
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    let list = try ModelContext(container).fetchIdentifiers(FetchRequest(entity: "bytes"))
+    let context = ModelContext(container)
+    let objects = try list.map { try context.existingModel(for: $0) }
+    #expect(Set(objects.map { $0["n"] }) == [.integer(1), .integer(2), .integer(3)])
+    #expect(try context.fetch(list, as: ManagedObject.self) == objects)
+    for object in objects { object["n"] = .integer(9) }
+    try context.save()
+    context.delete(objects[0])
+    try context.save()
+    #expect(
+      try TestDatabase.texts(path, "SELECT hex(id) FROM bytes WHERE n = 9 ORDER BY id")
+        == ["61FF", "62"]
+    )
+  }
+
   @Test func `a row that becomes one of another entity has another object`() async throws {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
