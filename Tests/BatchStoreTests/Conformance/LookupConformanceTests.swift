@@ -141,7 +141,9 @@ import Testing
     #expect(other == nil)
   }
 
-  @Test func `C27 model(for:) never returns nil, does no I/O, returns a fault for unknown ids`()
+  @Test
+  func
+    `C27 model(for:) never returns nil, returns a fault for unknown ids, does no I/O outside hierarchies`()
     async throws
   {
     let container = try await Shop.open(path)
