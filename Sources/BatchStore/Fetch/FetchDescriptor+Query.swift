@@ -41,7 +41,8 @@ extension FetchDescriptor {
       orderBy: order,
       limit: fetchLimit,
       offset: fetchOffset ?? 0,
-      parameters: translator.parameters
+      parameters: translator.parameters,
+      readsRelatedRows: translator.readsRelatedRows
     )
   }
 

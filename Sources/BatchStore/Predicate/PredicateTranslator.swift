@@ -18,6 +18,8 @@ final class PredicateTranslator {
   /// What fills the places of the statement.
   private(set) var parameters: [StatementParameter] = []
   private var aliasCount = 0
+  /// Whether the statement reads other rows than the one that the condition is about.
+  var readsRelatedRows: Bool { aliasCount > 0 }
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
   init(_ container: ModelContainer) {
