@@ -35,6 +35,7 @@ enum BulkRequests: Example {
       FetchDescriptor<Invoice>(predicate: #Predicate { $0.cents <= 5_000 })
     )
     let deleted = try context.execute(BatchDeleteRequest<Invoice>(identifiers: small))
-    print("deleted: \(deleted.count ?? 0), left: \(try context.fetchCount(FetchDescriptor<Invoice>()))")
+    let left = try context.fetchCount(FetchDescriptor<Invoice>())
+    print("deleted: \(deleted.count ?? 0), left: \(left)")
   }
 }

@@ -76,6 +76,8 @@ struct BatchDeletion {
 
   /// Deletes those rows of a chunk that are still to be, inside a transaction of the caller.
   func delete(_ keys: ChunkKeys, of selection: BatchSelection) throws(BatchError) {
+    // Rows may refer to each other in any order, which is looked at when all are deleted.
+    try connection.execute("PRAGMA defer_foreign_keys = ON")
     for sequence in sequences { try sequence.remember(in: connection) }
     let rows = "\(SQLName.quoted(entity.entity.table))\(selection.condition.condition(for: keys))"
     if rules.isEmpty {
@@ -84,8 +86,6 @@ struct BatchDeletion {
         try report.run(statement, of: report.requested, in: connection)
       }
     }
-    // Rows may refer to each other in any order, which is looked at when all are deleted.
-    try connection.execute("PRAGMA defer_foreign_keys = ON")
     for table in tables { try connection.execute("DELETE FROM temp.\(table.workName)") }
     let collect =
       "INSERT INTO temp.\(tables[0].workName) SELECT \(tables[0].reference), 0 FROM \(rows)"

@@ -26,11 +26,9 @@ struct BatchDeletionFinder {
     }
     // A rule may have been found before the table that it leads to.
     for index in rules.indices {
-      guard case .part = rules[index].effect else {
-        let root = root(of: rules[index].destination)
-        rules[index].target = tables.first { $0.root === root }?.number
-        continue
-      }
+      if case .part = rules[index].effect { continue }
+      let root = root(of: rules[index].destination)
+      rules[index].target = tables.first { $0.root === root }?.number
     }
     // The table of the request also loses rows of other entities if a cascade leads back to it.
     let isReached = rules.contains { if case .cascade(0) = $0.effect { true } else { false } }
@@ -125,14 +123,13 @@ struct BatchDeletionFinder {
     case (.cascade, _): effect = .cascade(try number(of: relationship.destination))
     case (.nullify, .inverse(let slot)): effect = .nullify(try nullification(relationship, slot))
     }
-    let related = Self.related(by: relationship, deleted)
     rules.append(
       BatchDeletionRule(
         relationship: relationship,
         source: source.number,
         effect: effect,
         table: relationship.destination.entity.table,
-        related: related
+        related: Self.related(by: relationship, deleted)
       )
     )
   }

@@ -171,7 +171,8 @@ private struct BatchInsertion<Model: PersistentModel> {
     {
       result.columns[entity.columns[concrete.slot]] = value
     }
-    if let version = entity.versionSlot.map({ entity.columns[$0] }), result.columns[version] == nil {
+    if let version = entity.versionSlot.map({ entity.columns[$0] }), result.columns[version] == nil
+    {
       result.columns[version] = .integer(1)
     }
     return result

@@ -64,13 +64,14 @@ final class BatchReport {
     fileprivate func finish() -> IdentifierList? { list.take()?.finish() }
   }
 
+  /// Whether the store has a history, and the request is part of it.
+  let tracksHistory: Bool
   private let type: BatchResultType
   private let container: ModelContainer
-  let tracksHistory: Bool
   private var history: HistoryLog?
   private var encoder = EncodedKey.Encoder()
   /// The rows that the request is about.
-  private(set) var requested: Rows
+  let requested: Rows
   private var cascaded: [Rows] = []
   private var nullified: [Rows] = []
   private var count = 0
@@ -150,6 +151,7 @@ final class BatchReport {
   ///   - attributes: Which attributes are set, if they are others this time.
   ///   - connection: The connection.
   /// - Returns: How many rows were changed.
+  /// - Throws: Whatever SQLite says.
   @discardableResult
   func run(
     _ statement: borrowing Statement,

@@ -43,6 +43,7 @@ struct HistoryLog {
   ///   - entityName: The entity of the row.
   ///   - key: The row's key, encoded.
   ///   - values: The attributes that were set, with NULL, or what is kept of a deleted row.
+  /// - Throws: Whatever SQLite says.
   mutating func append(
     _ kind: HistoryChange.Kind,
     entityName: String,

@@ -29,8 +29,11 @@ import Testing
     /// All rows but the library's own.
     func rows(_ path: String) throws -> [String] {
       let connection = try Connection(path: path)
-      let own = try connection.texts("SELECT name FROM sqlite_schema WHERE name LIKE '%!_%' ESCAPE '!'")
-      return try TestDatabase.dump(connection, except: Set(own).subtracting(["box_stickers"]))
+      let own = try connection.texts(
+        "SELECT name FROM sqlite_schema WHERE name GLOB '_batch_*' OR name GLOB 'sqlite_*'"
+      )
+      return try TestDatabase.dump(connection, except: Set(own))
+        .filter { !$0.contains("CREATE ") }
     }
 
     /// The keys that must not come again.

@@ -196,6 +196,23 @@ final class Word: ManagedObject, PersistentModel {
     #expect(try isSearched(someOrNone))
   }
 
+  @Test func `distinct texts differ in their bytes, whatever the collation of the column`()
+    async throws
+  {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE words (id INTEGER PRIMARY KEY, text TEXT COLLATE NOCASE)",
+      "INSERT INTO words (text) VALUES ('a'), ('A'), ('a'), (NULL), (NULL)"
+    )
+    let container = try await ModelContainer(
+      for: Word.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let rows = try ModelContext(container).fetchProperties(FetchDescriptor<Word>(), distinct: true)
+    #expect(Set(rows.map { $0.values["text"] }) == [.text("a"), .text("A"), .null])
+    #expect(rows.count == 3)
+  }
+
   @Test func `objects are sorted as Swift sorts their values, nil first`() async throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
