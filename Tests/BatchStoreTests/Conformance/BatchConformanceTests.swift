@@ -134,7 +134,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(nothing.identifiers == nil)
   }
 
-  @Test func `C73 a request for the status tells no more than that it succeeded`() async throws {
+  @Test func `a request for the status tells no more than that it succeeded`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var update = BatchUpdateRequest(where: fiats, [.set(\.maker, to: "FCA")])
     update.resultType = .status
@@ -183,7 +183,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.fetchCount(FetchDescriptor<Car>()) == 95)
   }
 
-  @Test func `C75 a batch delete cascades and nullifies, by foreign keys or by itself`()
+  @Test func `C75 a batch delete carries out delete rules, by foreign keys or by itself`()
     async throws
   {
     let context = ModelContext(try await openLibrary())
@@ -221,7 +221,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(market, "SELECT * FROM purchase_tags").isEmpty)
   }
 
-  @Test func `C75 a batch delete is refused by the rule deny`() async throws {
+  @Test func `a batch delete is refused by the rule deny`() async throws {
     let market = try Market.make(in: directory)
     try TestDatabase.make("market.db", in: directory, "INSERT INTO complaints VALUES (1, 2)")
     let context = ModelContext(try await Market.open(market))
@@ -236,7 +236,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.execute(ada).count == 1)
   }
 
-  @Test func `C75 a batch delete cannot nullify a mandatory inverse`() async throws {
+  @Test func `a batch delete cannot nullify a mandatory inverse`() async throws {
     let library = try TestDatabase.make(
       "mandatory.db",
       in: directory,

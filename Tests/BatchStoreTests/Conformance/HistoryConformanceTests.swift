@@ -108,7 +108,7 @@ private final class Remembered: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 5_000])
-  func `C80 batch requests are in the history, each chunk a transaction`(
+  func `batch requests are in the history, each chunk a transaction`(
     _ chunkSize: Int
   ) async throws {
     let context = ModelContext(try await open())
@@ -143,7 +143,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     #expect(try context.fetchHistory().count == history.count)
   }
 
-  @Test func `C80 a batch insert that meets a row is an update of it`() async throws {
+  @Test func `a batch insert that meets a row is an update of it`() async throws {
     let context = ModelContext(try await open())
     try TestDatabase.make("staff.db", in: directory, "CREATE UNIQUE INDEX n ON employees (name)")
     for conflict in [BatchInsertRequest<Remembered>.Conflict.update, .ignore] {

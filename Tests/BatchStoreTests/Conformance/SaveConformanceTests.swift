@@ -155,7 +155,7 @@ private final class Parent: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [true, false])
-  func `C25 keys of rows that go with deleted ones are not reused`(_ isBatch: Bool) async throws {
+  func `keys of rows that go with deleted ones are not reused`(_ isBatch: Bool) async throws {
     let path = try family()
     do {
       let container = try await ModelContainer(
@@ -176,7 +176,7 @@ private final class Parent: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [true, false])
-  func `C25 keys are not reused after a job deleted rows where contexts save`(
+  func `keys are not reused after a job deleted rows where contexts save`(
     _ isManaged: Bool
   ) async throws {
     let path = try family()
