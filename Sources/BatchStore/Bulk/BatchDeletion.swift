@@ -79,7 +79,7 @@ struct BatchDeletion {
     // Rows may refer to each other in any order, which is looked at when all are deleted.
     try connection.execute("PRAGMA defer_foreign_keys = ON")
     for sequence in sequences { try sequence.remember(in: connection) }
-    let rows = "\(SQLName.quoted(entity.entity.table))\(selection.condition.condition(for: keys))"
+    let rows = selection.condition.rows(of: keys)
     if rules.isEmpty {
       let sql = "DELETE FROM \(rows)\(report.requested.returning)"
       return try forEachBinding(of: sql, keys, selection) { statement throws(BatchError) in

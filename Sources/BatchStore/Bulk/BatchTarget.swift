@@ -68,7 +68,7 @@ extension ModelContext {
       }
       list = identifiers
     }
-    var condition = try descriptor.query(of: entity, in: container)
+    var condition = try descriptor.query(of: entity, in: container, looksUpIdentifiers: false)
     if changesOtherRows || condition.readsRelatedRows {
       descriptor.predicate = nil
       condition = try descriptor.query(of: entity, in: container)

@@ -131,13 +131,8 @@ private struct BatchUpdate {
       constants.enumerated().map { "\($1.column) = ?\(first + $0)" }
       + assignments.map { "\($0.column) = \($0.expression)" }
       + [versionAssignment].compactMap(\.self)
-    let statement = try connection.prepare(
-      """
-      UPDATE \(SQLName.quoted(selection.entity.entity.table)) \
-      SET \(set.joined(separator: ", "))\(selection.condition.condition(for: keys))\
-      \(report.requested.returning)
-      """
-    )
+    let rows = selection.condition.rows(of: keys, set: " SET \(set.joined(separator: ", "))")
+    let statement = try connection.prepare("UPDATE \(rows)\(report.requested.returning)")
     try selection.condition.bind(to: statement)
     for (index, constant) in constants.enumerated() {
       try statement.bind(constant.value, at: first + index)

@@ -226,13 +226,15 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// ` WHERE …` for the rows of some keys that satisfy the condition, in a statement that changes
-  /// them.
+  /// The table and ` WHERE …` for the rows of some keys that satisfy the condition, for statements
+  /// that change them, with ` SET …` in between where they update.
   ///
-  /// The condition comes first: the names of the keys' places take the numbers behind its own.
-  func condition(for keys: ChunkKeys) -> String {
+  /// The condition comes before the keys, so that the names of their places take the numbers behind
+  /// its own. Rowids are found by themselves, in their order, even where the condition has an index.
+  func rows(of keys: ChunkKeys, set: String = "") -> String {
     let found = keys.condition(key: key)
-    return condition.isEmpty ? " WHERE \(found)" : "\(condition) AND \(found)"
+    let table = SQLName.quoted(entity.table) + (keys.isRange ? " NOT INDEXED" : "")
+    return "\(table)\(set)\(condition.isEmpty ? " WHERE \(found)" : "\(condition) AND \(found)")"
   }
 
   /// How many numbers of places the condition has taken.

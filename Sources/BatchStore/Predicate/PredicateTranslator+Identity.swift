@@ -88,7 +88,10 @@ extension PredicateTranslator {
     in list: IdentifierList
   ) throws(BatchError) -> SQLText {
     let key = try object.entity.entity.requireKey()
-    if key.isRowID, list.header.keyKind == .integer {
+    if list.isSorted, !looksUpIdentifiers || !key.isRowID && list.count > Self.greatestLookUpCount {
+      return SQLText(call(object) { key throws(BatchError) in try list.contains(key: key) })
+    }
+    if looksUpIdentifiers, key.isRowID, list.header.keyKind == .integer {
       var text: [UInt8] = [UInt8(ascii: "[")]
       var position = 0
       while position < list.count {
@@ -97,9 +100,6 @@ extension PredicateTranslator {
         position = end
       }
       return rowIDs(of: object, text)
-    }
-    if list.isSorted, list.count > Self.greatestLookUpCount {
-      return SQLText(call(object) { key throws(BatchError) in try list.contains(key: key) })
     }
     return try keys(of: object, among: list.compactMap(\.key))
   }
@@ -111,7 +111,7 @@ extension PredicateTranslator {
     let entity = object.entity.entity
     let keys = keys.filter(entity.admits)
     if keys.isEmpty { return .false }
-    if try entity.requireKey().isRowID {
+    if looksUpIdentifiers, try entity.requireKey().isRowID {
       var text: [UInt8] = [UInt8(ascii: "[")]
       let integers = keys.compactMap { if case .integer(let key) = $0 { key } else { nil } }
       if integers.count == 1 {
@@ -126,7 +126,7 @@ extension PredicateTranslator {
     }
     let set = Set(keys)
     let isOne = call(object) { set.contains($0) }
-    guard keys.count <= Self.greatestLookUpCount else { return SQLText(isOne) }
+    guard looksUpIdentifiers, keys.count <= Self.greatestLookUpCount else { return SQLText(isOne) }
     return SQLText("(\(lookUp(of: object, among: keys.map(\.components))) AND \(isOne))")
   }
 

@@ -40,6 +40,55 @@ import Testing
     #expect(left == ["1FCA", "3scrapped", "4sold"])
   }
 
+  @Test(arguments: [1, 3, 5_000])
+  func `a predicate over identifiers tells the rows of each chunk`(_ chunkSize: Int) async throws {
+    let path = try Shop.make(in: directory)
+    try TestDatabase.make(
+      in: directory,
+      """
+      WITH RECURSIVE c(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM c WHERE i < 100)
+      INSERT INTO cars SELECT i, 1 + i % 3, 'FIAT', NULL FROM c
+      """,
+      "CREATE INDEX by_maker ON cars (maker)"
+    )
+    let context = ModelContext(try await Shop.open(path))
+    let sports = try context.fetchIdentifierList(FetchDescriptor<SportCar>())
+    let shuffled = Array(sports.shuffled())
+    var builder = IdentifierListBuilder(
+      storeIdentifier: sports.header.storeIdentifier,
+      entityName: "SportCar",
+      keyKind: .integer
+    )
+    for identifier in sports.reversed() { identifier.key.map { builder.append($0) } }
+    let unsorted = builder.finish()
+    #expect(!unsorted.isSorted)
+    func update(_ predicate: Predicate<Car>, _ maker: String) throws -> Int? {
+      var request = BatchUpdateRequest(where: predicate, [.set(\.maker, to: maker)])
+      request.chunkSize = chunkSize
+      return try context.execute(request).count
+    }
+    let count = sports.count
+    #expect(
+      try update(#Predicate { sports.contains($0.persistentModelID) && $0.maker == "FIAT" }, "A")
+        == count - 2
+    )
+    #expect(
+      try update(#Predicate { shuffled.contains($0.persistentModelID) && $0.maker == "A" }, "B")
+        == count - 2
+    )
+    #expect(
+      try update(#Predicate { unsorted.contains($0.persistentModelID) && $0.maker == "B" }, "C")
+        == count - 2
+    )
+    #expect(
+      try update(#Predicate { !sports.contains($0.persistentModelID) && $0.maker == "C" }, "D") == 0
+    )
+    #expect(
+      try TestDatabase.texts(path, "SELECT count(*) FROM cars WHERE kind > 1 AND maker = 'C'")
+        == ["\(count - 2)"]
+    )
+  }
+
   @Test(arguments: [1, 2, 5_000])
   func `what a request does itself does not decide which rows match`(_ chunkSize: Int) async throws
   {
