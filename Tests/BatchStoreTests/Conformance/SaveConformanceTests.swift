@@ -181,6 +181,15 @@ private final class Parent: ManagedObject, PersistentModel {
   ) async throws {
     let path = try family()
     if isManaged { #expect(try await nextKeys(path) == ["p10", "p21", "p31", "p41"]) }
+    // Another program inserts what the job deletes.
+    try TestDatabase.make(
+      "family.db",
+      in: directory,
+      "INSERT INTO parents VALUES (50, 50, 50)",
+      "INSERT INTO ones VALUES (60, 50)",
+      "INSERT INTO twos VALUES (70, 50, 50)",
+      "INSERT INTO grandchildren VALUES (80, 60)"
+    )
     do {
       let store = try await Store(path: path)
       let list = try await store.fetchIdentifiers(FetchRequest(entity: "parents", where: "id > 1"))
@@ -211,7 +220,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(sequences.isEmpty == !isManaged)
     #expect(
       try await nextKeys(path)
-        == (isManaged ? ["p11", "p22", "p32", "p42"] : ["p2", "p2", "p2", "p2"])
+        == (isManaged ? ["p51", "p61", "p71", "p81"] : ["p2", "p2", "p2", "p2"])
     )
   }
 
