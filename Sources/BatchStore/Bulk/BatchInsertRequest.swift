@@ -218,7 +218,8 @@ private struct BatchInsertion<Model: PersistentModel> {
     case .error: try insert(row)
     case .ignore: try insert(row, " ON CONFLICT DO NOTHING")
     case .update:
-      // Of one that updates or inserts nobody could tell the history which it did.
+      // Of a statement that inserts or updates nobody could tell the history which it did. So a
+      // trigger BEFORE INSERT sees a row that is there already twice.
       if report.tracksHistory, try insert(row, " ON CONFLICT DO NOTHING") > 0 { return }
       guard let update = updateClause(row) else {
         if !report.tracksHistory { try insert(row, " ON CONFLICT DO NOTHING") }
@@ -288,6 +289,8 @@ private struct BatchInsertion<Model: PersistentModel> {
     )
     guard try statement.step() else { return }
     let value = statement.value(at: key.columns.count)
+    // A trigger may have left out the update of a row of the entity's own.
+    if concrete.names[value] != nil { return }
     let name = container.entities[entity.store].values.lazy
       .filter { SQLName.equal($0.entity.table, entity.entity.table) }
       .compactMap { $0.concrete?.names[value] }.first

@@ -13,7 +13,7 @@ public import Foundation
 ///       BatchUpdateRequest<Car>(
 ///         where: #Predicate { $0.maker == "FIAT" },
 ///         [.set(\.maker, to: "FCA"), .set(\.topSpeed, toSQL: "top_speed + 1")]))
-///     print(result.count)
+///     // result.count is the number of cars that there were of FIAT
 ///
 /// The database's constraints and triggers see each change; nothing else does. Objects that are in
 /// contexts have the values that they had until they are refreshed or the result is merged; a

@@ -80,7 +80,8 @@ extension PredicateTranslator {
 
   /// How many keys that are no rowids are looked up; with more, each row is asked whether it is one.
   ///
-  /// A look-up costs about as much as asking some rows, and how many there are is not known here.
+  /// A look-up of a text takes about as long as asking five rows, and how many rows there are is not
+  /// known here.
   private static var greatestLookUpCount: Int { 100_000 }
 
   private func keys(
