@@ -16,7 +16,7 @@ enum BulkRequests: Example {
         row.set(\.cents, to: number)
       }
     )
-    print("inserted: \(inserted.count)")
+    print("inserted: \(inserted.count ?? 0)")
 
     // Objects know nothing of it until they are told.
     let invoice = try context.fetch(FetchDescriptor<Invoice>(sortBy: [.reverse(\.cents)]))[0]
@@ -26,8 +26,8 @@ enum BulkRequests: Example {
     )
     surcharge.resultType = .identifiers
     let updated = try context.execute(surcharge)
-    print("updated: \(updated.count), the object has \(invoice.cents)")
-    context.mergeChanges(updated: updated.identifiers.map(Array.init) ?? [])
+    print("updated: \(updated.count ?? 0), the object has \(invoice.cents)")
+    context.mergeChanges(updated)
     print("merged: the object has \(invoice.cents)")
 
     // The same for a list of identifiers, which a predicate or a file may have given.
@@ -35,6 +35,7 @@ enum BulkRequests: Example {
       FetchDescriptor<Invoice>(predicate: #Predicate { $0.cents <= 5_000 })
     )
     let deleted = try context.execute(BatchDeleteRequest<Invoice>(identifiers: small))
-    print("deleted: \(deleted.count), left: \(try context.fetchCount(FetchDescriptor<Invoice>()))")
+    let left = try context.fetchCount(FetchDescriptor<Invoice>())
+    print("deleted: \(deleted.count ?? 0), left: \(left)")
   }
 }

@@ -9,10 +9,11 @@ public import Foundation
 /// A deletion of all rows that satisfy a predicate, or of some identifiers, without objects: Core
 /// Data's `NSBatchDeleteRequest`.
 ///
-/// What becomes of related rows is left to the foreign keys of the database, which are enforced:
-/// `ON DELETE CASCADE` and `SET NULL` apply, and a row that others must refer to is refused. A class
-/// with delete rules that no foreign key carries out, or with the rule `deny`, is refused altogether:
-/// delete its objects, which looks at each.
+/// Delete rules hold as they do for objects, whether a class declares them or foreign keys say them:
+/// `cascade` deletes related rows and what follows from that, `nullify` relates them to nothing, rows
+/// of a table of pairs go, and `deny` refuses the chunk as long as there are related rows that do not
+/// go with it. A column that admits no NULL cannot be nullified, which is an error. The rules are
+/// carried out by statements over whole sets of rows.
 public struct BatchDeleteRequest<Model: PersistentModel> {
   /// What the result tells.
   public var resultType = BatchResultType.count
@@ -38,86 +39,43 @@ public struct BatchDeleteRequest<Model: PersistentModel> {
 extension ModelContext {
   /// Deletes rows a chunk at a time, each in a transaction of its own.
   ///
-  /// The rows are those that satisfied the predicate when the request began. What was committed
-  /// stays so if a later chunk fails. Objects of the rows stay as they are until the result is
-  /// merged: `mergeChanges(deleted:)`.
+  /// The rows are those that satisfied the predicate when the request began, and satisfy it still when
+  /// their chunk's turn comes. A predicate that asks for related rows is not applied again, nor is any
+  /// where a delete rule nullifies a column of the entity's own table: what the request itself did
+  /// would decide. What was committed stays so if a later chunk fails, and to the rule `deny` the rows
+  /// of later chunks are rows that stay.
   ///
-  /// - Throws: `BatchError` with code `unsupportedDeleteRule` for a class with delete rules that the
-  ///   database does not carry out, `constraint` for a row that others refer to; otherwise as for
-  ///   updates.
-  /// - Complexity: One statement for the identifiers, and a few for each chunk.
+  /// The result counts the rows of the request's entity that were deleted, those that a cascade
+  /// reached within the entity included, so that it is the same for chunks of any size; rows of other
+  /// entities are in ``BatchResult/cascaded`` and ``BatchResult/nullified``. What foreign keys of
+  /// several columns and triggers delete is in neither. Objects stay as they are until the result is
+  /// merged: `mergeChanges(_:)`.
+  ///
+  /// - Throws: `BatchError` with code `deleteDenied` for rows that the rule `deny` keeps,
+  ///   `constraint` for rows that would have to be nullified and cannot be, and for those that others
+  ///   refer to; otherwise as for updates.
+  /// - Complexity: One statement for the identifiers; for each chunk a few, and one for each delete
+  ///   rule that it comes to, or several where rows refer to rows of their own table. Related rows
+  ///   are found by an index of the column that refers to them, or by reading their table once a
+  ///   chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
     _ request: BatchDeleteRequest<Model>
   ) throws(BatchError) -> BatchResult {
-    try execute(request.target, request.chunkSize, request.resultType) {
+    let entity = try entityToWrite(of: Model.self, request.chunkSize)
+    let writer = try writableConnection(to: entity.store)
+    let report = BatchReport(request.resultType, entity, .delete, in: container)
+    let deletion = try BatchDeletion(of: entity, in: container, report, writer)
+    let selection = try selection(
+      of: request.target,
       entity,
-      _ throws(BatchError) in
-      try container.requireBatchDeletion(of: entity)
-      return BulkChange(
-        entity: entity.entity,
-        key: try entity.entity.requireKey(),
-        action: .delete(archive: nil),
-        predicate: nil,
-        recheck: .off,
-        parameters: [:]
-      )
+      changesOtherRows: deletion.nullifiesOwnTable
+    )
+    try deletion.makeWorkTables()
+    defer { deletion.dropWorkTables() }
+    try forEachChunk(of: selection, size: request.chunkSize, report) { keys, _ throws(BatchError) in
+      try deletion.delete(keys, of: selection)
     }
+    return report.finish()
   }
-}
-
-extension ModelContainer {
-  /// Refuses entities whose delete rules foreign keys do not carry out.
-  fileprivate func requireBatchDeletion(of entity: ModelEntity) throws(BatchError) {
-    let names = entity.concrete.map { Set($0.names.values) } ?? [entity.entity.name]
-    for name in names.sorted() {
-      guard let member = entities[entity.store][name] else { continue }
-      for relationship in relationships[entity.store].of(member).values.sorted(by: {
-        $0.name < $1.name
-      }) {
-        if let reason = reason(against: relationship, of: member) {
-          throw BatchError(
-            .unsupportedDeleteRule,
-            "relationship \(relationship.name.quotedForMessage) \(reason)",
-            at: name,
-            remedy: "delete the objects through a context"
-          )
-        }
-      }
-    }
-  }
-
-  /// Why deleting rows alone would not do what a delete rule says; nil if it does.
-  private func reason(against relationship: Relationship, of entity: ModelEntity) -> String? {
-    switch relationship.deleteRule {
-    case .noAction: return nil
-    case .deny: return "has the delete rule deny"
-    case .nullify, .cascade: break
-    }
-    let action = relationship.deleteRule == .cascade ? "CASCADE" : "SET NULL"
-    switch relationship.storage {
-    case .column:
-      return relationship.deleteRule == .cascade
-        ? "deletes objects that rows of this entity refer to" : nil
-    case .inverse(let slot):
-      let column = relationship.destination.columns[slot]
-      let key = relationship.destination.entity.foreignKeys.first {
-        SQLName.equal($0.column, column) && SQLName.equal($0.table, entity.entity.table)
-      }
-      return key?.onDelete == action
-        ? nil : "has a delete rule that no foreign key with ON DELETE \(action) carries out"
-    case .table(let join):
-      let table = stores[entity.store].schema.entities.first {
-        SQLName.equal($0.table, join.table)
-      }
-      let key = table?.foreignKeys.first { SQLName.equal($0.column, join.source) }
-      return key?.onDelete == "CASCADE"
-        ? nil : "is kept in table \(join.table.quotedForMessage), whose rows would stay"
-    }
-  }
-}
-
-extension BatchError.Code {
-  /// A class has delete rules that deleting rows without objects does not carry out.
-  public static let unsupportedDeleteRule = Self(rawValue: "unsupportedDeleteRule")
 }

@@ -21,6 +21,8 @@ public struct BatchInsertRequest<Model: PersistentModel> {
     /// The row that is there stays as it is.
     case ignore
     /// The row that is there gets the values that the new one has.
+    ///
+    /// A row of a sub-entity stays one; one of another entity in the same table is an error.
     case update
   }
 
@@ -70,8 +72,8 @@ extension ModelContext {
   /// or updated, and not those that were ignored.
   ///
   /// - Throws: What the request's closure throws; `BatchError` with code `unknownAttribute`,
-  ///   `immutableAttribute` or `missingKey` for a row, `constraint` for what the database refuses,
-  ///   `readOnly`, `busy`.
+  ///   `immutableAttribute` or `missingKey` for a row, `modelTypeMismatch` for one that would update
+  ///   a row of another entity, `constraint` for what the database refuses, `readOnly`, `busy`.
   /// - Complexity: A statement for each row; memory for a chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
@@ -87,51 +89,50 @@ extension ModelContext {
     }
     let entity = try container.writableEntity(named: Model.mapping.entityName)
     let writer = try writableConnection(to: entity.store)
-    var insertion = try BatchInsertion(request, of: entity, in: writer)
+    let report = BatchReport(request.resultType, entity, .insert, in: container)
+    var insertion = try BatchInsertion(request, of: entity, in: container, report, writer)
     while !insertion.isDone {
       // The caller's closure runs outside of the transaction, which others may be waiting for.
       try insertion.fill()
-      try container.turns[entity.store].withLock { _ throws(BatchError) in
-        try writer.transaction(.immediate) { () throws(BatchError) in try insertion.write() }
+      try writeChunk(ofStore: entity.store, report) { _ throws(BatchError) in
+        try insertion.write()
       }
     }
-    return insertion.finish()
+    return report.finish()
   }
 }
 
 /// A batch insertion that is under way.
-private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
+private struct BatchInsertion<Model: PersistentModel> {
   private(set) var isDone = false
   private let request: BatchInsertRequest<Model>
   private let entity: ModelEntity
+  private let container: ModelContainer
+  private let report: BatchReport
   private let key: EntityKey
   private let writer: Connection
-  /// The rows of the chunk, by column.
-  private var rows: [[String: SQLValue]] = []
-  private var count = 0
-  private var builder: IdentifierListBuilder
+  /// The rows of the chunk.
+  private var rows: [Row] = []
+
+  private struct Row {
+    /// The attributes that were set.
+    var attributes: [String] = []
+    var columns: [String: SQLValue] = [:]
+  }
 
   init(
     _ request: BatchInsertRequest<Model>,
     of entity: ModelEntity,
-    in writer: Connection
+    in container: ModelContainer,
+    _ report: BatchReport,
+    _ writer: Connection
   ) throws(BatchError) {
     self.request = request
     self.entity = entity
+    self.container = container
+    self.report = report
     self.writer = writer
     key = try entity.entity.requireKey()
-    builder = IdentifierListBuilder(
-      storeIdentifier: entity.space.storeIdentifier ?? "",
-      entityName: entity.entity.name,
-      keyKind: key.isRowID ? .integer : .encoded
-    )
-  }
-
-  consuming func finish() -> BatchResult {
-    let count = count
-    let isAsked = request.resultType == .identifiers
-    let list = builder.finish()
-    return BatchResult(count: count, identifiers: isAsked ? list : nil)
   }
 
   /// Has the caller fill the rows of the next chunk.
@@ -143,14 +144,12 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
         isDone = true
         return
       }
-      rows.append(try columns(of: row))
+      rows.append(try self.row(of: row))
     }
   }
 
-  private func columns(
-    of row: BatchInsertRequest<Model>.Row
-  ) throws(BatchError) -> [String: SQLValue] {
-    var columns: [String: SQLValue] = [:]
+  private func row(of row: BatchInsertRequest<Model>.Row) throws(BatchError) -> Row {
+    var result = Row()
     for assignment in row.assignments {
       let (attribute, value) = try assignment.resolved()
       let slot = entity.slot(ofColumn: attribute.column)
@@ -161,24 +160,29 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
           at: entity.entity.name
         )
       }
-      if case .constant(let constant) = value { columns[entity.columns[slot]] = constant }
+      guard case .constant(let constant) = value else { continue }
+      // Under the key's own name, whatever the case of the letters that the class maps it with.
+      let part = entity.keySlots.firstIndex(of: slot)
+      result.columns[part.map { key.columns[$0] } ?? entity.columns[slot]] = constant
+      if part == nil { result.attributes.append(attribute.name) }
     }
     if let concrete = entity.concrete,
       let value = concrete.names.first(where: { $0.value == entity.entity.name })?.key
     {
-      columns[entity.columns[concrete.slot]] = value
+      result.columns[entity.columns[concrete.slot]] = value
     }
-    if let version = entity.versionSlot.map({ entity.columns[$0] }), columns[version] == nil {
-      columns[version] = .integer(1)
+    if let version = entity.versionSlot.map({ entity.columns[$0] }), result.columns[version] == nil
+    {
+      result.columns[version] = .integer(1)
     }
-    return columns
+    return result
   }
 
   /// Writes the rows of the chunk, inside a transaction of the caller.
   mutating func write() throws(BatchError) {
     var keys = try allocatedKeys()
     for var row in rows {
-      for column in key.columns where row[column] ?? .null == .null {
+      for column in key.columns where row.columns[column] ?? .null == .null {
         guard let next = keys.popFirst() else {
           throw BatchError(
             .missingKey,
@@ -187,7 +191,7 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
             remedy: "set it"
           )
         }
-        row[column] = .integer(next)
+        row.columns[column] = .integer(next)
       }
       try write(row)
     }
@@ -199,7 +203,7 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
     var taken: [Int64] = []
     var count = 0
     for row in rows {
-      switch row[key.columns[0]] ?? .null {
+      switch row.columns[key.columns[0]] ?? .null {
       case .null: count += 1
       case .integer(let key): taken.append(key)
       case .real, .text, .blob: break
@@ -209,41 +213,97 @@ private struct BatchInsertion<Model: PersistentModel>: ~Copyable {
     return try KeySequence(of: entity.entity).take(count, after: taken, in: writer)
   }
 
-  private mutating func write(_ row: [String: SQLValue]) throws(BatchError) {
-    let columns = row.keys.sorted()
+  private func write(_ row: Row) throws(BatchError) {
+    switch request.conflict {
+    case .error: try insert(row)
+    case .ignore: try insert(row, " ON CONFLICT DO NOTHING")
+    case .update:
+      // Of a statement that inserts or updates nobody could tell the history which it did. So a
+      // trigger BEFORE INSERT sees a row that is there already twice.
+      if report.tracksHistory, try insert(row, " ON CONFLICT DO NOTHING") > 0 { return }
+      guard let update = updateClause(row) else {
+        if !report.tracksHistory { try insert(row, " ON CONFLICT DO NOTHING") }
+        return
+      }
+      let own = entity.entity.condition.map { " WHERE \($0)" } ?? ""
+      let kind: HistoryChange.Kind = report.tracksHistory ? .update : .insert
+      if try insert(row, update + own, as: kind) == 0, !own.isEmpty { try refuseOther(row) }
+    }
+  }
+
+  /// Inserts a row.
+  ///
+  /// - Returns: How many rows were inserted or updated.
+  @discardableResult
+  private func insert(
+    _ row: Row,
+    _ resolution: String = "",
+    as kind: HistoryChange.Kind = .insert
+  ) throws(BatchError) -> Int {
+    let statement = try statement(inserting: row, resolution + report.requested.returning)
+    return try report.run(
+      statement,
+      of: report.requested,
+      as: kind,
+      attributes: row.attributes,
+      in: writer
+    )
+  }
+
+  private func statement(inserting row: Row, _ rest: String) throws(BatchError) -> Statement {
+    let columns = row.columns.keys.sorted()
     let statement = try writer.prepare(
       """
       INSERT INTO \(SQLName.quoted(entity.entity.table)) (\(SQLName.list(columns))) \
-      VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))\(resolution(of: columns)) \
-      RETURNING \(SQLName.list(key.columns))
+      VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))\(rest)
       """
     )
     for (index, column) in columns.enumerated() {
-      try statement.bind(row[column] ?? .null, at: index + 1)
+      try statement.bind(row.columns[column] ?? .null, at: index + 1)
     }
-    guard try statement.step() else { return }
-    count += 1
-    if request.resultType == .identifiers { builder.append(statement.key(of: key)) }
-    while try statement.step() {}
+    return statement
   }
 
-  private func resolution(of columns: [String]) -> String {
-    switch request.conflict {
-    case .error: return ""
-    case .ignore: return " ON CONFLICT DO NOTHING"
-    case .update:
-      let version = entity.versionSlot.map { entity.columns[$0] }
-      let table = SQLName.quoted(entity.entity.table)
-      let assignments = columns.filter { column in
-        !key.columns.contains { SQLName.equal($0, column) }
-      }.map { column in
-        let name = SQLName.quoted(column)
-        return column == version
-          ? "\(name) = coalesce(\(table).\(name), 0) + 1" : "\(name) = excluded.\(name)"
-      }
-      return assignments.isEmpty
-        ? " ON CONFLICT DO NOTHING"
-        : " ON CONFLICT DO UPDATE SET \(assignments.joined(separator: ", "))"
-    }
+  /// What gives a row that is there the values of the new one; nil if there are none to give.
+  private func updateClause(_ row: Row) -> String? {
+    let version = entity.versionSlot.map { entity.columns[$0] }
+    let concrete = entity.concrete.map { entity.columns[$0.slot] }
+    let set = row.columns.keys.sorted().filter { column in
+      column != version && column != concrete
+        && !key.columns.contains { SQLName.equal($0, column) }
+    }.map { "\(SQLName.quoted($0)) = excluded.\(SQLName.quoted($0))" }
+    if set.isEmpty { return nil }
+    let all = set + [entity.versionAssignment].compactMap(\.self)
+    return " ON CONFLICT DO UPDATE SET \(all.joined(separator: ", "))"
+  }
+
+  /// Refuses a row for which there is one of another entity; the chunk is rolled back.
+  private func refuseOther(_ row: Row) throws(BatchError) {
+    guard let concrete = entity.concrete else { return }
+    // An update of nothing finds the row by whatever constraint it was.
+    let column = SQLName.quoted(entity.columns[concrete.slot])
+    let columns = SQLName.list(key.columns + [entity.columns[concrete.slot]])
+    let statement = try statement(
+      inserting: row,
+      " ON CONFLICT DO UPDATE SET \(column) = \(column) RETURNING \(columns)"
+    )
+    guard try statement.step() else { return }
+    let value = statement.value(at: key.columns.count)
+    // A trigger may have left out the update of a row of the entity's own.
+    if concrete.names[value] != nil { return }
+    let name = container.entities[entity.store].values.lazy
+      .filter { SQLName.equal($0.entity.table, entity.entity.table) }
+      .compactMap { $0.concrete?.names[value] }.first
+    let identifier = PersistentIdentifier(
+      storeIdentifier: entity.space.storeIdentifier,
+      entityName: name ?? "?",
+      key: statement.key(of: key)
+    )
+    throw BatchError(
+      .modelTypeMismatch,
+      "a new \(entity.entity.name) would update a row of another entity",
+      at: identifier.description,
+      remedy: "give it another key, or delete that row first"
+    )
   }
 }

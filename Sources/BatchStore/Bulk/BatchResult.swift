@@ -1,75 +1,60 @@
 public import BatchIdentifiers
 
-/// What a batch request tells of the rows that it changed.
+/// What a batch request tells of the rows that it changed: Core Data's result types.
 public enum BatchResultType: Sendable {
+  /// No more than that it succeeded, which is what returning says: the cheapest, and Core Data's
+  /// default.
+  case status
   /// How many there are.
   case count
-  /// Which they are.
+  /// Which they are, and how many.
   case identifiers
 }
 
 /// What a batch request did.
 public struct BatchResult: Sendable {
-  /// How many rows were changed.
-  public internal(set) var count = 0
+  /// How many rows of the request's entity were changed, sub-entities included; nil if only the
+  /// status was asked for.
+  public internal(set) var count: Int?
   /// The identifiers of those rows, if they were asked for.
+  ///
+  /// They name the entity of the request, of which the rows' own may be sub-entities. A deletion
+  /// also has here what a cascade reached within the entity itself.
   public internal(set) var identifiers: IdentifierList?
+  /// The identifiers of other rows that delete rules deleted, a list for each entity, if identifiers
+  /// were asked for.
+  public internal(set) var cascaded: [IdentifierList] = []
+  /// The identifiers of the rows that delete rules related to nothing, a list for each relationship,
+  /// if identifiers were asked for.
+  public internal(set) var nullified: [IdentifierList] = []
+  /// What the request does to its rows.
+  let kind: HistoryChange.Kind
 }
 
-/// What a batch request does to one column.
-public struct BatchAssignment<Model: PersistentModel> {
-  enum Value {
-    case constant(SQLValue)
-    case expression(SQLExpression)
-  }
-
-  let property: PartialKeyPath<Model>
-  /// The value for an attribute; nil if it is not of the attribute's type.
-  let value: (MappedAttribute) -> Value?
-
-  /// Sets a property to a value.
-  public static func set<Property>(
-    _ property: KeyPath<Model, Property>,
-    to value: Property
-  ) -> BatchAssignment {
-    BatchAssignment(property: property) { attribute in
-      (attribute.codec as? AttributeCodec<Property>).map { .constant($0.encode(value).storable) }
+extension ModelContext {
+  /// Brings objects up to date with what a batch request did, as merging a save does.
+  ///
+  /// - Precondition: The request was asked for identifiers; there is nothing to merge otherwise.
+  /// - Complexity: O(*n*) in the number of identifiers; a thousand of them are looked up at a time.
+  public func mergeChanges(_ result: BatchResult) {
+    let own = result.identifiers.map { [$0] } ?? []
+    // Inserted rows may have the identifiers of objects whose rows were gone, or were updated.
+    let updated = result.nullified + (result.kind == .delete ? [] : own)
+    let deleted = result.cascaded + (result.kind == .delete ? own : [])
+    for list in updated {
+      Self.forEachSlice(of: list) { mergeChanges(ModelChanges(updated: $0)) }
+    }
+    for list in deleted {
+      Self.forEachSlice(of: list) { mergeChanges(ModelChanges(deleted: $0)) }
     }
   }
 
-  /// Sets a property to what an SQL expression makes of the row as it was, `price_cents + 100` for
-  /// example.
-  ///
-  /// Nothing holds the result to the property's type.
-  public static func set<Property>(
-    _ property: KeyPath<Model, Property>,
-    toSQL expression: String
-  ) -> BatchAssignment {
-    BatchAssignment(property: property) { _ in .expression(SQLExpression(expression)) }
-  }
-
-  /// The column, and what it is set to.
-  ///
-  /// - Throws: `BatchError` with code `unknownAttribute` for a property that is not registered as an
-  ///   attribute, `valueMismatch` for a constant that its column cannot keep.
-  func resolved() throws(BatchError) -> (attribute: MappedAttribute, value: Value) {
-    let mapping = Model.mapping
-    if let attribute = mapping.attributes[property], let value = value(attribute) {
-      if case .constant(let constant) = value, !attribute.codec.fits(constant) {
-        throw BatchError(
-          .valueMismatch,
-          "the value for attribute \(attribute.name.quotedForMessage) cannot be kept as"
-            + " \(attribute.codec.typeName)",
-          at: mapping.entityName,
-          remedy: "NaN and what cannot be encoded have no form in a database"
-        )
-      }
-      return (attribute, value)
+  private static func forEachSlice(
+    of list: IdentifierList,
+    _ body: ([PersistentIdentifier]) -> Void
+  ) {
+    for start in stride(from: 0, to: list.count, by: 1_000) {
+      body(Array(list[start..<min(start + 1_000, list.count)]))
     }
-    throw BatchError(
-      .unknownAttribute,
-      "\(mapping.type).mapping registers no attribute for \(property)",
-      at: mapping.entityName
-    )
   }
 }

@@ -13,7 +13,7 @@ public import Foundation
 ///       BatchUpdateRequest<Car>(
 ///         where: #Predicate { $0.maker == "FIAT" },
 ///         [.set(\.maker, to: "FCA"), .set(\.topSpeed, toSQL: "top_speed + 1")]))
-///     print(result.count)
+///     // result.count is the number of cars that there were of FIAT
 ///
 /// The database's constraints and triggers see each change; nothing else does. Objects that are in
 /// contexts have the values that they had until they are refreshed or the result is merged; a
@@ -49,17 +49,13 @@ public struct BatchUpdateRequest<Model: PersistentModel> {
   }
 }
 
-/// Which rows a batch request is about.
-enum BatchTarget<Model: PersistentModel> {
-  case predicate(Predicate<Model>?, includesSubentities: Bool)
-  case identifiers(IdentifierList)
-}
-
 extension ModelContext {
   /// Changes rows a chunk at a time, each in a transaction of its own.
   ///
-  /// The rows are those that satisfied the predicate when the request began. What was committed
-  /// stays so if a later chunk fails. What is unsaved in the context has no part in it.
+  /// The rows are those that satisfied the predicate when the request began, and satisfy it still when
+  /// their chunk's turn comes. A predicate that asks for related rows is not applied again: what the
+  /// request itself changed of them would decide. What was committed stays so if a later chunk fails.
+  /// What is unsaved in the context has no part in it.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` or `predicateFailed` for the predicate,
   ///   `unknownAttribute`, `invalidSQL` or `immutableAttribute` for an assignment, `constraint` for
@@ -70,162 +66,92 @@ extension ModelContext {
   public func execute<Model: PersistentModel>(
     _ request: BatchUpdateRequest<Model>
   ) throws(BatchError) -> BatchResult {
-    try execute(request.target, request.chunkSize, request.resultType) {
-      entity,
-      writer throws(BatchError) in
-      try BulkChange(setting: request.assignments, of: entity, in: writer)
-    }
-  }
-
-  /// Makes a change to the rows of a target.
-  func execute<Model: PersistentModel>(
-    _ target: BatchTarget<Model>,
-    _ chunkSize: Int,
-    _ resultType: BatchResultType,
-    _ change: (ModelEntity, Connection) throws(BatchError) -> BulkChange
-  ) throws(BatchError) -> BatchResult {
-    try beginReading()
-    guard chunkSize > 0 else {
-      throw BatchError(.invalidSQL, "the chunk size is \(chunkSize)", remedy: "give 1 or more")
-    }
-    let entity = try container.entity(named: Model.mapping.entityName)
-    guard entity.entity.kind == .table else { throw Self.unwritable(of: entity) }
+    let entity = try entityToWrite(of: Model.self, request.chunkSize)
     let writer = try writableConnection(to: entity.store)
-    let change = try change(entity, writer)
-    let list = try identifiers(of: target, entity)
-    var result = BatchResult()
-    var builder = IdentifierListBuilder(
-      storeIdentifier: list.header.storeIdentifier,
-      entityName: list.header.entityName,
-      keyKind: change.key.isRowID ? .integer : .encoded
+    let update = try BatchUpdate(request.assignments, of: entity, in: writer)
+    let selection = try selection(of: request.target, entity, changesOtherRows: false)
+    let report = BatchReport(
+      request.resultType,
+      entity,
+      .update,
+      attributes: update.attributes,
+      in: container
     )
-    var position = 0
-    while position < list.count {
-      let range = position..<min(position + chunkSize, list.count)
-      let keys = try ChunkKeys(list, range, key: change.key)
-      try container.turns[entity.store].withLock { _ throws(BatchError) in
-        try writer.transaction(.immediate) { () throws(BatchError) in
-          if resultType == .identifiers {
-            try change.appendPresent(keys, to: &builder, in: writer)
-          }
-          if case .delete = change.action, entity.entity.key?.isRowID == true {
-            try KeySequence(of: entity.entity).remember(in: writer)
-          }
-          result.count += try change.apply(to: keys, in: writer).succeeded
-        }
-      }
-      position = range.upperBound
+    try forEachChunk(of: selection, size: request.chunkSize, report) {
+      keys,
+      writer throws(BatchError) in
+      try update.apply(to: keys, of: selection, report, in: writer)
     }
-    if resultType == .identifiers { result.identifiers = builder.finish() }
-    return result
-  }
-
-  private func identifiers<Model: PersistentModel>(
-    of target: BatchTarget<Model>,
-    _ entity: ModelEntity
-  ) throws(BatchError) -> IdentifierList {
-    switch target {
-    case .predicate(let predicate, let includesSubentities):
-      return try read(Model.self) { entity, connection throws(BatchError) in
-        var descriptor = FetchDescriptor(predicate: predicate)
-        descriptor.includesSubentities = includesSubentities
-        let query = try descriptor.query(of: entity, in: container)
-        return try query.fetch(in: connection, store: container.stores[entity.store].identity)
-      }
-    case .identifiers(let list):
-      guard list.isEmpty || list.space == entity.space else {
-        throw BatchError(
-          .foreignIdentifier,
-          "the identifiers are of entity \(list.header.entityName.quotedForMessage)"
-            + " in store \(list.header.storeIdentifier), and not of \(entity.entity.name.quotedForMessage)"
-            + " in this one",
-          remedy: "make a request for each entity"
-        )
-      }
-      return list
-    }
-  }
-
-  private static func unwritable(of entity: ModelEntity) -> BatchError {
-    BatchError(
-      .readOnly,
-      "only rows of tables can be written",
-      at: entity.entity.name
-    )
+    return report.finish()
   }
 }
 
-extension BulkChange {
-  /// An update of an entity's rows.
-  fileprivate init<Model: PersistentModel>(
-    setting assignments: [BatchAssignment<Model>],
+/// What a batch update sets.
+private struct BatchUpdate {
+  /// The names of the attributes.
+  private(set) var attributes: [String] = []
+  private var assignments: [(column: String, expression: String)] = []
+  private var constants: [(column: String, value: SQLValue)] = []
+  private let versionAssignment: String?
+
+  init<Model: PersistentModel>(
+    _ assignments: [BatchAssignment<Model>],
     of entity: ModelEntity,
     in connection: Connection
   ) throws(BatchError) {
     let compiler = ExpressionCompiler(connection: connection, entity: entity.entity, parameters: [])
-    var set: [(column: String, value: SQLExpression)] = []
-    var parameters: [String: SQLValue] = [:]
     for assignment in assignments {
       let (attribute, value) = try assignment.resolved()
       try entity.requireSettableInBatch(attribute)
+      let column = SQLName.quoted(attribute.column)
+      attributes.append(attribute.name)
       switch value {
-      case .constant(let value):
-        let name = "_value\(set.count)"
-        parameters[name] = value
-        set.append((attribute.column, SQLExpression(":\(name)")))
+      case .constant(let value): constants.append((column, value))
       case .expression(let expression):
         try compiler.check(expression)
-        set.append((attribute.column, expression))
+        self.assignments.append((column, expression.sql))
       }
     }
-    guard !set.isEmpty else {
+    guard !assignments.isEmpty else {
       throw BatchError(.invalidSQL, "the request sets nothing", at: entity.entity.name)
     }
-    if let version = entity.versionSlot.map({ entity.columns[$0] }) {
-      let column = SQLName.quoted(version)
-      set.append((version, SQLExpression("coalesce(\(column), 0) + 1")))
-    }
-    self.init(
-      entity: entity.entity,
-      key: try entity.entity.requireKey(),
-      action: .update(set),
-      predicate: nil,
-      recheck: .off,
-      parameters: parameters
-    )
+    versionAssignment = entity.versionAssignment
   }
 
-  /// Appends those of some keys that have a row, in the order in which they are found.
-  fileprivate func appendPresent(
-    _ keys: ChunkKeys,
-    to builder: inout IdentifierListBuilder,
+  /// Updates those rows of a chunk that are still to be, inside a transaction of the caller.
+  func apply(
+    to keys: ChunkKeys,
+    of selection: BatchSelection,
+    _ report: BatchReport,
     in connection: Connection
   ) throws(BatchError) {
-    let columns = SQLName.list(key.columns)
-    let order = keys.isRange ? " ORDER BY \(columns)" : ""
-    let statement = try connection.prepare(
-      """
-      SELECT \(columns) FROM \(SQLName.quoted(entity.table)) \
-      WHERE \(keys.condition(key: key))\(order)
-      """
-    )
-    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
-      while try statement.step() { builder.append(statement.key(of: key)) }
+    // The places of the constants come behind those of the condition.
+    let first = selection.condition.parameterCount + 1
+    let set =
+      constants.enumerated().map { "\($1.column) = ?\(first + $0)" }
+      + assignments.map { "\($0.column) = \($0.expression)" }
+      + [versionAssignment].compactMap(\.self)
+    let rows = selection.condition.rows(of: keys, set: " SET \(set.joined(separator: ", "))")
+    let statement = try connection.prepare("UPDATE \(rows)\(report.requested.returning)")
+    try selection.condition.bind(to: statement)
+    for (index, constant) in constants.enumerated() {
+      try statement.bind(constant.value, at: first + index)
     }
-  }
-}
-
-extension Statement {
-  /// The key of the row that the statement is at, whose columns come first.
-  func key(of key: EntityKey) -> PrimaryKey {
-    if key.isRowID { return .integer(integer(at: 0)) }
-    var encoder = EncodedKey.Encoder()
-    for column in key.columns.indices { appendKeyComponent(at: column, to: &encoder) }
-    return .encoded(encoder.key)
+    try keys.forEachBinding(of: statement, key: selection.key) { _ throws(BatchError) in
+      try report.run(statement, of: report.requested, in: connection)
+    }
   }
 }
 
 extension ModelEntity {
+  /// What raises the version of a row, if rows have one.
+  var versionAssignment: String? {
+    versionSlot.map { slot in
+      let column = SQLName.quoted(columns[slot])
+      return "\(column) = coalesce(\(column), 0) + 1"
+    }
+  }
+
   /// Refuses a column that batch requests must not set: part of the key, the version, the entity, or
   /// what SQLite computes.
   func requireSettableInBatch(_ attribute: MappedAttribute) throws(BatchError) {

@@ -16,7 +16,8 @@ public struct ModelConfiguration: Sendable, Hashable {
   public var isReadOnly: Bool
   /// How long to wait for another connection's lock.
   public var busyTimeout: Duration
-  /// Whether saves of contexts are recorded, to be read with `ModelContext.fetchHistory`.
+  /// Whether saves and batch requests of contexts are recorded, to be read with
+  /// `ModelContext.fetchHistory`.
   public var tracksHistory = false
   /// An SQL script that makes the tables of a database that has none, in one transaction.
   ///

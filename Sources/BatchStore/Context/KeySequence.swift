@@ -9,6 +9,11 @@ struct KeySequence {
   let table: String
   let column: String
 
+  init(table: String, column: String) {
+    self.table = table
+    self.column = column
+  }
+
   init(of entity: Entity) throws(BatchError) {
     table = entity.table
     column = try entity.requireKey().columns.first ?? "rowid"

@@ -18,7 +18,7 @@ public struct FetchedProperties<Model: PersistentModel> {
     else {
       throw BatchError(
         .unknownAttribute,
-        "\(property) was not fetched",
+        "\(property.nameForMessage) was not fetched",
         at: mapping.entityName,
         remedy: "add it to propertiesToFetch"
       )
@@ -39,8 +39,8 @@ extension ModelContext {
   ///
   /// - Parameters:
   ///   - descriptor: The rows, their order, and the properties.
-  ///   - distinct: Whether rows with the same stored values count once; they are in the order of the
-  ///     descriptor alone then.
+  ///   - distinct: Whether rows with the same stored values count once, texts being the same if their
+  ///     bytes are; they are in the order of the descriptor alone then.
   /// - Returns: A value for each row.
   /// - Throws: As `fetch(_:)` does, and `unknownAttribute` for a property that is no attribute and
   ///   no relationship that is kept in the row.
@@ -98,7 +98,7 @@ extension ModelContext {
       }
       throw BatchError(
         .unknownAttribute,
-        "\(property) is no attribute and no relationship that is kept in the row",
+        "\(property.nameForMessage) is no attribute and no relationship that is kept in the row",
         at: mapping.entityName
       )
     }

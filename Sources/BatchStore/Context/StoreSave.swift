@@ -62,8 +62,11 @@ struct StoreSave {
     var sequences: Set<String> = []
     for object in Self.deletionOrder(objects, depths) {
       guard let entity = object.entity else { continue }
-      if entity.entity.key?.isRowID == true, sequences.insert(entity.entity.table).inserted {
-        try KeySequence(of: entity.entity).remember(in: connection)
+      let table = entity.entity.table
+      if sequences.insert(table).inserted {
+        for sequence in try KeySequence.reached(byDeletingFrom: [table], in: connection) {
+          try sequence.remember(in: connection)
+        }
       }
       try delete(object, entity)
     }

@@ -13,15 +13,18 @@ extension FetchDescriptor {
   ///   - entity: The entity.
   ///   - container: The container that has it.
   ///   - excluded: Objects that are found in some other way.
+  ///   - looksUpIdentifiers: Whether identifiers in the predicate find rows, and do not only tell
+  ///     those that are found in some other way from others.
   /// - Returns: The query, which has not run.
   /// - Throws: `BatchError` with code `unsupportedPredicate` for what SQL cannot say, `invalidSQL`
   ///   for a negative limit or offset.
   func query(
     of entity: ModelEntity,
     in container: ModelContainer,
-    excluding excluded: [PersistentIdentifier] = []
+    excluding excluded: [PersistentIdentifier] = [],
+    looksUpIdentifiers: Bool = true
   ) throws(BatchError) -> IdentifierQuery {
-    let translator = PredicateTranslator(container)
+    let translator = PredicateTranslator(container, looksUpIdentifiers: looksUpIdentifiers)
     let object = try ObjectTerm(row: entity)
     var conditions: [SQLText] = []
     if !includesSubentities, let concrete = entity.concrete {
@@ -41,7 +44,8 @@ extension FetchDescriptor {
       orderBy: order,
       limit: fetchLimit,
       offset: fetchOffset ?? 0,
-      parameters: translator.parameters
+      parameters: translator.parameters,
+      readsRelatedRows: translator.readsRelatedRows
     )
   }
 

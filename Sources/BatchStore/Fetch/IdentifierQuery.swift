@@ -15,6 +15,8 @@ package struct IdentifierQuery: Sendable {
   /// What the caller asked of the rows, beside what makes them the entity's.
   private let predicate: String?
   private let parameters: Parameters
+  /// Whether the condition asks for rows beside the one that it is about.
+  let readsRelatedRows: Bool
 
   /// Which of the rows that satisfy the condition.
   private struct Window {
@@ -62,7 +64,8 @@ package struct IdentifierQuery: Sendable {
       where: request.predicate.map { SQLText($0.sql) },
       orderBy: order,
       Window(limit: request.limit),
-      .named(request.parameters)
+      .named(request.parameters),
+      readsRelatedRows: true
     )
     _ = try connection.prepare(sql)
   }
@@ -74,10 +77,17 @@ package struct IdentifierQuery: Sendable {
     orderBy order: [String] = [],
     limit: Int? = nil,
     offset: Int = 0,
-    parameters: [StatementParameter]
+    parameters: [StatementParameter],
+    readsRelatedRows: Bool
   ) throws(BatchError) {
-    let window = Window(offset: offset, limit: limit)
-    try self.init(entity, where: condition, orderBy: order, window, .numbered(parameters))
+    try self.init(
+      entity,
+      where: condition,
+      orderBy: order,
+      Window(offset: offset, limit: limit),
+      .numbered(parameters),
+      readsRelatedRows: readsRelatedRows
+    )
   }
 
   private init(
@@ -85,7 +95,8 @@ package struct IdentifierQuery: Sendable {
     where predicate: SQLText?,
     orderBy order: [String],
     _ window: Window,
-    _ parameters: Parameters
+    _ parameters: Parameters,
+    readsRelatedRows: Bool
   ) throws(BatchError) {
     for (name, number) in [("limit", window.limit ?? 0), ("offset", window.offset)] where number < 0
     {
@@ -96,6 +107,7 @@ package struct IdentifierQuery: Sendable {
     self.window = window
     self.parameters = parameters
     self.predicate = predicate?.text
+    self.readsRelatedRows = readsRelatedRows
     let columns = key.columns.map(SQLName.quoted)
     self.order = (order + columns).joined(separator: ", ")
     termOrder = order.joined(separator: ", ")
@@ -214,7 +226,27 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  private func bind(to statement: borrowing Statement) throws(BatchError) {
+  /// The table and ` WHERE …` for the rows of some keys that satisfy the condition, for statements
+  /// that change them, with ` SET …` in between where they update.
+  ///
+  /// The condition comes before the keys, so that the names of their places take the numbers behind
+  /// its own. Rowids are found by themselves, in their order, even where the condition has an index.
+  func rows(of keys: ChunkKeys, set: String = "") -> String {
+    let found = keys.condition(key: key)
+    let table = SQLName.quoted(entity.table) + (keys.isRange ? " NOT INDEXED" : "")
+    return "\(table)\(set)\(condition.isEmpty ? " WHERE \(found)" : "\(condition) AND \(found)")"
+  }
+
+  /// How many numbers of places the condition has taken.
+  var parameterCount: Int {
+    switch parameters {
+    case .named(let values): values.count
+    case .numbered(let values): values.count
+    }
+  }
+
+  /// Fills the places of the condition.
+  func bind(to statement: borrowing Statement) throws(BatchError) {
     switch parameters {
     case .named(let values): try statement.bind(values)
     // An order may need more parameters, and its own come last.
@@ -223,6 +255,8 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// Reads columns of the rows that satisfy the request, each combination of values once.
+  ///
+  /// Texts are the same if their bytes are, whatever collation their column was declared with.
   func selectDistinct(
     _ columns: [String],
     in connection: Connection
@@ -230,7 +264,7 @@ package struct IdentifierQuery: Sendable {
     let order = termOrder.isEmpty ? "" : " ORDER BY \(termOrder)"
     let statement = try connection.prepare(
       """
-      SELECT DISTINCT \(columns.joined(separator: ", ")) \
+      SELECT DISTINCT \(columns.map { "\($0) COLLATE BINARY" }.joined(separator: ", ")) \
       FROM \(SQLName.quoted(entity.table))\(condition)\(order)\(window.sql)
       """
     )

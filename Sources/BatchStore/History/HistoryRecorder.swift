@@ -2,31 +2,7 @@ import BatchIdentifiers
 
 /// Writes what a save does into the store's history, in the save's own transaction.
 struct HistoryRecorder {
-  /// The tables, which are made by the first save that is recorded.
-  ///
-  /// AUTOINCREMENT, so that no number comes again when transactions were deleted.
-  static let schema = [
-    """
-    CREATE TABLE IF NOT EXISTS _batch_history (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, saved_at INTEGER NOT NULL, author TEXT
-    )
-    """,
-    """
-    CREATE TABLE IF NOT EXISTS _batch_history_change (
-      id INTEGER PRIMARY KEY, save INTEGER NOT NULL, entity TEXT NOT NULL, key BLOB NOT NULL,
-      kind TEXT NOT NULL
-    )
-    """,
-    "CREATE INDEX IF NOT EXISTS _batch_history_change_save ON _batch_history_change (save)",
-    """
-    CREATE TABLE IF NOT EXISTS _batch_history_value (
-      change INTEGER NOT NULL, attribute TEXT NOT NULL, value, PRIMARY KEY (change, attribute)
-    ) WITHOUT ROWID
-    """,
-  ]
-
-  private let connection: Connection
-  private let author: String?
+  private let log: HistoryLog
   private var attributes: [PersistentIdentifier: [String]] = [:]
   private var tombstones: [PersistentIdentifier: [String: SQLValue]] = [:]
 
@@ -36,8 +12,7 @@ struct HistoryRecorder {
     author: String?,
     in connection: Connection
   ) throws(BatchError) {
-    self.connection = connection
-    self.author = author
+    log = HistoryLog(author: author, in: connection)
     for object in objects {
       guard let entity = object.entity else { continue }
       let identifier = object.persistentModelID
@@ -61,49 +36,26 @@ struct HistoryRecorder {
 
   /// Records what was written.
   func record(_ save: StoreSave) throws(BatchError) {
-    guard save.inserted.count + save.updated.count + save.deleted.count > 0 else { return }
-    for statement in Self.schema { try connection.execute(statement) }
-    try connection.execute(
-      """
-      INSERT INTO _batch_history (saved_at, author)
-      VALUES (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), ?)
-      """,
-      author.map { .text($0) } ?? .null
-    )
-    guard let number = try connection.value("SELECT last_insert_rowid()") else { return }
+    var log = log
     for identifier in save.updated {
       let names = attributes[identifier] ?? []
-      let values = names.map { ($0, SQLValue.null) }
-      try record(.update, identifier, Dictionary(uniqueKeysWithValues: values), number)
+      let values = Dictionary(uniqueKeysWithValues: names.map { ($0, SQLValue.null) })
+      try Self.append(.update, identifier, values, to: &log)
     }
     for identifier in save.deleted {
-      try record(.delete, identifier, tombstones[identifier] ?? [:], number)
+      try Self.append(.delete, identifier, tombstones[identifier] ?? [:], to: &log)
     }
-    for identifier in save.inserted { try record(.insert, identifier, [:], number) }
+    for identifier in save.inserted { try Self.append(.insert, identifier, [:], to: &log) }
   }
 
-  private func record(
+  private static func append(
     _ kind: HistoryChange.Kind,
     _ identifier: PersistentIdentifier,
     _ values: [String: SQLValue],
-    _ save: SQLValue
+    to log: inout HistoryLog
   ) throws(BatchError) {
     guard let key = identifier.key else { return }
-    try connection.execute(
-      "INSERT INTO _batch_history_change (save, entity, key, kind) VALUES (?, ?, ?, ?)",
-      save,
-      .text(identifier.entityName),
-      .blob(EncodedKey(key.components).bytes),
-      .text(kind.rawValue)
-    )
-    guard let change = try connection.value("SELECT last_insert_rowid()") else { return }
-    for (name, value) in values {
-      try connection.execute(
-        "INSERT INTO _batch_history_value (change, attribute, value) VALUES (?, ?, ?)",
-        change,
-        .text(name),
-        value
-      )
-    }
+    let bytes = EncodedKey(key.components).bytes
+    try log.append(kind, entityName: identifier.entityName, key: bytes, values)
   }
 }

@@ -6,11 +6,12 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What one save changed in a store, as the store remembers it.
+/// What one save, or a chunk of a batch request, changed in a store, as the store remembers it.
 ///
 /// The counterpart of SwiftData's `DefaultHistoryTransaction` and Core Data's
-/// `NSPersistentHistoryTransaction`. Recorded are the saves of contexts whose container was opened
-/// with ``ModelConfiguration/tracksHistory``; bulk requests and jobs are not.
+/// `NSPersistentHistoryTransaction`. Recorded are the saves and the batch requests of contexts whose
+/// container was opened with ``ModelConfiguration/tracksHistory``, each chunk of a request being a
+/// transaction of its own; jobs are not, nor what foreign keys and triggers do by themselves.
 public struct HistoryTransaction: Sendable {
   /// Where the transaction stands in the store's history.
   public let token: HistoryToken

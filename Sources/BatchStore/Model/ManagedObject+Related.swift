@@ -126,7 +126,7 @@ extension PersistentModel {
   private func relationship(of property: AnyKeyPath) -> String {
     let list = type(of: self).mapping.relationshipList
     guard let name = list.first(where: { $0.keyPath as AnyKeyPath == property })?.name else {
-      preconditionFailure("\(Self.self).mapping does not register \(property)")
+      preconditionFailure("\(Self.self).mapping does not register \(property.nameForMessage)")
     }
     return name
   }

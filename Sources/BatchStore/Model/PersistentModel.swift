@@ -38,7 +38,7 @@ extension PersistentModel {
     guard let mapped = mapping.attributes[property],
       let codec = mapped.codec as? AttributeCodec<Value>
     else {
-      preconditionFailure("\(self).mapping does not register \(property)")
+      preconditionFailure("\(self).mapping does not register \(property.nameForMessage)")
     }
     return (mapped, codec)
   }

@@ -42,7 +42,7 @@ extension ObjectTerm {
     guard let attribute = mapping.attributes[property] else {
       throw BatchError(
         .unsupportedPredicate,
-        "\(mapping.type).mapping does not register \(property) of \(Root.self)",
+        "\(mapping.type).mapping registers no property for \(property.nameForMessage)",
         remedy: "add the property, one of a superclass as .inherited(name, \\.property),"
           + " and ask for persistentModelID rather than id"
       )

@@ -78,15 +78,21 @@ extension PredicateTranslator {
 
   // MARK: Keys
 
-  /// How many keys are listed in the statement; more go as one parameter.
-  private static var greatestListCount: Int { 64 }
+  /// How many keys that are no rowids are looked up; with more, each row is asked whether it is one.
+  ///
+  /// A look-up of a text takes about as long as asking five rows, and how many rows there are is not
+  /// known here.
+  private static var greatestLookUpCount: Int { 100_000 }
 
   private func keys(
     of object: ObjectTerm,
     in list: IdentifierList
   ) throws(BatchError) -> SQLText {
     let key = try object.entity.entity.requireKey()
-    if key.isRowID, list.header.keyKind == .integer {
+    if list.isSorted, !looksUpIdentifiers || !key.isRowID && list.count > Self.greatestLookUpCount {
+      return SQLText(call(object) { key throws(BatchError) in try list.contains(key: key) })
+    }
+    if looksUpIdentifiers, key.isRowID, list.header.keyKind == .integer {
       var text: [UInt8] = [UInt8(ascii: "[")]
       var position = 0
       while position < list.count {
@@ -95,12 +101,6 @@ extension PredicateTranslator {
         position = end
       }
       return rowIDs(of: object, text)
-    }
-    if list.isSorted, list.count > Self.greatestListCount {
-      return SQLText(
-        call(object) { key throws(BatchError) in try list.contains(key: key) },
-        canFail: true
-      )
     }
     return try keys(of: object, among: list.compactMap(\.key))
   }
@@ -112,7 +112,7 @@ extension PredicateTranslator {
     let entity = object.entity.entity
     let keys = keys.filter(entity.admits)
     if keys.isEmpty { return .false }
-    if try entity.requireKey().isRowID {
+    if looksUpIdentifiers, try entity.requireKey().isRowID {
       var text: [UInt8] = [UInt8(ascii: "[")]
       let integers = keys.compactMap { if case .integer(let key) = $0 { key } else { nil } }
       if integers.count == 1 {
@@ -121,15 +121,33 @@ extension PredicateTranslator {
       Self.append(integers, to: &text)
       return rowIDs(of: object, text)
     }
-    if keys.count > Self.greatestListCount {
-      let set = Set(keys)
-      return SQLText(call(object) { set.contains($0) }, canFail: true)
+    if keys.count == 1 {
+      let parts = zip(object.key, keys[0].components).map { part($0, is: SQLValue($1)) }
+      return SQLText("(\(parts.joined(separator: " AND ")))")
     }
-    let conditions = keys.map { key in
-      let parts = zip(object.key, key.components).map { part($0, is: SQLValue($1)) }
-      return "(\(parts.joined(separator: " AND ")))"
+    let set = Set(keys)
+    let isOne = call(object) { set.contains($0) }
+    guard looksUpIdentifiers, keys.count <= Self.greatestLookUpCount else { return SQLText(isOne) }
+    return SQLText("(\(lookUp(of: object, among: keys.map(\.components))) AND \(isOne))")
+  }
+
+  /// Whether the key is one of some by the collations of its columns, which an index serves.
+  ///
+  /// SQLite reads the keys once, from a closure, and looks each of them up.
+  private func lookUp(of object: ObjectTerm, among keys: [[KeyComponent]]) -> String {
+    let parts = object.key.indices.map { part in
+      let function = place { row throws(BatchError) in
+        guard case .integer(let index)? = row.first else { return .null }
+        return SQLValue(keys[Int(index)][part])
+      }
+      return "\(SwiftFunction.sqlName)(\(function), _index)"
     }
-    return SQLText("(\(conditions.joined(separator: " OR ")))")
+    return """
+      (\(object.key.joined(separator: ", "))) IN (\
+      WITH RECURSIVE _keys(_index) AS (\
+      SELECT 0 UNION ALL SELECT _index + 1 FROM _keys WHERE _index + 1 < \(keys.count)) \
+      SELECT \(parts.joined(separator: ", ")) FROM _keys)
+      """
   }
 
   private static func append(_ integers: [Int64], to text: inout [UInt8]) {
@@ -146,11 +164,12 @@ extension PredicateTranslator {
   }
 
   /// Whether a part of a key has the very value: 1 and 1.0, `a` and `A` are different keys,
-  /// whatever the column's collation.
+  /// whatever the column's collation, by which an index finds the candidates.
   private func part(_ part: String, is value: SQLValue) -> String {
     let place = place(value)
     return
-      "\(part) IS \(place) COLLATE BINARY AND typeof(\(part)) IS typeof(\(place))"
+      "\(part) IS \(place) AND \(part) IS \(place) COLLATE BINARY"
+      + " AND typeof(\(part)) IS typeof(\(place))"
   }
 
   private func call(

@@ -15,13 +15,19 @@ import Foundation
 /// Every condition is true or false and never NULL; an expression is NULL where it is nil in Swift.
 final class PredicateTranslator {
   let container: ModelContainer
+  /// Whether identifiers are looked up in the table; if not, each row is asked whether it is one of
+  /// them, which serves statements that find a few rows of many by other means.
+  let looksUpIdentifiers: Bool
   /// What fills the places of the statement.
   private(set) var parameters: [StatementParameter] = []
   private var aliasCount = 0
+  /// Whether the statement reads other rows than the one that the condition is about.
+  var readsRelatedRows: Bool { aliasCount > 0 }
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
-  init(_ container: ModelContainer) {
+  init(_ container: ModelContainer, looksUpIdentifiers: Bool = true) {
     self.container = container
+    self.looksUpIdentifiers = looksUpIdentifiers
   }
 
   /// The term of an expression.

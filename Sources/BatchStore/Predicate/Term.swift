@@ -40,8 +40,15 @@ struct SQLText {
   static let `true` = SQLText("1")
   static let `false` = SQLText("0")
 
+  private var isTrue: Bool { text == Self.true.text }
+  private var isFalse: Bool { text == Self.false.text }
+
   /// Whether both are true; the second is computed only where the first is.
+  ///
+  /// What is known is left out, here and below: SQLite looks nothing up in an index for `0 OR …`.
   static func and(_ left: SQLText, _ right: SQLText) -> SQLText {
+    if left.isTrue || right.isFalse && !left.canFail { return right }
+    if left.isFalse || right.isTrue { return left }
     if left.canFail || right.canFail {
       let both = "CASE WHEN \(left.text) THEN \(right.text) ELSE 0 END"
       // SQLite can look the first one up in an index, if it stands alone.
@@ -57,6 +64,8 @@ struct SQLText {
 
   /// Whether one is true; the second is computed only where the first is not.
   static func or(_ left: SQLText, _ right: SQLText) -> SQLText {
+    if left.isFalse || right.isTrue && !left.canFail { return right }
+    if left.isTrue || right.isFalse { return left }
     if left.canFail || right.canFail {
       return SQLText("(CASE WHEN \(left.text) THEN 1 ELSE \(right.text) END)", canFail: true)
     }
@@ -64,7 +73,10 @@ struct SQLText {
   }
 
   /// Whether it is false.
-  var negated: SQLText { SQLText("(NOT \(text))", canFail: canFail) }
+  var negated: SQLText {
+    if isTrue { return .false }
+    return isFalse ? .true : SQLText("(NOT \(text))", canFail: canFail)
+  }
 }
 
 extension Term {

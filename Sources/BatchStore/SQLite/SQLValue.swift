@@ -29,6 +29,23 @@ extension SQLValue {
   }
 }
 
+extension SQLValue: CustomStringConvertible, CustomDebugStringConvertible {
+  /// The value as one reads it: `NULL`, `42`, `0.5`, `Ada`, and bytes as `x'0aff'`.
+  public var description: String {
+    if case .text(let text) = self { text } else { debugDescription }
+  }
+
+  /// The value as SQL writes it, so that its type shows: `'Ada'`, `'42'`, `42`; of a long blob the
+  /// first 32 bytes.
+  public var debugDescription: String {
+    if case .blob(let bytes) = self, bytes.count > 32 {
+      "\(SQLValue.blob(Array(bytes.prefix(32))).sql)… (\(bytes.count) bytes)"
+    } else {
+      sql
+    }
+  }
+}
+
 extension SQLValue: Encodable {
   private enum BlobKeys: String, CodingKey {
     case isBase64 = "$base64"

@@ -2,6 +2,14 @@ import BatchIdentifiers
 import CSQLite
 
 extension Statement {
+  /// The key of the row that the statement is at, whose columns come first.
+  func key(of key: EntityKey) -> PrimaryKey {
+    if key.isRowID { return .integer(integer(at: 0)) }
+    var encoder = EncodedKey.Encoder()
+    for column in key.columns.indices { appendKeyComponent(at: column, to: &encoder) }
+    return .encoded(encoder.key)
+  }
+
   /// Appends a column of the current row to a key, byte for byte as SQLite has it.
   func appendKeyComponent(at column: Int, to encoder: inout EncodedKey.Encoder) {
     switch storageClass(at: column) {

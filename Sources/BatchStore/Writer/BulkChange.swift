@@ -147,6 +147,9 @@ package struct BulkChange: Sendable {
   ) throws(BatchError) -> Outcomes {
     let selected = keys.identifierCount
     var outcomes = Outcomes()
+    if case .delete = action {
+      try KeySequence.rememberIfUsed(beforeDeletingFrom: entity.table, in: connection)
+    }
     if let sql = archiveSQL(for: keys) {
       let archived = try run(sql, for: keys, in: connection)
       outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)

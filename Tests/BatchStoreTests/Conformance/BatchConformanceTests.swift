@@ -134,6 +134,22 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(nothing.identifiers == nil)
   }
 
+  @Test func `a request for the status tells no more than that it succeeded`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    var update = BatchUpdateRequest(where: fiats, [.set(\.maker, to: "FCA")])
+    update.resultType = .status
+    let updated = try context.execute(update)
+    #expect(updated.count == nil && updated.identifiers == nil)
+    var insert = BatchInsertRequest<Car>(1...3) { _, row in row.set(\.maker, to: "FIAT") }
+    insert.resultType = .status
+    #expect(try context.execute(insert).count == nil)
+    #expect(try context.fetchCount(FetchDescriptor(predicate: fiats)) == 3)
+    var delete = BatchDeleteRequest(where: fiats)
+    delete.resultType = .status
+    #expect(try context.execute(delete).count == nil)
+    #expect(try context.fetchCount(FetchDescriptor<Car>()) == 105)
+  }
+
   @Test func `a batch update sets what an expression makes of the row`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let request = BatchUpdateRequest<Order>(
@@ -167,7 +183,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.fetchCount(FetchDescriptor<Car>()) == 95)
   }
 
-  @Test func `C75 a batch delete leaves delete rules to foreign keys, and refuses others`()
+  @Test func `C75 a batch delete carries out delete rules, by foreign keys or by itself`()
     async throws
   {
     let context = ModelContext(try await openLibrary())
@@ -177,12 +193,76 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(
       try TestDatabase.rows(library, "SELECT author_id FROM fans") == [[.null], [.integer(2)]]
     )
+    // Here the foreign keys would refuse it.
     let market = try Market.make(in: directory)
+    try TestDatabase.make("market.db", in: directory, "INSERT INTO cards VALUES (7, 1)")
     let other = ModelContext(try await Market.open(market))
-    #expect(code { try other.execute(BatchDeleteRequest<Customer>()) } == .unsupportedDeleteRule)
+    let card = try #require(other.fetch(Card.self).first)
+    let purchases = try other.fetch(Purchase.self)
+    let ada = try #require(card.customer)
+    #expect(ada.name == "Ada")
+    var delete = BatchDeleteRequest<Customer>(where: #Predicate { $0.name == "Ada" })
+    delete.resultType = .identifiers
+    let result = try other.execute(delete)
+    #expect(result.count == 1)
+    #expect(result.identifiers?.map(\.primaryKey) == ["p1"])
+    #expect(result.cascaded.flatMap { $0.map(\.description) }.count == 2)
+    #expect(result.nullified.map { $0.map(\.primaryKey) } == [["p7"]])
+    #expect(try TestDatabase.texts(market, "SELECT name FROM customers") == ["Bob"])
+    #expect(try TestDatabase.texts(market, "SELECT id FROM purchases") == ["3"])
+    #expect(try TestDatabase.texts(market, "SELECT purchase FROM purchase_tags") == ["3"])
+    #expect(try TestDatabase.integrity(market) == ["ok"])
+    // Objects of all of them learn of it at once.
+    #expect(card.customer === ada && !ada.isDeleted && !purchases[0].isDeleted)
+    other.mergeChanges(result)
+    #expect(card.customer == nil && ada.isDeleted)
+    #expect(purchases.map(\.isDeleted) == [true, true, false])
+    #expect(try other.execute(BatchDeleteRequest<Tag>()).count == 2)
+    #expect(try TestDatabase.texts(market, "SELECT * FROM purchase_tags").isEmpty)
+  }
+
+  @Test func `a batch delete is refused by the rule deny`() async throws {
+    let market = try Market.make(in: directory)
+    try TestDatabase.make("market.db", in: directory, "INSERT INTO complaints VALUES (1, 2)")
+    let context = ModelContext(try await Market.open(market))
+    let error = #expect(throws: BatchError.self) {
+      try context.execute(BatchDeleteRequest<Customer>())
+    }
+    #expect(error?.code == .deleteDenied)
+    #expect(error?.message.contains("Complaint/p1") == true)
     #expect(try TestDatabase.texts(market, "SELECT name FROM customers") == ["Ada", "Bob"])
-    // Rows of the join table refer to tags, and nothing says what becomes of them.
-    #expect(code { try other.execute(BatchDeleteRequest<Tag>()) } == .unsupportedDeleteRule)
+    #expect(try TestDatabase.texts(market, "SELECT count(*) FROM purchases") == ["3"])
+    let ada = BatchDeleteRequest<Customer>(where: #Predicate { $0.name == "Ada" })
+    #expect(try context.execute(ada).count == 1)
+  }
+
+  @Test func `a batch delete cannot nullify a mandatory inverse`() async throws {
+    let library = try TestDatabase.make(
+      "mandatory.db",
+      in: directory,
+      "CREATE TABLE authors (id INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+      "CREATE TABLE books (id INTEGER PRIMARY KEY, code, title, revision INTEGER, author_id INTEGER)",
+      "CREATE TABLE fans (id INTEGER PRIMARY KEY, author_id INTEGER NOT NULL)",
+      "INSERT INTO authors VALUES (1, 'Ada'), (2, 'Bob')",
+      "INSERT INTO books VALUES (1, 'a', NULL, 1, 1)",
+      "INSERT INTO fans VALUES (5, 1)"
+    )
+    let container = try await ModelContainer(
+      for: Author.self,
+      Book.self,
+      Fan.self,
+      configurations: ModelConfiguration(path: library)
+    )
+    let context = ModelContext(container)
+    let error = #expect(throws: BatchError.self) {
+      try context.execute(BatchDeleteRequest<Author>())
+    }
+    #expect(error?.code == .constraint)
+    #expect(error?.message.contains("Fan/p5") == true)
+    #expect(try TestDatabase.texts(library, "SELECT name FROM authors") == ["Ada", "Bob"])
+    #expect(try TestDatabase.texts(library, "SELECT id FROM books") == ["1"])
+    let bob = BatchDeleteRequest<Author>(where: #Predicate { $0.name == "Bob" })
+    #expect(try context.execute(bob).count == 1)
   }
 
   @Test func `C76 a batch delete includes sub-entities unless told not to`() async throws {
@@ -197,7 +277,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     let before = try counts()
     let own = try context.execute(BatchDeleteRequest<SportCar>(includesSubentities: false))
     #expect(own.count == before[1] - before[2])
-    #expect(try counts() == [before[0] - own.count, before[2], before[2]])
+    #expect(try counts() == [before[0] - (own.count ?? 0), before[2], before[2]])
     #expect(try context.execute(BatchDeleteRequest<SportCar>()).count == before[2])
     #expect(try counts() == [before[0] - before[1], 0, 0])
   }

@@ -107,6 +107,63 @@ private final class Remembered: ManagedObject, PersistentModel {
     #expect(last.tombstone == ["name": .text("Bob")])
   }
 
+  @Test(arguments: [1, 5_000])
+  func `batch requests are in the history, each chunk a transaction`(
+    _ chunkSize: Int
+  ) async throws {
+    let context = ModelContext(try await open())
+    context.author = "bulk"
+    var update = BatchUpdateRequest<Remembered>([.set(\.salary, toSQL: "salary + 1")])
+    update.chunkSize = chunkSize
+    update.resultType = .status
+    try context.execute(update)
+    var insert = BatchInsertRequest<Remembered>(["Carol", "Dave"]) { name, row in
+      row.set(\.name, to: name)
+      row.set(\.salary, to: 3)
+    }
+    insert.chunkSize = chunkSize
+    try context.execute(insert)
+    let alice = #Predicate<Remembered> { $0.name == "Alice" }
+    try context.execute(BatchDeleteRequest(where: alice))
+    // Nothing is changed, and nothing recorded.
+    try context.execute(BatchDeleteRequest(where: alice))
+    try context.execute(BatchInsertRequest<Remembered> { _ in true })
+
+    let history = try context.fetchHistory()
+    #expect(history.count == (chunkSize == 1 ? 5 : 3))
+    #expect(history.allSatisfy { $0.author == "bulk" })
+    let changes = history.flatMap(\.changes)
+    #expect(changes.map(\.kind) == [.update, .update, .insert, .insert, .delete])
+    #expect(changes.map(\.identifier.primaryKey) == ["p1", "p2", "p3", "p4", "p1"])
+    #expect(changes.map(\.updatedAttributes) == [["salary"], ["salary"], [], [], []])
+    #expect(changes.map(\.identifier.entityName) == Array(repeating: "Remembered", count: 5))
+    #expect(changes[4].tombstone == ["name": .text("Alice")])
+    let silent = ModelContext(try await open(tracksHistory: false))
+    try silent.execute(update)
+    #expect(try context.fetchHistory().count == history.count)
+  }
+
+  @Test func `a batch insert that meets a row is an update of it`() async throws {
+    let context = ModelContext(try await open())
+    try TestDatabase.make("staff.db", in: directory, "CREATE UNIQUE INDEX n ON employees (name)")
+    for conflict in [BatchInsertRequest<Remembered>.Conflict.update, .ignore] {
+      var insert = BatchInsertRequest<Remembered>(["Alice", "Eve \(conflict)"]) { name, row in
+        row.set(\.name, to: name)
+        row.set(\.salary, to: 7)
+      }
+      insert.conflict = conflict
+      insert.resultType = .identifiers
+      #expect(try context.execute(insert).count == (conflict == .update ? 2 : 1))
+    }
+    let history = try context.fetchHistory()
+    #expect(history.map { $0.changes.map(\.kind) } == [[.update, .insert], [.insert]])
+    #expect(history[0].changes[0].identifier.primaryKey == "p1")
+    #expect(history[0].changes[0].updatedAttributes == ["name", "salary"])
+    #expect(
+      try TestDatabase.texts(path, "SELECT salary FROM employees WHERE name = 'Alice'") == ["7"]
+    )
+  }
+
   @Test func `a store without history, and a save that fails, record nothing`() async throws {
     let silent = ModelContext(try await open(tracksHistory: false))
     try saveThrice(silent)

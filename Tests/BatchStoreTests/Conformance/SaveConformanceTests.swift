@@ -1,7 +1,19 @@
 import BatchIdentifiers
 import BatchStore
 import BatchTestSupport
+import Foundation
 import Testing
+
+/// A class that leaves its children to foreign keys.
+private final class Parent: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Parent.self,
+    entity: "Parent",
+    table: "parents",
+    properties: [.attribute("a", \.a)]
+  )
+  var a: Int { self[\.a] }
+}
 
 @Suite struct SaveConformanceTests {
   let directory: TemporaryDirectory
@@ -135,6 +147,106 @@ import Testing
     context.insert(last)
     try context.save()
     #expect(last.persistentModelID.primaryKey == "p51")
+  }
+
+  /// Parents with children that foreign keys delete with them, of one column and of two.
+  private func family() throws -> String {
+    try TestDatabase.make(
+      "family.db",
+      in: directory,
+      "CREATE TABLE parents (id INTEGER PRIMARY KEY, a, b, UNIQUE (a, b))",
+      "CREATE TABLE ones (id INTEGER PRIMARY KEY, parent REFERENCES parents ON DELETE CASCADE)",
+      """
+      CREATE TABLE twos (id INTEGER PRIMARY KEY, a, b,
+        FOREIGN KEY (a, b) REFERENCES parents (a, b) ON DELETE CASCADE)
+      """,
+      "CREATE TABLE grandchildren (id INTEGER PRIMARY KEY, one REFERENCES ones ON DELETE CASCADE)",
+      "INSERT INTO parents VALUES (1, 1, 1), (9, 9, 9)",
+      "INSERT INTO ones VALUES (1, 1), (20, 9)",
+      "INSERT INTO twos VALUES (1, 1, 1), (30, 9, 9)",
+      "INSERT INTO grandchildren VALUES (1, 1), (40, 20)"
+    )
+  }
+
+  /// The keys that new rows get.
+  private func nextKeys(_ path: String) async throws -> [String] {
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    let context = ModelContext(container)
+    let objects = try ["parents", "ones", "twos", "grandchildren"].map {
+      try context.insertNewObject(ofEntity: $0)
+    }
+    try context.save()
+    return objects.map(\.persistentModelID.primaryKey)
+  }
+
+  @Test(arguments: [true, false])
+  func `keys of rows that go with deleted ones are not reused`(_ isBatch: Bool) async throws {
+    let path = try family()
+    do {
+      let container = try await ModelContainer(
+        for: Parent.self,
+        configurations: ModelConfiguration(path: path)
+      )
+      let context = ModelContext(container)
+      let last = #Predicate<Parent> { $0.a == 9 }
+      if isBatch {
+        #expect(try context.execute(BatchDeleteRequest(where: last)).count == 1)
+      } else {
+        context.delete(try #require(context.fetch(FetchDescriptor(predicate: last)).first))
+        try context.save()
+      }
+    }
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM twos") == ["1"])
+    #expect(try await nextKeys(path) == ["p10", "p21", "p31", "p41"])
+  }
+
+  @Test(arguments: [true, false])
+  func `keys are not reused after a job deleted rows where contexts save`(
+    _ isManaged: Bool
+  ) async throws {
+    let path = try family()
+    if isManaged { #expect(try await nextKeys(path) == ["p10", "p21", "p31", "p41"]) }
+    // Another program inserts what the job deletes.
+    try TestDatabase.make(
+      "family.db",
+      in: directory,
+      "INSERT INTO parents VALUES (50, 50, 50)",
+      "INSERT INTO ones VALUES (60, 50)",
+      "INSERT INTO twos VALUES (70, 50, 50)",
+      "INSERT INTO grandchildren VALUES (80, 60)"
+    )
+    do {
+      let store = try await Store(path: path)
+      let list = try await store.fetchIdentifiers(FetchRequest(entity: "parents", where: "id > 1"))
+      var configuration = WriterConfiguration()
+      configuration.enforcesForeignKeys = true
+      let lane = try store.makeWriterLane(configuration)
+      let entity = try store.schema.entity(named: "parents")
+      let key = try entity.requireKey()
+      let change = BulkChange(
+        entity: entity,
+        key: key,
+        action: .delete(archive: nil),
+        predicate: nil,
+        recheck: .off,
+        parameters: [:]
+      )
+      _ = try await lane.apply(
+        change,
+        to: ChunkKeys(list, 0..<list.count, key: key),
+        at: 0..<list.count
+      )
+    }
+    // A job makes no table for contexts that there never were.
+    let sequences = try TestDatabase.texts(
+      path,
+      "SELECT name FROM sqlite_schema WHERE name = '_batch_sequence'"
+    )
+    #expect(sequences.isEmpty == !isManaged)
+    #expect(
+      try await nextKeys(path)
+        == (isManaged ? ["p51", "p61", "p71", "p81"] : ["p2", "p2", "p2", "p2"])
+    )
   }
 
   @Test func `C31 existingModel with an unsaved temporary id returns the same instance`()

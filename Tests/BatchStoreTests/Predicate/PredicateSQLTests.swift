@@ -77,7 +77,7 @@ final class Word: ManagedObject, PersistentModel {
     #expect(try context.fetch(others).map(\.text) == ["w7"])
   }
 
-  @Test(arguments: [10, 500])
+  @Test(arguments: [0, 10, 500, 100_001])
   func `keys of several columns and of text are found byte by byte`(_ count: Int) async throws {
     let path = try TestDatabase.make(
       in: directory,
@@ -128,6 +128,89 @@ final class Word: ManagedObject, PersistentModel {
       predicate: #Predicate { list.contains($0.persistentModelID) && $0.text != "two" }
     )
     #expect(try context.fetch(again).map(\.text) == ["three"])
+  }
+
+  @Test(arguments: [1, 2, 3, 100, 100_001])
+  func `identifiers are looked up, in any order and in any collation`(_ count: Int) async throws {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE words (word TEXT PRIMARY KEY COLLATE NOCASE, text TEXT)",
+      """
+      CREATE TABLE seats (hall TEXT, number INTEGER, row TEXT, isTaken INTEGER,
+        PRIMARY KEY (hall, number)) WITHOUT ROWID
+      """,
+      "CREATE TABLE cars (id INTEGER PRIMARY KEY, kind INTEGER, maker TEXT, top_speed INTEGER)",
+      "CREATE INDEX by_maker ON cars (maker)",
+      "CREATE INDEX by_text ON words (text)"
+    )
+    let container = try await ModelContainer(
+      for: Word.self,
+      Seat.self,
+      Car.self,
+      SportCar.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let context = ModelContext(container)
+    let store = container.stores[0].identity.uuid
+    func identifiers(_ entity: String, _ key: (Int) -> PrimaryKey) -> [PersistentIdentifier] {
+      (0..<count).map {
+        PersistentIdentifier(storeIdentifier: store, entityName: entity, key: key($0))
+      }
+    }
+    func isSearched<Model: PersistentModel>(_ descriptor: FetchDescriptor<Model>) throws -> Bool {
+      var all = descriptor
+      all.sortBy = []
+      return try [descriptor, all].allSatisfy { descriptor in
+        let plan = try context.explain(descriptor)
+        return plan.contains { $0.hasPrefix("SEARCH") }
+          && !plan.contains { $0.hasPrefix("SCAN words") || $0.hasPrefix("SCAN seats") }
+          && !plan.contains { $0.hasPrefix("SCAN cars") }
+      }
+    }
+    let words = identifiers("Word") { .encoded(EncodedKey([.text("w\($0)")])) }
+    let someWords = FetchDescriptor<Word>(
+      predicate: #Predicate { words.contains($0.persistentModelID) },
+      sortBy: [.forward(\.text)]
+    )
+    // So many are more than most tables have rows.
+    #expect(try isSearched(someWords) == (count <= 100_000))
+    let seats = identifiers("Seat") { .encoded(EncodedKey([.text("h"), .integer(Int64($0))])) }
+    let someSeats = FetchDescriptor<Seat>(
+      predicate: #Predicate { seats.contains($0.persistentModelID) },
+      sortBy: [.forward(\.row)]
+    )
+    #expect(try isSearched(someSeats) == (count <= 100_000))
+    // Rowids are looked up however many they are, also among the rows of other entities.
+    let cars = identifiers("SportCar") { .integer(Int64($0)) }
+    let someCars = FetchDescriptor<Car>(
+      predicate: #Predicate { cars.contains($0.persistentModelID) },
+      sortBy: [.forward(\.maker)]
+    )
+    #expect(try isSearched(someCars))
+    let none: [PersistentIdentifier] = []
+    let someOrNone = FetchDescriptor<Car>(
+      predicate: #Predicate {
+        none.contains($0.persistentModelID) || cars.contains($0.persistentModelID)
+      }
+    )
+    #expect(try isSearched(someOrNone))
+  }
+
+  @Test func `distinct texts differ in their bytes, whatever the collation of the column`()
+    async throws
+  {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE words (id INTEGER PRIMARY KEY, text TEXT COLLATE NOCASE)",
+      "INSERT INTO words (text) VALUES ('a'), ('A'), ('a'), (NULL), (NULL)"
+    )
+    let container = try await ModelContainer(
+      for: Word.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let rows = try ModelContext(container).fetchProperties(FetchDescriptor<Word>(), distinct: true)
+    #expect(Set(rows.map { $0.values["text"] }) == [.text("a"), .text("A"), .null])
+    #expect(rows.count == 3)
   }
 
   @Test func `objects are sorted as Swift sorts their values, nil first`() async throws {
