@@ -23,8 +23,8 @@ package struct ChunkRows: Sendable {
 
   /// The keys that find some of the rows.
   func keys(ofRows rows: [Int]) -> ChunkKeys {
-    rowIDs.isEmpty
-      ? keys.selecting(rows.map { numbers[$0] }) : .rowIDs(rows.map { rowIDs[$0] })
+    keys.isRange
+      ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
   }
 
   /// Some of the rows.

@@ -12,7 +12,9 @@ package struct RowTransform: Sendable {
   private let handler: any RowHandler
   /// Whether changing one row may change another one of the table, by a trigger or a foreign key.
   ///
-  /// Then what a worker has read may be out of date through the run's own changes.
+  /// Then what a worker has read may be out of date through the run's own changes, and rows are
+  /// changed by a statement each: one for all of them would look at `where` before the first is
+  /// changed, and at foreign keys after the last.
   let mayChangeOtherRows: Bool
 
   /// A transform of the rows of `entity`; the predicate must have been checked.
@@ -38,7 +40,7 @@ package struct RowTransform: Sendable {
       recheck: recheck,
       parameters: parameters
     )
-    mayChangeOtherRows = try connection.changesSetOffOthers(of: entity.table)
+    mayChangeOtherRows = try connection.changesSetOffOthers(of: entity.table, self.writes)
   }
 
   // MARK: The statements
@@ -260,7 +262,7 @@ package struct RowTransform: Sendable {
     let applied: (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
     do throws(BatchError) {
       applied = try change.apply(
-        to: chunk.keys,
+        to: mayChangeOtherRows ? chunk.keys.singly : chunk.keys,
         at: 0,
         failing: limit.map { $0 - failures.count },
         in: connection
@@ -350,17 +352,26 @@ extension ChunkKeys {
 }
 
 extension Connection {
-  /// Whether changing a row of a table may change others of it: by a trigger, or by a foreign key
-  /// that refers to it.
-  fileprivate func changesSetOffOthers(of table: String) throws(BatchError) -> Bool {
-    try value(
+  /// Whether changing some columns of a row may change other rows of its table: by a trigger, or by
+  /// a foreign key that refers to one of the columns.
+  fileprivate func changesSetOffOthers(
+    of table: String,
+    _ columns: [String]
+  ) throws(BatchError) -> Bool {
+    let trigger = try value(
+      "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) LIMIT 1",
+      .text(table)
+    )
+    if trigger != nil { return true }
+    // One that names no column refers to the primary key, which identifies rows and is never set.
+    let referredTo = try texts(
       """
-      SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?1) UNION ALL
-      SELECT 1 FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
-      WHERE s.type = 'table' AND lower(f."table") = lower(?1) LIMIT 1
+      SELECT DISTINCT f."to" FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
+      WHERE s.type = 'table' AND lower(f."table") = lower(?) AND f."to" IS NOT NULL
       """,
       .text(table)
-    ) != nil
+    )
+    return referredTo.contains { name in columns.contains { SQLName.equal($0, name) } }
   }
 }
 

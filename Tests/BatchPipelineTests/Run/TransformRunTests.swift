@@ -181,6 +181,25 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["7"])
   }
 
+  @Test func `rows that are gone or match no longer are no trap, however many`() async throws {
+    // Everything but the first row goes away while the first chunk is handled.
+    let handler = TransformHandler.rows { [path] columns in
+      let id = try columns.input("id", as: Int64.self)
+      let n = try columns.output("n", as: Int64.self)
+      return { row in
+        row.set(n, to: 1)
+        guard try row[id] == 1 else { return }
+        try Connection(path: path).execute("DELETE FROM numbers WHERE id > 10")
+      }
+    }
+    var job = job()
+    job.workers = 1
+    let summary = try await run(handler, job)
+    #expect(summary.state == .completed)
+    #expect(summary.outcomes.succeeded == 10)
+    #expect(summary.outcomes.vanished == 90)
+  }
+
   // MARK: What is wrong
 
   @Test func `an unknown handler is refused with the names that there are`() async throws {
