@@ -21,6 +21,9 @@ package struct ChunkRows: Sendable {
     rowIDs.isEmpty ? keys.key(at: numbers[row]) : .integer(rowIDs[row])
   }
 
+  /// What is the same whenever a row is handled in a run, and never the same for two rows or runs.
+  func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
+
   /// The keys that find some of the rows.
   func keys(ofRows rows: [Int]) -> ChunkKeys {
     keys.isRange
