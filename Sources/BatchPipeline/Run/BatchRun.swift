@@ -304,8 +304,10 @@ public final class BatchRun: Sendable {
           writer: ExportWriter(
             file,
             done: session.done,
+            failed: try session.failedOutput(),
             overwrites: action.overwrite || session.replacesOwnOutput
-          )
+          ),
+          failureLimit: session.failureLimit(job.skip)
         )
         return try await loop(plan, session, processor, lane, onEvent)
       }

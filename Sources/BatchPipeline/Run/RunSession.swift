@@ -251,5 +251,13 @@ final class RunSession {
     )
   }
 
+  /// The identifiers of the output's positions that failed before.
+  ///
+  /// The file may know of more: their chunks were not recorded as done, and are read again.
+  func failedOutput() throws(BatchError) -> [FailedIdentifier] {
+    guard done.outcomes.failed > 0 else { return [] }
+    return try checkpoint.failedIdentifiers().filter { done.contains($0.position) }
+  }
+
   var replacesOwnOutput: Bool { checkpoint.metadata.replacesOwnOutput }
 }

@@ -317,12 +317,7 @@ extension Job {
         .init(JobPath("skip", "ratio"), "is \(skip.ratio)", remedy: "choose a part from 0 to 1")
       )
     }
-    guard skip.limit > 0 else { return problems }
-    if !action.writes {
-      problems.append(
-        .init("skip", "an export has no rows that fail alone", remedy: "remove it")
-      )
-    } else if checkpoint.ledger == .file {
+    if skip.limit > 0, action.writes, checkpoint.ledger == .file {
       problems.append(
         .init(
           "skip",
