@@ -16,6 +16,8 @@ public struct JobPlan: Sendable {
   package let query: IdentifierQuery
   /// What is done with them.
   package let work: Work
+  /// The programs that are told what becomes of a run.
+  let hooks: RunHooks
 
   /// What a run does with each chunk.
   package enum Work: Sendable {
@@ -31,7 +33,7 @@ public struct JobPlan: Sendable {
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
   ///   expression that is none, an archive that does not fit, a handler that is not registered, a
-  ///   database that cannot be written.
+  ///   hook or a report that cannot be, a database that cannot be written.
   public init(
     _ job: Job,
     parameters: ParameterValues,
@@ -84,6 +86,14 @@ public struct JobPlan: Sendable {
         remedy: "make the file and its folder writable, or export instead"
       )
     }
+    if let report = job.report {
+      do throws(BatchError) {
+        try RunReport.check(report)
+      } catch {
+        throw error.located(at: job.place(of: .report))
+      }
+    }
+    hooks = try RunHooks(job)
     self.job = job
     self.store = store
     self.parameters = parameters

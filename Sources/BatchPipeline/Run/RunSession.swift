@@ -227,6 +227,12 @@ final class RunSession {
     return summary
   }
 
+  /// Writes the report that a job wants, once the run has ended.
+  func writeReport(of job: Job) throws(BatchError) {
+    guard let report = job.report else { return }
+    try RunReport(summary(), of: job, checkpoint).write(to: report)
+  }
+
   // MARK: The output of an export
 
   /// Makes the output of a new run, or opens that of a resumed one.
