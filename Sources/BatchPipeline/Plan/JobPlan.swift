@@ -21,7 +21,8 @@ public struct JobPlan: Sendable {
 
   /// What a run does with each chunk.
   package enum Work: Sendable {
-    case change(BulkChange)
+    /// Rows are changed by SQL, each by a statement of its own if a change may reach other rows.
+    case change(BulkChange, isRowByRow: Bool)
     case export(RowExport, Job.Export)
     case transform(RowTransform, Job.Transform, ChildPool?)
   }
@@ -160,7 +161,24 @@ extension JobPlan.Work {
     } catch {
       throw error.located(at: job.place(of: JobPath("action")))
     }
-    self = .change(change)
+    self = .change(
+      change,
+      isRowByRow: try connection.changesReachOtherRows(
+        of: query.entity.table,
+        setting: change.columns,
+        foreignKeys: job.database.foreignKeys
+      )
+    )
+  }
+}
+
+extension BulkChange {
+  /// The columns that are set; nil if rows are deleted.
+  fileprivate var columns: [String]? {
+    switch action {
+    case .update(let assignments): assignments.map(\.column)
+    case .assign, .delete: nil
+    }
   }
 }
 

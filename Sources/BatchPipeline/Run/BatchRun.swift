@@ -294,11 +294,12 @@ public final class BatchRun: Sendable {
   ) async -> RunSummary {
     do {
       switch plan.work {
-      case .change(let change):
+      case .change(let change, let isRowByRow):
         guard let lane else { preconditionFailure("a change without a writer lane") }
         let processor = ChangeProcessor(
           list: list,
           change: change,
+          isRowByRow: isRowByRow,
           lane: lane,
           ledger: plan.ledger,
           failureLimit: session.failureLimit(job.skip)

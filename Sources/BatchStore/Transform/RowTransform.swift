@@ -40,7 +40,10 @@ package struct RowTransform: Sendable {
       recheck: recheck,
       parameters: parameters
     )
-    mayChangeOtherRows = try connection.changesSetOffOthers(of: entity.table, self.writes)
+    mayChangeOtherRows = try connection.changesReachOtherRows(
+      of: entity.table,
+      setting: self.writes
+    )
   }
 
   // MARK: The statements
@@ -348,30 +351,6 @@ extension ChunkKeys {
     case .integers, .encoded:
       return RowNumbers(start: start, first: 0, keys: nil, isSingle: true)
     }
-  }
-}
-
-extension Connection {
-  /// Whether changing some columns of a row may change other rows of its table: by a trigger, or by
-  /// a foreign key that refers to one of the columns.
-  fileprivate func changesSetOffOthers(
-    of table: String,
-    _ columns: [String]
-  ) throws(BatchError) -> Bool {
-    let trigger = try value(
-      "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) LIMIT 1",
-      .text(table)
-    )
-    if trigger != nil { return true }
-    // One that names no column refers to the primary key, which identifies rows and is never set.
-    let referredTo = try texts(
-      """
-      SELECT DISTINCT f."to" FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
-      WHERE s.type = 'table' AND lower(f."table") = lower(?) AND f."to" IS NOT NULL
-      """,
-      .text(table)
-    )
-    return referredTo.contains { name in columns.contains { SQLName.equal($0, name) } }
   }
 }
 

@@ -148,7 +148,7 @@ extension ChunkKeys {
   }
 
   /// The same keys, each found by a statement of its own.
-  var singly: ChunkKeys {
+  package var singly: ChunkKeys {
     switch self {
     case .runs(let runs): .runs(runs.flatMap { $0.map { $0...$0 } })
     case .filtered(let keys): .runs(keys.map { $0...$0 })

@@ -42,6 +42,11 @@ import Testing
     }
   }
 
+  /// What a chunk does to its rows.
+  enum Action: CaseIterable, Sendable {
+    case transform, update, delete
+  }
+
   /// What came of a chunk.
   fileprivate struct Result: Equatable {
     var succeeded = 0
@@ -60,8 +65,12 @@ import Testing
     let predicate: String?
     let recheck: Recheck
     let skips: Bool
+    let action: Action
+    /// The expressions of an update.
+    let set: (a: String, b: String)
 
-    init(seed: UInt64) async throws {
+    init(_ action: Action, seed: UInt64) async throws {
+      self.action = action
       salt = seed
       var random = SeededGenerator(seed: seed)
       table = RandomTable(using: &random)
@@ -70,6 +79,10 @@ import Testing
         .randomElement(using: &random) ?? nil
       recheck = [.skip, .skip, .off].randomElement(using: &random) ?? .skip
       skips = Bool.random(using: &random)
+      set = (
+        ["(a * 5 + 2) % 12", "a + 1", "a", "NULLIF(a, 3)"].randomElement(using: &random) ?? "a",
+        ["b", "a", "(b + 3) % 8", "iif(a > 6, NULL, b)"].randomElement(using: &random) ?? "b"
+      )
       directory = try TemporaryDirectory()
       let path = try TestDatabase.make(in: directory)
       let connection = try Connection(path: path)
@@ -89,7 +102,7 @@ import Testing
       try model.execute("BEGIN")
       var result = Result()
       var selected: [(position: Int, key: [SQLValue], values: [SQLValue])] = []
-      for (number, key) in keys.enumerated() {
+      for (number, key) in keys.enumerated() where action == .transform {
         let statement = try model.prepare("SELECT a, b, (\(test)) IS TRUE FROM t WHERE \(isKey)")
         for (index, value) in key.enumerated() { try statement.bind(value, at: index + 1) }
         guard try statement.step(), statement.integer(at: 2) == 1 else {
@@ -98,7 +111,7 @@ import Testing
         }
         selected.append((first + number, key, (0..<2).map { statement.value(at: $0) }))
       }
-      for row in selected {
+      for row in selected where action == .transform {
         guard let answer = RandomSchemaTests.answer(row.values[0], row.values[1], salt: salt) else {
           result.failed.append(row.position)
           continue
@@ -109,20 +122,18 @@ import Testing
         }
         // The columns that are set are the same for all rows: those without a value keep theirs.
         let sets = "a = \(answer.a == nil ? "a" : "?"), b = \(answer.b == nil ? "b" : "?")"
-        try model.execute("SAVEPOINT row")
-        do {
-          try model.run(
-            "UPDATE t SET \(sets) WHERE \(isKey) AND (\(test))",
-            [answer.a, answer.b].compactMap { $0 } + row.key
-          )
-          if model.changes == 1 { result.succeeded += 1 } else { result.passedOver += 1 }
-        } catch {
-          // RAISE(ROLLBACK) and ON CONFLICT ROLLBACK take back the whole chunk.
-          if model.isAutocommit { return nil }
-          try model.execute("ROLLBACK TO row")
-          result.failed.append(row.position)
-        }
-        try model.execute("RELEASE row")
+        let isAlive = try change(
+          "UPDATE t SET \(sets)",
+          [answer.a, answer.b].compactMap { $0 },
+          row.key,
+          at: row.position,
+          &result
+        )
+        if !isAlive { return nil }
+      }
+      for (number, key) in keys.enumerated() where action != .transform {
+        let sql = action == .delete ? "DELETE FROM t" : "UPDATE t SET a = \(set.a), b = \(set.b)"
+        guard try change(sql, [], key, at: first + number, &result) else { return nil }
       }
       if !skips, !result.failed.isEmpty {
         try model.execute("ROLLBACK")
@@ -135,6 +146,29 @@ import Testing
         return nil
       }
       return result.sorted
+    }
+
+    /// Changes a row of the model.
+    ///
+    /// - Returns: Whether the transaction goes on: RAISE(ROLLBACK) and ON CONFLICT ROLLBACK end it.
+    private func change(
+      _ sql: String,
+      _ values: [SQLValue],
+      _ key: [SQLValue],
+      at position: Int,
+      _ result: inout Result
+    ) throws -> Bool {
+      try model.execute("SAVEPOINT row")
+      do {
+        try model.run("\(sql) WHERE \(isKey) AND (\(test))", values + key)
+        if model.changes == 1 { result.succeeded += 1 } else { result.passedOver += 1 }
+      } catch {
+        if model.isAutocommit { return false }
+        try model.execute("ROLLBACK TO row")
+        result.failed.append(position)
+      }
+      try model.execute("RELEASE row")
+      return true
     }
 
     /// Changes the same rows of both databases, as another process might at any moment.
@@ -161,11 +195,12 @@ import Testing
     }
   }
 
-  @Test(arguments: 100..<160 as Range<UInt64>)
+  @Test(arguments: Action.allCases, [UInt64](140..<160) + (290..<310))
   func `a chunk does what a statement for each row does, whatever the schema`(
+    action: Action,
     seed: UInt64
   ) async throws {
-    let trial = try await Trial(seed: seed)
+    let trial = try await Trial(action, seed: seed)
     var random = SeededGenerator(seed: ~seed)
     let store = trial.store
     let list = try await store.fetchIdentifiers(
@@ -188,6 +223,20 @@ import Testing
       parameters: [:],
       connection: worker
     )
+    let (a, b) = (SQLExpression(trial.set.a), SQLExpression(trial.set.b))
+    let change = BulkChange(
+      entity: entity,
+      key: key,
+      action: action == .delete ? .delete(archive: nil) : .update([("a", a), ("b", b)]),
+      predicate: trial.predicate.map { SQLExpression($0) },
+      recheck: trial.recheck,
+      parameters: [:]
+    )
+    let isRowByRow = try worker.changesReachOtherRows(
+      of: "t",
+      setting: action == .delete ? nil : ["a", "b"],
+      foreignKeys: trial.table.enforcesForeignKeys
+    )
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = trial.table.enforcesForeignKeys
     let lane = try store.makeWriterLane(configuration)
@@ -202,18 +251,32 @@ import Testing
       var result: Result?
       var expected: Result?
       do throws(BatchError) {
-        let chunk = try transform.prepare(
-          ChunkKeys(list, positions, key: key),
-          run: "run",
-          look: lane.look,
-          failing: limit == 0 ? nil : limit,
-          in: worker
-        )
+        let chunkKeys = try ChunkKeys(list, positions, key: key)
+        let look = lane.look
+        let chunk =
+          action == .transform
+          ? try transform.prepare(
+            chunkKeys,
+            run: "run",
+            look: look,
+            failing: limit == 0 ? nil : limit,
+            in: worker
+          ) : nil
         do { try trial.interfere(using: &random) } catch { Issue.record(error) }
         do { expected = try trial.expect(keys, at: positions.lowerBound) } catch {
           Issue.record(error)
         }
-        let commit = try await lane.apply(transform, chunk, at: positions, failing: limit)
+        let commit =
+          if let chunk {
+            try await lane.apply(transform, chunk, at: positions, failing: limit)
+          } else {
+            try await lane.apply(
+              change,
+              to: isRowByRow ? chunkKeys.singly : chunkKeys,
+              at: positions,
+              failing: limit
+            )
+          }
         let all = try await store.failedIdentifiers(ofRun: "run").map(\.position)
         result = Result(
           succeeded: commit.outcomes.succeeded,
