@@ -118,6 +118,24 @@ package actor WriterLane {
     try resume(run.identifier)
   }
 
+  /// Removes the finished runs of a job, and some others, from the ledger.
+  ///
+  /// - Parameters:
+  ///   - job: The job's name.
+  ///   - runs: Runs that are removed whether they are finished or not.
+  ///   - kept: One that stays in any case.
+  /// - Returns: How many were removed.
+  /// - Throws: What SQLite says.
+  package func removeRuns(
+    ofJob job: String,
+    and runs: [String],
+    but kept: String?
+  ) throws(BatchError) -> Int {
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try Ledger.remove(ofJob: job, and: runs, but: kept, in: connection)
+    }
+  }
+
   /// Takes up the ledger of a run.
   ///
   /// - Returns: What is done, or nil if the store knows no such run.
