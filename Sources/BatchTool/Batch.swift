@@ -36,7 +36,7 @@ struct Batch: AsyncParsableCommand {
       ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self,
-      IdsCommand.self, InspectCommand.self, SchemaCommand.self,
+      IdsCommand.self, InspectCommand.self, SchemaCommand.self, CleanupCommand.self,
     ]
   )
 

@@ -57,7 +57,14 @@ import Testing
     ("\"where\": \"n > 0\"", "\"where\": \"\"", ["source.where: is empty"]),
     ("\"test.db\" }", "\"test.db\", \"readOnly\": true }", ["database.readOnly:", "writes"]),
     ("\"test.db\"", "\"\"", ["database.path: is empty"]),
-    ("\"chunk\": { \"size\": 10 }", "\"hooks\": {}", ["hooks", "not supported yet"]),
+    (
+      "\"chunk\": { \"size\": 10 }", "\"hooks\": { \"onStart\": [\"no-such-program\"] }",
+      ["hooks.onStart: there is no command \"no-such-program\""]
+    ),
+    (
+      "\"chunk\": { \"size\": 10 }", "\"report\": { \"path\": \"no/such/run.html\" }",
+      ["report.path: ", "there is no folder for the report"]
+    ),
     ("\"update\"", "\"updaet\"", ["action.type:", "did you mean \"update\"?"]),
     ("\"update\"", "\"insert\"", ["action.type:", "not supported yet"]),
   ])

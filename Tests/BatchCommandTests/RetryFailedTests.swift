@@ -123,6 +123,8 @@ import Testing
     try directory.write(JobText.export(to: "out.ndjson"), to: "export.json")
     #expect(try BatchProgram.run("run", "export.json", in: directory).status == 0)
     let export = try BatchProgram.run("retry-failed", "export.json", in: directory)
-    #expect(export.status == 2 && export.errors.contains("keeps no failed identifiers"))
+    #expect(
+      export.status == 2 && export.errors.contains("no failed identifiers that can be tried again")
+    )
   }
 }

@@ -104,4 +104,38 @@ import Testing
     #expect(run.errors.contains("this row is poison"))
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_failure") == ["0"])
   }
+
+  @Test(arguments: [
+    ("n INTEGER NOT NULL", "NULL", "NOT NULL constraint failed: t.n"),
+    ("n CONSTRAINT small CHECK (n < 50)", "77", "CHECK constraint failed: small"),
+    ("n CHECK (n < 50)", "77", "CHECK constraint failed: n < 50"),
+    ("n UNIQUE", "-5", "UNIQUE constraint failed: t.n"),
+    ("n INTEGER) STRICT", "'x'", "cannot store TEXT value in INTEGER column t.n"),
+    ("n REFERENCES t (id)", "77", "FOREIGN KEY constraint failed"),
+    ("n", "abs(-9223372036854775807 - 1)", "integer overflow"),
+  ])
+  func `a value that breaks a constraint is told with its identifier`(
+    column: String,
+    value: String,
+    message: String
+  ) throws {
+    try TestDatabase.make(
+      "constrained.db",
+      in: directory,
+      "CREATE TABLE t (id INTEGER PRIMARY KEY, \(column)\(column.contains("STRICT") ? "" : ")")",
+      """
+      WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 60)
+      INSERT INTO t SELECT i, \(column.contains("REFERENCES") ? "i" : "-i") FROM c
+      """
+    )
+    let more: [String: Any] = [
+      "database": ["path": "constrained.db", "foreignKeys": true], "chunk": ["size": 10],
+      "source": ["entity": "t", "where": "id > 10"],
+    ]
+    let set = ["n": "iif(id = 33, \(value), n)"]
+    try directory.write(JobText.update(set, adding: more), to: "job.json")
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 1)
+    #expect(run.errors.contains("identifier 33: \(message)"), "\(run.errors)")
+  }
 }

@@ -83,6 +83,24 @@ import Testing
     #expect(rows == #"{"$identifier":"7","id":7,"label":"a\"\\\né"}"# + "\n")
   }
 
+  @Test func `the run and the identifier are a key for what it does elsewhere`() throws {
+    try write(
+      #"""
+      while read -r line; do
+        id=${line#*'"$identifier":"'}; id=${id%%'"'*}
+        echo "{\"n\": 1, \"label\": \"$BATCH_RUN:$id\"}"
+      done
+      """#
+    )
+    try write(command: ["./compute.sh"], writes: ["n", "label"])
+    let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(run.status == 0, "\(run.errors)")
+    let last = try #require(try JSONOutput.lines(run.output).last)
+    let name = try #require(last["run"] as? String)
+    let labels = try TestDatabase.texts(path, "SELECT label FROM numbers ORDER BY id")
+    #expect(labels == (1...100).map { "\(name):\($0)" })
+  }
+
   @Test(arguments: [
     (#"{"n": 5}"#, "integer 5"),
     (#" { "n" : -9223372036854775808 } "#, "integer -9223372036854775808"),

@@ -122,6 +122,11 @@ package final class Checkpoint {
     self.progress = progress
   }
 
+  /// The identifiers that the file says have failed, ascending, with what was wrong.
+  func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
+    try IdentifierFile(opening: path).failedIdentifiers()
+  }
+
   /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, ….
   ///
   /// - Returns: The new name.

@@ -230,18 +230,36 @@ final class ChildProcess {
     guard rest.isEmpty else { throw tooMany(.commandUnreliable) }
   }
 
+  /// Lets a program that is asked nothing come to its end.
+  ///
+  /// - Returns: What was wrong: it took longer than `patience` and was ended, or it says so with its
+  ///   status; nil if nothing was.
+  func complete(within patience: Duration) -> String? {
+    var output: [UInt8] = []
+    return switch finish(within: patience, keeping: 0, &output) {
+    case nil: "had not ended after \(patience) and was killed"
+    case 0: nil
+    case let status? where status & 0x7f == 0: "exited with status \(status >> 8 & 0xff)"
+    case let status?: "was ended by signal \(status & 0x7f)"
+    }
+  }
+
   /// Closes the program's input, which tells it to end, waits for that, and reads what it still
   /// writes.
   ///
   /// - Returns: The status of `waitpid`, or nil if it had to be killed.
   @discardableResult
-  private func finish(within patience: Duration, _ rest: inout [UInt8]) -> Int32? {
+  private func finish(
+    within patience: Duration,
+    keeping limit: Int = answerLimit,
+    _ rest: inout [UInt8]
+  ) -> Int32? {
     if input >= 0 { closeDescriptor(input) }
     input = -1
     let deadline = ContinuousClock.now + patience
     var status: Int32 = 0
     while !hasEnded {
-      if rest.count > Self.answerLimit { rest.removeAll() }
+      if rest.count > limit { rest.removeAll() }
       let isOpen = (try? receive(into: &rest)) ?? false
       readErrors()
       let ended = waitpid(identifier, &status, WNOHANG)

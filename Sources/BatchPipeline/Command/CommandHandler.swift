@@ -1,14 +1,5 @@
 import BatchIdentifiers
 import BatchStore
-import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Has a program compute the changes of rows: each row a JSON object on a line of its standard
 /// input, each answer one on its standard output, in the same order.
@@ -27,13 +18,7 @@ struct CommandHandler: RowHandler {
     timeout: Duration,
     job: Job
   ) throws(BatchError) {
-    pool = ChildPool(
-      .init(
-        executable: try Self.executable(arguments[0], from: job.baseDirectory),
-        arguments: arguments,
-        folder: job.baseDirectory
-      )
-    )
+    pool = ChildPool(try .init(arguments, in: job.baseDirectory))
     encoder = RowLineEncoder(columns: columns.reads)
     decoder = AnswerDecoder(columns: columns.writes)
     self.timeout = timeout
@@ -70,44 +55,5 @@ struct CommandHandler: RowHandler {
       }
     }
     return variables
-  }
-
-  /// The file of a program: the path from the job's folder, or the first of its name in `PATH`.
-  private static func executable(
-    _ name: String,
-    from folder: FilePath
-  ) throws(BatchError) -> FilePath {
-    var candidates: [FilePath] = []
-    if name.contains("/") {
-      candidates = [FilePath(name).isAbsolute ? FilePath(name) : folder.pushing(FilePath(name))]
-    } else if let path = getenv("PATH") {
-      candidates = String(cString: path).split(separator: ":").map {
-        FilePath(String($0)).appending(name)
-      }
-    }
-    var found: FilePath?
-    for candidate in candidates {
-      var status = stat()
-      guard stat(candidate.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-        continue
-      }
-      if access(candidate.string, X_OK) == 0 { return absolute(candidate) }
-      found = candidate
-    }
-    throw BatchError(
-      .commandNotStarted,
-      found.map { "\($0.string.quotedForMessage) is not executable" }
-        ?? "there is no command \(name.quotedForMessage)",
-      remedy: found == nil
-        ? "check the name; a path leads from the folder of the job file"
-        : "make it so with chmod +x"
-    )
-  }
-
-  /// The path for a program that starts in another folder.
-  private static func absolute(_ path: FilePath) -> FilePath {
-    guard !path.isAbsolute, let folder = getcwd(nil, 0) else { return path }
-    defer { free(folder) }
-    return FilePath(String(cString: folder)).pushing(path)
   }
 }

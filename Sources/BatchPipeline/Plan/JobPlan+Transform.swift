@@ -89,16 +89,15 @@ extension JobPlan {
     if case .transform(_, _, let children) = work { children } else { nil }
   }
 
+  /// The variables that tell a program what it works for.
+  func variables(run: String) -> [String: String] {
+    CommandHandler.environment(job: job, run: run, parameters: parameters.sqlValues)
+  }
+
   /// Starts the first program of a command transform, which may fail, before anything is written.
   func startChildren(run: String) throws(BatchError) {
     do throws(BatchError) {
-      try children?.start(
-        environment: CommandHandler.environment(
-          job: job,
-          run: run,
-          parameters: parameters.sqlValues
-        )
-      )
+      try children?.start(environment: variables(run: run))
     } catch {
       throw error.located(at: job.place(of: .command))
     }

@@ -16,10 +16,13 @@ public struct JobPlan: Sendable {
   package let query: IdentifierQuery
   /// What is done with them.
   package let work: Work
+  /// The programs that are told what becomes of a run.
+  let hooks: RunHooks
 
   /// What a run does with each chunk.
   package enum Work: Sendable {
-    case change(BulkChange)
+    /// Rows are changed by SQL, each by a statement of its own if a change may reach other rows.
+    case change(BulkChange, isRowByRow: Bool)
     case export(RowExport, Job.Export)
     case transform(RowTransform, Job.Transform, ChildPool?)
   }
@@ -31,7 +34,7 @@ public struct JobPlan: Sendable {
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
   ///   expression that is none, an archive that does not fit, a handler that is not registered, a
-  ///   database that cannot be written.
+  ///   hook or a report that cannot be, a database that cannot be written.
   public init(
     _ job: Job,
     parameters: ParameterValues,
@@ -84,6 +87,14 @@ public struct JobPlan: Sendable {
         remedy: "make the file and its folder writable, or export instead"
       )
     }
+    if let report = job.report {
+      do throws(BatchError) {
+        try RunReport.check(report)
+      } catch {
+        throw error.located(at: job.place(of: .report))
+      }
+    }
+    hooks = try RunHooks(job)
     self.job = job
     self.store = store
     self.parameters = parameters
@@ -150,7 +161,24 @@ extension JobPlan.Work {
     } catch {
       throw error.located(at: job.place(of: JobPath("action")))
     }
-    self = .change(change)
+    self = .change(
+      change,
+      isRowByRow: try connection.changesReachOtherRows(
+        of: query.entity.table,
+        setting: change.columns,
+        foreignKeys: job.database.foreignKeys
+      )
+    )
+  }
+}
+
+extension BulkChange {
+  /// The columns that are set; nil if rows are deleted.
+  fileprivate var columns: [String]? {
+    switch action {
+    case .update(let assignments): assignments.map(\.column)
+    case .assign, .delete: nil
+    }
   }
 }
 

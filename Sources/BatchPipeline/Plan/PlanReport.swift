@@ -75,7 +75,7 @@ extension JobPlan {
   private var statements: [String] {
     let keys = ChunkKeys.shape(of: query.key)
     return switch work {
-    case .change(let change):
+    case .change(let change, _):
       [change.archiveSQL(for: keys), change.changeSQL(for: keys)].compactMap { $0 }
     case .export(let export, _): [export.sql(for: keys)]
     case .transform(let transform, _, _):
@@ -155,7 +155,7 @@ extension JobPlan {
 
   private func sampler(of list: IdentifierList?) -> RowSampler {
     switch work {
-    case .change(let change):
+    case .change(let change, _):
       if case .update(let assignments) = change.action {
         return RowSampler(
           query,

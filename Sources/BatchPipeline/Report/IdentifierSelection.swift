@@ -105,7 +105,8 @@ extension Checkpoint {
     guard done.outcomes.failed > 0 else { return [] }
     // The file of a finished run has them all; until then the store is ahead of it.
     guard metadata.ledger == .store, !progress.state.isFinished else {
-      return failedAttempts.keys.sorted().map { $0..<($0 + 1) }
+      // That of a killed export may have failures of chunks that are not done.
+      return failedAttempts.keys.filter(done.contains).sorted().map { $0..<($0 + 1) }
     }
     let store = try await Store(
       path: job.database.path.string,

@@ -16,8 +16,8 @@ public enum RunEvent: Sendable {
   case retrying(ChunkRetry)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
   case setAside(String)
-  /// A line that a program of a command transform wrote to standard error, with the program and
-  /// its process before it.
+  /// A line that a program of a command transform, or a hook, wrote to standard error, with the
+  /// program and its process before it; or what is wrong with a hook or the report.
   case message(String)
 
   /// The name of the event in JSON.

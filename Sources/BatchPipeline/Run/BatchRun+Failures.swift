@@ -29,9 +29,11 @@ extension BatchRun {
     guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
       throw BatchError(
         .invalidJob,
-        "this job keeps no failed identifiers",
+        "this job has no failed identifiers that can be tried again",
         at: checkpoint.path.string,
-        remedy: "only changes of rows with checkpoint.ledger \"store\" do"
+        remedy:
+          "only changes of rows with checkpoint.ledger \"store\" do; batch ids --outcome failed"
+          + " --output FILE saves what an export has left out, for a job with source.identifiers"
       )
     }
     guard let done = run.done else { throw checkpoint.missingLedger() }

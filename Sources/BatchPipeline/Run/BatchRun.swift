@@ -263,8 +263,29 @@ public final class BatchRun: Sendable {
 
   // MARK: Carrying out
 
-  /// Does what a session has to do, of the identifiers of `list`.
+  /// Does what a session has to do, of the identifiers of `list`, and tells those who are to know.
   func carryOut(
+    _ plan: JobPlan,
+    _ list: IdentifierList,
+    _ lane: WriterLane?,
+    _ session: RunSession,
+    _ onEvent: @Sendable (RunEvent) -> Void
+  ) async -> RunSummary {
+    await plan.run(.onStart, session.summary())
+    let summary = await carryOutChunks(plan, list, lane, session, onEvent)
+    do throws(BatchError) {
+      try session.writeReport(of: job)
+    } catch {
+      onEvent(.message("\(error)"))
+    }
+    if summary.state.isFinished { await plan.run(.onFinish, summary) }
+    if summary.state == .failed { await plan.run(.onFailure, summary) }
+    await plan.hooks.settle()
+    plan.tellMessages(onEvent)
+    return summary
+  }
+
+  private func carryOutChunks(
     _ plan: JobPlan,
     _ list: IdentifierList,
     _ lane: WriterLane?,
@@ -273,11 +294,12 @@ public final class BatchRun: Sendable {
   ) async -> RunSummary {
     do {
       switch plan.work {
-      case .change(let change):
+      case .change(let change, let isRowByRow):
         guard let lane else { preconditionFailure("a change without a writer lane") }
         let processor = ChangeProcessor(
           list: list,
           change: change,
+          isRowByRow: isRowByRow,
           lane: lane,
           ledger: plan.ledger,
           failureLimit: session.failureLimit(job.skip)
@@ -304,8 +326,10 @@ public final class BatchRun: Sendable {
           writer: ExportWriter(
             file,
             done: session.done,
+            failed: try session.failedOutput(),
             overwrites: action.overwrite || session.replacesOwnOutput
-          )
+          ),
+          failureLimit: session.failureLimit(job.skip)
         )
         return try await loop(plan, session, processor, lane, onEvent)
       }
@@ -375,7 +399,10 @@ public final class BatchRun: Sendable {
         }
       case .retrying(let retry): onEvent(.retrying(retry))
       case .held(let hold):
-        if try session.hold(hold) { onEvent(.throttled(session.summary())) }
+        guard try session.hold(hold) else { break }
+        let summary = session.summary()
+        onEvent(.throttled(summary))
+        if !hold.isPace { plan.begin(.onThrottle, summary) }
       case .released: try session.release()
       }
     }
@@ -411,9 +438,21 @@ public final class BatchRun: Sendable {
 }
 
 extension JobPlan {
-  /// Tells what the programs of a command transform have written to standard error.
+  /// Tells what the programs of a command transform, and hooks, have written to standard error.
   fileprivate func tellMessages(_ onEvent: (RunEvent) -> Void) {
-    for message in children?.takeMessages() ?? [] { onEvent(.message(message)) }
+    for message in (children?.takeMessages() ?? []) + hooks.takeMessages() {
+      onEvent(.message(message))
+    }
+  }
+
+  /// Runs the hook of an event, and waits for its end.
+  fileprivate func run(_ event: Job.Hooks.Event, _ summary: RunSummary) async {
+    await hooks.run(event, variables(run: summary.run).merging(summary.variables) { $1 })
+  }
+
+  /// Has the hook of an event run beside the run.
+  fileprivate func begin(_ event: Job.Hooks.Event, _ summary: RunSummary) {
+    hooks.begin(event, variables(run: summary.run).merging(summary.variables) { $1 })
   }
 }
 

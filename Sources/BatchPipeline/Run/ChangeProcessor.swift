@@ -5,6 +5,8 @@ import BatchStore
 struct ChangeProcessor: ChunkProcessor {
   let list: IdentifierList
   let change: BulkChange
+  /// Whether each row gets a statement of its own.
+  let isRowByRow: Bool
   let lane: WriterLane
   let ledger: LedgerPlace
   /// How many identifiers of the run may fail.
@@ -17,7 +19,8 @@ struct ChangeProcessor: ChunkProcessor {
     in context: StoreConnection
   ) async throws(BatchError) -> ChunkKeys {
     try await context.compute { () throws(BatchError) in
-      try ChunkKeys(list, positions, key: change.key)
+      let keys = try ChunkKeys(list, positions, key: change.key)
+      return isRowByRow ? keys.singly : keys
     }
   }
 

@@ -7,13 +7,14 @@ struct ExportProcessor: ChunkProcessor {
   let key: EntityKey
   let export: RowExport
   let writer: ExportWriter
+  /// How many identifiers of the run may fail.
+  let failureLimit: Int
 
   var inOrder: Bool { true }
 
   /// The lines of a chunk and what became of its identifiers.
   struct Lines: Sendable {
-    let bytes: [UInt8]
-    let outcomes: Outcomes
+    let read: RowExport.Lines
     /// How long it took to read and write them.
     let duration: Duration
   }
@@ -26,8 +27,8 @@ struct ExportProcessor: ChunkProcessor {
       let clock = ContinuousClock()
       let start = clock.now
       let keys = try ChunkKeys(list, positions, key: key)
-      let (bytes, outcomes) = try export.lines(for: keys, in: connection)
-      return Lines(bytes: bytes, outcomes: outcomes, duration: start.duration(to: clock.now))
+      let read = try export.lines(for: keys, failing: failureLimit, in: connection)
+      return Lines(read: read, duration: start.duration(to: clock.now))
     }
   }
 
@@ -35,8 +36,8 @@ struct ExportProcessor: ChunkProcessor {
     _ lines: Lines,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await writer.append(lines.bytes, at: positions, lines.outcomes)
-    return Commit(outcomes: lines.outcomes, duration: lines.duration)
+    try await writer.append(lines.read, at: positions, failing: failureLimit)
+    return Commit(outcomes: lines.read.outcomes, duration: lines.duration)
   }
 
   func synchronize(
@@ -45,8 +46,11 @@ struct ExportProcessor: ChunkProcessor {
     failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
     // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
-    (progress.done, progress.outputBytes, progress.outputIdentity) = try await writer.synchronize()
-    return nil
+    let written = try await writer.synchronize()
+    progress.done = written.done
+    progress.outputBytes = written.byteCount
+    progress.outputIdentity = written.identity
+    return written.failed.count == failedCount ? nil : written.failed
   }
 
   func finish(_ progress: inout RunProgress) async throws(BatchError) {

@@ -1,6 +1,12 @@
 import BatchIdentifiers
 import BatchStore
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// The one place that writes an export's file, on a thread of its own.
 actor ExportWriter {
   private let executor = DispatchSerialExecutor(label: "batch.output")
@@ -8,34 +14,64 @@ actor ExportWriter {
   private let overwrites: Bool
   /// The positions whose lines are in the file: these and no others.
   private var done: DoneRanges
+  /// Those of them that failed, and have no line.
+  private var failed: [FailedIdentifier]
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
   }
 
-  /// Takes over a file that holds the lines of the positions `done`, and which when complete may
-  /// take the place of another if it `overwrites`.
-  init(_ file: sending ExportFile, done: DoneRanges, overwrites: Bool) {
+  /// Takes over a file that holds the lines of the positions `done` but for those that `failed`, and
+  /// which when complete may take the place of another if it `overwrites`.
+  init(
+    _ file: sending ExportFile,
+    done: DoneRanges,
+    failed: [FailedIdentifier],
+    overwrites: Bool
+  ) {
     self.file = file
     self.done = done
+    self.failed = failed
     self.overwrites = overwrites
   }
 
+  /// Appends the lines of a chunk.
+  ///
+  /// - Throws: The error of the identifier that is one more than may fail in the whole run.
   func append(
-    _ lines: [UInt8],
+    _ lines: RowExport.Lines,
     at positions: Range<Int>,
-    _ outcomes: Outcomes
+    failing limit: Int
   ) throws(BatchError) {
-    try file.append(lines)
-    done.insert(DoneRanges.Row(positions, outcomes: outcomes, chunks: 1))
+    let room = limit - failed.count
+    if lines.failures.count > room { throw lines.failures[max(room, 0)].error.pastSkip }
+    try file.append(lines.bytes)
+    done.insert(DoneRanges.Row(positions, outcomes: lines.outcomes, chunks: 1))
+    guard !lines.failures.isEmpty else { return }
+    let now = Date.now.formatted(.iso8601)
+    failed += lines.failures.map {
+      FailedIdentifier(position: positions.lowerBound + $0.number, error: $0.error, failedAt: now)
+    }
+  }
+
+  /// What a file holds.
+  struct Written: Sendable {
+    /// The positions whose lines are in it, or that failed.
+    let done: DoneRanges
+    let failed: [FailedIdentifier]
+    let byteCount: Int
+    let identity: FileIdentity
   }
 
   /// Waits until the file is on the disk.
-  ///
-  /// - Returns: The positions whose lines it holds, its length, and which file it is.
-  func synchronize() throws(BatchError) -> (DoneRanges, Int, FileIdentity) {
+  func synchronize() throws(BatchError) -> Written {
     try file.synchronize()
-    return (done, file.count, try file.identity())
+    return Written(
+      done: done,
+      failed: failed,
+      byteCount: file.count,
+      identity: try file.identity()
+    )
   }
 
   /// Gives the complete file its name.

@@ -75,7 +75,8 @@ struct RunLoop<Processor: ChunkProcessor> {
     var limits = RunStateMachine.Limits(
       workers: workers.count,
       inOrder: processor.inOrder,
-      retries: backoff.limit
+      retries: backoff.limit,
+      chunkSize: sizing.size
     )
     if throttle.setsPace { limits.committing = 1 }
     machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
@@ -231,11 +232,13 @@ struct RunLoop<Processor: ChunkProcessor> {
       let job = try? settings.job.adjusted(by: control.settings)
     {
       throttle.throttle = job.throttle
-      let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
-      machine.tune(
-        ChunkSizing(job.chunk, atMost: job.throttle.largestChunk),
-        committing: throttle.setsPace ? 1 : ofJob.committing
+      let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
+      let ofJob = RunStateMachine.Limits(
+        workers: workers.count,
+        inOrder: processor.inOrder,
+        chunkSize: sizing.size
       )
+      machine.tune(sizing, committing: throttle.setsPace ? 1 : ofJob.committing)
     }
     asked = control
   }

@@ -227,6 +227,12 @@ final class RunSession {
     return summary
   }
 
+  /// Writes the report that a job wants, once the run has ended.
+  func writeReport(of job: Job) throws(BatchError) {
+    guard let report = job.report else { return }
+    try RunReport(summary(), of: job, checkpoint).write(to: report)
+  }
+
   // MARK: The output of an export
 
   /// Makes the output of a new run, or opens that of a resumed one.
@@ -249,6 +255,14 @@ final class RunSession {
       count: count,
       identity: progress.outputIdentity
     )
+  }
+
+  /// The identifiers of the output's positions that failed before.
+  ///
+  /// The file may know of more: their chunks were not recorded as done, and are read again.
+  func failedOutput() throws(BatchError) -> [FailedIdentifier] {
+    guard done.outcomes.failed > 0 else { return [] }
+    return try checkpoint.failedIdentifiers().filter { done.contains($0.position) }
   }
 
   var replacesOwnOutput: Bool { checkpoint.metadata.replacesOwnOutput }

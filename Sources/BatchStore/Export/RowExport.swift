@@ -44,32 +44,82 @@ package struct RowExport: Sendable {
       """
   }
 
-  /// The lines of one chunk, read in one transaction, and what became of its identifiers.
+  /// The lines of one chunk.
+  package struct Lines: Sendable {
+    package internal(set) var bytes: [UInt8] = []
+    /// What became of the identifiers.
+    package internal(set) var outcomes = Outcomes()
+    /// Those that failed, by their numbers within the chunk, ascending.
+    package internal(set) var failures: [(number: Int, error: BatchError)] = []
+  }
+
+  /// The lines of one chunk, read in one transaction.
+  ///
+  /// A part that fails is read again in halves, down to single identifiers, as in a change.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - limit: How many may fail and be left out.
+  ///   - connection: The worker's connection.
+  /// - Returns: The lines, in the order of the list.
+  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   package func lines(
     for keys: ChunkKeys,
+    failing limit: Int = 0,
     in connection: Connection
-  ) throws(BatchError) -> (lines: [UInt8], outcomes: Outcomes) {
+  ) throws(BatchError) -> Lines {
     try connection.transaction(.deferred) { () throws(BatchError) in
-      let encoder = RowEncoder(format: format, columns: columns)
-      let statement = try connection.prepare(sql(for: keys))
-      try statement.bind(parameters)
-      var lines: [UInt8] = []
-      var outcomes = Outcomes()
-      let selected = keys.identifierCount
-      try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
-        while try statement.step() {
-          if predicate == nil || statement.integer(at: columns.count) != 0 {
-            encoder.append(statement, to: &lines)
-            outcomes.succeeded += 1
+      var lines = Lines()
+      // Parts still to do, the next one last.
+      var parts = [0..<keys.identifierCount]
+      while let part = parts.popLast() {
+        let start = lines.bytes.count
+        do throws(BatchError) {
+          let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
+          lines.outcomes += try append(partKeys, to: &lines.bytes, in: connection)
+        } catch {
+          guard error.isAboutRows else { throw error }
+          lines.bytes.removeLast(lines.bytes.count - start)
+          if part.count > 1 {
+            let middle = part.lowerBound + part.count / 2
+            parts.append(middle..<part.upperBound)
+            parts.append(part.lowerBound..<middle)
+          } else if lines.failures.count < limit {
+            lines.failures.append((part.lowerBound, error))
+            lines.outcomes.failed += 1
           } else {
-            outcomes.noLongerMatching += 1
+            throw (limit > 0 ? error.pastSkip : error).about(keys.key(at: part.lowerBound))
           }
         }
       }
-      guard outcomes.total <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
-      outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
-      try recheck.check(outcomes)
-      return (lines, outcomes)
+      return lines
     }
+  }
+
+  /// Appends the lines of some keys.
+  private func append(
+    _ keys: ChunkKeys,
+    to lines: inout [UInt8],
+    in connection: Connection
+  ) throws(BatchError) -> Outcomes {
+    let encoder = RowEncoder(format: format, columns: columns)
+    let statement = try connection.prepare(sql(for: keys))
+    try statement.bind(parameters)
+    var outcomes = Outcomes()
+    let selected = keys.identifierCount
+    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
+      while try statement.step() {
+        if predicate == nil || statement.integer(at: columns.count) != 0 {
+          encoder.append(statement, to: &lines)
+          outcomes.succeeded += 1
+        } else {
+          outcomes.noLongerMatching += 1
+        }
+      }
+    }
+    guard outcomes.total <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
+    outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
+    try recheck.check(outcomes)
+    return outcomes
   }
 }

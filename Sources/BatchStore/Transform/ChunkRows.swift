@@ -21,10 +21,13 @@ package struct ChunkRows: Sendable {
     rowIDs.isEmpty ? keys.key(at: numbers[row]) : .integer(rowIDs[row])
   }
 
+  /// What is the same whenever a row is handled in a run, and never the same for two rows or runs.
+  func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
+
   /// The keys that find some of the rows.
   func keys(ofRows rows: [Int]) -> ChunkKeys {
-    rowIDs.isEmpty
-      ? keys.selecting(rows.map { numbers[$0] }) : .rowIDs(rows.map { rowIDs[$0] })
+    keys.isRange
+      ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
   }
 
   /// Some of the rows.

@@ -12,7 +12,9 @@ package struct RowTransform: Sendable {
   private let handler: any RowHandler
   /// Whether changing one row may change another one of the table, by a trigger or a foreign key.
   ///
-  /// Then what a worker has read may be out of date through the run's own changes.
+  /// Then what a worker has read may be out of date through the run's own changes, and rows are
+  /// changed by a statement each: one for all of them would look at `where` before the first is
+  /// changed, and at foreign keys after the last.
   let mayChangeOtherRows: Bool
 
   /// A transform of the rows of `entity`; the predicate must have been checked.
@@ -38,7 +40,10 @@ package struct RowTransform: Sendable {
       recheck: recheck,
       parameters: parameters
     )
-    mayChangeOtherRows = try connection.changesSetOffOthers(of: entity.table)
+    mayChangeOtherRows = try connection.changesReachOtherRows(
+      of: entity.table,
+      setting: self.writes
+    )
   }
 
   // MARK: The statements
@@ -260,7 +265,7 @@ package struct RowTransform: Sendable {
     let applied: (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
     do throws(BatchError) {
       applied = try change.apply(
-        to: chunk.keys,
+        to: mayChangeOtherRows ? chunk.keys.singly : chunk.keys,
         at: 0,
         failing: limit.map { $0 - failures.count },
         in: connection
@@ -346,21 +351,6 @@ extension ChunkKeys {
     case .integers, .encoded:
       return RowNumbers(start: start, first: 0, keys: nil, isSingle: true)
     }
-  }
-}
-
-extension Connection {
-  /// Whether changing a row of a table may change others of it: by a trigger, or by a foreign key
-  /// that refers to it.
-  fileprivate func changesSetOffOthers(of table: String) throws(BatchError) -> Bool {
-    try value(
-      """
-      SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?1) UNION ALL
-      SELECT 1 FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
-      WHERE s.type = 'table' AND lower(f."table") = lower(?1) LIMIT 1
-      """,
-      .text(table)
-    ) != nil
   }
 }
 

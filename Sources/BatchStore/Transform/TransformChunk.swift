@@ -64,7 +64,7 @@ public struct TransformChunk: ~Copyable {
   public func key(of row: Int) -> PrimaryKey { rows.key(of: row) }
 
   /// What ``TransformRow/idempotencyKey`` is.
-  public func idempotencyKey(of row: Int) -> String { "\(run):\(rows.key(of: row))" }
+  public func idempotencyKey(of row: Int) -> String { rows.idempotencyKey(of: row, run: run) }
 
   // MARK: Reading
 

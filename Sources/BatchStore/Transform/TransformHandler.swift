@@ -15,8 +15,8 @@ package import BatchIdentifiers
 ///
 /// A row may be handled more than once: after a crash, and when another process has changed it
 /// before the new values were written. The values are written exactly once all the same; what a
-/// handler does outside the store is done at least once, and ``TransformRow/idempotencyKey`` is
-/// there to recognize it by.
+/// handler does outside the store is done at least once, and ``TransformRow/idempotencyKey``, which
+/// every shape has, is there to recognize it by.
 public struct TransformHandler: Sendable {
   private let make: @Sendable (TransformColumns) throws -> any RowHandler
 
@@ -34,6 +34,24 @@ public struct TransformHandler: Sendable {
   public static func objects<Model: PersistentModel>(
     _ type: Model.Type,
     _ body: @escaping @Sendable (Model) throws -> Void
+  ) -> TransformHandler {
+    TransformHandler { columns in try EachObjectHandler(columns) { model, _ in try body(model) } }
+  }
+
+  /// A handler that is called with an object for each row, in a context, and with the row's
+  /// ``TransformRow/idempotencyKey``.
+  ///
+  ///     TransformHandler.objects(Order.self) { order, idempotencyKey in
+  ///       order.receipt = try payments.charge(order.cost, once: idempotencyKey)
+  ///     }
+  ///
+  /// - Parameters:
+  ///   - type: The class of the objects, all of whose columns the job must read.
+  ///   - body: Called with each object, from several threads at once.
+  /// - Returns: The handler.
+  public static func objects<Model: PersistentModel>(
+    _ type: Model.Type,
+    _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: String) throws -> Void
   ) -> TransformHandler {
     TransformHandler { columns in try EachObjectHandler(columns, body) }
   }

@@ -29,7 +29,7 @@ public struct TransformRow: ~Copyable {
   ///
   /// A handler may be called again for a row that it has handled, so whatever it does outside the
   /// store should be known there by this key.
-  public var idempotencyKey: String { "\(run):\(key)" }
+  public var idempotencyKey: String { rows.idempotencyKey(of: index, run: run) }
 
   // MARK: Reading
 

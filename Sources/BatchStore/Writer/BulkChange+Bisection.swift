@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 extension BulkChange {
   /// Changes the rows of one chunk and passes over those that fail alone, inside a transaction of the
@@ -20,7 +20,13 @@ extension BulkChange {
     failing limit: Int?,
     in connection: Connection
   ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
-    guard let limit else { return (try apply(to: keys, in: connection), []) }
+    guard let limit else {
+      do throws(BatchError) {
+        return (try apply(to: keys, in: connection), [])
+      } catch {
+        throw error.isAboutRows ? culprit(of: error, keys, in: connection) : error
+      }
+    }
     var outcomes = Outcomes()
     var failures: [(position: Int, error: BatchError)] = []
     // Parts still to do, the next one last.
@@ -48,11 +54,29 @@ extension BulkChange {
     }
     return (outcomes, failures)
   }
+
+  /// The error with the identifier of the row that it is about, found by halves.
+  ///
+  /// The transaction is begun anew for that, and left for the caller to take back.
+  private func culprit(
+    of failure: BatchError,
+    _ keys: ChunkKeys,
+    in connection: Connection
+  ) -> BatchError {
+    do throws(BatchError) {
+      if !connection.isAutocommit { try connection.execute("ROLLBACK") }
+      try connection.execute(Connection.TransactionKind.immediate.rawValue)
+      let tried = try apply(to: keys, at: 0, failing: .max, in: connection)
+      return tried.failures.first.map { $0.error.about(keys.key(at: $0.position)) } ?? failure
+    } catch {
+      return failure
+    }
+  }
 }
 
 extension BatchError {
   /// The error of an identifier that is one too many.
-  var pastSkip: BatchError {
+  package var pastSkip: BatchError {
     var error = self
     error.remedy = "more identifiers have failed than skip allows; what is committed stays"
     return error

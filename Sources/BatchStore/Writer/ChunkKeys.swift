@@ -147,6 +147,15 @@ extension ChunkKeys {
     }
   }
 
+  /// The same keys, each found by a statement of its own.
+  package var singly: ChunkKeys {
+    switch self {
+    case .runs(let runs): .runs(runs.flatMap { $0.map { $0...$0 } })
+    case .filtered(let keys): .runs(keys.map { $0...$0 })
+    case .integers, .encoded: self
+    }
+  }
+
   /// The key with a number.
   func key(at index: Int) -> PrimaryKey {
     switch self {

@@ -113,6 +113,11 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     return row
   }
 
+  /// Whether a position is done.
+  package func contains(_ position: Int) -> Bool {
+    rows.contains { ($0.first..<$0.next).contains(position) }
+  }
+
   /// The positions below `total` that are not done, ascending.
   public func remaining(of total: Int) -> [Range<Int>] {
     var gaps: [Range<Int>] = []

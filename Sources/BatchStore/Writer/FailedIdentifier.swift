@@ -17,6 +17,25 @@ public struct FailedIdentifier: Hashable, Sendable, Codable {
   /// The most bytes of a message that are kept.
   private static let maximumMessageByteCount = 1000
 
+  /// One that has failed for the first time.
+  package init(position: Int, error: BatchError, failedAt: String) {
+    self.init(
+      position: position,
+      code: error.code.rawValue,
+      message: Self.message(of: error),
+      attempt: 1,
+      failedAt: failedAt
+    )
+  }
+
+  init(position: Int, code: String, message: String, attempt: Int, failedAt: String) {
+    self.position = position
+    self.code = code
+    self.message = message
+    self.attempt = attempt
+    self.failedAt = failedAt
+  }
+
   /// The words of an error, as many as are kept.
   static func message(of error: BatchError) -> String {
     String(decoding: error.message.utf8.prefix(maximumMessageByteCount), as: UTF8.self)

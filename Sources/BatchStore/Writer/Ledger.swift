@@ -37,19 +37,8 @@ struct Ledger {
   /// Finished runs of the same job go; an unfinished one stays, since its checkpoint may have been
   /// set aside to be resumed later.
   static func begin(_ run: RunDescription, in connection: Connection) throws(BatchError) {
-    try connection.execute(
-      """
-      DELETE FROM _batch_run WHERE job = ? AND total = (
-        SELECT coalesce(sum(next - first), 0) FROM _batch_ledger WHERE run = _batch_run.run)
-      """,
-      .text(run.job)
-    )
-    try connection.execute(
-      "DELETE FROM _batch_ledger WHERE run NOT IN (SELECT run FROM _batch_run)"
-    )
-    try connection.execute(
-      "DELETE FROM _batch_failure WHERE run NOT IN (SELECT run FROM _batch_run)"
-    )
+    try removeFinished(ofJob: run.job, in: connection)
+    try removeLeftovers(in: connection)
     try connection.execute(
       "INSERT INTO _batch_run (run, job, total, started_at) VALUES (?, ?, ?, ?)",
       .text(run.identifier),
@@ -57,6 +46,54 @@ struct Ledger {
       .integer(Int64(run.total)),
       .text(run.startedAt)
     )
+  }
+
+  /// Removes the finished runs of a job and some others.
+  ///
+  /// - Returns: How many there were.
+  static func remove(
+    ofJob job: String,
+    and runs: [String],
+    but kept: String?,
+    in connection: Connection
+  ) throws(BatchError) -> Int {
+    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
+    guard try connection.value(table) != nil else { return 0 }
+    // A run that an earlier version began has no such table.
+    try createFailureTable(in: connection)
+    var count = try removeFinished(ofJob: job, but: kept, in: connection)
+    for run in runs where run != kept {
+      try connection.execute("DELETE FROM _batch_run WHERE run = ?", .text(run))
+      count += connection.changes
+    }
+    try removeLeftovers(in: connection)
+    return count
+  }
+
+  @discardableResult
+  private static func removeFinished(
+    ofJob job: String,
+    but kept: String? = nil,
+    in connection: Connection
+  ) throws(BatchError) -> Int {
+    try connection.execute(
+      """
+      DELETE FROM _batch_run WHERE job = ? AND run IS NOT ? AND total = (
+        SELECT coalesce(sum(next - first), 0) FROM _batch_ledger WHERE run = _batch_run.run)
+      """,
+      .text(job),
+      kept.map { .text($0) } ?? .null
+    )
+    return connection.changes
+  }
+
+  /// Removes what is left of runs that are removed.
+  private static func removeLeftovers(in connection: Connection) throws(BatchError) {
+    for table in ["_batch_ledger", "_batch_failure"] {
+      try connection.execute(
+        "DELETE FROM \(table) WHERE run NOT IN (SELECT run FROM _batch_run)"
+      )
+    }
   }
 
   /// The ledger of a run as the store has it, or nil if the store knows no such run.

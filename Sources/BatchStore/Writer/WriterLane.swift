@@ -41,6 +41,8 @@ package actor WriterLane {
   /// The version of the database when others were looked for last.
   private var versionSeen: Int64 = 0
   private var ledger: Ledger?
+  /// Chunks that have come and are not applied yet.
+  private var waiting: [WaitingChunk] = []
   /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
   /// same.
   private var checkpointFailure: BatchError?
@@ -116,6 +118,24 @@ package actor WriterLane {
     try resume(run.identifier)
   }
 
+  /// Removes the finished runs of a job, and some others, from the ledger.
+  ///
+  /// - Parameters:
+  ///   - job: The job's name.
+  ///   - runs: Runs that are removed whether they are finished or not.
+  ///   - kept: One that stays in any case.
+  /// - Returns: How many were removed.
+  /// - Throws: What SQLite says.
+  package func removeRuns(
+    ofJob job: String,
+    and runs: [String],
+    but kept: String?
+  ) throws(BatchError) -> Int {
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try Ledger.remove(ofJob: job, and: runs, but: kept, in: connection)
+    }
+  }
+
   /// Takes up the ledger of a run.
   ///
   /// - Returns: What is done, or nil if the store knows no such run.
@@ -157,8 +177,8 @@ package actor WriterLane {
     to keys: ChunkKeys,
     at positions: Range<Int>,
     failing limit: Int = 0
-  ) throws(BatchError) -> Commit {
-    try commit(positions, failing: limit) { limit throws(BatchError) in
+  ) async throws(BatchError) -> Commit {
+    try await commit(positions, failing: limit) { [connection] limit throws(BatchError) in
       try change.apply(
         to: keys,
         at: positions.lowerBound,
@@ -180,8 +200,8 @@ package actor WriterLane {
     _ chunk: TransformedChunk,
     at positions: Range<Int>,
     failing limit: Int = 0
-  ) throws(BatchError) -> Commit {
-    try commit(positions, failing: limit) { limit throws(BatchError) in
+  ) async throws(BatchError) -> Commit {
+    try await commit(positions, failing: limit) { [self] limit throws(BatchError) in
       let isCurrent =
         try !noteForeignCommits(since: chunk.look) && !transform.mayChangeOtherRows
       let chunk =
@@ -198,34 +218,103 @@ package actor WriterLane {
   private func commit(
     _ positions: Range<Int>,
     failing limit: Int,
-    _ body: (_ limit: Int?) throws(BatchError) -> (
-      outcomes: Outcomes, failures: [(position: Int, error: BatchError)]
-    )
-  ) throws(BatchError) -> Commit {
+    _ apply: @escaping (_ limit: Int?) throws(BatchError) -> WaitingChunk.Applied
+  ) async throws(BatchError) -> Commit {
+    try await withCheckedContinuation { continuation in
+      waiting.append(
+        WaitingChunk(
+          positions: positions,
+          failureLimit: limit,
+          apply: apply,
+          continuation: continuation
+        )
+      )
+      // Comes to run after the calls that have arrived meanwhile, and takes their chunks along.
+      if waiting.count == 1 { Task { commitWaiting() } }
+    }.get()
+  }
+
+  private func commitWaiting() {
+    let chunks = waiting
+    waiting.removeAll()
+    var rest = chunks[...]
+    while !rest.isEmpty { rest = rest.dropFirst(commit(rest)) }
+  }
+
+  /// Commits the first of some chunks, and those after it that fit into the same transaction.
+  ///
+  /// - Returns: How many of them have been answered.
+  private func commit(_ chunks: ArraySlice<WaitingChunk>) -> Int {
+    var isApplying = false
+    do throws(BatchError) {
+      let commits = try commitTogether(chunks, &isApplying)
+      for (chunk, commit) in zip(chunks, commits) {
+        chunk.continuation.resume(returning: .success(commit))
+      }
+      return commits.count
+    } catch {
+      if chunks.count > 1, isApplying || error.isAboutRows {
+        // One of them cannot be done, and the others are not to suffer for it.
+        for chunk in chunks.indices { _ = commit(chunks[chunk...chunk]) }
+      } else {
+        for chunk in chunks { chunk.continuation.resume(returning: .failure(error)) }
+      }
+      return chunks.count
+    }
+  }
+
+  /// Commits one chunk or more in one transaction.
+  ///
+  /// - Parameters:
+  ///   - chunks: The chunks, of which those are left that do not fit.
+  ///   - isApplying: Whether an error is that of a chunk, and not of the transaction.
+  /// - Returns: What came of each that was committed; of the others nothing was done.
+  /// - Throws: An error after which nothing was done of any.
+  private func commitTogether(
+    _ chunks: ArraySlice<WaitingChunk>,
+    _ isApplying: inout Bool
+  ) throws(BatchError) -> [Commit] {
     try throwCheckpointFailure()
     var entered = ledger
-    let failedBefore = ledger?.done.outcomes.failed ?? 0
+    var group = GroupCommit(target: configuration.courtesyTarget)
+    var applied: [(outcomes: Outcomes, elapsed: Duration)] = []
     let clock = ContinuousClock()
     var locked = clock.now
-    let outcomes = try connection.transaction(.immediate) { () throws(BatchError) in
-      // Waiting for another writer to finish is no cost of this chunk.
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      // Waiting for another writer to finish is no cost of these chunks.
       locked = clock.now
-      // Without a ledger there is nowhere to keep failures.
-      let (outcomes, failures) = try body(
-        ledger == nil || limit == 0 ? nil : limit - failedBefore
-      )
-      try ledger?.enter(failures, in: connection)
-      entered = try ledger?.entering(
-        DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
-        in: connection
-      )
-      return outcomes
+      for chunk in chunks where applied.isEmpty || group.hasRoom {
+        isApplying = true
+        let failedBefore = entered?.done.outcomes.failed ?? 0
+        // Without a ledger there is nowhere to keep failures.
+        let (outcomes, failures) = try chunk.apply(
+          entered == nil || chunk.failureLimit == 0 ? nil : chunk.failureLimit - failedBefore
+        )
+        try entered?.enter(failures, in: connection)
+        entered = try entered?.entering(
+          DoneRanges.Row(chunk.positions, outcomes: outcomes, chunks: 1),
+          in: connection
+        )
+        isApplying = false
+        applied.append((outcomes, locked.duration(to: clock.now)))
+        group.applied(at: applied[applied.count - 1].elapsed)
+      }
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
     checkpointIfLong()
     makeWay(after: duration)
-    return Commit(outcomes: outcomes, duration: duration, logBytes: logBytes)
+    // Each has had its own time, and its share of the commit.
+    let shared = (duration - (applied.last?.elapsed ?? .zero)) / max(applied.count, 1)
+    var end = Duration.zero
+    return applied.map { applied in
+      defer { end = applied.elapsed }
+      return Commit(
+        outcomes: applied.outcomes,
+        duration: applied.elapsed - end + shared,
+        logBytes: logBytes
+      )
+    }
   }
 
   /// Checkpoints the log when it has grown by so much since the last time: with readers in it the

@@ -48,7 +48,12 @@ enum CompleteJob {
         "identifiersPerSecond": 5000, "sleepRatio": 0.2, "maximumWAL": "32MB",
         "minimumFreeDisk": "1GB", "flagFile": "hold", "window": "22:00-06:00"
       },
-      "limits": { "runtime": "6h" }
+      "limits": { "runtime": "6h" },
+      "hooks": {
+        "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
+        "onThrottle": ["./hold"]
+      },
+      "report": { "path": "run.html" }
     }
     """
 

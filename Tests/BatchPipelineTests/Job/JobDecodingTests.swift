@@ -153,7 +153,24 @@ import Testing
   }
 
   @Test(arguments: [
-    (#""hooks": {}"#, "job.json:4:3: hooks: not supported yet; remove it"),
+    (
+      #""hooks": { "onEnd": ["x"] }"#,
+      "job.json:4:14: hooks.onEnd: unknown key; the keys here are onStart, onFinish, onFailure, onThrottle"
+    ),
+    (
+      #""hooks": { "onStart": "x" }"#,
+      "job.json:4:25: hooks.onStart: expected an array of strings, found the string \"x\""
+    ),
+    (#""hooks": { "onStart": [] }"#, "job.json:4:25: hooks.onStart: is empty; give it a value"),
+    (
+      #""hooks": { "onStart": ["a\u0000"] }"#,
+      "job.json:4:26: hooks.onStart[0]: an argument cannot have the character U+0000"
+    ),
+    (#""report": {}"#, "job.json:4:13: report.path: missing; add the key \"path\""),
+    (
+      #""report": { "path": "run.txt" }"#,
+      "job.json:4:23: report.path: \"run.txt\" has no form; end it in .html or .json"
+    ),
     (#""skip": {}"#, "job.json:4:11: skip.limit: missing; add the key \"limit\""),
     (
       #""retry": { "limit": 1001 }"#,

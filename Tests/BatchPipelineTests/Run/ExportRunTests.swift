@@ -66,6 +66,89 @@ import Testing
     #expect(try !directory.names().contains { $0.hasSuffix(".partial") })
   }
 
+  /// A view over the numbers that has no value for some of them.
+  private func makePoison(_ list: String) throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE VIEW poisoned AS
+      SELECT id, json_extract(iif(id IN (\(list)), '{', '{"n": 1}'), '$.n') AS n FROM numbers
+      """
+    )
+  }
+
+  private func poisonedJob(_ file: String, limit: Int, ratio: Double = 1) -> Job {
+    var job = job(file, entity: "poisoned")
+    job.source.key = ["id"]
+    job.skip = .init(limit: limit, ratio: ratio)
+    return job
+  }
+
+  @Test(arguments: ["1", "300", "7, 8", "1, 2, 3, 4, 5, 6, 7", "30, 150, 151, 299"])
+  func `rows that cannot be read are left out where they may be`(list: String) async throws {
+    try makePoison(list)
+    let poison = list.split(separator: ", ").compactMap { Int($0) }
+    let summary = try await BatchRun(poisonedJob("out.ndjson", limit: 7)).run()
+    #expect(summary.state == .completedWithFailures)
+    #expect(summary.outcomes.failed == poison.count)
+    #expect(summary.outcomes.succeeded == 300 - poison.count)
+    let lines = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
+    let expected = (1...300).filter { !poison.contains($0) }.map { "{\"id\":\($0),\"n\":1}\n" }
+    #expect(lines == expected.joined())
+    let failed = try await IdentifierSelection(
+      ofJob: poisonedJob("out.ndjson", limit: 7),
+      outcome: .failed
+    ).load()
+    let keys = try (0..<failed.count).map { try failed.key(at: $0).description }
+    #expect(keys == poison.map(String.init))
+  }
+
+  @Test(arguments: [(3, 1.0), (100, 0.011)])
+  func `past a bound an export stops, and goes on with a wider one`(
+    limit: Int,
+    ratio: Double
+  ) async throws {
+    try makePoison("30, 150, 151, 299")
+    let summary = try await BatchRun(poisonedJob("out.ndjson", limit: limit, ratio: ratio)).run()
+    #expect(summary.state == .failed)
+    #expect(summary.outcomes.failed <= 3)
+    #expect(summary.failure?.message.contains("malformed JSON") == true)
+    #expect(summary.failure?.remedy?.contains("more identifiers have failed than skip") == true)
+    let second = try await BatchRun(poisonedJob("out.ndjson", limit: 4)).run()
+    #expect(second.state == .completedWithFailures)
+    #expect(second.outcomes.failed == 4)
+    let lines = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
+    #expect(lines.split(separator: "\n").count == 296)
+  }
+
+  @Test func `without skip the identifier that cannot be read is told`() async throws {
+    try makePoison("150")
+    let summary = try await BatchRun(poisonedJob("out.ndjson", limit: 0)).run()
+    #expect(summary.state == .failed)
+    #expect(summary.failure?.message == "identifier 150: malformed JSON")
+  }
+
+  @Test func `an export with failures, stopped and resumed, has each of them once`() async throws {
+    try makePoison("1, 30, 150, 151, 299")
+    var stops = 0
+    while true {
+      let run = BatchRun(poisonedJob("out.ndjson", limit: 5), options: .telling)
+      let summary = try await run.run { event in if case .progress = event { run.stop() } }
+      if summary.state.isFinished {
+        #expect(summary.state == .completedWithFailures)
+        #expect(summary.outcomes.failed == 5)
+        break
+      }
+      stops += 1
+      try #require(stops < 100)
+    }
+    #expect(stops > 0)
+    let lines = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
+    #expect(lines.split(separator: "\n").count == 295)
+    let failed = try Checkpoint(reading: FilePath(directory.file("job.batch"))).failedAttempts
+    #expect(failed.keys.sorted() == [0, 29, 149, 150, 298])
+  }
+
   @Test func `views and virtual tables are exported`() async throws {
     let connection = try Connection(path: path)
     try connection.execute(

@@ -161,24 +161,64 @@ private final class Number: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `a handler reads the parameters and has a key for what it does elsewhere`()
-    async throws
-  {
-    let keys = Lock<[String]>([])
+  @Test func `a handler reads the parameters`() async throws {
     let handler = TransformHandler.rows { columns in
       let factor = columns.parameters["factor"] ?? .null
       let n = try columns.output("n", as: SQLValue.self)
-      return { row in
-        try row.set(n, to: factor)
-        let key = row.idempotencyKey
-        keys.withLock { $0.append(key) }
-      }
+      return { row in try row.set(n, to: factor) }
     }
     var job = job()
     job.parameters = ["factor": ParameterDeclaration(.integer, default: .value(.integer(7)))]
-    let summary = try await run(handler, job)
-    #expect(Set(keys.withLock { $0 }) == Set((1...100).map { "\(summary.run):\($0)" }))
+    #expect(try await run(handler, job).state == .completed)
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["7"])
+  }
+
+  @Test func `every shape has a key for what it does elsewhere, the same when it is done again`()
+    async throws
+  {
+    let keys = Lock<[String]>([])
+    // Each row fails once, and is handled again in the same run.
+    let refused = Lock<Set<String>>([])
+    let note: @Sendable (String) throws -> Void = { key in
+      keys.withLock { $0.append(key) }
+      if refused.withLock({ $0.insert(key).inserted }) {
+        throw BatchError(.retryLater, "what it depends on is away")
+      }
+    }
+    let byRow = TransformHandler.rows { _ in { row in try note(row.idempotencyKey) } }
+    let byColumn = TransformHandler.columns { _ in
+      { chunk in for row in 0..<chunk.count { try note(chunk.idempotencyKey(of: row)) } }
+    }
+    let byObject = TransformHandler.objects(Number.self) { _, key in try note(key) }
+    for handler in [byRow, byColumn, byObject] {
+      keys.withLock { $0.removeAll() }
+      var job = job()
+      job.retry = .init(limit: 100, backoff: .microseconds(1), maximumBackoff: .microseconds(1))
+      let summary = try await run(handler, job)
+      #expect(summary.state == .completed)
+      let expected = Set((1...100).map { "\(summary.run):\($0)" })
+      #expect(Set(keys.withLock { $0 }) == expected)
+      #expect(keys.withLock { $0.count } >= 200)
+    }
+  }
+
+  @Test func `rows that are gone or match no longer are no trap, however many`() async throws {
+    // Everything but the first row goes away while the first chunk is handled.
+    let handler = TransformHandler.rows { [path] columns in
+      let id = try columns.input("id", as: Int64.self)
+      let n = try columns.output("n", as: Int64.self)
+      return { row in
+        row.set(n, to: 1)
+        guard try row[id] == 1 else { return }
+        try Connection(path: path).execute("DELETE FROM numbers WHERE id > 10")
+      }
+    }
+    var job = job()
+    job.workers = 1
+    let summary = try await run(handler, job)
+    #expect(summary.state == .completed)
+    #expect(summary.outcomes.succeeded == 10)
+    #expect(summary.outcomes.vanished == 90)
   }
 
   // MARK: What is wrong

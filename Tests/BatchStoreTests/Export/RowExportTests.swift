@@ -37,11 +37,11 @@ import Testing
       recheck: recheck,
       parameters: [:]
     )
-    let (lines, outcomes) = try export.lines(
+    let lines = try export.lines(
       for: ChunkKeys(list, 0..<list.count, key: key),
       in: Connection(path: path)
     )
-    return (export.header + lines, outcomes)
+    return (export.header + lines.bytes, lines.outcomes)
   }
 
   private func insert(_ rows: [[SQLValue]]) throws {

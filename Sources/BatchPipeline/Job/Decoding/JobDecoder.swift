@@ -74,9 +74,11 @@ extension JobDecoder {
     let throttle = section.section("throttle", decodeThrottle)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     let limits = section.section("limits", decodeLimits)
+    let hooks = section.section("hooks", decodeHooks)
+    let report = section.section("report", decodeReport)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
-    section.finish(later: ["hooks", "report"])
+    section.finish()
     return Job(
       name: name,
       description: description,
@@ -91,6 +93,8 @@ extension JobDecoder {
       throttle: throttle ?? Job.Throttle(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
       limits: limits ?? Job.Limits(),
+      hooks: hooks ?? Job.Hooks(),
+      report: report,
       baseDirectory: baseDirectory
     )
   }
@@ -219,6 +223,21 @@ extension JobDecoder {
     let limits = Job.Limits(runtime: section.duration("runtime"))
     section.finish()
     return limits
+  }
+
+  private func decodeHooks(_ section: inout JobSection) -> Job.Hooks {
+    var hooks = Job.Hooks()
+    for event in Job.Hooks.Event.allCases {
+      hooks.commands[event] = section.strings(event.rawValue)
+    }
+    section.finish()
+    return hooks
+  }
+
+  private func decodeReport(_ section: inout JobSection) -> Job.Report {
+    let report = Job.Report(path: section.path("path", required: true) ?? "")
+    section.finish()
+    return report
   }
 
   private func decodeParameter(_ section: inout JobSection) -> ParameterDeclaration {

@@ -212,12 +212,32 @@ extension Job {
     case .handler(let name):
       if name.isEmpty { problems.append(.empty(.handler)) }
     case .command(let arguments):
-      if arguments.first?.isEmpty ?? true { problems.append(.empty(.command)) }
-      for (index, argument) in arguments.enumerated() where argument.utf8.contains(0) {
-        problems.append(
-          .init(JobPath.command.appending(index), "an argument cannot have the character U+0000")
+      problems += Self.problems(ofCommand: arguments, .command)
+    }
+    return problems
+  }
+
+  private static func problems(ofCommand arguments: [String], _ path: JobPath) -> [JobProblem] {
+    if arguments.first?.isEmpty ?? true { return [.empty(path)] }
+    return arguments.indices.filter { arguments[$0].utf8.contains(0) }.map {
+      .init(path.appending($0), "an argument cannot have the character U+0000")
+    }
+  }
+
+  private func outsideProblems() -> [JobProblem] {
+    var problems = Hooks.Event.allCases.flatMap { event in
+      hooks.commands[event].map {
+        Self.problems(ofCommand: $0, JobPath("hooks", event.rawValue))
+      } ?? []
+    }
+    if let report, report.format == nil {
+      problems.append(
+        .init(
+          .report,
+          report.path.isEmpty ? "is empty" : "\(report.path.string.quotedForMessage) has no form",
+          remedy: "end it in .html or .json"
         )
-      }
+      )
     }
     return problems
   }
@@ -281,7 +301,7 @@ extension Job {
         longest: (.seconds(365 * 24 * 60 * 60), "365 days")
       )
     }
-    return problems + collidingFileProblems()
+    return problems + outsideProblems() + collidingFileProblems()
   }
 
   private func retryProblems() -> [JobProblem] {
@@ -317,12 +337,7 @@ extension Job {
         .init(JobPath("skip", "ratio"), "is \(skip.ratio)", remedy: "choose a part from 0 to 1")
       )
     }
-    guard skip.limit > 0 else { return problems }
-    if !action.writes {
-      problems.append(
-        .init("skip", "an export has no rows that fail alone", remedy: "remove it")
-      )
-    } else if checkpoint.ledger == .file {
+    if skip.limit > 0, action.writes, checkpoint.ledger == .file {
       problems.append(
         .init(
           "skip",
@@ -377,6 +392,7 @@ extension Job {
       (.identifiers, "the file of identifiers", source.identifiers),
       (.checkpoint, "the checkpoint", checkpointPath),
       (JobPath("throttle", "flagFile"), "the flag file", throttle.flagFile),
+      (.report, "the report", report?.path),
     ]
     if case .export(let export) = action {
       files.append((.exportFile, "the exported file", export.file))

@@ -46,6 +46,10 @@ public struct Job: Sendable {
   public var checkpoint: Checkpoint
   /// When a run stops, to be resumed later.
   public var limits: Limits
+  /// Programs that are told what becomes of a run.
+  public var hooks: Hooks
+  /// Where it is told how a run ended; nil for nowhere.
+  public var report: Report?
   /// The folder that the relative paths of the job file were resolved against.
   public var baseDirectory: FilePath
   /// Where the values of the job stand in its file; nil for a job made in code.
@@ -66,6 +70,8 @@ public struct Job: Sendable {
     throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
     limits: Limits = Limits(),
+    hooks: Hooks = Hooks(),
+    report: Report? = nil,
     baseDirectory: FilePath = ""
   ) {
     self.version = Self.currentVersion
@@ -82,6 +88,8 @@ public struct Job: Sendable {
     self.throttle = throttle
     self.checkpoint = checkpoint
     self.limits = limits
+    self.hooks = hooks
+    self.report = report
     self.baseDirectory = baseDirectory
   }
 

@@ -56,6 +56,8 @@ extension JobPath {
   public static let identifiers = JobPath("source", "identifiers")
   /// The path `action.archive.entity`.
   public static let archive = JobPath("action", "archive", "entity")
+  /// The path `report.path`.
+  public static let report = JobPath("report", "path")
   /// The path `action.file`.
   public static let exportFile = JobPath("action", "file")
   /// The path `checkpoint.path`.

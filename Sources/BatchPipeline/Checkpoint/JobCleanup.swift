@@ -1,0 +1,93 @@
+public import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What the past runs of a job have left, and nobody needs any more.
+///
+/// These are checkpoints that were set aside, with what their runs had exported until then, and the
+/// ledgers in the store of those runs and of finished ones. The job's checkpoint stays, and so does
+/// the ledger of a run that can be resumed or has failed identifiers to try again.
+public struct JobCleanup: Sendable {
+  /// The files that were removed.
+  public private(set) var files: [String] = []
+  /// How many runs were removed from the ledger.
+  public private(set) var runCount = 0
+
+  /// Removes what a job's past runs have left.
+  ///
+  /// - Parameter job: The job.
+  /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or what the database says.
+  public init(of job: Job) async throws(BatchError) {
+    let path = job.checkpointPath
+    let lock = try RunLock(forCheckpoint: path)
+    defer { withExtendedLifetime(lock) {} }
+    var setAside: [Checkpoint] = []
+    for file in Checkpoint.filesSetAside(of: path) {
+      // A file that is none of the job's checkpoints has its name by accident.
+      guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name
+      else { continue }
+      setAside.append(checkpoint)
+    }
+    if job.action.writes, !job.database.readOnly {
+      let current = try FileSystem.status(of: path).map { _ throws(BatchError) in
+        try Checkpoint(reading: path)
+      }
+      runCount = try await Self.removeLedgers(of: job, setAside.map(\.metadata.run), but: current)
+    }
+    for checkpoint in setAside {
+      if let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) }),
+        FileSystem.status(of: partial) != nil
+      {
+        try FileSystem.remove(partial)
+        files.append(partial.string)
+      }
+      try FileSystem.remove(checkpoint.path)
+      files.append(checkpoint.path.string)
+    }
+  }
+
+  private static func removeLedgers(
+    of job: Job,
+    _ runs: [String],
+    but current: Checkpoint?
+  ) async throws(BatchError) -> Int {
+    let store = try await Store(
+      path: job.database.path.string,
+      busyTimeout: job.database.busyTimeout
+    )
+    var configuration = WriterConfiguration()
+    configuration.usesWriteAheadLog = false
+    let lane = try store.makeWriterLane(configuration)
+    let isNeeded = current.map { $0.progress.state != .completed } ?? false
+    return try await lane.removeRuns(
+      ofJob: job.name,
+      and: runs,
+      but: isNeeded ? current?.metadata.run : nil
+    )
+  }
+}
+
+extension Checkpoint {
+  /// The files beside a checkpoint that ``setAside(_:)`` may have made of it, in their order.
+  fileprivate static func filesSetAside(of path: FilePath) -> [FilePath] {
+    let folder = path.removingLastComponent()
+    let prefix = "\(path.stem ?? "checkpoint")."
+    let suffix = ".\(path.extension ?? "batch")"
+    let names = try? FileManager.default.contentsOfDirectory(
+      atPath: folder.isEmpty ? "." : folder.string
+    )
+    let numbers = (names ?? []).compactMap { name -> Int? in
+      guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.count > prefix.count + suffix.count
+      else { return nil }
+      let middle = name.dropFirst(prefix.count).dropLast(suffix.count)
+      return middle.allSatisfy { ("0"..."9").contains($0) } ? Int(middle) : nil
+    }
+    return numbers.sorted().map { folder.appending("\(prefix)\($0)\(suffix)") }
+  }
+}

@@ -1,0 +1,94 @@
+import BatchStore
+
+extension RunReport {
+  /// The report as a page that needs nothing beside itself.
+  var html: String {
+    """
+    <!DOCTYPE html>
+    <html lang="en">
+    <head>
+    <meta charset="utf-8">
+    <meta name="generator" content="\(Self.mark)">
+    <title>\(summary.job.escapedForHTML): \(summary.state.rawValue)</title>
+    <style>
+    :root { color-scheme: light dark }
+    body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+    table { border-collapse: collapse; margin: 1rem 0 }
+    th, td { text-align: left; vertical-align: top; padding: .2rem 1rem .2rem 0 }
+    th { font-weight: 600 }
+    td { overflow-wrap: anywhere }
+    </style>
+    </head>
+    <body>
+    <h1>\(summary.job.escapedForHTML): \(summary.state.rawValue)</h1>
+    \(description.map { "<p>\($0.escapedForHTML)</p>" } ?? "")
+    \(Self.table(rows))
+    \(failedTable)
+    </body>
+    </html>
+
+    """
+  }
+
+  private var rows: [(name: String, value: String)] {
+    let outcomes = summary.outcomes
+    var rows = [
+      ("Run", summary.run), ("Started", startedAt), ("Database", database),
+      ("Entity", entity), ("Where", condition ?? "all that were selected"), ("Action", action),
+      ("Identifiers", "\(summary.done) of \(summary.total) done"),
+      ("Succeeded", "\(outcomes.succeeded)"), ("Unchanged", "\(outcomes.unchanged)"),
+      ("Vanished", "\(outcomes.vanished)"),
+      ("No longer matching", "\(outcomes.noLongerMatching)"), ("Failed", "\(outcomes.failed)"),
+      ("Chunks", "\(summary.chunks)"), ("Seconds", "\(Self.tenths(summary.elapsedSeconds))"),
+      ("Seconds held back", "\(Self.tenths(summary.throttledSeconds))"),
+      ("Most bytes of memory", "\(summary.peakResidentBytes)"),
+      ("Most bytes of write-ahead log", "\(summary.peakWALBytes)"),
+      ("Checkpoint", summary.checkpoint),
+    ]
+    if let output = summary.output { rows.append(("Output", output)) }
+    if let reason = summary.stopReason { rows.append(("Stopped because", reason)) }
+    if let error = summary.error { rows.append(("Error", error)) }
+    return rows
+  }
+
+  private var failedTable: String {
+    if failures.isEmpty { return "" }
+    let rows = failures.map { failure in
+      let cells = [failure.identifier, failure.message, "\(failure.attempt)", failure.failedAt]
+      return "<tr>\(cells.map { "<td>\($0.escapedForHTML)</td>" }.joined())</tr>"
+    }
+    let more = summary.outcomes.failed - failures.count
+    return """
+      <h2>Failed identifiers</h2>
+      <table>
+      <tr><th>Identifier</th><th>Error</th><th>Attempt</th><th>Time</th></tr>
+      \(rows.joined(separator: "\n"))
+      </table>
+      \(more > 0 ? "<p>And \(more) more, which batch ids --outcome failed prints.</p>" : "")
+      """
+  }
+
+  private static func table(_ rows: [(name: String, value: String)]) -> String {
+    let rows = rows.map { "<tr><th>\($0.name)</th><td>\($0.value.escapedForHTML)</td></tr>" }
+    return "<table>\n\(rows.joined(separator: "\n"))\n</table>"
+  }
+
+  private static func tenths(_ seconds: Double) -> Double { (seconds * 10).rounded() / 10 }
+}
+
+extension String {
+  /// The text where HTML has text, so that nothing in it is taken for a mark-up.
+  fileprivate var escapedForHTML: String {
+    var escaped = ""
+    for scalar in unicodeScalars {
+      switch scalar {
+      case "&": escaped += "&amp;"
+      case "<": escaped += "&lt;"
+      case ">": escaped += "&gt;"
+      case "\"": escaped += "&quot;"
+      default: escaped.unicodeScalars.append(scalar.value == 0 ? "\u{fffd}" : scalar)
+      }
+    }
+    return escaped
+  }
+}

@@ -1,0 +1,143 @@
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// How a run ended: the summary, what it was about, and which identifiers failed.
+struct RunReport: Encodable {
+  /// An identifier that failed, and why.
+  struct Failure: Encodable {
+    let identifier: String
+    let code: String
+    let message: String
+    let attempt: Int
+    let failedAt: String
+  }
+
+  /// The most failed identifiers that a report lists.
+  static let failureLimit = 1000
+
+  /// Tells a report from a file that somebody else made, in either form.
+  static let mark = "batch-report"
+
+  let description: String?
+  let database: String
+  let entity: String
+  let condition: String?
+  let action: String
+  let startedAt: String
+  let summary: RunSummary
+  let failures: [Failure]
+
+  /// Tells of a run by its checkpoint.
+  ///
+  /// - Throws: `BatchError` if the checkpoint cannot be read.
+  init(
+    _ summary: RunSummary,
+    of job: Job,
+    _ checkpoint: Checkpoint
+  ) throws(BatchError) {
+    self.summary = summary
+    description = job.description
+    database = job.database.path.string
+    entity = job.source.entity
+    condition = job.source.where
+    action = job.action.type
+    startedAt = checkpoint.metadata.startedAt
+    let failed = try checkpoint.failedIdentifiers().prefix(Self.failureLimit)
+    failures = try failed.map { failed throws(BatchError) in
+      Failure(
+        identifier: try checkpoint.list.key(at: failed.position).description,
+        code: failed.code,
+        message: failed.message,
+        attempt: failed.attempt,
+        failedAt: failed.failedAt
+      )
+    }
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    // The mark sorts before all other keys, and so stands at the beginning of the file.
+    case form = "$form"
+    case description, database, entity, condition = "where", action, startedAt, summary, failures
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(Self.mark, forKey: .form)
+    try container.encode(description, forKey: .description)
+    try container.encode(database, forKey: .database)
+    try container.encode(entity, forKey: .entity)
+    try container.encode(condition, forKey: .condition)
+    try container.encode(action, forKey: .action)
+    try container.encode(startedAt, forKey: .startedAt)
+    try container.encode(summary, forKey: .summary)
+    try container.encode(failures, forKey: .failures)
+  }
+
+  /// Writes the report in place of an earlier one; complete or not at all.
+  func write(to report: Job.Report) throws(BatchError) {
+    try Self.check(report)
+    do {
+      let bytes: Data
+      if report.format == .html {
+        bytes = Data(html.utf8)
+      } else {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        bytes = try encoder.encode(self)
+      }
+      try bytes.write(to: URL(filePath: report.path.string), options: .atomic)
+    } catch {
+      throw BatchError(
+        .fileAccess,
+        "the report cannot be written",
+        at: report.path.string,
+        underlying: error
+      )
+    }
+  }
+
+  /// Sees to it that a report can be written and takes the place of nothing but another one.
+  static func check(_ report: Job.Report) throws(BatchError) {
+    let path = report.path
+    guard let status = FileSystem.status(of: path) else {
+      let folder = path.removingLastComponent()
+      guard folder.isEmpty || FileSystem.status(of: folder) != nil else {
+        throw BatchError(
+          .fileAccess,
+          "there is no folder for the report",
+          at: path.string,
+          remedy: "make it, or name another report.path"
+        )
+      }
+      return
+    }
+    guard status.size == 0 || Self.start(of: path).contains(mark) else {
+      throw BatchError(
+        .outputExists,
+        "the file exists, and is no report of a run",
+        at: path.string,
+        remedy: "move it away, or name another report.path"
+      )
+    }
+  }
+
+  /// What a file begins with; nothing if it cannot be read.
+  private static func start(of path: FilePath) -> String {
+    guard
+      let file = try? FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
+    else {
+      return ""
+    }
+    defer { try? file.close() }
+    var bytes = [UInt8](repeating: 0, count: 500)
+    let count = try? bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+    return String(decoding: bytes.prefix(count ?? 0), as: UTF8.self)
+  }
+}

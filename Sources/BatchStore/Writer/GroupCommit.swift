@@ -1,0 +1,41 @@
+import BatchIdentifiers
+
+/// A chunk that has come to the writer lane and waits to be applied.
+struct WaitingChunk {
+  typealias Applied = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
+
+  let positions: Range<Int>
+  /// How many identifiers of the whole run may fail.
+  let failureLimit: Int
+  /// Applies it inside a transaction; told how many of its identifiers may fail, nil if the first
+  /// failure is that of the chunk.
+  let apply: (_ limit: Int?) throws(BatchError) -> Applied
+  let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>
+}
+
+/// Decides how many of the chunks that wait share a transaction.
+///
+/// A commit waits for the disk under `synchronous = full`, and costs about as much as some dozens of
+/// rows otherwise: small chunks together pay for it once. Nobody waits for more chunks to come.
+struct GroupCommit {
+  /// The longest that chunks may keep others from writing for the sake of being together.
+  private static let latency = Duration.milliseconds(20)
+
+  private let bound: Duration
+  private var longest = Duration.zero
+  private var end = Duration.zero
+
+  /// A group that is no reason to keep others waiting for longer than `target`.
+  init(target: Duration?) {
+    bound = min(target ?? Self.latency, Self.latency)
+  }
+
+  /// Takes note that a chunk was applied, so long after the beginning of the transaction.
+  mutating func applied(at elapsed: Duration) {
+    longest = max(longest, elapsed - end)
+    end = elapsed
+  }
+
+  /// Whether another chunk fits in, if it takes as long as the longest of those before it.
+  var hasRoom: Bool { end + longest <= bound }
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+
+struct CleanupCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "cleanup",
+    abstract: "Removes what past runs of a job have left and nobody needs any more.",
+    discussion: """
+      These are checkpoints that --fresh has set aside, with their unfinished exports, and the \
+      ledgers in the database of those runs and of finished ones. What can be resumed by `batch run` \
+      or tried again by `batch retry-failed` stays.
+      """
+  )
+
+  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  var job: String
+
+  func run() async throws {
+    let cleanup = try await JobCleanup(of: Job(contentsOf: FilePath(job)))
+    for file in cleanup.files { Terminal.print("removed \(file)") }
+    Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
+  }
+}

@@ -1,0 +1,199 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Programs and reports that tell what became of a run.
+@Suite struct HookTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(50, in: directory)
+    // A script that appends what it was told to a file, and has a word for people.
+    try script(
+      "tell.sh",
+      """
+      echo "$BATCH_HOOK $BATCH_STATE $BATCH_DONE/$BATCH_TOTAL $BATCH_FAILED $1 [$BATCH_ERROR]" >> told
+      test ${#BATCH_RUN} = 36 && test "$BATCH_JOB" = job && test -n "$BATCH_CHECKPOINT" || echo bad >> told
+      echo "heard of $BATCH_HOOK" >&2
+      echo "this is dropped"
+      """
+    )
+  }
+
+  private func script(_ name: String, _ text: String) throws {
+    try directory.write("#!/bin/sh\n\(text)\n", to: name)
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755],
+      ofItemAtPath: directory.file(name)
+    )
+  }
+
+  private func write(
+    _ hooks: [String: [String]],
+    set: [String: String] = ["n": "n + 1"],
+    adding more: [String: Any] = [:]
+  ) throws {
+    let adding: [String: Any] = ["hooks": hooks, "chunk": ["size": 10]]
+    try directory.write(JobText.update(set, adding: adding.merging(more) { $1 }), to: "job.json")
+  }
+
+  private static let all = [
+    "onStart": ["./tell.sh", "a b; c"], "onFinish": ["./tell.sh", "d"],
+    "onFailure": ["./tell.sh", "e"], "onThrottle": ["./tell.sh", "f"],
+  ]
+
+  private func told() throws -> [String] {
+    String(decoding: try directory.read("told"), as: UTF8.self).split(separator: "\n").map(
+      String.init
+    )
+  }
+
+  @Test func `a run that is complete tells of its start and its end`() throws {
+    try write(Self.all)
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(
+      try told() == ["onStart running 0/50 0 a b; c []", "onFinish completed 50/50 0 d []"]
+    )
+    #expect(run.errors.contains("]: heard of onFinish\n"), "\(run.errors)")
+    #expect(run.errors.contains("hooks.onStart["))
+    #expect(!run.errors.contains("dropped") && !run.output.contains("dropped"))
+  }
+
+  @Test func `a run that fails tells why, and of its new start`() throws {
+    try write(Self.all, set: ["n": "iif(id = 35, abs(-9223372036854775807 - 1), 1)"])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
+    let told = try told()
+    #expect(told.count == 2)
+    #expect(told[0].hasPrefix("onStart running 0/50"))
+    #expect(
+      told[1].hasPrefix("onFailure failed ") && told[1].contains("identifier 35: integer overflow")
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
+    #expect(
+      try self.told().map { $0.prefix { $0 != " " } } == [
+        "onStart", "onFailure", "onStart", "onFailure",
+      ]
+    )
+  }
+
+  @Test func `a run that is held tells of it, and the program runs beside it`() throws {
+    // Whoever is told lets it go on.
+    try script("release.sh", "./tell.sh f; rm hold")
+    var hooks = Self.all
+    hooks["onThrottle"] = ["./release.sh"]
+    try write(hooks, adding: ["throttle": ["flagFile": "hold"]])
+    try directory.write("", to: "hold")
+    let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(
+      try told() == [
+        "onStart running 0/50 0 a b; c []", "onThrottle throttled 0/50 0 f []",
+        "onFinish completed 50/50 0 d []",
+      ]
+    )
+    let messages = try JSONOutput.lines(run.output).filter { $0["event"] as? String == "message" }
+    #expect(messages.count == 3)
+  }
+
+  @Test func `a hook that fails changes nothing and is told of`() throws {
+    try script("fail.sh", "kill -9 $$")
+    try write(["onStart": ["false"], "onFinish": ["./fail.sh"]])
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 0)
+    #expect(run.errors.contains("hooks.onStart: the program exited with status 1; the run goes on"))
+    #expect(run.errors.contains("hooks.onFinish: the program was ended by signal 9"))
+    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["50"])
+  }
+
+  @Test func `much that a hook writes does not stop it`() throws {
+    try script("much.sh", "head -c 1000000 /dev/zero; yes | head -c 1000000 >&2; echo end >> told")
+    try write(["onFinish": ["./much.sh"]])
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 0)
+    #expect(try told() == ["end"])
+    #expect(run.errors.utf8.count < 20_000)
+  }
+
+  @Test func `a program that is not there or cannot be started is refused`() throws {
+    try directory.write("text", to: "plain.txt")
+    for (command, message) in [
+      ("./missing.sh", "there is no command"), ("./plain.txt", "is not executable"),
+    ] {
+      try write(["onFailure": [command]])
+      let job = String(decoding: try directory.read("job.json"), as: UTF8.self)
+      try Refusal.ofEveryCommand(job, in: directory, says: ["hooks.onFailure", message])
+    }
+  }
+
+  // MARK: Reports
+
+  private func writeReport(_ file: String, adding more: [String: Any] = [:]) throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER IF NOT EXISTS poison BEFORE UPDATE ON numbers WHEN old.id IN (5, 42)
+      BEGIN SELECT RAISE(ABORT, '<b>&"poison"</b>'); END
+      """
+    )
+    let adding: [String: Any] = [
+      "report": ["path": file], "skip": ["limit": 9], "description": "for <you> & me",
+    ]
+    try directory.write(JobText.update(adding: adding.merging(more) { $1 }), to: "job.json")
+  }
+
+  @Test func `a JSON report has the summary and the failed identifiers`() throws {
+    try writeReport("run.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
+    let text = String(decoding: try directory.read("run.json"), as: UTF8.self)
+    let report = try JSONOutput.object(text)
+    let status = try JSONOutput.object(
+      BatchProgram.run("status", "job.json", "--json", in: directory).output
+    )
+    let summary = try #require(report["summary"] as? [String: Any])
+    for key in ["job", "run", "state", "total", "done", "chunks"] {
+      #expect("\(summary[key] ?? "")" == "\(status[key] ?? "")", "\(key)")
+    }
+    let failures = try #require(report["failures"] as? [[String: Any]])
+    #expect(failures.map { $0["identifier"] as? String } == ["5", "42"])
+    #expect(failures[0]["message"] as? String == "<b>&\"poison\"</b>")
+    #expect(failures[0]["attempt"] as? Int == 1)
+    // The next run replaces it.
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    #expect(try BatchProgram.run("retry-failed", "job.json", in: directory).status == 0)
+    let second = try JSONOutput.object(
+      String(decoding: try directory.read("run.json"), as: UTF8.self)
+    )
+    #expect((second["failures"] as? [Any])?.isEmpty == true)
+  }
+
+  @Test func `a page has the same, and takes nothing for mark-up`() throws {
+    try writeReport("run.HTML")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
+    let page = String(decoding: try directory.read("run.HTML"), as: UTF8.self)
+    #expect(page.contains("<p>for &lt;you&gt; &amp; me</p>"))
+    #expect(
+      page.contains("<td>42</td><td>&lt;b&gt;&amp;&quot;poison&quot;&lt;/b&gt;</td><td>1</td>")
+    )
+    #expect(page.contains("completedWithFailures") && page.contains("50 of 50 done"))
+    #expect(!page.contains("<b>"))
+  }
+
+  @Test func `a failed run has a report with the error`() throws {
+    try writeReport("run.html", adding: ["skip": ["limit": 0]])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
+    let page = String(decoding: try directory.read("run.html"), as: UTF8.self)
+    #expect(page.contains("failed") && page.contains("identifier 5: "))
+  }
+
+  @Test func `a file that is no report is left alone`() throws {
+    try directory.write("mine", to: "run.html")
+    try writeReport("run.html")
+    let job = String(decoding: try directory.read("job.json"), as: UTF8.self)
+    try Refusal.ofEveryCommand(job, in: directory, says: ["report.path", "is no report of a run"])
+    #expect(String(decoding: try directory.read("run.html"), as: UTF8.self) == "mine")
+  }
+}
