@@ -107,11 +107,11 @@ import Testing
 
   @Test(arguments: [
     ("n INTEGER NOT NULL", "NULL", "NOT NULL constraint failed: t.n"),
-    ("n CONSTRAINT small CHECK (n < 50)", "77", "CHECK constraint failed: small"),
-    ("n CHECK (n < 50)", "77", "CHECK constraint failed: n < 50"),
+    ("n CONSTRAINT small CHECK (n < 50)", "77", "CHECK constraint failed: small (setting n)"),
+    ("n CHECK (n < 50)", "77", "CHECK constraint failed: n < 50 (setting n)"),
     ("n UNIQUE", "-5", "UNIQUE constraint failed: t.n"),
     ("n INTEGER) STRICT", "'x'", "cannot store TEXT value in INTEGER column t.n"),
-    ("n REFERENCES t (id)", "77", "FOREIGN KEY constraint failed"),
+    ("n REFERENCES t (id)", "77", "FOREIGN KEY constraint failed (setting n)"),
     ("n", "abs(-9223372036854775807 - 1)", "integer overflow"),
   ])
   func `a value that breaks a constraint is told with its identifier`(

@@ -268,7 +268,10 @@ import Testing
     )
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)
-    #expect(run.errors.contains("identifier 2: CHECK constraint failed: small"), "\(run.errors)")
+    #expect(
+      run.errors.contains("identifier 2: CHECK constraint failed: small (setting n)"),
+      "\(run.errors)"
+    )
   }
 
   @Test func `what a program writes to standard error is kept, prefixed and bounded`() throws {

@@ -58,6 +58,14 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_MISMATCH = ResultCode(rawValue: CSQLite.SQLITE_MISMATCH)
   /// A constraint is violated.
   public static let SQLITE_CONSTRAINT = ResultCode(rawValue: CSQLite.SQLITE_CONSTRAINT)
+  /// A CHECK constraint is violated.
+  public static let SQLITE_CONSTRAINT_CHECK = ResultCode(
+    rawValue: CSQLite.SQLITE_CONSTRAINT | 1 << 8
+  )
+  /// A foreign key refers to no row.
+  public static let SQLITE_CONSTRAINT_FOREIGNKEY = ResultCode(
+    rawValue: CSQLite.SQLITE_CONSTRAINT | 3 << 8
+  )
   /// The authorizer refused a statement.
   public static let SQLITE_AUTH = ResultCode(rawValue: CSQLite.SQLITE_AUTH)
   /// The file is not a database, or is encrypted.

@@ -45,14 +45,31 @@ extension BulkChange {
           parts.append(middle..<part.upperBound)
           parts.append(part.lowerBound..<middle)
         } else if failures.count < limit {
-          failures.append((first + part.lowerBound, error))
+          failures.append((first + part.lowerBound, naming(error)))
           outcomes.failed += 1
         } else {
-          throw error.pastSkip
+          throw naming(error).pastSkip
         }
       }
     }
     return (outcomes, failures)
+  }
+
+  /// The error with the columns that were set, where SQLite names none.
+  private func naming(_ error: BatchError) -> BatchError {
+    let columns: [String]
+    switch action {
+    case .update(let assignments): columns = assignments.map(\.column)
+    case .assign(let assignments): columns = assignments.map(\.column)
+    case .delete: return error
+    }
+    switch error.sqlite?.resultCode {
+    case .SQLITE_CONSTRAINT_CHECK?, .SQLITE_CONSTRAINT_FOREIGNKEY?:
+      var error = error
+      error.message += " (setting \(columns.joined(separator: ", ")))"
+      return error
+    default: return error
+    }
   }
 
   /// The error with the identifier of the row that it is about, found by halves.
