@@ -75,8 +75,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     var limits = RunStateMachine.Limits(
       workers: workers.count,
       inOrder: processor.inOrder,
-      retries: backoff.limit,
-      chunkSize: sizing.size
+      retries: backoff.limit
     )
     if throttle.setsPace { limits.committing = 1 }
     machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
@@ -232,13 +231,11 @@ struct RunLoop<Processor: ChunkProcessor> {
       let job = try? settings.job.adjusted(by: control.settings)
     {
       throttle.throttle = job.throttle
-      let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
-      let ofJob = RunStateMachine.Limits(
-        workers: workers.count,
-        inOrder: processor.inOrder,
-        chunkSize: sizing.size
+      let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
+      machine.tune(
+        ChunkSizing(job.chunk, atMost: job.throttle.largestChunk),
+        committing: throttle.setsPace ? 1 : ofJob.committing
       )
-      machine.tune(sizing, committing: throttle.setsPace ? 1 : ofJob.committing)
     }
     asked = control
   }

@@ -23,15 +23,15 @@ struct RunStateMachine {
     /// How often a chunk is tried again that failed for the moment.
     var retries: Int
 
-    /// Limits for a number of workers, and for chunks of so many identifiers.
-    init(workers: Int, inOrder: Bool, retries: Int = 0, chunkSize: Int = 1000) {
+    /// Limits for a number of workers.
+    init(workers: Int, inOrder: Bool, retries: Int = 0) {
       self.workers = workers
       self.inOrder = inOrder
       self.retries = retries
-      // The second one waits at the writer, which goes on without asking; small ones share a
-      // transaction there. In order, one at a time: two tasks that call the writer may arrive the
-      // other way round.
-      committing = inOrder ? 1 : min(max(2, 1000 / chunkSize), 16)
+      // While one is committed the others wait at the writer, which goes on without asking, and
+      // share its next transaction. In order, one at a time: two tasks that call the writer may
+      // arrive the other way round.
+      committing = inOrder ? 1 : 8
       inFlight = 2 * workers + committing
     }
   }

@@ -9,7 +9,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   /// The column that is written for each column of the entity; nil if it is not in `writes`.
   private let writes: [Int?]
   private let writeCount: Int
-  private let body: @Sendable (_ object: Model, _ idempotencyKey: String) throws -> Void
+  private let body: @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
 
   /// A handler for the columns of a job.
   ///
@@ -17,7 +17,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   ///   not read, `invalidMapping` if it does not fit the table.
   init(
     _ columns: TransformColumns,
-    _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: String) throws -> Void
+    _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
   ) throws(BatchError) {
     // What is set is written by the lane: the context of the objects cannot save.
     container = try ModelContainer(for: [Model.self], stores: [columns.store.readOnly])
@@ -62,10 +62,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         let object = try context.object(of: identifier, entity, values, readAt: start)
         // An object that the handler has met before has what was read then.
         if object.readAt != start { object.take(values, readAt: start) }
-        try body(
-          context.cast(object, as: Model.self),
-          rows.idempotencyKey(of: row, run: run)
-        )
+        try body(context.cast(object, as: Model.self)) { rows.idempotencyKey(of: row, run: run) }
         try context.throwNoted()
         try take(object, row, from: context, into: &changes.values)
       } catch {

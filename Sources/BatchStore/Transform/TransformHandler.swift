@@ -53,7 +53,9 @@ public struct TransformHandler: Sendable {
     _ type: Model.Type,
     _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: String) throws -> Void
   ) -> TransformHandler {
-    TransformHandler { columns in try EachObjectHandler(columns, body) }
+    TransformHandler { columns in
+      try EachObjectHandler(columns) { model, key in try body(model, key()) }
+    }
   }
 
   /// A handler that is called with each row.
