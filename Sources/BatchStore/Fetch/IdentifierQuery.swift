@@ -230,9 +230,14 @@ package struct IdentifierQuery: Sendable {
   /// that change them, with ` SET …` in between where they update.
   ///
   /// The condition comes before the keys, so that the names of their places take the numbers behind
-  /// its own. Rowids are found by themselves, in their order, even where the condition has an index.
+  /// its own. Rowids are found by themselves, in their order, even where the condition has an index;
+  /// other keys are found as they are stored, as an object is by its identifier.
   func rows(of keys: ChunkKeys, set: String = "") -> String {
-    let found = keys.condition(key: key)
+    var found = keys.condition(key: key)
+    for (index, column) in key.columns.enumerated() where !keys.isRange {
+      let (name, place) = (SQLName.quoted(column), "@key\(index)")
+      found += " AND +\(name) COLLATE BINARY IS \(place) AND typeof(\(name)) IS typeof(\(place))"
+    }
     let table = SQLName.quoted(entity.table) + (keys.isRange ? " NOT INDEXED" : "")
     return "\(table)\(set)\(condition.isEmpty ? " WHERE \(found)" : "\(condition) AND \(found)")"
   }

@@ -89,6 +89,33 @@ import Testing
     )
   }
 
+  @Test func `an identifier stands for the row with exactly its key`() async throws {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE words (word TEXT PRIMARY KEY COLLATE NOCASE, text TEXT)",
+      "INSERT INTO words VALUES ('Ada', 'x'), ('bob', 'x'), ('5', 'x')"
+    )
+    let container = try await ModelContainer(
+      for: Word.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let context = ModelContext(container)
+    var builder = IdentifierListBuilder(
+      storeIdentifier: container.stores[0].identity.uuid,
+      entityName: "Word",
+      keyKind: .encoded
+    )
+    for key in [KeyComponent.text("ada"), .text("bob"), .integer(5)] {
+      builder.append(.encoded(EncodedKey([key])))
+    }
+    let list = builder.finish()
+    var update = BatchUpdateRequest<Word>(identifiers: list, [.set(\.text, to: "y")])
+    update.resultType = .identifiers
+    #expect(try context.execute(update).identifiers?.map(\.primaryKey) == ["p=bob"])
+    #expect(try context.execute(BatchDeleteRequest<Word>(identifiers: list)).count == 1)
+    #expect(try TestDatabase.texts(path, "SELECT text FROM words") == ["x", "x"])
+  }
+
   @Test(arguments: [1, 2, 5_000])
   func `what a request does itself does not decide which rows match`(_ chunkSize: Int) async throws
   {
