@@ -41,6 +41,12 @@ extension BulkChange {
       """,
       .text(entity.table)
     )
+    // ON CONFLICT REPLACE deletes rows that are in the way, whatever column is set.
+    let replaces = try connection.value(
+      "SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?) AND sql LIKE '%REPLACE%'",
+      .text(entity.table)
+    )
+    if replaces != nil { return !referredTo.isEmpty }
     let columns: [String]
     switch action {
     case .update(let assignments): columns = assignments.map(\.column)

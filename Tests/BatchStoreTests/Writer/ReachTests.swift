@@ -52,6 +52,18 @@ import Testing
     #expect(try await !reaches(delete, [Self.audit], nil, true))
   }
 
+  @Test func `a conflict that replaces rows is a delete`() async throws {
+    let update = BulkChange.Action.update([("m", SQLExpression("m + 1"))])
+    let child = "CREATE TABLE child (p REFERENCES t)"
+    let replacing = [
+      child, "DROP TABLE t",
+      "CREATE TABLE t (id INTEGER PRIMARY KEY, n, m UNIQUE ON CONFLICT REPLACE)",
+    ]
+    #expect(try await reaches(update, replacing, nil, true))
+    #expect(try await !reaches(update, replacing, nil, false))
+    #expect(try await !reaches(update, [child], nil, true))
+  }
+
   private func reaches(
     _ action: BulkChange.Action,
     _ statements: [String],
