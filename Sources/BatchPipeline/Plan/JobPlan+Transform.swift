@@ -40,6 +40,7 @@ extension JobPlan.Work {
         predicate: predicate,
         recheck: job.source.recheck,
         parameters: values,
+        enforcesForeignKeys: job.database.foreignKeys,
         connection: connection
       )
       try work.compile(in: connection)

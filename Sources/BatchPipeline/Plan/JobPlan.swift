@@ -163,22 +163,11 @@ extension JobPlan.Work {
     }
     self = .change(
       change,
-      isRowByRow: try connection.changesReachOtherRows(
-        of: query.entity.table,
-        setting: change.columns,
-        foreignKeys: job.database.foreignKeys
+      isRowByRow: try change.reachesOtherRows(
+        enforcesForeignKeys: job.database.foreignKeys,
+        in: connection
       )
     )
-  }
-}
-
-extension BulkChange {
-  /// The columns that are set; nil if rows are deleted.
-  fileprivate var columns: [String]? {
-    switch action {
-    case .update(let assignments): assignments.map(\.column)
-    case .assign, .delete: nil
-    }
   }
 }
 

@@ -27,6 +27,7 @@ package struct RowTransform: Sendable {
     predicate: SQLExpression?,
     recheck: Recheck,
     parameters: [String: SQLValue],
+    enforcesForeignKeys: Bool,
     connection: Connection
   ) throws(BatchError) {
     self.reads = reads.map(\.column)
@@ -40,9 +41,9 @@ package struct RowTransform: Sendable {
       recheck: recheck,
       parameters: parameters
     )
-    mayChangeOtherRows = try connection.changesReachOtherRows(
-      of: entity.table,
-      setting: self.writes
+    mayChangeOtherRows = try target.reachesOtherRows(
+      enforcesForeignKeys: enforcesForeignKeys,
+      in: connection
     )
   }
 

@@ -75,7 +75,7 @@ import Testing
       var random = SeededGenerator(seed: seed)
       table = RandomTable(using: &random)
       predicate =
-        [nil, nil, "a < 20", "c = 'x'", "b IS NOT NULL"]
+        [nil, nil, "a < 20", "c = 'x'", "b IS NOT NULL", "(SELECT count(*) FROM log) < 4"]
         .randomElement(using: &random) ?? nil
       recheck = [.skip, .skip, .off].randomElement(using: &random) ?? .skip
       skips = Bool.random(using: &random)
@@ -221,6 +221,7 @@ import Testing
       predicate: trial.predicate.map { SQLExpression($0) },
       recheck: trial.recheck,
       parameters: [:],
+      enforcesForeignKeys: trial.table.enforcesForeignKeys,
       connection: worker
     )
     let (a, b) = (SQLExpression(trial.set.a), SQLExpression(trial.set.b))
@@ -232,11 +233,8 @@ import Testing
       recheck: trial.recheck,
       parameters: [:]
     )
-    let isRowByRow = try worker.changesReachOtherRows(
-      of: "t",
-      setting: action == .delete ? nil : ["a", "b"],
-      foreignKeys: trial.table.enforcesForeignKeys
-    )
+    let enforces = trial.table.enforcesForeignKeys
+    let isRowByRow = try change.reachesOtherRows(enforcesForeignKeys: enforces, in: worker)
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = trial.table.enforcesForeignKeys
     let lane = try store.makeWriterLane(configuration)

@@ -262,6 +262,7 @@ import Testing
       predicate: condition.map { SQLExpression($0.sql) },
       recheck: recheck,
       parameters: condition?.parameters ?? [:],
+      enforcesForeignKeys: false,
       connection: worker
     )
     let lane = try store.makeWriterLane(WriterConfiguration())
