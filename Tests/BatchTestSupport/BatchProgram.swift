@@ -15,8 +15,11 @@ public struct BatchProgram: Sendable {
   /// Where `batch` is.
   public static let path = path(of: "batch")
 
-  /// Where a program is: beside the test bundle.
+  /// Where a program is: beside the test bundle, or in the folder that `BATCH_PROGRAMS` names.
   private static func path(of name: String) -> String {
+    if let folder = ProcessInfo.processInfo.environment["BATCH_PROGRAMS"] {
+      return URL(fileURLWithPath: folder).appendingPathComponent(name).path
+    }
     let bundle = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
     return bundle.deletingLastPathComponent().appendingPathComponent(name).path
   }
