@@ -77,7 +77,8 @@ public final class ModelContext {
   /// any more.
   public func reset() {
     checkQueue()
-    for object in registry.objects { detach(object) }
+    // The key of an object that is to be deleted may be another one's by now.
+    for object in Set(registry.objects).union(unsaved.all()) { detach(object) }
     registry = ModelRegistry()
     unsaved = UnsavedModels()
     links = UnsavedLinks()

@@ -97,8 +97,12 @@ extension ManagedObject {
     if let value = changes[slot] { return value }
     if unsaved == .insert { return .null }
     if row == nil {
-      if isGone { return .null }
-      try requireContext().load(self)
+      let context = try requireContext()
+      if !isGone {
+        try context.load(self)
+      } else if !context.shouldDeleteInaccessibleFaults {
+        throw ModelContext.notFound(persistentModelID)
+      }
     }
     return row?[slot] ?? .null
   }
