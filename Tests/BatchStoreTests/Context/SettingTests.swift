@@ -191,6 +191,47 @@ import Testing
     #expect(tag.modelContext == nil)
   }
 
+  @Test func `what has no form in a database is refused, and never passes for nil`() async throws {
+    let path = try TestDatabase.make(
+      "measurements.db",
+      in: directory,
+      "CREATE TABLE measurements (id INTEGER PRIMARY KEY, ratio REAL, date REAL, point TEXT)",
+      "INSERT INTO measurements VALUES (1, 1.5, 2, '{\"x\":3}')"
+    )
+    let context = ModelContext(
+      try await ModelContainer(
+        for: Measurement.self,
+        configurations: ModelConfiguration(path: path)
+      )
+    )
+    let noDate = Date(timeIntervalSince1970: .nan)
+    let stored = try #require(try context.fetch(Measurement.self).first)
+    let settings: [(Measurement) -> Void] = [
+      { $0.ratio = .nan }, { $0.date = noDate }, { $0.point = Measurement.Point(x: .infinity) },
+    ]
+    for set in settings {
+      set(stored)
+      #expect(code { try context.save() } == .valueMismatch)
+      let new = Measurement()
+      set(new)
+      context.insert(new)
+      #expect(code { try context.save() } == .valueMismatch)
+      context.rollback()
+      #expect(stored.ratio == 1.5 && stored.date != nil && stored.point?.x == 3)
+    }
+    var snapshot = try ModelSnapshot(of: stored)
+    snapshot.ratio = .nan
+    #expect(code { try context.apply(snapshot) } == .valueMismatch)
+    #expect(
+      code { try context.execute(BatchUpdateRequest<Measurement>([.set(\.ratio, to: .nan)])) }
+        == .valueMismatch
+    )
+    stored.ratio = nil
+    try context.save()
+    let rows = try TestDatabase.rows(path, "SELECT * FROM measurements")
+    #expect(rows == [[.integer(1), .null, .real(2), .text("{\"x\":3}")]])
+  }
+
   @Test func `a key that becomes free may be given to another object before the save`() async throws
   {
     let path = try Staff.make(in: directory)
@@ -332,5 +373,33 @@ import Testing
         == [[.integer(3), .text("Lotus")]]
     )
     #expect(try context.fetch(Car.self).last === car)
+  }
+}
+
+private final class Measurement: ManagedObject, PersistentModel {
+  struct Point: Codable { var x: Double }
+
+  static let mapping = ModelMapping(
+    Measurement.self,
+    entity: "Measurement",
+    table: "measurements",
+    properties: [
+      .attribute("ratio", \.ratio),
+      .attribute("date", \.date, as: .unixSeconds),
+      .attribute("point", \.point, as: .json(placeholder: Point(x: 0))),
+    ]
+  )
+
+  var ratio: Double? {
+    get { self[\.ratio] }
+    set { self[\.ratio] = newValue }
+  }
+  var date: Date? {
+    get { self[\.date] }
+    set { self[\.date] = newValue }
+  }
+  var point: Point? {
+    get { self[\.point] }
+    set { self[\.point] = newValue }
   }
 }
