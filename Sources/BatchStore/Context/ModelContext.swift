@@ -31,6 +31,8 @@ public final class ModelContext {
   /// What other contexts of the container save is not kept from an object that it is merged into.
   public var stalenessInterval = -1.0
 
+  /// Whether somebody else saves what is done now, all of it together with what that needs.
+  var isSavedByOwner = false
   /// The queue of the executor that owns the context, if one does.
   var queue: DispatchQueue?
   /// The objects that there is something to save of, which is what keeps them alive.
