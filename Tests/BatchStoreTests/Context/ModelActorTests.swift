@@ -76,9 +76,9 @@ private final class Note: ManagedObject, PersistentModel {
   /// What the debug mode looks at, by the name of each.
   private static let uses: [String: @Sendable (ModelContext, Note) throws -> Void] = [
     "hasChanges": { context, _ in _ = context.hasChanges },
-    "insertedModels": { context, _ in _ = context.insertedModels },
-    "changedModels": { context, _ in _ = context.changedModels },
-    "deletedModels": { context, _ in _ = context.deletedModels },
+    "insertedModelsArray": { context, _ in _ = context.insertedModelsArray },
+    "changedModelsArray": { context, _ in _ = context.changedModelsArray },
+    "deletedModelsArray": { context, _ in _ = context.deletedModelsArray },
     "registeredModels": { context, _ in _ = context.registeredModels },
     "refreshAllObjects": { context, _ in context.refreshAllObjects() },
     "automaticallyMerges": { context, _ in context.automaticallyMergesChangesFromParent = true },

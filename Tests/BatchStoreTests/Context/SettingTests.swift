@@ -66,7 +66,7 @@ import Testing
     let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
     let alice = try #require(try context.fetch(Employee.self, limit: 1).first)
     alice.salary = 11
-    #expect(context.changedModels == [alice])
+    #expect(context.changedModelsArray == [alice])
     alice.salary = 10
     #expect(!alice.hasChanges && !context.hasChanges)
   }
@@ -124,7 +124,7 @@ import Testing
     let context = ModelContext(try await Staff.open(path))
     context.insert(Employee())
     #expect(code { try context.save() } == .valueMismatch)
-    #expect(context.insertedModels.count == 1)
+    #expect(context.insertedModelsArray.count == 1)
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM employees") == .integer(2))
   }
 
@@ -252,7 +252,7 @@ import Testing
     #expect(try context.fetch(FetchRequest(entity: "tags")) == [old])
     let new = try replace()
     #expect(new.persistentModelID == old.persistentModelID)
-    #expect(context.deletedModels == [old] && context.insertedModels == [new])
+    #expect(context.deletedModelsArray == [old] && context.insertedModelsArray == [new])
     try context.save()
     #expect(old.modelContext == nil && !context.hasChanges)
     #expect(context.registeredModel(for: new.persistentModelID) === new)
