@@ -41,7 +41,7 @@ enum Batches: Example {
     context.rollback()
     try context.enumerate(open, batchSize: 500) { invoice in
       invoice.isPaid = true
-      if context.changedModels.count == 500 { try context.save() }
+      if context.changedModelsArray.count == 500 { try context.save() }
     }
     print("open: \(try context.fetchCount(open))")
   }

@@ -19,8 +19,13 @@ enum SavingAndRollingBack: Example {
     invoices[0].cents = 1500
     context.delete(invoices[1])
     context.insert(Invoice(number: "A-3", cents: 300))
-    print("unsaved:", context.insertedModels.count, context.changedModels.count, terminator: " ")
-    print(context.deletedModels.count)
+    print(
+      "unsaved:",
+      context.insertedModelsArray.count,
+      context.changedModelsArray.count,
+      terminator: " "
+    )
+    print(context.deletedModelsArray.count)
     print(
       "changed: \(invoices[0].changedValues), was \(try invoices[0].committedValues()["cents"] ?? .null)"
     )

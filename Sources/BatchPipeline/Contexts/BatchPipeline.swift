@@ -87,11 +87,13 @@ public struct BatchPipeline: Sendable {
   ///
   /// - Parameters:
   ///   - identifiers: The list, of one of the container's stores.
-  ///   - body: Changes objects, and does not keep them. Called on threads of the contexts.
+  ///   - body: Changes objects, and does not keep them. Called on threads of the contexts. It cannot
+  ///     save, nor carry out batch requests in the context: what it did would be committed without
+  ///     the record that it is done, and be done again after a crash.
   /// - Returns: How many identifiers were done, and how many of them had a row.
   /// - Throws: What `body` throws, `BatchError` with code `otherRun` for the checkpoint of another
   ///   list, `alreadyRunning` if another process works on it, `objectNotFound` for missing rows if
-  ///   they are refused, and whatever saving throws. The chunk is not done then; chunks that were
+  ///   they are refused, `nestedSave` if `body` saves, and whatever saving throws. The chunk is not done then; chunks that were
   ///   committed stay, and a checkpoint can be resumed.
   public func run(
     _ identifiers: IdentifierList,
@@ -175,7 +177,9 @@ public struct BatchPipeline: Sendable {
             )
           }
           // The context does not keep its objects alive, and they were read for the closure.
-          try withExtendedLifetime(objects) { try body(context, identifiers) }
+          try withExtendedLifetime(objects) {
+            try context.withoutSaving { try body(context, identifiers) }
+          }
           guard let ledger else {
             // Where nothing was changed, this takes no lock and needs no store that can be written.
             try context.save()

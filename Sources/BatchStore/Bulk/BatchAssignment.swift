@@ -17,7 +17,7 @@ public struct BatchAssignment<Model: PersistentModel> {
     to value: Property
   ) -> BatchAssignment {
     BatchAssignment(property: property) { attribute in
-      (attribute.codec as? AttributeCodec<Property>).map { .constant($0.encode(value).storable) }
+      (attribute.codec as? AttributeCodec<Property>).map { .constant($0.encode(value)) }
     }
   }
 
@@ -39,7 +39,7 @@ public struct BatchAssignment<Model: PersistentModel> {
   func resolved() throws(BatchError) -> (attribute: MappedAttribute, value: Value) {
     let mapping = Model.mapping
     if let attribute = mapping.attributes[property], let value = value(attribute) {
-      if case .constant(let constant) = value, !attribute.codec.fits(constant) {
+      if case .constant(let constant) = value, constant.isNaN || !attribute.codec.fits(constant) {
         throw BatchError(
           .valueMismatch,
           "the value for attribute \(attribute.name.quotedForMessage) cannot be kept as"

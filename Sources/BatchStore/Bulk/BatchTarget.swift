@@ -105,6 +105,7 @@ extension ModelContext {
     _ report: BatchReport,
     _ body: (Connection) throws(BatchError) -> Void
   ) throws(BatchError) {
+    try requireOwnSave()
     let writer = try writableConnection(to: store)
     try container.turns[store].withLock { _ throws(BatchError) in
       try writer.transaction(.immediate) { () throws(BatchError) in

@@ -32,6 +32,8 @@ public actor BackgroundContext: ModelActor {
   /// Runs `body` with the context and blocks the thread until it is done; inside the context's own
   /// work, at once.
   ///
+  /// - Precondition: The context's own work does not wait for the caller's, as where another context's
+  ///   `performAndWait(_:)` is called from here and calls this one. The process ends there.
   /// - Throws: What `body` throws.
   public nonisolated func performAndWait<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result

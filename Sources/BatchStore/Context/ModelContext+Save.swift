@@ -13,10 +13,12 @@ extension ModelContext {
   /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
   ///   ``mergePolicy``; `constraint` for what the database refuses, `missingKey` for a new object
   ///   without a key, `valueMismatch` for a row that would not fit its class, `busy` if another
-  ///   process holds the database longer than the busy timeout, `readOnly`.
+  ///   process holds the database longer than the busy timeout, `readOnly`, `nestedSave` in the
+  ///   midst of what is saved by somebody else.
   /// - Complexity: Two statements an object.
   public func save() throws(BatchError) {
     try throwNoted()
+    try requireOwnSave()
     try save(storesToSave()[...]) { _, _ in }
   }
 
@@ -32,6 +34,25 @@ extension ModelContext {
     try save(storesToSave(beside: store)[...]) { place, connection throws(BatchError) in
       if place == store { try body(connection) }
     }
+  }
+
+  /// Runs `body`, which must not commit anything by itself: the caller saves what it did.
+  ///
+  /// - Throws: What `body` throws.
+  package func withoutSaving<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+    isSavedByOwner = true
+    defer { isSavedByOwner = false }
+    try body()
+  }
+
+  /// Refuses to commit what somebody else is to commit as a whole.
+  func requireOwnSave() throws(BatchError) {
+    guard isSavedByOwner else { return }
+    throw BatchError(
+      .nestedSave,
+      "what is done here is saved when it is done, as a whole",
+      remedy: "leave saving to the caller, and batch requests to another context"
+    )
   }
 
   /// The stores of which something is unsaved, and another one.
@@ -167,4 +188,9 @@ extension ModelContext {
     object.identity = identifier
     registry.add(object, identifier)
   }
+}
+
+extension BatchError.Code {
+  /// Something was to be committed in the midst of work that is committed as a whole.
+  public static let nestedSave = Self(rawValue: "nestedSave")
 }

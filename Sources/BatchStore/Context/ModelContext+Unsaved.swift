@@ -10,13 +10,13 @@ extension ModelContext {
   }
 
   /// The objects that the next save inserts, in the order in which they were inserted here.
-  public var insertedModels: [ManagedObject] { unsavedModels(.insert) }
+  public var insertedModelsArray: [ManagedObject] { unsavedModels(.insert) }
 
   /// The objects with values that the next save writes.
-  public var changedModels: [ManagedObject] { unsavedModels(.update) }
+  public var changedModelsArray: [ManagedObject] { unsavedModels(.update) }
 
   /// The objects that the next save deletes.
-  public var deletedModels: [ManagedObject] { unsavedModels(.delete) }
+  public var deletedModelsArray: [ManagedObject] { unsavedModels(.delete) }
 
   private func unsavedModels(_ kind: ManagedObject.Unsaved) -> [ManagedObject] {
     checkQueue()

@@ -31,6 +31,8 @@ public final class ModelContext {
   /// What other contexts of the container save is not kept from an object that it is merged into.
   public var stalenessInterval = -1.0
 
+  /// Whether somebody else saves what is done now, all of it together with what that needs.
+  var isSavedByOwner = false
   /// The queue of the executor that owns the context, if one does.
   var queue: DispatchQueue?
   /// The objects that there is something to save of, which is what keeps them alive.
@@ -77,7 +79,8 @@ public final class ModelContext {
   /// any more.
   public func reset() {
     checkQueue()
-    for object in registry.objects { detach(object) }
+    // The key of an object that is to be deleted may be another one's by now.
+    for object in Set(registry.objects).union(unsaved.all()) { detach(object) }
     registry = ModelRegistry()
     unsaved = UnsavedModels()
     links = UnsavedLinks()

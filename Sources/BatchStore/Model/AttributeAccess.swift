@@ -67,8 +67,7 @@ extension ManagedObject {
   /// Sets the value of an attribute, as ``subscript(_:)`` does.
   @usableFromInline
   final func set(_ value: SQLValue, of access: AnyAttributeAccess) {
-    let stored = value.storable
-    guard let slot = access.slot, access.settable.contains(stored.storageClass),
+    guard let slot = access.slot, access.settable.contains(value.storageClass), !value.isNaN,
       let context = modelContext
     else {
       self[access.name] = value
@@ -76,7 +75,7 @@ extension ManagedObject {
     }
     context.checkQueue()
     do throws(BatchError) {
-      try set(stored, at: slot)
+      try set(value, at: slot)
     } catch {
       context.noteChange(error)
     }

@@ -20,8 +20,7 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
 extension AttributeCodec where Value: Codable & Sendable {
   /// A TEXT of JSON.
   ///
-  /// A value that cannot be encoded, as one with an infinite number, is stored as NULL, which a
-  /// column that is not optional refuses.
+  /// A value that cannot be encoded, as one with an infinite number, does not fit.
   public static func json(placeholder: Value) -> AttributeCodec {
     AttributeCodec(
       typeName: "\(Value.self) in JSON",
@@ -32,7 +31,8 @@ extension AttributeCodec where Value: Codable & Sendable {
       encode: { value in
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        guard let data = try? encoder.encode(value) else { return .null }
+        // Nothing is no JSON, so that it is refused, where NULL would pass for nil.
+        guard let data = try? encoder.encode(value) else { return .text("") }
         return .text(String(decoding: data, as: UTF8.self))
       }
     )

@@ -128,8 +128,8 @@ extension UUID: AttributeValue {
 }
 
 extension Decimal: AttributeValue {
-  /// A TEXT of a decimal number, or an INTEGER; a REAL too, which Core Data writes, by its shortest
-  /// decimal form.
+  /// A TEXT of a decimal number, unless it has more digits than a `Decimal`, or an INTEGER; a REAL
+  /// too, which Core Data writes, by its shortest decimal form.
   public static var codec: AttributeCodec<Decimal> {
     AttributeCodec(
       typeName: "Decimal",
@@ -151,7 +151,15 @@ extension Decimal: AttributeValue {
     let number = /[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?/
     guard text.wholeMatch(of: number) != nil, let value = Decimal(string: text), !value.isNaN
     else { return nil }
-    return value
+    // It rounds what it cannot hold, which is 39 digits or more.
+    return text.utf8.count < 39 || digits(of: text) == digits(of: value.description) ? value : nil
+  }
+
+  /// The digits of a number, without the zeros at both ends.
+  private static func digits(of text: String) -> Substring {
+    let mantissa = text.prefix { $0 != "e" && $0 != "E" }
+    let digits = String(mantissa.filter(\.isWholeNumber)).drop { $0 == "0" }
+    return digits.lastIndex { $0 != "0" }.map { digits[...$0] } ?? ""
   }
 }
 

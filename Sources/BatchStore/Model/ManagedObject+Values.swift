@@ -58,14 +58,14 @@ extension ManagedObject {
   ) throws(BatchError) {
     modelContext?.checkQueue()
     if isNew {
-      drafts[try draftName(attribute)] = value.storable
+      drafts[try draftName(attribute)] = value
       return
     }
     let context = try requireContext()
     guard let entity else { return try context.load(self) }
     let slot = try entity.slot(of: attribute)
     try requireSettable(at: slot, entity)
-    try requireFitting(value.storable, at: slot, entity)
+    try requireFitting(value, at: slot, entity)
     try set(value.storable, at: slot)
   }
 
@@ -97,8 +97,12 @@ extension ManagedObject {
     if let value = changes[slot] { return value }
     if unsaved == .insert { return .null }
     if row == nil {
-      if isGone { return .null }
-      try requireContext().load(self)
+      let context = try requireContext()
+      if !isGone {
+        try context.load(self)
+      } else if !context.shouldDeleteInaccessibleFaults {
+        throw ModelContext.notFound(persistentModelID)
+      }
     }
     return row?[slot] ?? .null
   }
@@ -194,12 +198,13 @@ extension ManagedObject {
     _ entity: ModelEntity
   ) throws(BatchError) {
     guard let attribute = entity.declared.first(where: { $0.slot == slot })?.attribute,
-      !attribute.alwaysFit.contains(value.storageClass), !attribute.codec.fits(value)
+      value.isNaN
+        || !attribute.alwaysFit.contains(value.storageClass) && !attribute.codec.fits(value)
     else { return }
     throw BatchError(
       .valueMismatch,
       "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
-        + " and was set to \(value.className)",
+        + " and was set to \(value.isNaN ? "NaN" : value.className)",
       at: persistentModelID.description
     )
   }
@@ -253,9 +258,10 @@ extension ModelEntity {
 
 extension SQLValue {
   /// The value as SQLite keeps it: NaN is NULL there.
-  var storable: SQLValue {
-    if case .real(let value) = self, value.isNaN { return .null }
-    return self
+  var storable: SQLValue { isNaN ? .null : self }
+
+  var isNaN: Bool {
+    if case .real(let value) = self { value.isNaN } else { false }
   }
 
   /// Whether two values are the same byte for byte; equal texts may be composed differently.

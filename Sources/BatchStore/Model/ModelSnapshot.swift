@@ -42,7 +42,7 @@ public struct ModelSnapshot<Model: ManagedObject>: Sendable, Hashable {
   public subscript(_ attribute: String) -> SQLValue {
     get { values[attribute] ?? .null }
     set {
-      values[attribute] = newValue.storable
+      values[attribute] = newValue
       changed.insert(attribute)
     }
   }

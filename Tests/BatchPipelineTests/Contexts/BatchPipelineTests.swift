@@ -211,6 +211,32 @@ import Testing
     #expect(try count("n = 5") == "20" && count("id <= 20") == "0")
   }
 
+  @Test(arguments: [true, false])
+  func `a closure cannot commit anything without the record of its chunk`(
+    isResumable: Bool
+  ) async throws {
+    let container = try await container()
+    let list = try await list(in: container)
+    var pipeline = BatchPipeline(container, chunkSize: 50, workers: 1)
+    if isResumable { pipeline.checkpoint = checkpoint }
+    let commits: [@Sendable (ModelContext) throws -> Void] = [
+      { try $0.save() },
+      { context in try context.transaction {} },
+    ]
+    for commit in commits {
+      let error = await #expect(throws: BatchError.self) {
+        try await pipeline.run(list) { context, identifiers in
+          try Self.increment(context, identifiers)
+          try commit(context)
+        }
+      }
+      #expect(error?.code == .nestedSave)
+      #expect(try count("n = 0") == "100")
+    }
+    #expect(try await pipeline.run(list, Self.increment).resolved == 100)
+    #expect(try count("n = 1") == "100")
+  }
+
   @Test func `the list of another store, and the checkpoint of another list, are refused`()
     async throws
   {

@@ -106,7 +106,7 @@ import Testing
     try context.enumerate(byKey, batchSize: 10, allowEscapingMutations: true) { employee in
       employee.name = "changed"
     }
-    #expect(context.changedModels.count == 980)
+    #expect(context.changedModelsArray.count == 980)
     context.rollback()
     count = 0
     try context.enumerate(byKey, batchSize: 10) { employee in

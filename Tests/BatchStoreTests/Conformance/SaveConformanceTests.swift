@@ -53,7 +53,7 @@ private final class Parent: ManagedObject, PersistentModel {
       employee.isInserted && !employee.isUpdated && !employee.isDeleted && employee.hasChanges
     )
     #expect(!employee.isFault)
-    #expect(context.insertedModels == [employee])
+    #expect(context.insertedModelsArray == [employee])
     #expect(employee.name == "Carol")
   }
 
@@ -267,7 +267,7 @@ private final class Parent: ManagedObject, PersistentModel {
     let alice = try employee("Alice", in: context)
     context.delete(alice)
     #expect(alice.isDeleted)
-    #expect(context.deletedModels == [alice])
+    #expect(context.deletedModelsArray == [alice])
     let found: Employee = try context.existingModel(for: alice.persistentModelID)
     #expect(found === alice)
   }

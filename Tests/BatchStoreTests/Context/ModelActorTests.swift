@@ -20,6 +20,20 @@ private actor Accountant: ModelActor {
   }
 }
 
+/// A class whose accessors the debug mode looks at.
+private final class Note: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Note.self,
+    entity: "Note",
+    table: "notes",
+    properties: [.attribute("text", \.text)]
+  )
+  var text: String {
+    get { self[\.text] }
+    set { self[\.text] = newValue }
+  }
+}
+
 @Suite struct ModelActorTests {
   let directory: TemporaryDirectory
 
@@ -60,11 +74,11 @@ private actor Accountant: ModelActor {
   }
 
   /// What the debug mode looks at, by the name of each.
-  private static let uses: [String: @Sendable (ModelContext, ManagedObject) throws -> Void] = [
+  private static let uses: [String: @Sendable (ModelContext, Note) throws -> Void] = [
     "hasChanges": { context, _ in _ = context.hasChanges },
-    "insertedModels": { context, _ in _ = context.insertedModels },
-    "changedModels": { context, _ in _ = context.changedModels },
-    "deletedModels": { context, _ in _ = context.deletedModels },
+    "insertedModelsArray": { context, _ in _ = context.insertedModelsArray },
+    "changedModelsArray": { context, _ in _ = context.changedModelsArray },
+    "deletedModelsArray": { context, _ in _ = context.deletedModelsArray },
     "registeredModels": { context, _ in _ = context.registeredModels },
     "refreshAllObjects": { context, _ in context.refreshAllObjects() },
     "automaticallyMerges": { context, _ in context.automaticallyMergesChangesFromParent = true },
@@ -73,10 +87,31 @@ private actor Accountant: ModelActor {
     "model": { context, object in _ = context.model(for: object.persistentModelID) },
     "changedValues": { _, object in _ = object.changedValues },
     "committedValues": { _, object in _ = try object.committedValues() },
-    "value": { _, object in _ = object["id"] },
-    "setValue": { _, object in object["id"] = .null },
-    "relatedObjects": { _, object in _ = try object.relatedObjects(forKey: "a") },
+    "value": { _, object in _ = object["text"] },
+    "setValue": { _, object in object["text"] = .text("b") },
+    "property": { _, object in _ = object.text },
+    "setProperty": { _, object in object.text = "b" },
+    "relatedObjects": { _, object in _ = try object.relatedObjects(forKey: "parent") },
   ]
+
+  /// Uses a context that belongs to an executor without being on its queue.
+  private static func use(_ use: String) async throws {
+    let container = try await ModelContainer(
+      for: Note.self,
+      configurations: ModelConfiguration(
+        inMemoryWith: """
+          CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL,
+            parent_id INTEGER REFERENCES notes);
+          INSERT INTO notes VALUES (1, 'a', NULL)
+          """
+      )
+    )
+    let context = ModelContext(container)
+    let note = try context.fetch(Note.self)[0]
+    let executor = DefaultSerialModelExecutor(modelContext: context)
+    try uses[use]?(context, note)
+    withExtendedLifetime(executor) {}
+  }
 
   @Test(arguments: uses.keys.sorted())
   func `BATCH_CONCURRENCY_DEBUG looks at each use of a context and its objects`(
@@ -84,16 +119,15 @@ private actor Accountant: ModelActor {
   ) async {
     await #expect(processExitsWith: .failure) { [use] in
       setenv("BATCH_CONCURRENCY_DEBUG", "1", 1)
-      let container = try await ModelContainer(
-        configurations: ModelConfiguration(
-          inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY); INSERT INTO a VALUES (1)"
-        )
-      )
-      let context = ModelContext(container)
-      let object = try context.fetch(FetchRequest(entity: "a"))[0]
-      let executor = DefaultSerialModelExecutor(modelContext: context)
-      try Self.uses[use]?(context, object)
-      withExtendedLifetime(executor) {}
+      try await Self.use(use)
+    }
+  }
+
+  @Test func `without BATCH_CONCURRENCY_DEBUG none of these uses ends the process`() async {
+    // So it is the debug mode that ends it above, and nothing else.
+    await #expect(processExitsWith: .success) {
+      unsetenv("BATCH_CONCURRENCY_DEBUG")
+      for use in Self.uses.keys.sorted() { try await Self.use(use) }
     }
   }
 

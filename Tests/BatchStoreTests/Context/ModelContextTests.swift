@@ -74,6 +74,47 @@ import Testing
     #expect(error?.code == .noContext)
   }
 
+  @Test func `a reset also takes out an object whose key a new one has by now`() async throws {
+    let context = ModelContext(try await Shop.open(path))
+    let old = try #require(try context.fetch(FetchRequest(entity: "people")).first)
+    context.delete(old)
+    let new = try context.insertNewObject(ofEntity: "people")
+    new["name"] = old["name"]
+    try context.obtainPermanentIdentifiers(for: [new])
+    #expect(new.persistentModelID == old.persistentModelID)
+    context.reset()
+    #expect(old.modelContext == nil && !old.isDeleted && new.modelContext == nil)
+  }
+
+  @Test(arguments: [true, false])
+  func `values of a row that turned out to be gone are an error once they are forgotten`(
+    isMerged: Bool
+  ) async throws {
+    let context = ModelContext(try await Shop.open(path))
+    context.mergePolicy = .mergeByPropertyStoreTrump
+    let order = try #require(try context.fetch(Order.self, limit: 1).first)
+    if isMerged {
+      context.mergeChanges(deleted: [order.persistentModelID])
+      #expect(order.isDeleted && order.price == 100)
+      context.refreshAllObjects()
+    } else {
+      order.price = 5
+      try TestDatabase.make(in: directory, "DELETE FROM orders WHERE id = 1")
+      try context.save()
+    }
+    #expect(order.isDeleted && order.price == 0)
+    for read in [
+      { _ = try context.fetchCount(.init(entity: "Order")) },
+      { _ = try order.value(forKey: "price") },
+    ] {
+      let error = #expect(throws: BatchError.self) { try read() }
+      #expect(error?.code == .objectNotFound)
+    }
+    // Unless the context takes such objects for deleted.
+    context.shouldDeleteInaccessibleFaults = true
+    #expect(try order.value(forKey: "price") == .null)
+  }
+
   @Test func `a refreshed object reads its row again`() async throws {
     let context = ModelContext(try await Shop.open(path))
     context.stalenessInterval = 0

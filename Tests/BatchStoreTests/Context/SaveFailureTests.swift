@@ -15,7 +15,8 @@ import Testing
 
   /// The objects of a context with all that can be seen of them.
   private func state(of context: ModelContext) -> [String] {
-    (context.insertedModels + context.changedModels + context.deletedModels).map { object in
+    (context.insertedModelsArray + context.changedModelsArray + context.deletedModelsArray).map {
+      object in
       "\(object.persistentModelID) \(object.isInserted) \(object.isUpdated) \(object.isDeleted) "
         + "\(object.changedValues.sorted { $0.key < $1.key })"
     }
@@ -123,7 +124,7 @@ import Testing
       let note = try context.insertNewObject(ofEntity: "notes")
       note["text"] = .text("taken")
       #expect(throws: BatchError.self) { try context.save() }
-      #expect(context.insertedModels.count == 2)
+      #expect(context.insertedModelsArray.count == 2)
       #expect(try TestDatabase.value(path, "SELECT count(*) FROM employees") == .integer(2))
       context.rollback()
     }

@@ -303,9 +303,9 @@ import Testing
 
     private func compare(_ place: Int) throws {
       let context = contexts[place]
-      #expect(context.insertedModels.count == twins[place].count { $0.state == .inserted })
-      #expect(context.changedModels.count == twins[place].count { $0.state == .updated })
-      #expect(context.deletedModels.count == twins[place].count { $0.state == .deleted })
+      #expect(context.insertedModelsArray.count == twins[place].count { $0.state == .inserted })
+      #expect(context.changedModelsArray.count == twins[place].count { $0.state == .updated })
+      #expect(context.deletedModelsArray.count == twins[place].count { $0.state == .deleted })
       for twin in twins[place] {
         let object = twin.object
         #expect(object.isInserted == (twin.state == .inserted))

@@ -57,6 +57,38 @@ import Testing
     #expect(AttributeCodec<Date>.iso8601.decode(.text("yesterday")) == nil)
   }
 
+  @Test func `a date in text is the same text again, and no date becomes another one`() throws {
+    let codec = AttributeCodec<Date>.iso8601
+    for millisecond in 1...999 {
+      let digits = String("\(1000 + millisecond)".dropFirst())
+      let text = SQLValue.text("2026-11-21T15:05:00.\(digits)Z")
+      #expect(codec.encode(try #require(codec.decode(text))) == text)
+    }
+    // To the nearest millisecond, which may be the next second.
+    let date = Date(timeIntervalSince1970: 0.9996)
+    #expect(codec.encode(date) == .text("1970-01-01T00:00:01Z"))
+    #expect(codec.decode(codec.encode(.distantPast)) == .distantPast)
+    #expect(codec.decode(codec.encode(.distantFuture)) == .distantFuture)
+    for seconds in [.infinity, -.infinity, .nan, 1e300, -1e300, 1e18, -1e11] {
+      #expect(codec.decode(codec.encode(Date(timeIntervalSince1970: seconds))) == nil)
+    }
+    for text in ["2026-11-21T15:05:00Z or so", "2026-11-21T15:05:00.5Z5", " 2026-11-21T15:05:00Z"] {
+      #expect(codec.decode(.text(text)) == nil)
+    }
+  }
+
+  @Test func `a decimal number of more digits than fit does not fit`() throws {
+    let most = "340282366920938463463374607431768211455"
+    for text in [most, "-0.\(most)", "\(most)00000", "000\(most).000", "0.\(most)e-9"] {
+      #expect(decoded(Decimal.self, .text(text)) == Decimal(string: text), "\(text)")
+      #expect(survives(try #require(decoded(Decimal.self, .text(text)))))
+    }
+    for text in ["340282366920938463463374607431768211456", "\(most)1", "-\(most).1", "0.1\(most)"]
+    {
+      #expect(decoded(Decimal.self, .text(text)) == nil, "\(text)")
+    }
+  }
+
   @Test func `raw values and JSON that stand for nothing do not fit`() {
     let raw = AttributeCodec<Order.State>.raw(placeholder: .open)
     #expect(raw.decode(.text("paid")) == .paid && raw.decode(.text("lost")) == nil)

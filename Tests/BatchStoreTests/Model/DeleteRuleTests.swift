@@ -22,7 +22,7 @@ import Testing
     // What is new goes with it too.
     ada.purchases.append(Purchase(99))
     context.delete(ada)
-    #expect(context.deletedModels == [ada])
+    #expect(context.deletedModelsArray == [ada])
     try context.save()
     #expect(!context.hasChanges)
     #expect(purchases.allSatisfy { $0.modelContext == nil })
@@ -53,7 +53,7 @@ import Testing
     let error = try #require(throws: BatchError.self) { try context.save() }
     #expect(error.code == .deleteDenied)
     #expect(error.message.contains("\"complaints\""))
-    #expect(context.deletedModels == [ada])
+    #expect(context.deletedModelsArray == [ada])
     #expect(purchases.allSatisfy { !$0.isDeleted && !$0.hasChanges })
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM purchases") == ["3"])
     // Deleted together they may go.

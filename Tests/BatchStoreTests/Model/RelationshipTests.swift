@@ -30,7 +30,7 @@ import Testing
     customers[0].purchases = [purchases[2]]
     #expect(purchases.map { $0.customer?.name } == ["Bob", nil, "Ada"])
     customers[0].purchases.append(purchases[1])
-    #expect(context.changedModels.count == 2)
+    #expect(context.changedModelsArray.count == 2)
     try context.save()
     #expect(customers[0].purchases == [purchases[1], purchases[2]])
     #expect(
@@ -64,7 +64,7 @@ import Testing
     first.tags = [Tag("fresh")]
     customer.purchases = [first]
     context.insert(customer)
-    #expect(context.insertedModels.count == 3)
+    #expect(context.insertedModelsArray.count == 3)
     context.insert(second)
     second.customer = customer
     #expect(customer.purchases == [first, second])
@@ -248,7 +248,7 @@ import Testing
     context.delete(first)
     #expect(purchase.tags.map(\.name) == ["new", "old", "second"])
     context.delete(second)
-    for new in context.insertedModels { context.delete(new) }
+    for new in context.insertedModelsArray { context.delete(new) }
     #expect(!context.hasChanges)
     #expect(purchase.tags.map(\.name) == ["new", "old"])
   }
