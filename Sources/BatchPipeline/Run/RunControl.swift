@@ -41,7 +41,8 @@ public struct RunControl: Hashable, Sendable, Codable {
       )
     }
     let path = path(of: job)
-    var control = read(path) ?? RunControl()
+    let current = try? Data(contentsOf: URL(filePath: path.string))
+    var control = current.flatMap(RunControl.init) ?? RunControl()
     change(&control)
     _ = try job.adjusted(by: control.settings)
     do {
@@ -60,18 +61,21 @@ public struct RunControl: Hashable, Sendable, Codable {
   }
 
   static func path(of job: Job) -> FilePath { FilePath("\(job.checkpointPath).control") }
+}
 
-  /// What a file asks for; nil if there is none, or it is something else.
-  fileprivate static func read(_ path: FilePath) -> RunControl? {
-    guard let bytes = try? Data(contentsOf: URL(filePath: path.string)) else { return nil }
-    return try? JSONDecoder().decode(RunControl.self, from: bytes)
+extension RunControl {
+  /// What a file asks for; nil if it is something else.
+  fileprivate init?(_ bytes: Data) {
+    guard let control = try? JSONDecoder().decode(RunControl.self, from: bytes) else { return nil }
+    self = control
   }
 }
 
 /// The file of a run's control, as the run sees it.
 struct ControlFile {
   private let path: FilePath
-  private var seen: FileIdentity?
+  /// What was in it at the last look.
+  private var seen: Data?
 
   init(of job: Job) {
     path = RunControl.path(of: job)
@@ -79,10 +83,13 @@ struct ControlFile {
 
   /// What is asked for, if it has changed since the last look.
   mutating func look() -> RunControl? {
-    // A new request is a new file, made while the one before it is still there.
-    guard let identity = FileSystem.status(of: path)?.identity, identity != seen else { return nil }
-    seen = identity
-    return RunControl.read(path)
+    // Mostly there is none. A file's identity would not tell: of three requests in a row the third
+    // may get the inode of the first.
+    guard FileSystem.status(of: path) != nil,
+      let bytes = try? Data(contentsOf: URL(filePath: path.string)), bytes != seen
+    else { return nil }
+    seen = bytes
+    return RunControl(bytes)
   }
 
   /// Removes what was asked of this run or of an earlier one.

@@ -63,6 +63,7 @@ import Testing
     #expect(purchases.flatMap(\.tags).allSatisfy { !$0.isFault })
     // Nothing more was read for that.
     #expect(context.registeredModels.count == registered)
+    withExtendedLifetime(purchases) {}
 
     descriptor.relationshipKeyPathsForPrefetching = [\.total]
     let error = #expect(throws: BatchError.self) { try context.fetch(descriptor) }

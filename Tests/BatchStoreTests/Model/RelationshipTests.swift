@@ -182,6 +182,8 @@ import Testing
     try first.fetch(Tag.self)[0].purchases = []
     try first.save()
     #expect(two[0].purchases.count == 2)
+    // Had they been released, as optimized code is free to, they would have been read anew.
+    withExtendedLifetime(purchases) {}
     _ = try second.fetchCount(FetchRequest(entity: "Tag"))
     #expect(two[0].purchases.isEmpty && two[1].purchases.count == 3)
     #expect(tags[0].purchases.isEmpty)
