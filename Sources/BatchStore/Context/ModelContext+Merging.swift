@@ -12,7 +12,8 @@ extension ModelContext {
   /// It shows between one piece of work and the next, and never in the midst of one, where a value
   /// could change after it was read: in a context of an actor, a ``BackgroundContext`` for example,
   /// before each piece that its executor runs; in any other, before each fetch and look-up that can
-  /// throw. Objects with changes that were not saved keep them, as in ``mergeChanges(_:)``.
+  /// throw. Objects with changes that were not saved keep them, as in
+  /// ``mergeChanges(_:)->[ManagedObject]``.
   public var automaticallyMergesChangesFromParent: Bool {
     get { inbox != nil }
     set {
