@@ -39,7 +39,7 @@ package actor WriterLane {
   private var checkpointedFrames = 0
   private var courtesy: Courtesy
   /// The version of the database when others were looked for last.
-  private var versionSeen: Int64 = 0
+  private var versionSeen: Int64
   private var ledger: Ledger?
   /// Chunks that have come and are not applied yet.
   private var waiting: [WaitingChunk] = []
@@ -93,7 +93,9 @@ package actor WriterLane {
     checkpointFrames = max(1, configuration.checkpointBytes / Int(page))
     courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
+    // Whoever commits before the first chunk is already seen to write.
     dataVersion = try connection.dataVersion()
+    versionSeen = dataVersion
     self.configuration = configuration
     self.connection = connection
   }
@@ -379,7 +381,7 @@ package actor WriterLane {
     // The chunk is committed: an error here is that of whatever comes next.
     guard let version = try? connection.dataVersion() else { return false }
     defer { versionSeen = version }
-    guard versionSeen != 0, version != versionSeen else { return false }
+    guard version != versionSeen else { return false }
     courtesy.noteForeignCommit(at: now)
     return true
   }
