@@ -370,9 +370,12 @@ public final class BatchRun: Sendable {
     let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
+    // The lane decides how long a run takes, since there is one: it goes first.
     var contexts: [StoreConnection] = []
     for number in 1...max(1, min(workerCount, chunks)) {
-      contexts.append(plan.store.makeContext(label: "batch.worker.\(number)"))
+      contexts.append(
+        plan.store.makeContext(label: "batch.worker.\(number)", priority: .background)
+      )
     }
     var loop = RunLoop(
       remaining: remaining,

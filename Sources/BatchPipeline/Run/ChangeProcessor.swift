@@ -50,7 +50,7 @@ extension WriterLane {
     done: DoneRanges,
     failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
-    let durable = try makeDurable(failedCount: failedCount)
+    let durable = try await makeDurable(failedCount: failedCount)
     progress.done = ledger == .store ? durable.done : done
     progress.peakWALBytes = max(progress.peakWALBytes, try peakLogBytes())
     return durable.failed

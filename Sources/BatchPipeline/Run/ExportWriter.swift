@@ -9,7 +9,7 @@ import Foundation
 
 /// The one place that writes an export's file, on a thread of its own.
 actor ExportWriter {
-  private let executor = DispatchSerialExecutor(label: "batch.output")
+  private let executor = ThreadExecutor(label: "batch.output")
   private let file: ExportFile
   private let overwrites: Bool
   /// The positions whose lines are in the file: these and no others.

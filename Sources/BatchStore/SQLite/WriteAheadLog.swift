@@ -111,6 +111,18 @@ extension Connection {
     return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
   }
 
+  /// Makes what was written to the file of the database durable.
+  ///
+  /// By the file that SQLite has opened: to close another one of the same database would give up all
+  /// locks of the process on it (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
+  func syncDatabase() throws(BatchError) {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    _ = unsafe sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+    guard let file = unsafe file, let methods = unsafe file.pointee.pMethods else { return }
+    let status = unsafe methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
+    guard status == SQLITE_OK else { throw error(status, "sync", sql: nil) }
+  }
+
   private func checkpoint(_ mode: Int32) throws(BatchError) -> Bool {
     var inLog: Int32 = 0
     var moved: Int32 = 0

@@ -67,12 +67,15 @@ public struct Store: Sendable {
   }
 
   /// A new background context on this store, for reading.
-  package func makeContext(label: String) -> StoreConnection {
+  package func makeContext(
+    label: String,
+    priority: ThreadExecutor.Priority = .normal
+  ) -> StoreConnection {
     var options = options
     options.isReadOnly = true
     // Workers pass each page once; several of them shall not cost several large caches.
     options.cacheSizeKiB = 1_024
-    return StoreConnection(label: label, path: path, options: options)
+    return StoreConnection(label: label, path: path, options: options, priority: priority)
   }
 
   /// The lane that writes to this store.

@@ -5,7 +5,7 @@ package import BatchIdentifiers
 /// Identifiers and values cross into it and out of it; the connection and everything read through
 /// it stay inside. This is the shape of Core Data's `performBackgroundTask`.
 package actor StoreConnection {
-  private let executor: DispatchSerialExecutor
+  private let executor: ThreadExecutor
   private let path: String
   private let options: Connection.Options
   private var connection: Connection?
@@ -16,8 +16,13 @@ package actor StoreConnection {
   }
 
   /// Makes a context; its connection is opened when it is needed first.
-  package init(label: String, path: String, options: Connection.Options) {
-    executor = DispatchSerialExecutor(label: label)
+  package init(
+    label: String,
+    path: String,
+    options: Connection.Options,
+    priority: ThreadExecutor.Priority = .normal
+  ) {
+    executor = ThreadExecutor(label: label, priority: priority)
     self.path = path
     self.options = options
   }

@@ -30,22 +30,20 @@ public struct WriterConfiguration: Sendable {
 ///
 /// Each chunk is one transaction that holds the change and its row in the ledger.
 package actor WriterLane {
-  private let executor: DispatchSerialExecutor
-  private let connection: Connection
-  private let configuration: WriterConfiguration
+  private let executor: ThreadExecutor
+  let connection: Connection
+  let configuration: WriterConfiguration
   private let pageSize: Int
-  private let checkpointFrames: Int
-  /// The frames in the log at its last checkpoint.
-  private var checkpointedFrames = 0
-  private var courtesy: Courtesy
+  /// The checkpoints of the log.
+  var checkpoints: LogCheckpoints
+  private(set) var courtesy: Courtesy
   /// The version of the database when others were looked for last.
   private var versionSeen: Int64
   private var ledger: Ledger?
   /// Chunks that have come and are not applied yet.
   private var waiting: [WaitingChunk] = []
-  /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
-  /// same.
-  private var checkpointFailure: BatchError?
+  /// Whether ``commitWaiting()`` goes on, or will.
+  private var isCommitting = false
   /// What SQLite gave as the version of the database when the lane looked last.
   private var dataVersion: Int64
   /// The look at which a commit of another connection was seen last.
@@ -88,9 +86,12 @@ package actor WriterLane {
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
-    executor = DispatchSerialExecutor(label: "batch.writer")
+    executor = ThreadExecutor(label: "batch.writer")
     pageSize = Int(page)
-    checkpointFrames = max(1, configuration.checkpointBytes / Int(page))
+    checkpoints = LogCheckpoints(
+      past: max(1, configuration.checkpointBytes / Int(page)),
+      passes: StoreConnection(label: "batch.checkpointer", path: path, options: options)
+    )
     courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
     // Whoever commits before the first chunk is already seen to write.
@@ -232,15 +233,21 @@ package actor WriterLane {
         )
       )
       // Comes to run after the calls that have arrived meanwhile, and takes their chunks along.
-      if waiting.count == 1 { Task { commitWaiting() } }
+      if !isCommitting {
+        isCommitting = true
+        Task { await commitWaiting() }
+      }
     }.get()
   }
 
-  private func commitWaiting() {
-    let chunks = waiting
-    waiting.removeAll()
-    var rest = chunks[...]
-    while !rest.isEmpty { rest = rest.dropFirst(commit(rest)) }
+  private func commitWaiting() async {
+    while !waiting.isEmpty {
+      await waitForCheckpointIfTooLong()
+      var chunks = waiting[...]
+      waiting.removeAll()
+      while !chunks.isEmpty { chunks = chunks.dropFirst(commit(chunks)) }
+    }
+    isCommitting = false
   }
 
   /// Commits the first of some chunks, and those after it that fit into the same transaction.
@@ -276,7 +283,7 @@ package actor WriterLane {
     _ chunks: ArraySlice<WaitingChunk>,
     _ isApplying: inout Bool
   ) throws(BatchError) -> [Commit] {
-    try throwCheckpointFailure()
+    try checkpoints.throwFailure()
     var entered = ledger
     var group = GroupCommit(target: configuration.courtesyTarget)
     var applied: [(outcomes: Outcomes, elapsed: Duration)] = []
@@ -316,26 +323,6 @@ package actor WriterLane {
         duration: applied.elapsed - end + shared,
         logBytes: logBytes
       )
-    }
-  }
-
-  /// Checkpoints the log when it has grown by so much since the last time: with readers in it the
-  /// log goes on growing after a checkpoint, and one for each commit would be waste.
-  private func checkpointIfLong() {
-    let frames = connection.logFrames
-    if frames < checkpointedFrames { checkpointedFrames = 0 }
-    // Others checkpoint in their commits when the log has SQLite's 1,000 pages, and wait for it.
-    let most =
-      courtesy.othersWrite(at: .now) ? min(checkpointFrames, 750) : checkpointFrames
-    guard frames - checkpointedFrames >= most else { return }
-    do {
-      // The bulk of it while others may write. What they have written meanwhile is then little, but
-      // would keep the log from being started anew.
-      var isComplete = try connection.checkpoint()
-      if !isComplete { isComplete = try connection.restartLog() }
-      checkpointedFrames = isComplete ? frames : frames - most * 3 / 4
-    } catch {
-      checkpointFailure = error
     }
   }
 
@@ -386,12 +373,6 @@ package actor WriterLane {
     return true
   }
 
-  private func throwCheckpointFailure() throws(BatchError) {
-    guard let error = checkpointFailure else { return }
-    checkpointFailure = nil
-    throw error
-  }
-
   /// Makes all that was committed durable, whatever `synchronous` is: afterwards not even a power
   /// failure undoes it.
   ///
@@ -401,7 +382,9 @@ package actor WriterLane {
   /// - Throws: Whatever SQLite says; what was committed stays committed.
   package func makeDurable(
     failedCount: Int? = 0
-  ) throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
+  ) async throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
+    // So that nothing of the lane is at work when the last chunk of a run is durable.
+    await checkpoints.pass?.value
     // Under `synchronous = full` a commit waits for its journal, and so for all before it.
     try connection.setSynchronous(.full)
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -418,16 +401,7 @@ package actor WriterLane {
     return (ledger.done, isKnown ? nil : try Ledger.failed(ofRun: ledger.run, in: connection))
   }
 
-  /// Empties the write-ahead log, unless another connection reads from it or writes.
-  ///
-  /// - Returns: How long it still is, in bytes.
-  package func emptyLog() throws(BatchError) -> Int {
-    // Whoever waits for the write lock shall not wait for long.
-    _ = try connection.emptyLog(patience: .milliseconds(20))
-    return logBytes
-  }
-
-  private var logBytes: Int {
+  var logBytes: Int {
     WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
