@@ -8,7 +8,13 @@
 
 import BatchPipeline
 import BatchStore
-import Foundation
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
 
 /// Resident memory of this process in kilobytes: now (`VmRSS`), or at its peak (`VmHWM`).
 func memory(_ field: String) -> Int {

@@ -32,6 +32,13 @@ package struct IdentifierFetch: Sendable {
   ///
   /// - Complexity: O(*n*) time; memory for the compressed list alone.
   package func run(store: StoreIdentity) async throws(BatchError) -> IdentifierList {
+    let query = query
+    let unbroken = try await readers[0].perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try query.fetchUnbroken(in: connection, store: store)
+      }
+    }
+    if let unbroken { return unbroken }
     if readers.count > 1, let ranges = try await beginTogether() {
       return try await fetch(ranges, store)
     }
@@ -123,7 +130,7 @@ package struct IdentifierFetch: Sendable {
 
 extension ClosedRange<Int64> {
   /// How many integers these are, as far as an `Int` can say.
-  fileprivate var span: Int {
+  var span: Int {
     let (count, overflow) = upperBound.subtractingReportingOverflow(lowerBound)
     return overflow ? .max : Int(count)
   }

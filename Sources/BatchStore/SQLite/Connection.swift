@@ -42,6 +42,8 @@ package final class Connection {
   let values = ValueFunction()
   /// Whether text is kept in UTF-8 and need not be converted.
   private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
+  /// What puts the rows of a chunk into a block.
+  let collector = RowCollector()
   /// What calls the closures of statements.
   private let functions = SwiftFunctionCaller()
 
@@ -88,6 +90,7 @@ package final class Connection {
     unsafe log.attach(to: handle)
     guard unsafe filter.register(in: handle) == SQLITE_OK,
       unsafe values.register(in: handle) == SQLITE_OK,
+      unsafe collector.register(in: handle) == SQLITE_OK,
       unsafe functions.register(in: handle) == SQLITE_OK,
       unsafe TextCollation.register(in: handle) == SQLITE_OK
     else {

@@ -2,7 +2,8 @@
 enum SQLName {
   /// The name in double quotes, so that spaces, quotes, keywords and any script work in it.
   static func quoted(_ name: String) -> String {
-    "\"" + name.replacing("\"", with: "\"\"") + "\""
+    let hasQuotes = name.utf8.contains(UInt8(ascii: "\""))
+    return "\"\(hasQuotes ? name.replacing("\"", with: "\"\"") : name)\""
   }
 
   /// The names, quoted and separated by commas.

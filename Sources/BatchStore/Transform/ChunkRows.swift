@@ -5,13 +5,19 @@ package struct ChunkRows: Sendable {
   /// The names of the columns, for errors.
   let columns: [String]
   /// The values, a row for each row that was found, in the order of the list.
-  package internal(set) var values: ValueBlock
+  package internal(set) var values = ValueBlock(columns: 0, capacity: 0)
   /// The number of each row's identifier within the chunk, ascending.
   package internal(set) var numbers: [Int] = []
   /// The rowids of the rows, where those are the keys.
   var rowIDs: [Int64] = []
   /// The keys of the chunk.
   let keys: ChunkKeys
+
+  /// No rows of a chunk.
+  init(columns: [String], keys: ChunkKeys) {
+    self.columns = columns
+    self.keys = keys
+  }
 
   /// How many rows were found.
   package var count: Int { values.count }

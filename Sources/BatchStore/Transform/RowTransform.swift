@@ -50,15 +50,19 @@ package struct RowTransform: Sendable {
   // MARK: The statements
 
   /// The statement that reads rows found by keys of this shape.
+  ///
+  /// After the declared columns it collects whether a row satisfies `where`, if that is applied
+  /// again, and the key of a range.
   package func readSQL(for keys: ChunkKeys) -> String {
-    let key = SQLName.quoted(target.key.columns[0])
     var columns = reads.map(SQLName.quoted)
     // As in an export: a column tells rows that no longer satisfy `where` from rows that are gone.
     if let predicate { columns.append("\(predicate.sql) IS TRUE") }
-    if keys.isRange { columns.append(key) }
+    if keys.isRange { columns.append(SQLName.quoted(target.key.columns[0])) }
+    // In the order of the keys.
+    let order = keys.isRange ? " NOT INDEXED" : ""
     return """
-      SELECT \(columns.joined(separator: ", ")) FROM \(SQLName.quoted(target.entity.table)) \
-      WHERE \(keys.condition(key: target.key))\(keys.isRange ? " ORDER BY \(key)" : "")
+      SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(target.entity.table))\(order) \
+      WHERE \(keys.condition(key: target.key))
       """
   }
 
@@ -105,30 +109,33 @@ package struct RowTransform: Sendable {
     let selected = keys.identifierCount
     let isChecked = predicate != nil
     let keyColumn = reads.count + (isChecked ? 1 : 0)
-    var rows = ChunkRows(
-      columns: reads,
-      values: ValueBlock(columns: reads.count, capacity: selected),
-      keys: keys
-    )
+    var values = ValueBlock(columns: keyColumn + (keys.isRange ? 1 : 0), capacity: selected)
+    var rows = ChunkRows(columns: reads, keys: keys)
     rows.numbers.reserveCapacity(selected)
     if keys.isRange { rows.rowIDs.reserveCapacity(selected) }
-    var outcomes = Outcomes()
-    try keys.forEachBinding(of: statement, key: target.key) { start throws(BatchError) in
-      var numbers = keys.numbers(ofBindingFrom: start)
-      while try statement.step() {
-        if isChecked, statement.integer(at: reads.count) == 0 {
-          outcomes.noLongerMatching += 1
-          continue
-        }
-        let rowID = keys.isRange ? statement.integer(at: keyColumn) : 0
-        guard let number = numbers.next(rowID), rows.count < selected else {
+    // The rows that satisfy `where`, as those of a chunk nearly always all do.
+    var matching: [Int] = []
+    matching.reserveCapacity(selected)
+    try keys.forEachBinding(of: statement, key: target.key) { numbers throws(BatchError) in
+      let found = values.count
+      guard try connection.collector.collect(from: statement, into: &values) else {
+        throw BatchError.ambiguousKey(of: target.entity, target.key)
+      }
+      var numbers = numbers
+      for row in found..<values.count where !isChecked || values.word(row, reads.count) != 0 {
+        let rowID = keys.isRange ? values.word(row, keyColumn) : 0
+        guard let number = numbers.next(rowID) else {
           throw BatchError.ambiguousKey(of: target.entity, target.key)
         }
-        try statement.appendRow(to: &rows.values)
+        matching.append(row)
         rows.numbers.append(number)
         if keys.isRange { rows.rowIDs.append(rowID) }
       }
     }
+    var outcomes = Outcomes()
+    outcomes.noLongerMatching = values.count - matching.count
+    values.keepColumns(reads.count)
+    rows.values = matching.count == values.count ? values : values.selecting(matching)
     outcomes.vanished = selected - rows.count - outcomes.noLongerMatching
     guard outcomes.vanished >= 0 else {
       throw BatchError.ambiguousKey(of: target.entity, target.key)
@@ -311,48 +318,6 @@ package struct TransformedChunk: Sendable {
   /// What became of the other identifiers.
   var outcomes: Outcomes
   let failures: [(number: Int, error: BatchError)]
-}
-
-/// Tells which identifiers of a chunk the rows that a statement finds have.
-struct RowNumbers {
-  private let start: Int
-  private let first: Int64
-  private let keys: [Int64]?
-  private var cursor = 0
-  private let isSingle: Bool
-
-  init(start: Int, first: Int64, keys: [Int64]?, isSingle: Bool) {
-    self.start = start
-    self.first = first
-    self.keys = keys
-    self.isSingle = isSingle
-  }
-
-  /// The number of the next row, whose rowid ascends; nil if there can be no such row.
-  mutating func next(_ rowID: Int64) -> Int? {
-    if isSingle {
-      cursor += 1
-      return cursor == 1 ? start : nil
-    }
-    guard let keys else { return start + Int(rowID - first) }
-    while cursor < keys.count, keys[cursor] < rowID { cursor += 1 }
-    return cursor < keys.count && keys[cursor] == rowID ? cursor : nil
-  }
-}
-
-extension ChunkKeys {
-  /// The numbers of the rows that are found by the binding whose first key has this number.
-  fileprivate func numbers(ofBindingFrom start: Int) -> RowNumbers {
-    switch self {
-    case .runs:
-      guard case .integer(let first) = key(at: start) else { preconditionFailure() }
-      return RowNumbers(start: start, first: first, keys: nil, isSingle: false)
-    case .filtered(let keys):
-      return RowNumbers(start: 0, first: keys[0], keys: keys, isSingle: false)
-    case .integers, .encoded:
-      return RowNumbers(start: start, first: 0, keys: nil, isSingle: true)
-    }
-  }
 }
 
 extension BatchError {

@@ -76,7 +76,7 @@ extension SQLValue: ColumnValue {}
 
 /// A column that a handler reads, and the type it expects there.
 public struct InputColumn<Value: ColumnValue>: Sendable {
-  let index: Int
+  @usableFromInline let index: Int
 }
 
 /// A column that a handler writes, and the type of its values.

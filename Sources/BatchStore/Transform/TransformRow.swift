@@ -7,12 +7,21 @@ public import BatchIdentifiers
 public struct TransformRow: ~Copyable {
   private let rows: ChunkRows
   private let run: String
-  var index = 0
+  @usableFromInline var index = 0
   var output: ValueBlock
+
+  // The kinds and words of `rows`, where code of other modules that is compiled with these
+  // accessors finds them without a call: a handler reads each value by one of them.
+  @usableFromInline let kinds: [UInt8]
+  @usableFromInline let words: [Int64]
+  @usableFromInline let capacity: Int
 
   init(_ rows: ChunkRows, run: String, writes: Int) {
     self.rows = rows
     self.run = run
+    kinds = rows.values.kinds
+    words = rows.values.words
+    capacity = rows.values.capacity
     output = ValueBlock(
       columns: writes,
       capacity: rows.count,
@@ -34,25 +43,33 @@ public struct TransformRow: ~Copyable {
   // MARK: Reading
 
   /// The integer in a column; nil for NULL, an error for anything else.
-  public subscript(column: InputColumn<Int64>) -> Int64? {
+  @inlinable public subscript(column: InputColumn<Int64>) -> Int64? {
     get throws(BatchError) {
-      switch rows.values.kind(index, column.index) {
-      case .integer: rows.values.word(index, column.index)
-      case .null: nil
-      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "an integer")
-      }
+      let place = column.index * capacity + index
+      if kinds[place] == ValueBlock.integerKind { return words[place] }
+      try requireNull(column.index, expected: "an integer")
+      return nil
     }
   }
 
   /// The number in a column; nil for NULL, an error for anything that is no number.
-  public subscript(column: InputColumn<Double>) -> Double? {
+  @inlinable public subscript(column: InputColumn<Double>) -> Double? {
     get throws(BatchError) {
-      switch rows.values.kind(index, column.index) {
-      case .real: rows.values.real(index, column.index)
-      case .integer: Double(rows.values.word(index, column.index))
-      case .null: nil
-      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "a number")
+      let place = column.index * capacity + index
+      if kinds[place] == ValueBlock.realKind {
+        return Double(bitPattern: UInt64(bitPattern: words[place]))
       }
+      if kinds[place] == ValueBlock.integerKind { return Double(words[place]) }
+      try requireNull(column.index, expected: "a number")
+      return nil
+    }
+  }
+
+  /// Throws if there is anything but NULL in a column.
+  @usableFromInline func requireNull(_ column: Int, expected: String) throws(BatchError) {
+    let kind = rows.values.kind(index, column)
+    guard kind == .null else {
+      throw .unexpected(kind, in: rows.columns[column], expected: expected)
     }
   }
 

@@ -5,6 +5,7 @@ public import BatchIdentifiers
 ///
 /// A value is a kind and a word: the integer, the bits of the real, or where in ``bytes`` the text
 /// or blob is. So a column of integers is an array of integers as it stands.
+@usableFromInline
 package struct ValueBlock: Sendable, Equatable {
   /// What a value is.
   package enum Kind: UInt8 {
@@ -13,7 +14,11 @@ package struct ValueBlock: Sendable, Equatable {
     case unset
   }
 
-  package let columnCount: Int
+  // As numbers, for code that is compiled in other modules.
+  @inlinable static var integerKind: UInt8 { 1 }
+  @inlinable static var realKind: UInt8 { 2 }
+
+  package private(set) var columnCount: Int
   /// How many rows there is room for.
   package let capacity: Int
   /// How many rows there are.
@@ -51,7 +56,7 @@ package struct ValueBlock: Sendable, Equatable {
   package func string(_ row: Int, _ column: Int) -> String {
     let range = Self.range(word(row, column))
     return unsafe bytes.withUnsafeBufferPointer {
-      unsafe String(decoding: UnsafeBufferPointer(rebasing: $0[range]), as: UTF8.self)
+      unsafe String(decoding: $0.extracting(range), as: UTF8.self)
     }
   }
 
@@ -163,6 +168,13 @@ package struct ValueBlock: Sendable, Equatable {
     return false
   }
 
+  /// Drops the columns after the first ones.
+  mutating func keepColumns(_ kept: Int) {
+    kinds.removeLast((columnCount - kept) * capacity)
+    words.removeLast((columnCount - kept) * capacity)
+    columnCount = kept
+  }
+
   /// Some of the rows; the bytes are shared.
   func selecting(_ rows: some Collection<Int>) -> ValueBlock {
     var part = ValueBlock(columns: columnCount, capacity: rows.count, count: rows.count)
@@ -194,15 +206,15 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// Has `body` write the values of the next row where they are kept.
-  mutating func withNextRow(
+  /// Has `body` write values of the last row where they are kept.
+  mutating func withLastRow(
     _ body: (
       _ kinds: UnsafeMutablePointer<UInt8>,
       _ words: UnsafeMutablePointer<Int64>,
       _ bytes: inout [UInt8]
     ) -> Void
   ) throws(BatchError) {
-    let row = count
+    let row = count - 1
     unsafe kinds.withUnsafeMutableBufferPointer { kinds in
       unsafe words.withUnsafeMutableBufferPointer { words in
         guard let kinds = kinds.baseAddress, let words = words.baseAddress else {
@@ -211,7 +223,6 @@ package struct ValueBlock: Sendable, Equatable {
         unsafe body(kinds + row, words + row, &bytes)
       }
     }
-    count += 1
     guard bytes.count <= Self.byteLimit else {
       throw BatchError(
         .valueTooLarge,

@@ -173,12 +173,12 @@ extension ChunkKeys {
   }
 
   /// Binds the keys of each execution of a statement in turn, and has `body` step through what the
-  /// statement finds by them; it is told the number of the first key.
+  /// statement finds by them; it is given what tells the numbers of those rows.
   func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,
     firstValue: Int = 0,
-    _ body: (_ start: Int) throws(BatchError) -> Void
+    _ body: (RowNumbers) throws(BatchError) -> Void
   ) throws(BatchError) {
     let names =
       switch self {
@@ -191,7 +191,7 @@ extension ChunkKeys {
     for binding in 0..<bindingCount {
       try bind(binding, to: statement, slots: slots, with: &reader)
       statement.findValues(by: lookup(binding), from: firstValue + start)
-      try body(start)
+      try body(numbers(binding, from: start))
       statement.reset()
       start += identifierCount(ofBinding: binding)
     }
@@ -203,6 +203,18 @@ extension ChunkKeys {
     case .runs(let runs): .run(first: runs[binding].lowerBound)
     case .filtered(let keys): .keys(keys)
     case .integers, .encoded: .single
+    }
+  }
+
+  /// What tells the numbers of the rows that a binding finds, whose first key has the number `start`.
+  private func numbers(_ binding: Int, from start: Int) -> RowNumbers {
+    switch self {
+    case .runs(let runs):
+      RowNumbers(start: start, first: runs[binding].lowerBound, keys: nil, isSingle: false)
+    case .filtered(let keys):
+      RowNumbers(start: 0, first: keys[0], keys: keys, isSingle: false)
+    case .integers, .encoded:
+      RowNumbers(start: start, first: 0, keys: nil, isSingle: true)
     }
   }
 
@@ -233,5 +245,37 @@ extension ChunkKeys {
     case .encoded(let encoded):
       try statement.bind(encoded, binding, slots: slots, with: &reader)
     }
+  }
+}
+
+/// Tells which identifiers of a chunk the rows that a statement finds have.
+struct RowNumbers {
+  private let start: Int
+  private let first: Int64
+  private let keys: [Int64]?
+  private var cursor = 0
+  private let isSingle: Bool
+
+  init(start: Int, first: Int64, keys: [Int64]?, isSingle: Bool) {
+    self.start = start
+    self.first = first
+    self.keys = keys
+    self.isSingle = isSingle
+  }
+
+  /// The number of the next row, whose rowid ascends; nil if there can be no such row.
+  mutating func next(_ rowID: Int64) -> Int? {
+    if isSingle {
+      cursor += 1
+      return cursor == 1 ? start : nil
+    }
+    guard let keys else {
+      let place = Int(rowID - first)
+      guard place >= cursor else { return nil }
+      cursor = place + 1
+      return start + place
+    }
+    while cursor < keys.count, keys[cursor] < rowID { cursor += 1 }
+    return cursor < keys.count && keys[cursor] == rowID ? cursor : nil
   }
 }

@@ -34,9 +34,10 @@ struct LogCheckpoints {
 }
 
 extension WriterLane {
-  /// Starts a pass when the log has grown by so much since the last time, and finishes what a pass
-  /// has begun. With readers in it the log goes on growing after a checkpoint, and one for each
-  /// commit would be waste.
+  /// Starts a pass when the log has grown by so much since the last time, and finishes what it began.
+  ///
+  /// With readers in it the log goes on growing after a checkpoint, and one for each commit would be
+  /// waste.
   func checkpointIfLong() {
     let frames = connection.logFrames
     if frames < checkpoints.doneFrames { checkpoints.doneFrames = 0 }
