@@ -37,6 +37,8 @@ extension JobPlan.Work {
         reads: reads,
         writes: writes,
         handler: handler,
+        // Programs are timed by those who wait for their answers.
+        timeout: children == nil ? transform.timeout : nil,
         predicate: predicate,
         recheck: job.source.recheck,
         parameters: values,

@@ -305,7 +305,7 @@ public final class BatchRun: Sendable {
           failureLimit: session.failureLimit(job.skip)
         )
         return try await loop(plan, session, processor, lane, onEvent)
-      case .transform(let transform, let action, let children):
+      case .transform(let transform, _, _):
         guard let lane else { preconditionFailure("a transform without a writer lane") }
         let processor = TransformProcessor(
           list: list,
@@ -313,8 +313,7 @@ public final class BatchRun: Sendable {
           run: session.run,
           lane: lane,
           ledger: plan.ledger,
-          failureLimit: session.failureLimit(job.skip),
-          timeout: children == nil ? action.timeout : nil
+          failureLimit: session.failureLimit(job.skip)
         )
         return try await loop(plan, session, processor, lane, onEvent)
       case .export(let export, let action):

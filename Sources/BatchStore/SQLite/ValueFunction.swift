@@ -107,9 +107,9 @@ final class ValueFunction {
   }
 }
 
-extension [Int64] {
+extension Array where Element: Comparable {
   /// The first index whose element is not less than `key`, of elements that ascend.
-  func lowerBound(of key: Int64) -> Int {
+  func lowerBound(of key: Element) -> Int {
     var low = 0
     var high = count
     while low < high {

@@ -36,13 +36,34 @@ package struct ChunkRows: Sendable {
       ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
   }
 
-  /// Some of the rows.
-  func part(_ range: Range<Int>) -> ChunkRows {
+  /// Some of the rows, in the same order.
+  func selecting(_ selected: [Int]) -> ChunkRows {
     var part = self
-    part.values = values.selecting(range)
-    part.numbers = Array(numbers[range])
-    if !rowIDs.isEmpty { part.rowIDs = Array(rowIDs[range]) }
+    part.values = values.selecting(selected)
+    part.numbers = selected.map { numbers[$0] }
+    if !rowIDs.isEmpty { part.rowIDs = selected.map { rowIDs[$0] } }
     return part
+  }
+
+  /// Some of the rows, as those of a chunk of some of the keys.
+  func selecting(_ selected: [Int], of keyNumbers: Range<Int>) -> ChunkRows {
+    var part = ChunkRows(columns: columns, keys: keys.part(keyNumbers))
+    part.values = values.selecting(selected)
+    part.numbers = selected.map { numbers[$0] - keyNumbers.lowerBound }
+    if !rowIDs.isEmpty { part.rowIDs = selected.map { rowIDs[$0] } }
+    return part
+  }
+
+  /// Where each row is among others of the same chunk; nil if it is not there, or has other values.
+  func places(in others: ChunkRows) -> [Int?] {
+    var place = 0
+    return (0..<count).map { row in
+      while place < others.count, others.numbers[place] < numbers[row] { place += 1 }
+      guard place < others.count, others.numbers[place] == numbers[row],
+        values.isSame(row, as: others.values, place)
+      else { return nil }
+      return place
+    }
   }
 
   /// Whether the same rows of the chunk have the same values.

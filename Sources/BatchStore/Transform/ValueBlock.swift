@@ -190,6 +190,29 @@ package struct ValueBlock: Sendable, Equatable {
     return part
   }
 
+  /// Whether a row has the same values as one of another block with the same columns.
+  func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
+    (0..<columnCount).allSatisfy { column in
+      let kind = kind(row, column)
+      guard kind == other.kind(otherRow, column) else { return false }
+      return kind == .text || kind == .blob
+        ? bytes(row, column) == other.bytes(otherRow, column)
+        : word(row, column) == other.word(otherRow, column)
+    }
+  }
+
+  /// Gives a row the values of one of another block with the same columns.
+  mutating func set(_ row: Int, from other: ValueBlock, _ otherRow: Int) throws(BatchError) {
+    for column in 0..<columnCount {
+      let kind = other.kind(otherRow, column)
+      if kind == .text || kind == .blob {
+        try set(row, column, kind, bytes: other.bytes(otherRow, column))
+      } else {
+        put(kind, other.word(otherRow, column), row, column)
+      }
+    }
+  }
+
   /// Takes over the values of another block, whose rows become those from `row` on.
   mutating func replace(from row: Int, with other: ValueBlock) throws(BatchError) {
     let shift = Int64(bytes.count)

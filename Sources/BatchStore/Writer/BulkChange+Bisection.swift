@@ -48,7 +48,7 @@ extension BulkChange {
           failures.append((first + part.lowerBound, naming(error)))
           outcomes.failed += 1
         } else {
-          throw naming(error).pastSkip
+          throw naming(error).about(keys.key(at: part.lowerBound)).pastSkip
         }
       }
     }
@@ -80,13 +80,17 @@ extension BulkChange {
     _ keys: ChunkKeys,
     in connection: Connection
   ) -> BatchError {
+    if keys.identifierCount == 1 { return naming(failure).about(keys.key(at: 0)) }
     do throws(BatchError) {
       if !connection.isAutocommit { try connection.execute("ROLLBACK") }
       try connection.execute(Connection.TransactionKind.immediate.rawValue)
-      let tried = try apply(to: keys, at: 0, failing: .max, in: connection)
-      return tried.failures.first.map { $0.error.about(keys.key(at: $0.position)) } ?? failure
-    } catch {
+      _ = try apply(to: keys, at: 0, failing: 0, in: connection)
       return failure
+    } catch {
+      guard error.isAboutRows else { return failure }
+      var error = error
+      error.remedy = failure.remedy
+      return error
     }
   }
 }

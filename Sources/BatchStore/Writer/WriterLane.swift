@@ -195,24 +195,32 @@ package actor WriterLane {
   /// ledger, both or neither.
   ///
   /// If another connection has committed since the rows were read, they are read again, under the
-  /// write lock, and what differs is computed again: no change of another is lost.
+  /// write lock: no change of another is lost.
   ///
-  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does.
+  /// - Parameters:
+  ///   - transform: What the chunk was computed by.
+  ///   - chunk: The computed chunk.
+  ///   - positions: The positions of the chunk.
+  ///   - limit: How many identifiers of the whole run may fail.
+  ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
+  ///     the lock.
+  /// - Returns: What came of the chunk.
+  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does. If it is not to
+  ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and applied again.
   package func apply(
     _ transform: RowTransform,
     _ chunk: TransformedChunk,
     at positions: Range<Int>,
-    failing limit: Int = 0
+    failing limit: Int = 0,
+    recomputing recomputes: Bool = true
   ) async throws(BatchError) -> Commit {
     try await commit(positions, failing: limit) { [self] limit throws(BatchError) in
-      let isCurrent =
-        try !noteForeignCommits(since: chunk.look) && !transform.mayChangeOtherRows
-      let chunk =
-        isCurrent ? chunk : try transform.renewed(chunk, failing: limit, in: connection)
-      return try transform.apply(
+      try transform.apply(
         chunk,
         at: positions.lowerBound,
         failing: limit,
+        isCurrent: !noteForeignCommits(since: chunk.look),
+        recomputes: recomputes,
         in: connection
       )
     }
@@ -256,11 +264,11 @@ package actor WriterLane {
   private func commit(_ chunks: ArraySlice<WaitingChunk>) -> Int {
     var isApplying = false
     do throws(BatchError) {
-      let commits = try commitTogether(chunks, &isApplying)
-      for (chunk, commit) in zip(chunks, commits) {
-        chunk.continuation.resume(returning: .success(commit))
+      let answers = try commitTogether(chunks, &isApplying)
+      for (chunk, answer) in zip(chunks, answers) {
+        chunk.continuation.resume(returning: answer)
       }
-      return commits.count
+      return answers.count
     } catch {
       if chunks.count > 1, isApplying || error.isAboutRows {
         // One of them cannot be done, and the others are not to suffer for it.
@@ -277,16 +285,17 @@ package actor WriterLane {
   /// - Parameters:
   ///   - chunks: The chunks, of which those are left that do not fit.
   ///   - isApplying: Whether an error is that of a chunk, and not of the transaction.
-  /// - Returns: What came of each that was committed; of the others nothing was done.
+  /// - Returns: What came of each that was committed, or an error if its rows have changed; of the
+  ///   others nothing was done.
   /// - Throws: An error after which nothing was done of any.
   private func commitTogether(
     _ chunks: ArraySlice<WaitingChunk>,
     _ isApplying: inout Bool
-  ) throws(BatchError) -> [Commit] {
+  ) throws(BatchError) -> [Result<Commit, BatchError>] {
     try checkpoints.throwFailure()
     var entered = ledger
     var group = GroupCommit(target: configuration.courtesyTarget)
-    var applied: [(outcomes: Outcomes, elapsed: Duration)] = []
+    var applied: [(outcomes: Result<Outcomes, BatchError>, elapsed: Duration)] = []
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -294,16 +303,14 @@ package actor WriterLane {
       locked = clock.now
       for chunk in chunks where applied.isEmpty || group.hasRoom {
         isApplying = true
-        let failedBefore = entered?.done.outcomes.failed ?? 0
-        // Without a ledger there is nowhere to keep failures.
-        let (outcomes, failures) = try chunk.apply(
-          entered == nil || chunk.failureLimit == 0 ? nil : chunk.failureLimit - failedBefore
-        )
-        try entered?.enter(failures, in: connection)
-        entered = try entered?.entering(
-          DoneRanges.Row(chunk.positions, outcomes: outcomes, chunks: 1),
-          in: connection
-        )
+        let outcomes: Result<Outcomes, BatchError>
+        do throws(BatchError) {
+          outcomes = .success(try apply(chunk, &entered))
+        } catch {
+          // Of that one nothing was done, and the others can go on.
+          guard error.code == .rowsChanged else { throw error }
+          outcomes = .failure(error)
+        }
         isApplying = false
         applied.append((outcomes, locked.duration(to: clock.now)))
         group.applied(at: applied[applied.count - 1].elapsed)
@@ -318,12 +325,28 @@ package actor WriterLane {
     var end = Duration.zero
     return applied.map { applied in
       defer { end = applied.elapsed }
-      return Commit(
-        outcomes: applied.outcomes,
-        duration: applied.elapsed - end + shared,
-        logBytes: logBytes
-      )
+      return applied.outcomes.map { outcomes in
+        Commit(outcomes: outcomes, duration: applied.elapsed - end + shared, logBytes: logBytes)
+      }
     }
+  }
+
+  /// Applies a chunk and enters it in the ledger, in a transaction.
+  private func apply(
+    _ chunk: WaitingChunk,
+    _ entered: inout Ledger?
+  ) throws(BatchError) -> Outcomes {
+    let failedBefore = entered?.done.outcomes.failed ?? 0
+    // Without a ledger there is nowhere to keep failures.
+    let (outcomes, failures) = try chunk.apply(
+      entered == nil || chunk.failureLimit == 0 ? nil : chunk.failureLimit - failedBefore
+    )
+    try entered?.enter(failures, in: connection)
+    entered = try entered?.entering(
+      DoneRanges.Row(chunk.positions, outcomes: outcomes, chunks: 1),
+      in: connection
+    )
+    return outcomes
   }
 
   // MARK: Commits of others

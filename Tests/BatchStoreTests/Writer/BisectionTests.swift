@@ -56,6 +56,22 @@ import Testing
     return Chunk(directory: directory, connection: connection, change: change, keys: keys)
   }
 
+  @Test(arguments: tables.keys.sorted())
+  func `the row that is one too many is named`(table: String) async throws {
+    let rows = try #require(Self.tables[table])
+    let chunk = try await makeChunk(table, rows, setting: "n + iif(i % 100 = 7, 9999, 1)")
+    for (limit, row) in [(nil, 7), (0, 7), (1, 107), (9, 907)] {
+      let error = #expect(throws: BatchError.self) {
+        try chunk.connection.transaction(.immediate) { () throws(BatchError) in
+          try chunk.change.apply(to: chunk.keys, at: 0, failing: limit, in: chunk.connection)
+        }
+      }
+      #expect(error?.message.contains("identifier \(chunk.keys.key(at: row)): ") == true)
+      #expect(error?.message.contains("(setting n)") == true)
+      #expect((error?.remedy?.contains("more identifiers have failed") == true) == (limit != nil))
+    }
+  }
+
   @Test(arguments: tables.keys.sorted(), [[0], [1023], [511, 512], [7, 300, 301, 900]])
   func `rows that fail alone are found and the others changed`(
     table: String,

@@ -1,0 +1,101 @@
+package import BatchIdentifiers
+
+extension RowTransform {
+  /// Sets what was computed, inside a transaction of the caller.
+  ///
+  /// - Parameters:
+  ///   - chunk: What was computed.
+  ///   - first: The position of the chunk's first identifier.
+  ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - isCurrent: Whether no other connection has committed since the rows were read.
+  ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
+  ///     the lock.
+  ///   - connection: The lane's connection.
+  /// - Returns: What became of the chunk's identifiers, and those that failed, ascending.
+  /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows would have to be
+  ///   computed again; the error of the row that is one too many; or whatever is about more than a
+  ///   row.
+  func apply(
+    _ chunk: TransformedChunk,
+    at first: Int,
+    failing limit: Int?,
+    isCurrent: Bool,
+    recomputes: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> WaitingChunk.Applied {
+    let chunk =
+      isCurrent || (mayChangeOtherRows && recomputes)
+      ? chunk : try renewed(chunk, failing: limit, recomputes: recomputes, in: connection)
+    guard mayChangeOtherRows else {
+      return try set(chunk, at: first, failing: limit, in: connection)
+    }
+    var applied: WaitingChunk.Applied = (Outcomes(), [])
+    for number in 0..<chunk.rows.keys.identifierCount {
+      let room = limit.map { $0 - applied.failures.count }
+      let row = try renewed(chunk.part(number), failing: room, recomputes: true, in: connection)
+      let one = try set(row, at: first + number, failing: room, in: connection)
+      applied.outcomes += one.outcomes
+      applied.failures += one.failures
+    }
+    return applied
+  }
+
+  /// The chunk as it is now, under the write lock.
+  private func renewed(
+    _ chunk: TransformedChunk,
+    failing limit: Int?,
+    recomputes: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> TransformedChunk {
+    let (rows, found) = try read(chunk.rows.keys, in: connection)
+    return try chunk.renewed(rows, found, look: chunk.look) { rows throws(BatchError) in
+      guard recomputes else {
+        throw BatchError(
+          .rowsChanged,
+          "another connection has changed rows since they were read",
+          remedy: "read them again"
+        )
+      }
+      return try withTimeLimit(timeout) { () throws(BatchError) in
+        try changes(of: rows, run: chunk.run, failing: limit)
+      }
+    }
+  }
+
+  private func set(
+    _ chunk: TransformedChunk,
+    at first: Int,
+    failing limit: Int?,
+    in connection: Connection
+  ) throws(BatchError) -> WaitingChunk.Applied {
+    var outcomes = chunk.outcomes
+    var failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
+    if let failure = chunk.failures.dropFirst(limit ?? 0).first {
+      let error = failure.error.about(chunk.rows.keys.key(at: failure.number))
+      throw limit == nil ? error : error.pastSkip
+    }
+    guard !chunk.numbers.isEmpty else { return (outcomes, failures) }
+    var change = target
+    change.action = .assign(
+      writes.enumerated().map { index, column in
+        .init(column: column, isPartial: chunk.values.hasUnset(column: index))
+      }
+    )
+    connection.values.block = chunk.values
+    let applied = try change.apply(
+      to: chunk.keys,
+      at: 0,
+      failing: limit.map { $0 - failures.count },
+      in: connection
+    )
+    outcomes += applied.outcomes
+    failures += applied.failures.map { (first + chunk.numbers[$0.position], $0.error) }
+    failures.sort { $0.position < $1.position }
+    return (outcomes, failures)
+  }
+}
+
+extension BatchError.Code {
+  /// Rows are no longer as they were read.
+  package static let rowsChanged = Self(rawValue: "rowsChanged")
+}

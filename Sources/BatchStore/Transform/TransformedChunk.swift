@@ -1,0 +1,106 @@
+import BatchIdentifiers
+
+/// A chunk that was read and computed, on its way to the writer lane.
+package struct TransformedChunk: Sendable {
+  /// What was read.
+  let rows: ChunkRows
+  /// What the handler has made of it.
+  private let changes: RowChanges
+  let run: String
+  /// The lane's look before it was read.
+  let look: Int
+  /// The keys of the rows that change, and their numbers within the chunk.
+  let keys: ChunkKeys
+  let numbers: [Int]
+  /// The computed values, a row for each of the keys.
+  let values: ValueBlock
+  /// What became of the other identifiers.
+  let outcomes: Outcomes
+
+  /// A chunk of rows that were read, with what became of its other identifiers.
+  init(_ rows: ChunkRows, _ found: Outcomes, _ changes: RowChanges, run: String, look: Int) {
+    self.rows = rows
+    self.changes = changes
+    self.run = run
+    self.look = look
+    var outcomes = found
+    outcomes.failed = changes.failures.count
+    var changed: [Int] = []
+    changed.reserveCapacity(rows.count)
+    for row in 0..<rows.count where changes.values.isSet(row) { changed.append(row) }
+    outcomes.unchanged = rows.count - changed.count - outcomes.failed
+    self.outcomes = outcomes
+    let isWhole = changed.count == rows.keys.identifierCount
+    keys = isWhole ? rows.keys : rows.keys(ofRows: changed)
+    numbers = isWhole ? rows.numbers : changed.map { rows.numbers[$0] }
+    values = isWhole ? changes.values : changes.values.selecting(changed)
+  }
+
+  /// The identifiers whose rows the handler could not do, ascending, by their numbers in the chunk.
+  var failures: [(number: Int, error: BatchError)] {
+    changes.failures.map { (rows.numbers[$0.row], $0.error) }
+  }
+
+  /// The chunk with its rows as they are now.
+  ///
+  /// - Parameters:
+  ///   - now: The rows.
+  ///   - found: What became of the chunk's other identifiers.
+  ///   - look: The lane's look before the rows were read.
+  ///   - compute: Computes the changes of rows that are not as they were.
+  /// - Returns: The chunk, with what was made before of the rows that are as they were.
+  /// - Throws: What `compute` throws.
+  func renewed(
+    _ now: ChunkRows,
+    _ found: Outcomes,
+    look: Int,
+    _ compute: (ChunkRows) throws(BatchError) -> RowChanges
+  ) throws(BatchError) -> TransformedChunk {
+    if now.isSame(as: rows) {
+      return TransformedChunk(rows, found, changes, run: run, look: look)
+    }
+    let places = now.places(in: rows)
+    let others = places.indices.filter { places[$0] == nil }
+    let computed = try others.isEmpty ? nil : compute(now.selecting(others))
+    var renewed = RowChanges(
+      values: ValueBlock(
+        columns: changes.values.columnCount,
+        capacity: now.count,
+        count: now.count,
+        filledWith: .unset
+      )
+    )
+    let failed = Dictionary(uniqueKeysWithValues: changes.failures.map { ($0.row, $0.error) })
+    for (row, place) in places.enumerated() {
+      guard let place else { continue }
+      try renewed.values.set(row, from: changes.values, place)
+      if let error = failed[place] { renewed.failures.append((row, error)) }
+    }
+    if let computed {
+      for (place, row) in others.enumerated() {
+        try renewed.values.set(row, from: computed.values, place)
+      }
+      renewed.failures += computed.failures.map { (others[$0.row], $0.error) }
+      renewed.failures.sort { $0.row < $1.row }
+    }
+    return TransformedChunk(now, found, renewed, run: run, look: look)
+  }
+
+  /// The one identifier of this number, with its row as it was read.
+  func part(_ number: Int) -> TransformedChunk {
+    let place = rows.numbers.lowerBound(of: number)
+    let hasRow = place < rows.count && rows.numbers[place] == number
+    let selected = hasRow ? [place] : []
+    var part = RowChanges(values: changes.values.selecting(selected))
+    if hasRow, let failure = changes.failures.first(where: { $0.row == place }) {
+      part.failures = [(0, failure.error)]
+    }
+    return TransformedChunk(
+      rows.selecting(selected, of: number..<(number + 1)),
+      Outcomes(),
+      part,
+      run: run,
+      look: look
+    )
+  }
+}
