@@ -15,6 +15,8 @@ struct Bench {
     /// The best of the rounds; nil if it is missing.
     var seconds: Double?
     var peakResidentKilobytes: Int?
+    /// The most that the write-ahead log had, of runs that know it.
+    var peakWALBytes: Int?
     /// What keeps it from running here.
     var missing: String?
 
@@ -35,12 +37,13 @@ struct Bench {
     var checks: [Contender.Scale: (String, by: String)] = [:]
     for _ in 0..<rounds {
       for (index, contender) in `case`.contenders.enumerated() where results[index].missing == nil {
-        let (seconds, kilobytes, answer) = try run(contender, check: `case`.check)
+        let (seconds, kilobytes, log, answer) = try run(contender, check: `case`.check)
         results[index].seconds = min(results[index].seconds ?? .infinity, seconds)
         results[index].peakResidentKilobytes = max(
           results[index].peakResidentKilobytes ?? 0,
           kilobytes
         )
+        results[index].peakWALBytes = log.map { max(results[index].peakWALBytes ?? 0, $0) }
         guard let answer else { continue }
         let first = checks[contender.scale] ?? (answer, contender.name)
         checks[contender.scale] = first
@@ -57,7 +60,7 @@ struct Bench {
   private func run(
     _ contender: Contender,
     check: String?
-  ) throws -> (seconds: Double, kilobytes: Int, answer: String?) {
+  ) throws -> (seconds: Double, kilobytes: Int, log: Int?, answer: String?) {
     let directory = folder.appendingPathComponent("run")
     try? FileManager.default.removeItem(at: directory)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -95,7 +98,12 @@ struct Bench {
       fields[2].trimmingCharacters(in: .whitespacesAndNewlines) == "0"
     else { throw Failure("\(arguments.joined(separator: " ")) failed") }
     let answer = try check.map { try tools.run(["sqlite3", database.path, $0]) }
-    return (seconds, kilobytes, answer)
+    let job = directory.appendingPathComponent("job.json").path
+    let log = try contender.files["job.json"].map { _ in
+      let text = try tools.run([tools.batch, "status", job, "--json"])
+      return try JSONDecoder().decode(RunStatus.self, from: Data(text.utf8)).peakWALBytes
+    }
+    return (seconds, kilobytes, log, answer)
   }
 
   /// The database of a scale, made when it is needed first.
@@ -111,4 +119,11 @@ struct Bench {
     }
     return database
   }
+}
+
+/// What `batch status --json` says, as far as it matters here.
+struct RunStatus: Decodable {
+  let elapsedSeconds: Double
+  let peakResidentBytes: Int
+  let peakWALBytes: Int
 }

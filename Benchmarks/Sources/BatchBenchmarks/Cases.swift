@@ -59,6 +59,12 @@ struct Cases {
             action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,
             where: condition == "1" ? nil : condition
           ),
+          batch(
+            "batch run, ledger in a file",
+            action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,
+            where: condition == "1" ? nil : condition,
+            checkpoint: #"{"ledger": "file"}"#
+          ),
           sql("one UPDATE", "UPDATE flights SET \(assignment) WHERE \(condition)"),
           Contender(
             name: "C, naive loop",
@@ -180,6 +186,14 @@ struct Cases {
       handler("three-columns", "by column", columns: columns, writes: writes),
       handler("three-objects", "objects", columns: "\(columns), \(writes)", writes: writes),
       transform("Python program", columns, writes, #""command": [\#(program)]"#, scale: .once),
+      transform(
+        "one Python program",
+        columns,
+        writes,
+        #""command": [\#(program)]"#,
+        scale: .once,
+        workers: 1
+      ),
     ]
   }
 
@@ -199,6 +213,7 @@ struct Cases {
     _ writes: String,
     _ program: String,
     scale: Contender.Scale = .tenfold,
+    workers: Int = 2,
     isOurs: Bool = false
   ) -> Contender {
     let action = """
@@ -207,7 +222,8 @@ struct Cases {
     return Contender(
       name: "batch run, \(name)",
       arguments: [
-        tools.product("TransformBenchmark"), "run", "{dir}/job.json", "--quiet", "--workers", "2",
+        tools.product("TransformBenchmark"), "run", "{dir}/job.json", "--quiet", "--workers",
+        "\(workers)",
       ],
       scale: scale,
       files: ["job.json": job(action: action, where: nil)],
@@ -308,20 +324,30 @@ struct Cases {
 
   // MARK: Kinds of contenders
 
-  private func batch(action: String, where condition: String?) -> Contender {
+  private func batch(
+    _ name: String = "batch run",
+    action: String,
+    where condition: String?,
+    checkpoint: String = "{}"
+  ) -> Contender {
     Contender(
-      name: "batch run",
+      name: name,
       arguments: [tools.batch, "run", "{dir}/job.json", "--quiet"],
-      files: ["job.json": job(action: action, where: condition)],
-      isOurs: true
+      files: ["job.json": job(action: action, where: condition, checkpoint: checkpoint)],
+      isOurs: name == "batch run"
     )
   }
 
-  private func job(action: String, where condition: String?) -> String {
+  private func job(
+    action: String,
+    where condition: String?,
+    checkpoint: String = "{}"
+  ) -> String {
     let selection = condition.map { #""where": "\#($0)""# } ?? #""everything": true"#
     return """
       {"version": 1, "name": "benchmark", "database": {"path": "flights.db"},
-       "source": {"entity": "flights", \(selection)}, "action": \(action)}
+       "source": {"entity": "flights", \(selection)}, "action": \(action),
+       "checkpoint": \(checkpoint)}
       """
   }
 

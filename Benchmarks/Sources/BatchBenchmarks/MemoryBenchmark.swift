@@ -21,13 +21,6 @@ struct MemoryBenchmark {
     }
   }
 
-  /// What `batch status --json` says, as far as it matters here.
-  private struct Status: Decodable {
-    let elapsedSeconds: Double
-    let peakResidentBytes: Int
-    let peakWALBytes: Int
-  }
-
   /// Makes a table of so many rows, and updates a third of them, here and there.
   func run(rows: Int) throws -> Result {
     let directory = folder.appendingPathComponent("memory")
@@ -54,7 +47,7 @@ struct MemoryBenchmark {
     .write(to: job)
     try tools.run([tools.batch, "run", job.path, "--quiet"])
     let text = try tools.run([tools.batch, "status", job.path, "--json"])
-    let status = try JSONDecoder().decode(Status.self, from: Data(text.utf8))
+    let status = try JSONDecoder().decode(RunStatus.self, from: Data(text.utf8))
     let checkpoint = directory.appendingPathComponent("job.batch").path
     let size = try FileManager.default.attributesOfItem(atPath: checkpoint)[.size] as? Int
     return Result(

@@ -30,14 +30,18 @@ struct Report: Codable {
   static func rows(_ entry: Entry) -> [[String]] {
     entry.results.map { result in
       guard let seconds = result.seconds, let normalized = result.normalizedSeconds else {
-        return [result.contender, "missing: \(result.missing ?? "")", "", ""]
+        return [result.contender, "missing: \(result.missing ?? "")", "", "", ""]
       }
       let time = text(seconds, digits: 2) + " s" + (result.scale == 10 ? "" : " for a tenth")
       let ratio = entry.ours.map { text(normalized / $0, digits: 2) + " x" } ?? ""
       let memory = result.peakResidentKilobytes.map {
         text(Double($0) / 1000, digits: 1) + " MB"
       }
-      return [result.contender, time, result.isOurs ? "1" : ratio, memory ?? ""]
+      // Exports write to no log.
+      let log = result.peakWALBytes.flatMap {
+        $0 == 0 ? nil : text(Double($0) / 1e6, digits: 1) + " MB"
+      }
+      return [result.contender, time, result.isOurs ? "1" : ratio, memory ?? "", log ?? ""]
     }
   }
 
@@ -47,8 +51,8 @@ struct Report: Codable {
 
   /// A case's table in columns, for a terminal.
   static func plain(_ entry: Entry) -> String {
-    let rows = [[entry.title, "time", "ratio", "memory"]] + rows(entry)
-    let widths = (0..<4).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    let rows = [[entry.title, "time", "ratio", "memory", "log"]] + rows(entry)
+    let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
     return rows.map { row in
       zip(row, widths).enumerated().map { column, cell in
         let space = String(repeating: " ", count: cell.1 - cell.0.count)
@@ -70,7 +74,9 @@ struct Report: Codable {
       `Examples/Flights`, ten times over: 3,367,760 rows of 20 columns. Times are the best of the
       rounds, from the start of the process to its end; memory is the most that was resident.
       *ratio* is the time compared with ours; above 1 is slower than we are. Programs marked "for a
-      tenth" had a tenth of the rows, and their ratio is by row. After each program the table was
+      tenth" had a tenth of the rows, and their ratio is by row. *log* is the most that the write-ahead
+      log had, where the program counts it. What bounds the figures is in the notes of
+      [Benchmarks/Results](../Benchmarks/Results). After each program the table was
       compared with what the others had made of it. Compare ratios, not seconds: machines differ.
 
       ![Seconds by case and program](\(chart))
@@ -79,7 +85,8 @@ struct Report: Codable {
       """
     for entry in cases {
       page += "## \(entry.title.prefix(1).uppercased() + entry.title.dropFirst())\n\n"
-      page += "| `\(entry.name)` | time | ratio | memory |\n| --- | ---: | ---: | ---: |\n"
+      page +=
+        "| `\(entry.name)` | time | ratio | memory | log |\n| --- | ---: | ---: | ---: | ---: |\n"
       for row in Self.rows(entry) { page += "| \(row.joined(separator: " | ")) |\n" }
       page += "\n"
     }

@@ -78,13 +78,14 @@ extension WriterLane {
     }
   }
 
-  /// Where the disk is slower than the lane, a pass is waited for before the log is twice as long as
-  /// it is to become.
+  /// Waits for a pass, and finishes it, before the log is twice as long as it is to become: where the
+  /// disk is slower than the lane, or chunks change many pages.
   func waitForCheckpointIfTooLong() async {
-    guard let pass = checkpoints.pass, connection.logFrames >= 2 * checkpoints.frames else {
-      return
-    }
+    guard let pass = checkpoints.pass,
+      connection.logFrames - checkpoints.doneFrames >= checkpoints.frames * 3 / 2
+    else { return }
     await pass.value
+    checkpointIfLong()
   }
 
   /// Empties the write-ahead log, unless another connection reads from it or writes.

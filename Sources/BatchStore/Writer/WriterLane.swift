@@ -250,10 +250,12 @@ package actor WriterLane {
 
   private func commitWaiting() async {
     while !waiting.isEmpty {
-      await waitForCheckpointIfTooLong()
       var chunks = waiting[...]
       waiting.removeAll()
-      while !chunks.isEmpty { chunks = chunks.dropFirst(commit(chunks)) }
+      while !chunks.isEmpty {
+        await waitForCheckpointIfTooLong()
+        chunks = chunks.dropFirst(commit(chunks))
+      }
     }
     isCommitting = false
   }
