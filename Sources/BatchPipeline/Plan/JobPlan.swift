@@ -163,10 +163,10 @@ extension JobPlan.Work {
     }
     self = .change(
       change,
-      isRowByRow: try change.reachesOtherRows(
+      isRowByRow: try change.reach(
         enforcesForeignKeys: job.database.foreignKeys,
         in: connection
-      )
+      ) != .nothing
     )
   }
 }

@@ -273,6 +273,8 @@ public final class BatchRun: Sendable {
   ) async -> RunSummary {
     await plan.run(.onStart, session.summary())
     let summary = await carryOutChunks(plan, list, lane, session, onEvent)
+    // On the lane's thread: the last connection to be closed would do it on that of whoever lets go.
+    _ = try? await lane?.emptyLog()
     do throws(BatchError) {
       try session.writeReport(of: job)
     } catch {

@@ -23,17 +23,67 @@ extension RowTransform {
     recomputes: Bool,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Applied {
-    let chunk =
-      isCurrent || (mayChangeOtherRows && recomputes)
-      ? chunk : try renewed(chunk, failing: limit, recomputes: recomputes, in: connection)
-    guard mayChangeOtherRows else {
-      return try set(chunk, at: first, failing: limit, in: connection)
+    if reach == .nothing, isCurrent {
+      return try set(chunk, by: chunk.keys, at: first, failing: limit, in: connection)
     }
+    let chunk = try renewed(chunk, failing: limit, recomputes: recomputes, in: connection)
+    if reach == .nothing {
+      return try set(chunk, by: chunk.keys, at: first, failing: limit, in: connection)
+    }
+    if reach == .sameTable,
+      let applied = try setSingly(chunk, at: first, failing: limit, in: connection)
+    {
+      return applied
+    }
+    return try applyRowByRow(chunk, at: first, failing: limit, in: connection)
+  }
+
+  /// Sets what was computed by a statement for each row, unless one of them changes other rows.
+  ///
+  /// - Returns: Nil if nothing was done, since rows may not be what the handler was given.
+  private func setSingly(
+    _ chunk: TransformedChunk,
+    at first: Int,
+    failing limit: Int?,
+    in connection: Connection
+  ) throws(BatchError) -> WaitingChunk.Applied? {
+    try connection.watching(table: target.entity.table) { watch throws(BatchError) in
+      try connection.execute("SAVEPOINT _batch_chunk")
+      var applied: WaitingChunk.Applied?
+      do throws(BatchError) {
+        // Without a bound, whoever goes row by row finds the one that fails.
+        applied = try set(
+          chunk,
+          by: chunk.keys.singly,
+          at: first,
+          failing: limit ?? 0,
+          in: connection
+        )
+      } catch {
+        guard error.isAboutRows, !connection.isAutocommit, limit == nil || watch.hasSeenOthers
+        else {
+          throw error
+        }
+      }
+      if watch.hasSeenOthers { applied = nil }
+      if applied == nil { try connection.execute("ROLLBACK TO _batch_chunk") }
+      try connection.execute("RELEASE _batch_chunk")
+      return applied
+    }
+  }
+
+  /// Reads each row again when its turn comes, and sets what was computed of it, or is now.
+  private func applyRowByRow(
+    _ chunk: TransformedChunk,
+    at first: Int,
+    failing limit: Int?,
+    in connection: Connection
+  ) throws(BatchError) -> WaitingChunk.Applied {
     var applied: WaitingChunk.Applied = (Outcomes(), [])
     for number in 0..<chunk.rows.keys.identifierCount {
       let room = limit.map { $0 - applied.failures.count }
       let row = try renewed(chunk.part(number), failing: room, recomputes: true, in: connection)
-      let one = try set(row, at: first + number, failing: room, in: connection)
+      let one = try set(row, by: row.keys, at: first + number, failing: room, in: connection)
       applied.outcomes += one.outcomes
       applied.failures += one.failures
     }
@@ -64,6 +114,7 @@ extension RowTransform {
 
   private func set(
     _ chunk: TransformedChunk,
+    by keys: ChunkKeys,
     at first: Int,
     failing limit: Int?,
     in connection: Connection
@@ -83,7 +134,7 @@ extension RowTransform {
     )
     connection.values.block = chunk.values
     let applied = try change.apply(
-      to: chunk.keys,
+      to: keys,
       at: 0,
       failing: limit.map { $0 - failures.count },
       in: connection

@@ -10,12 +10,12 @@ package struct RowTransform: Sendable {
   /// The columns that are written.
   let writes: [String]
   let handler: any RowHandler
-  /// Whether changing one row may change another one of the table, by a trigger or a foreign key.
+  /// What changing one row may reach beside the row.
   ///
-  /// Then each row is read again before it is changed, by a statement of its own: what a worker has
+  /// If anything, rows are read again before they are changed, by a statement each: what a worker has
   /// read may be out of date through the run's own changes, and one statement for all rows would look
   /// at `where` before the first is changed, and at foreign keys after the last.
-  let mayChangeOtherRows: Bool
+  let reach: BulkChange.Reach
   /// How long the handler may take for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
 
@@ -45,10 +45,7 @@ package struct RowTransform: Sendable {
       recheck: recheck,
       parameters: parameters
     )
-    mayChangeOtherRows = try target.reachesOtherRows(
-      enforcesForeignKeys: enforcesForeignKeys,
-      in: connection
-    )
+    reach = try target.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection)
   }
 
   // MARK: The statements

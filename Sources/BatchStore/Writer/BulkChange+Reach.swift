@@ -1,8 +1,17 @@
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// Whether changing a row may reach other rows of the table, or decide whether they match: by a
-  /// trigger, or by a foreign key.
+  /// What changing a row may reach beside the row.
+  package enum Reach: Sendable {
+    /// No other row, as far as the change is concerned.
+    case nothing
+    /// Rows of the same table, by triggers, of all of which SQLite tells a ``RowWatch``.
+    case sameTable
+    /// Other rows, or what decides whether they match.
+    case anything
+  }
+
+  /// What changing a row may reach beside the row: by a trigger, or by a foreign key.
   ///
   /// One statement for many rows then differs from one for each: it looks at `where` before the first
   /// row is changed, and at foreign keys after the last.
@@ -10,13 +19,13 @@ extension BulkChange {
   /// - Parameters:
   ///   - enforcesForeignKeys: Whether foreign keys are enforced.
   ///   - connection: A connection to the database, to compile statements; nothing is run.
-  /// - Returns: Whether a trigger writes a table that the change reads, which is at least its own, or
-  ///   an enforced foreign key refers to a column that is set.
+  /// - Returns: Something if a trigger writes a table that the change reads, which is at least its own,
+  ///   or an enforced foreign key refers to a column that is set.
   /// - Throws: What SQLite says.
-  package func reachesOtherRows(
+  package func reach(
     enforcesForeignKeys: Bool,
     in connection: Connection
-  ) throws(BatchError) -> Bool {
+  ) throws(BatchError) -> Reach {
     let keys = ChunkKeys.shape(of: key)
     var accesses = try connection.accesses(of: changeSQL(for: keys))
     if let sql = archiveSQL(for: keys) {
@@ -25,11 +34,26 @@ extension BulkChange {
     // A change that finds its row by the rowid alone need not read a column.
     accesses.read.insert(entity.table)
     let written = accesses.writtenByTriggers
-    if !accesses.read.isDisjoint(with: written) { return true }
-    guard enforcesForeignKeys else { return false }
+    let common = accesses.read.intersection(written)
+    if !common.isEmpty {
+      let isOwn = common == [entity.table] && key.isRowID && !enforcesForeignKeys
+      let isWatched = isOwn ? try !replaces(in: connection) : false
+      return isWatched ? .sameTable : .anything
+    }
+    guard enforcesForeignKeys else { return .nothing }
     // What triggers write may come back by the actions of foreign keys.
-    if !written.isEmpty { return true }
-    return try isReferredTo(in: connection)
+    if !written.isEmpty { return .anything }
+    return try isReferredTo(in: connection) ? .anything : .nothing
+  }
+
+  /// Whether ON CONFLICT REPLACE may delete rows that are in the way, whatever column is set.
+  private func replaces(in connection: Connection) throws(BatchError) -> Bool {
+    let sql = """
+      SELECT 1 FROM sqlite_schema
+      WHERE (lower(name) = lower(?1) OR type = 'trigger' AND lower(tbl_name) = lower(?1))
+        AND sql LIKE '%REPLACE%'
+      """
+    return try connection.value(sql, .text(entity.table)) != nil
   }
 
   private func isReferredTo(in connection: Connection) throws(BatchError) -> Bool {
@@ -41,12 +65,7 @@ extension BulkChange {
       """,
       .text(entity.table)
     )
-    // ON CONFLICT REPLACE deletes rows that are in the way, whatever column is set.
-    let replaces = try connection.value(
-      "SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?) AND sql LIKE '%REPLACE%'",
-      .text(entity.table)
-    )
-    if replaces != nil { return !referredTo.isEmpty }
+    if try replaces(in: connection) { return !referredTo.isEmpty }
     let columns: [String]
     switch action {
     case .update(let assignments): columns = assignments.map(\.column)

@@ -197,6 +197,7 @@ package struct BulkChange: Sendable {
     var changed = 0
     try keys.forEachBinding(of: statement, key: key, firstValue: firstValue) {
       _ throws(BatchError) in
+      connection.watch?.beginStatement()
       try statement.run()
       changed += connection.changes
     }

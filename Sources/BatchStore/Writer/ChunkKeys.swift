@@ -147,11 +147,12 @@ extension ChunkKeys {
     }
   }
 
-  /// The same keys, each found by a statement of its own.
+  /// The same keys, each found by a statement of its own: one that SQLite knows to be about one row,
+  /// which it otherwise collects in a table before it changes any.
   package var singly: ChunkKeys {
     switch self {
-    case .runs(let runs): .runs(runs.flatMap { $0.map { $0...$0 } })
-    case .filtered(let keys): .runs(keys.map { $0...$0 })
+    case .runs(let runs): .integers(runs.flatMap(\.self))
+    case .filtered(let keys): .integers(keys)
     case .integers, .encoded: self
     }
   }

@@ -243,7 +243,7 @@ import Testing
       parameters: [:]
     )
     let enforces = trial.table.enforcesForeignKeys
-    let isRowByRow = try change.reachesOtherRows(enforcesForeignKeys: enforces, in: worker)
+    let isRowByRow = try change.reach(enforcesForeignKeys: enforces, in: worker) != .nothing
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = trial.table.enforcesForeignKeys
     let lane = try store.makeWriterLane(configuration)

@@ -164,6 +164,27 @@ import Testing
       .execute("UPDATE numbers SET n = 4 WHERE id = 9")
   }
 
+  @Test func `a trigger that changes its own row alone has nothing read or handled again`()
+    async throws
+  {
+    try Connection(path: store.path).execute(
+      """
+      CREATE TRIGGER touch AFTER UPDATE OF label ON numbers
+      BEGIN UPDATE numbers SET n = n + 1 WHERE id = new.id; END
+      """
+    )
+    let lane = try await makeLane()
+    let calls = Lock(0)
+    let transform = try makeTransform { _ in calls.withLock { $0 += 1 } }
+    #expect(transform.reach == .sameTable)
+    let chunk = try prepare(0..<100, by: transform, for: lane)
+    let commit = try await lane.apply(transform, chunk, at: 0..<100, failing: 10)
+    #expect(commit.outcomes.succeeded == 100)
+    #expect(calls.withLock { $0 } == 100)
+    let rows = try TestDatabase.texts(store.path, "SELECT n || ' ' || label FROM numbers")
+    #expect(rows == (1...100).map { "1 0 label \($0)" })
+  }
+
   @Test func `what a trigger does to rows of the same chunk is seen by the handler`() async throws {
     for size in [1, 3, 100] {
       let connection = try Connection(path: store.path)
@@ -187,7 +208,7 @@ import Testing
         chunks.append((positions, try prepare(positions, by: transform, for: lane)))
       }
       for (positions, chunk) in chunks {
-        _ = try await lane.apply(transform, chunk, at: positions, failing: 10, recomputing: false)
+        _ = try await lane.apply(transform, chunk, at: positions, failing: 10)
       }
       let labels = try TestDatabase.texts(store.path, "SELECT label FROM numbers ORDER BY id")
       #expect(labels == (1...100).map { $0 == 1 ? "0 " : "1 " }, "\(size)")

@@ -87,6 +87,6 @@ import Testing
       recheck: .skip,
       parameters: [:]
     )
-    return try change.reachesOtherRows(enforcesForeignKeys: enforcesForeignKeys, in: connection)
+    return try change.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection) != .nothing
   }
 }
