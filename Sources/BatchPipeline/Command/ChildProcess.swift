@@ -195,8 +195,9 @@ final class ChildProcess {
 
   /// The message about what it has written and nobody had asked for, where no answer is in doubt.
   private var harmless: String {
-    "it has written more than its answers: \(quotedSurplus); "
-      + (standing == .unasked ? "it was given no row" : "no answer is in doubt")
+    standing == .unasked
+      ? "it has written \(quotedSurplus) and was given no row"
+      : "it has written \(quotedSurplus) beyond its answers, of which none is in doubt"
   }
 
   private var quotedSurplus: String {
