@@ -81,7 +81,7 @@ private final class StopSignals {
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler {
         count += 1
-        guard count == 1 else { _exit(ExitStatus.stopped.rawValue) }
+        guard count == 1 else { ProcessGroups.exit(ExitStatus.stopped.rawValue) }
         if !quiet {
           Terminal.say("\nstopping after the chunks in flight; once more to stop at once")
         }

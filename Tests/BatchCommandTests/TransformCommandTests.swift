@@ -5,49 +5,14 @@ import Testing
 
 /// Transforms by programs of any language, well-behaved and not, as a user runs them.
 @Suite struct TransformCommandTests {
-  private let directory: TemporaryDirectory
-  private let path: String
+  private let job: TransformJob
+  private var directory: TemporaryDirectory { job.directory }
+  private var path: String { job.path }
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    path = try TestDatabase.makeNumbers(100, in: directory)
-  }
-
-  /// A job that has a shell script compute `n`.
-  private func write(
-    _ script: String,
-    timeout: String = "20s",
-    adding more: [String: Any] = [:]
-  ) throws {
-    try directory.write("#!/bin/sh\n\(script)\n", to: "compute.sh")
-    try FileManager.default.setAttributes(
-      [.posixPermissions: 0o755],
-      ofItemAtPath: directory.file("compute.sh")
-    )
-    try write(command: ["./compute.sh"], timeout: timeout, adding: more)
-  }
-
-  private func write(
-    command: [String],
-    columns: [String] = ["id", "label"],
-    writes: [String] = ["n"],
-    timeout: String = "20s",
-    adding more: [String: Any] = [:]
-  ) throws {
-    let action: [String: Any] = [
-      "type": "transform", "columns": columns, "writes": writes, "command": command,
-      "timeout": timeout,
-    ]
-    let tuning: [String: Any] = ["action": action, "chunk": ["size": 10], "workers": 2]
-    try directory.write(JobText.update(adding: tuning.merging(more) { $1 }), to: "job.json")
-  }
-
-  private func sum() throws -> String {
-    try TestDatabase.texts(path, "SELECT sum(n) || ' of ' || count(*) FROM numbers")[0]
-  }
+  init() throws { job = try TransformJob() }
 
   @Test func `a program gets each row and gives its changes`() throws {
-    try write(
+    try job.write(
       #"""
       while read -r line; do
         id=${line#*'"id":'}; id=${id%%,*}
@@ -57,7 +22,7 @@ import Testing
     )
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
-    #expect(try sum() == "10100 of 100")
+    #expect(try job.sum() == "10100 of 100")
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
@@ -66,7 +31,7 @@ import Testing
       in: directory,
       "UPDATE numbers SET label = 'a\"\\' || char(10) || 'é' WHERE id = 7"
     )
-    try write(
+    try job.write(
       #"echo "$BATCH_JOB $BATCH_PARAM_factor ${#BATCH_RUN} $(basename "$PWD")" >&2; tee rows >/dev/null"#,
       adding: [
         "parameters": ["factor": ["type": "integer", "default": 3]],
@@ -84,7 +49,7 @@ import Testing
   }
 
   @Test func `the run and the identifier are a key for what it does elsewhere`() throws {
-    try write(
+    try job.write(
       #"""
       while read -r line; do
         id=${line#*'"$identifier":"'}; id=${id%%'"'*}
@@ -92,7 +57,7 @@ import Testing
       done
       """#
     )
-    try write(command: ["./compute.sh"], writes: ["n", "label"])
+    try job.write(command: ["./compute.sh"], writes: ["n", "label"])
     let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
     let last = try #require(try JSONOutput.lines(run.output).last)
@@ -110,7 +75,7 @@ import Testing
     (#"{"n": 1, "n": 2}"#, "integer 2"), (#"{"$identifier": "1", "n": 3}"#, "integer 3"),
   ]) func `values are read as exports write them`(answer: String, expected: String) throws {
     try directory.write(answer + "\n", to: "answer")
-    try write(
+    try job.write(
       "while read -r line; do cat answer; done",
       adding: ["source": ["entity": "numbers", "where": "id = 1"]]
     )
@@ -128,19 +93,20 @@ import Testing
 
   @Test(arguments: ["{}", "null", " { } "])
   func `an answer of nothing leaves the row unchanged`(answer: String) throws {
-    try write("while read -r line; do echo '\(answer)'; done")
+    try job.write("while read -r line; do echo '\(answer)'; done")
     let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
     let last = try #require(try JSONOutput.lines(run.output).last)
     #expect((last["outcomes"] as? [String: Int])?["unchanged"] == 100)
-    #expect(try sum() == "0 of 100")
+    #expect(try job.sum() == "0 of 100")
   }
 
   /// Programs that do wrong at the last row of a chunk, and what is said of them.
   @Test(arguments: [
     ("exit 3", "exited with status 3 after"),
     ("kill -9 $$", "was ended by signal 9 after"),
-    ("echo not JSON", "is no JSON object"),
+    ("echo not JSON", #"is no JSON object: "not JSON";"#),
+    (#"printf '\033[2J%090d\n' 7"#, #"is no JSON object: "\u{1b}[2J00000"#),
     ("echo '{\"n\": 1} {}'", "goes on after its end"),
     ("echo '{\"n\": [1]}'", "has an array"),
     ("echo '{\"n\": 01}'", "no JSON value"),
@@ -148,17 +114,23 @@ import Testing
     ("echo '{\"m\": 1}'", "unknown column \"m\""),
     ("echo '{\"label\": \"x\"}'", "unknown column \"label\""),
     ("echo '{\"$identifier\": \"59\", \"n\": 1}'", "is for identifier \"59\""),
+    (
+      "echo '{\"$identifier\": 60}'",
+      #"a number where "$identifier" must be a string, which is "60""#
+    ),
+    ("echo '{\"$error\": null}'", #"has null where "$error" must be a string"#),
     (#"printf '{}\n{"n": 9}\n'"#, "more answers than there were rows"),
     (#"printf '{"n": 1}\npart'"#, "more answers than there were rows"),
-    (#"printf '{"n": "\001"}\n'"#, "control character"), ("echo", "is no JSON object"),
+    (#"printf '{"n": "\001"}\n'"#, "control character"), ("echo", #"is no JSON object: "";"#),
     ("exec >&-; sleep 60", "closed its output"),
     (": no answer", "has answered 9 of 10 rows after"),
     ("echo 'because of this' >&2; exit 1", "it wrote \"because of this\""),
+    ("printf 'no line feed' >&2; exit 1", "it wrote \"no line feed\""),
   ]) func `a program that does wrong fails its chunk and nothing else`(
     wrong: String,
     message: String
   ) throws {
-    try write(
+    try job.write(
       """
       while read -r line; do
         case $line in *'"id":60,'*) \(wrong) ;; *) echo '{"n": 1}' ;; esac
@@ -178,10 +150,10 @@ import Testing
       try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id BETWEEN 51 AND 60") == ["0"]
     )
     // What is corrected goes on.
-    try write("while read -r line; do echo '{\"n\": 1}'; done")
+    try job.write("while read -r line; do echo '{\"n\": 1}'; done")
     let second = try BatchProgram.run("run", "job.json", in: directory)
     #expect(second.status == 0, "\(second.errors)")
-    #expect(try sum() == "100 of 100")
+    #expect(try job.sum() == "100 of 100")
   }
 
   @Test(arguments: [
@@ -195,7 +167,7 @@ import Testing
       BEGIN SELECT RAISE(ABORT, 'too big'); END
       """
     )
-    try write(
+    try job.write(
       """
       while read -r line; do
         case $line in *'"id":10,'*|*'"id":60,'*|*'"id":70,'*) \(wrong) ;; *) echo '{"n": 1}' ;; esac
@@ -210,11 +182,11 @@ import Testing
       in: directory
     ).wait()
     #expect(failed.output == "10\n60\n70\n")
-    #expect(try sum() == "97 of 100")
+    #expect(try job.sum() == "97 of 100")
   }
 
   @Test func `answers that repeat the identifier cannot be mixed up`() throws {
-    try write(
+    try job.write(
       #"""
       while read -r line; do
         id=${line#*'"id":'}; id=${id%%,*}
@@ -238,17 +210,17 @@ import Testing
     "printf '{\"n\": 7}\\n'; while read -r line; do echo '{\"n\": 1}'; done",
     "while read -r line; do echo '{\"n\": 1}'; done; echo the end",
   ]) func `an answer that nobody asked for does not go unnoticed`(script: String) throws {
-    try write(script)
+    try job.write(script)
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)
     #expect(run.errors.contains("more answers than there were rows"), "\(run.errors)")
   }
 
   @Test func `a program that does not end is ended`() throws {
-    try write("while read -r line; do echo '{\"n\": 1}'; done; exec sleep 1000")
+    try job.write("while read -r line; do echo '{\"n\": 1}'; done; exec sleep 1000")
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
-    #expect(try sum() == "100 of 100")
+    #expect(try job.sum() == "100 of 100")
   }
 
   @Test func `a value that breaks a constraint is told with its identifier`() throws {
@@ -258,7 +230,7 @@ import Testing
       "CREATE TABLE numbers (id INTEGER PRIMARY KEY, n CONSTRAINT small CHECK (n < 50), label)",
       "INSERT INTO numbers (id) VALUES (1), (2), (3)"
     )
-    try write(
+    try job.write(
       #"""
       while read -r line; do
         case $line in *'"id":2,'*) echo '{"n": 77}' ;; *) echo '{"n": 1}' ;; esac
@@ -275,7 +247,7 @@ import Testing
   }
 
   @Test func `what a program writes to standard error is kept, prefixed and bounded`() throws {
-    try write(
+    try job.write(
       """
       echo "ready" >&2
       while read -r line; do
@@ -300,7 +272,7 @@ import Testing
       ("./plain.txt", "is not executable"), (".", "there is no command"),
     ] {
       try directory.write("text", to: "plain.txt")
-      try write(command: [command])
+      try job.write(command: [command])
       let job = String(decoding: try directory.read("job.json"), as: UTF8.self)
       try Refusal.ofEveryCommand(job, in: directory, says: [message, "action.command"])
     }
@@ -312,7 +284,7 @@ import Testing
       [.posixPermissions: 0o755],
       ofItemAtPath: directory.file("lost.sh")
     )
-    try write(command: ["./lost.sh"])
+    try job.write(command: ["./lost.sh"])
     try Refusal.expect(["run", "job.json"], in: directory, says: ["cannot start the command"])
   }
 
@@ -321,7 +293,7 @@ import Testing
       (["nope"], ["n"], "action.columns[0]: "), (["id"], ["nope"], "action.writes[0]: "),
       (["id"], ["id"], "identifies the rows and cannot be set"),
     ] {
-      try write(command: ["cat"], columns: columns, writes: writes)
+      try job.write(command: ["cat"], columns: columns, writes: writes)
       let job = String(decoding: try directory.read("job.json"), as: UTF8.self)
       try Refusal.ofEveryCommand(job, in: directory, says: [message])
     }
@@ -340,7 +312,7 @@ import Testing
 
   @Test func `no change of another process is lost`() throws {
     // Both add one to every row, each in chunks of its own.
-    try write(
+    try job.write(
       #"""
       while read -r line; do
         n=${line#*'"n":'}; n=${n%\}}
@@ -348,7 +320,7 @@ import Testing
       done
       """#.replacing("\\}", with: #"\}"#)
     )
-    try write(command: ["./compute.sh"], columns: ["n"], adding: ["chunk": ["size": 3]])
+    try job.write(command: ["./compute.sh"], columns: ["n"], adding: ["chunk": ["size": 3]])
     let other: [String: Any] = ["chunk": ["size": 7], "checkpoint": ["path": "other.batch"]]
     try directory.write(JobText.update(["n": "n + 1"], adding: other), to: "other.json")
 
@@ -366,7 +338,7 @@ import Testing
   }
 
   @Test func `Ctrl-C lets the programs finish their chunks`() throws {
-    try write("while read -r line; do sleep 0.005; echo '{\"n\": 1}'; done")
+    try job.write("while read -r line; do sleep 0.005; echo '{\"n\": 1}'; done")
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     _ = program.nextLine()
     program.send(SIGINT)
@@ -374,6 +346,6 @@ import Testing
     #expect(stopped.status == 3, "\(stopped.errors)")
     let second = try BatchProgram.run("run", "job.json", in: directory)
     #expect(second.status == 0, "\(second.errors)")
-    #expect(try sum() == "100 of 100")
+    #expect(try job.sum() == "100 of 100")
   }
 }

@@ -10,8 +10,27 @@ import Foundation
 /// Reads the answers of a program: a JSON object of changed columns on each line.
 ///
 /// An object of nothing, or `null`, leaves the row as it is. `{"$error": "…"}` says that this row
-/// cannot be done. Values are written as in exports: `{"$base64": true, "encoded": "…"}` is a blob.
+/// cannot be done, `{"$retry": "…"}` that it cannot be done now. Values are written as in exports: `{"$base64": true, "encoded": "…"}` is a blob.
 struct AnswerDecoder {
+  /// What the answers to some rows say.
+  struct Answers {
+    var changes: RowChanges
+    /// Whether each repeats the identifier of its row, so that none can be another row's.
+    var areIdentified = true
+    /// What the first row says that is to be tried again later, and with it its chunk.
+    var retry: BatchError?
+  }
+
+  /// What an answer says beside values.
+  private struct Remarks {
+    var failure: String?
+    var retry: String?
+    var isIdentified = false
+  }
+
+  /// The names in answers that are no columns.
+  static let reservedNames = ["$identifier", "$error", "$retry"]
+
   private let names: [[UInt8]]
   private let columns: [String]
 
@@ -21,26 +40,36 @@ struct AnswerDecoder {
     names = columns.map { Array($0.utf8) }
   }
 
-  /// The changes of some rows, from as many lines.
-  func changes(
-    from answers: [UInt8],
+  /// Reads the answers to some rows, from as many lines.
+  func answers(
+    from lines: [UInt8],
     for rows: ChunkRows
-  ) throws(BatchError) -> RowChanges {
-    var changes = RowChanges(
-      values: ValueBlock(
-        columns: columns.count,
-        capacity: rows.count,
-        count: rows.count,
-        filledWith: .unset
+  ) throws(BatchError) -> Answers {
+    var answers = Answers(
+      changes: RowChanges(
+        values: ValueBlock(
+          columns: columns.count,
+          capacity: rows.count,
+          count: rows.count,
+          filledWith: .unset
+        )
       )
     )
-    var scanner = JSONLineScanner(answers)
+    var scanner = JSONLineScanner(lines)
     for row in 0..<rows.count {
       do throws(JSONLineScanner.Problem) {
-        if let message = try readAnswer(&scanner, row, rows, into: &changes.values) {
-          changes.values.unset(row)
-          changes.failures.append(
-            (row, BatchError(.handlerFailed, "the command says: \(message.onOneLine)"))
+        let remarks = try readAnswer(&scanner, row, rows, into: &answers.changes.values)
+        if !remarks.isIdentified { answers.areIdentified = false }
+        if let reason = remarks.retry, answers.retry == nil {
+          answers.retry = BatchError(
+            .retryLater,
+            "identifier \(rows.key(of: row)): the command asks for another try: \(reason)"
+          )
+        }
+        if let reason = remarks.failure {
+          answers.changes.values.unset(row)
+          answers.changes.failures.append(
+            (row, BatchError(.handlerFailed, "the command says: \(reason)"))
           )
         }
       } catch {
@@ -51,42 +80,69 @@ struct AnswerDecoder {
         )
       }
     }
-    return changes
+    return answers
   }
 
   /// Reads a line.
-  ///
-  /// - Returns: What the program says is wrong with the row, if anything is.
   private func readAnswer(
     _ scanner: inout JSONLineScanner,
     _ row: Int,
     _ rows: ChunkRows,
     into values: inout ValueBlock
-  ) throws(JSONLineScanner.Problem) -> String? {
+  ) throws(JSONLineScanner.Problem) -> Remarks {
+    var remarks = Remarks()
     if scanner.readNull() {
       try scanner.endLine()
-      return nil
+      return remarks
     }
-    var message: String?
     try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
       if let column = names.firstIndex(where: { key.elementsEqual($0) }) {
         return try read(&scanner, row, column, into: &values)
       }
       let name = String(decoding: key, as: UTF8.self)
       switch name {
-      case "$error": message = String(decoding: try scanner.readString(), as: UTF8.self)
+      case "$error": remarks.failure = try readReason(&scanner, name)
+      case "$retry": remarks.retry = try readReason(&scanner, name)
       case "$identifier":
-        let identifier = String(decoding: try scanner.readString(), as: UTF8.self)
-        guard identifier == rows.key(of: row).description else {
+        let expected = rows.key(of: row).description
+        let bytes = try readString(&scanner, name, ", which is \(expected.quotedForMessage) here")
+        let identifier = String(decoding: bytes, as: UTF8.self)
+        guard identifier == expected else {
           throw .init("is for identifier \(identifier.quotedForMessage)")
         }
+        remarks.isIdentified = true
       default:
         let remedy = remedyForUnknownName(name, among: columns, kind: "columns of action.writes")
         throw .init("has an unknown column \(name.quotedForMessage); \(remedy)")
       }
     }
     try scanner.endLine()
-    return message
+    return remarks
+  }
+
+  /// The string that a name with a meaning of its own must have.
+  private func readString(
+    _ scanner: inout JSONLineScanner,
+    _ name: String,
+    _ hint: String = ""
+  ) throws(JSONLineScanner.Problem) -> ArraySlice<UInt8> {
+    let noun: String
+    switch try scanner.readValue() {
+    case .string(let bytes): return bytes
+    case .null: noun = "null"
+    case .boolean: noun = "a boolean"
+    case .integer, .real: noun = "a number"
+    case .object: noun = "an object"
+    }
+    throw .init("has \(noun) where \(name.quotedForMessage) must be a string\(hint)")
+  }
+
+  /// A reason for people, of a length that can be shown and kept.
+  private func readReason(
+    _ scanner: inout JSONLineScanner,
+    _ name: String
+  ) throws(JSONLineScanner.Problem) -> String {
+    String(decoding: try readString(&scanner, name).prefix(1000), as: UTF8.self).onOneLine
   }
 
   private func read(

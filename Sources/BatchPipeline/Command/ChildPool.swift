@@ -30,14 +30,15 @@ package final class ChildPool: Sendable {
   }
 
   /// Starts the first program, so that one that cannot be started is known before anything is
-  /// written.
-  func start(environment: [String: String]) throws(BatchError) {
+  /// written, unless there is nothing for it to do.
+  func start(environment: [String: String], hasRows: Bool) throws(BatchError) {
     // A program that ends while it is written to must not end this one.
     signal(SIGPIPE, SIG_IGN)
     let command = state.withLock { state in
       state.command.environment = environment
       return state.command
     }
+    guard hasRows else { return }
     let child = try ChildProcess(command)
     state.withLock { $0.idle.append(child) }
   }
@@ -46,8 +47,7 @@ package final class ChildPool: Sendable {
   func withChild<Result>(
     _ body: (ChildProcess) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    let (idle, command) = state.withLock { ($0.idle.popLast(), $0.command) }
-    let child = if let idle { idle } else { try ChildProcess(command) }
+    let child = try idleChild()
     do {
       let result = try body(child)
       // Once it is idle it is another thread's.
@@ -55,9 +55,20 @@ package final class ChildPool: Sendable {
       state.withLock { $0.idle.append(child) }
       return result
     } catch {
-      keep(child.takeErrors(), of: child)
       child.end()
+      keep(child.takeErrors(), of: child)
       throw error
+    }
+  }
+
+  /// A program that is asked nothing, or a new one.
+  private func idleChild() throws(BatchError) -> ChildProcess {
+    while true {
+      let (idle, command) = state.withLock { ($0.idle.popLast(), $0.command) }
+      guard let idle else { return try ChildProcess(command) }
+      guard let surplus = idle.harmlessSurplus() else { return idle }
+      idle.end()
+      keep(idle.takeErrors() + ["\(surplus); it is replaced"], of: idle)
     }
   }
 
@@ -89,11 +100,12 @@ package final class ChildPool: Sendable {
     var failure: BatchError?
     for child in children {
       do throws(BatchError) {
-        try child.close()
+        let surplus = try child.close()
+        keep(child.takeErrors() + (surplus.map { [$0] } ?? []), of: child)
       } catch {
+        keep(child.takeErrors(), of: child)
         failure = error
       }
-      keep(child.takeErrors(), of: child)
     }
     if let failure { throw failure }
   }

@@ -32,15 +32,37 @@ final class ChildProcess {
   let identifier: pid_t
   private var input: Int32
   private let output: Int32
-  private let errors: Int32
+  /// Its standard error, or -1 once that is at its end: `poll` would report the end for ever.
+  private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
   private var standardError = ErrorLines()
   private var hasEnded = false
   /// When the last answer was read, and how long two answers took.
   private var lastAnswer = (at: ContinuousClock.now, pace: Duration.zero)
 
-  /// The most bytes of answers to the rows of one chunk.
-  private static let answerLimit = 256 << 20
+  /// What it has written that nobody had asked for, as far as an error shows it.
+  private var surplus: [UInt8] = []
+  private var standing = Standing.unasked
+
+  /// What its answers so far are worth if it turns out to have written too many.
+  private enum Standing {
+    /// There are none.
+    case unasked
+    /// Each repeats the identifier of its row, so none is another's.
+    case identified
+    /// One may be that of another row.
+    case unidentified
+  }
+
+  /// The most bytes of an answer.
+  static let lineLimit = 16 << 20
+  /// The most bytes of the answers to a chunk, unless it has so many rows that ``rowShare`` for each
+  /// is more.
+  private static let answerLimit = 64 << 20
+  private static let rowShare = 64 << 10
+  /// The most reads at once of what it writes to standard error: as much as a pipe may hold, so that
+  /// a program that writes without end keeps nobody.
+  private static let errorReads = 16
 
   /// Starts a program.
   ///
@@ -71,7 +93,7 @@ final class ChildProcess {
     if !hasEnded { end() }
     if input >= 0 { closeDescriptor(input) }
     closeDescriptor(output)
-    closeDescriptor(errors)
+    if errors >= 0 { closeDescriptor(errors) }
   }
 
   // MARK: Asking and answering
@@ -79,68 +101,115 @@ final class ChildProcess {
   /// Writes lines and reads as many answers.
   ///
   /// - Returns: The answers, each with its line feed.
-  /// - Throws: `BatchError` of code `handlerFailed` if there are fewer or more, if the program ends,
-  ///   or if it takes longer than `timeout`. It is of no use any more then.
+  /// - Throws: `BatchError` of code `handlerFailed` if there are fewer or more, if one is too long, if
+  ///   the program ends, or if it takes longer than `timeout`. It is of no use any more then.
   func answers(
     to lines: [UInt8],
     count: Int,
     within timeout: Duration
   ) throws(BatchError) -> [UInt8] {
-    guard !isReadable else { throw tooMany(.commandUnreliable) }
+    guard standing == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     let start = ContinuousClock.now
     let deadline = start + timeout
+    let limit = max(Self.answerLimit, count * Self.rowShare)
     var written = 0
     var answers: [UInt8] = []
     var found = 0
+    var lineStart = 0
     while found < count || written < lines.count {
+      // Seen on each pass: a program may write to standard error all the time. What has come when
+      // the time is over is still read.
+      let left = ContinuousClock.now.duration(to: deadline)
       var waits = [
         pollfd(fd: output, events: Int16(POLLIN), revents: 0),
         pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: written < lines.count ? input : -1, events: Int16(POLLOUT), revents: 0),
       ]
-      if written < lines.count {
-        waits.append(pollfd(fd: input, events: Int16(POLLOUT), revents: 0))
+      let patience = max(0, min(left / .milliseconds(1), 1e9)).rounded(.up)
+      if poll(&waits, nfds_t(waits.count), Int32(patience)) < 0, errno != EINTR {
+        throw Self.error("cannot wait for the command", errno)
       }
-      let left = ContinuousClock.now.duration(to: deadline) / .milliseconds(1)
-      let ready = poll(&waits, nfds_t(waits.count), Int32(max(0, min(left, 1e9)).rounded(.up)))
-      if ready < 0, errno != EINTR { throw Self.error("cannot wait for the command", errno) }
-      if ready == 0 {
+      if waits[1].revents != 0 { readErrors(atMost: 1) }
+      if waits[2].revents != 0 { written = try send(lines, from: written) }
+      if waits[0].revents != 0 {
+        let end = answers.count
+        guard try receive(into: &answers) else { throw ended(found, count) }
+        found += answers[end...].count { $0 == 0x0a }
+        lineStart = answers[end...].lastIndex(of: 0x0a).map { $0 + 1 } ?? lineStart
+      }
+      guard found <= count else { break }
+      if answers.count - lineStart > Self.lineLimit {
+        throw failure(
+          "has written \(Self.lineLimit >> 20) MB without a line feed",
+          remedy: "an answer is one line, and no longer than that"
+        )
+      }
+      if answers.count > limit {
+        throw failure(
+          "has written \(limit >> 20) MB of answers to \(found) of \(count) rows",
+          remedy: "lower chunk.size"
+        )
+      }
+      if left <= .zero, found < count || written < lines.count {
         throw failure(
           "has answered \(found) of \(count) rows after \(timeout)",
           remedy: "it must flush its output after each line; or raise action.timeout"
         )
       }
-      if ready < 0 { continue }
-      if waits[1].revents != 0 { readErrors() }
-      if waits.count > 2, waits[2].revents != 0 { written = try send(lines, from: written) }
-      if waits[0].revents != 0 {
-        let end = answers.count
-        guard try receive(into: &answers) else { throw ended(found, count) }
-        found += answers[end...].count { $0 == 0x0a }
-      }
-      guard found <= count, answers.count <= Self.answerLimit else { break }
       if written == lines.count { rest(since: start, found, of: count) }
     }
     readErrors()
-    guard found == count, answers.last ?? 0x0a == 0x0a else { throw tooMany() }
+    guard found == count, lineStart == answers.count else { throw tooMany() }
     let end = ContinuousClock.now
     lastAnswer = (end, start.duration(to: end) * 2 / max(count, 1))
     return answers
   }
 
-  /// Sees to it that no answer comes after the last one, for as long as two have taken.
+  /// Takes note of what the answers to a chunk are worth, and of an answer after the last one.
   ///
-  /// A program that answers a row twice is one answer ahead from there on, and the answers do not
-  /// tell unless they repeat the identifier. What comes even later is noticed when the program is
-  /// asked again or ended.
-  func checkSilence() throws(BatchError) {
-    let left = ContinuousClock.now.duration(to: lastAnswer.at + min(lastAnswer.pace, .seconds(1)))
+  /// Where each answer repeats the identifier of its row nothing is in doubt. A program that answers
+  /// a row twice is otherwise one answer ahead from there on, and the answers do not tell: for as long
+  /// as two of them have taken, but a few milliseconds at most, it is waited for one too many. What
+  /// comes later is noticed when the program is asked again or ended.
+  ///
+  /// - Throws: `BatchError` of code `handlerFailed` if there is one too many.
+  func accept(identified: Bool) throws(BatchError) {
+    guard !identified else {
+      if standing == .unasked { standing = .identified }
+      return
+    }
+    standing = .unidentified
+    let patience = min(lastAnswer.pace, .milliseconds(5))
+    let left = ContinuousClock.now.duration(to: lastAnswer.at + patience)
     if left > .zero { usleep(UInt32(left / .microseconds(1))) }
     guard !isReadable else { throw tooMany() }
   }
 
+  /// What it has written since its last answer, if nothing is in doubt for that although the
+  /// program is of no use any more; nil if it can be asked, or has to be, to learn what is wrong.
+  func harmlessSurplus() -> String? {
+    guard standing == .identified, isReadable else { return nil }
+    receiveSurplus()
+    return harmless
+  }
+
+  /// The message about what it has written and nobody had asked for, where no answer is in doubt.
+  private var harmless: String {
+    standing == .unasked
+      ? "it has written \(quotedSurplus) and was given no row"
+      : "it has written \(quotedSurplus) beyond its answers, of which none is in doubt"
+  }
+
+  private var quotedSurplus: String {
+    let line = surplus.prefix { $0 != 0x0a }
+    return String(decoding: line, as: UTF8.self).quotedForMessage
+  }
+
   private func tooMany(_ code: BatchError.Code = .handlerFailed) -> BatchError {
+    receiveSurplus()
+    let what = surplus.isEmpty ? "" : ": \(quotedSurplus)"
     var error = failure(
-      "has written more answers than there were rows",
+      "has written more answers than there were rows\(what)",
       remedy: "it must write one line for each line that it reads"
     )
     error.code = code
@@ -177,10 +246,25 @@ final class ChildProcess {
     return count > 0
   }
 
-  private func readErrors() {
-    while true {
+  /// Reads what nobody has asked for and keeps the beginning; false at the end.
+  @discardableResult
+  private func receiveSurplus() -> Bool {
+    let count = buffer.withUnsafeMutableBytes { read(output, $0.baseAddress, $0.count) }
+    guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
+    surplus += buffer[..<count].prefix(1000 - surplus.count)
+    return true
+  }
+
+  private func readErrors(atMost reads: Int = errorReads) {
+    for _ in 0..<reads where errors >= 0 {
       let count = buffer.withUnsafeMutableBytes { read(errors, $0.baseAddress, $0.count) }
-      guard count > 0 else { return }
+      if count < 0, errno == EAGAIN || errno == EINTR { return }
+      guard count > 0 else {
+        closeDescriptor(errors)
+        errors = -1
+        standardError.finish()
+        return
+      }
       standardError.append(buffer[..<count])
     }
   }
@@ -200,8 +284,7 @@ final class ChildProcess {
   // MARK: The end
 
   private func ended(_ found: Int, _ count: Int) -> BatchError {
-    var rest: [UInt8] = []
-    let status = finish(within: .seconds(1), &rest)
+    let status = finish(within: .seconds(1))
     let how =
       switch status {
       case nil: "closed its output"
@@ -222,12 +305,14 @@ final class ChildProcess {
 
   /// Tells the program to end, and ends it if it does not.
   ///
-  /// - Throws: `BatchError` of code `commandUnreliable` if it has written something that nobody has
-  ///   asked for.
-  func close() throws(BatchError) {
-    var rest: [UInt8] = []
-    finish(within: .seconds(2), &rest)
-    guard rest.isEmpty else { throw tooMany(.commandUnreliable) }
+  /// - Returns: A message if it has written something that nobody had asked for, and no answer is in
+  ///   doubt for that.
+  /// - Throws: `BatchError` of code `commandUnreliable` if an answer is.
+  func close() throws(BatchError) -> String? {
+    finish(within: .seconds(2))
+    guard !surplus.isEmpty else { return nil }
+    guard standing != .unidentified else { throw tooMany(.commandUnreliable) }
+    return harmless
   }
 
   /// Lets a program that is asked nothing come to its end.
@@ -235,8 +320,7 @@ final class ChildProcess {
   /// - Returns: What was wrong: it took longer than `patience` and was ended, or it says so with its
   ///   status; nil if nothing was.
   func complete(within patience: Duration) -> String? {
-    var output: [UInt8] = []
-    return switch finish(within: patience, keeping: 0, &output) {
+    switch finish(within: patience) {
     case nil: "had not ended after \(patience) and was killed"
     case 0: nil
     case let status? where status & 0x7f == 0: "exited with status \(status >> 8 & 0xff)"
@@ -249,32 +333,31 @@ final class ChildProcess {
   ///
   /// - Returns: The status of `waitpid`, or nil if it had to be killed.
   @discardableResult
-  private func finish(
-    within patience: Duration,
-    keeping limit: Int = answerLimit,
-    _ rest: inout [UInt8]
-  ) -> Int32? {
+  private func finish(within patience: Duration) -> Int32? {
     if input >= 0 { closeDescriptor(input) }
     input = -1
     let deadline = ContinuousClock.now + patience
     var status: Int32 = 0
+    var isOpen = true
     while !hasEnded {
-      if rest.count > limit { rest.removeAll() }
-      let isOpen = (try? receive(into: &rest)) ?? false
-      readErrors()
-      let ended = waitpid(identifier, &status, WNOHANG)
-      if ended == identifier || (ended < 0 && errno == ECHILD) {
+      isOpen = isOpen && receiveSurplus()
+      readErrors(atMost: 1)
+      if ProcessGroups.hasEnded(identifier, &status) {
         hasEnded = true
-        while (try? receive(into: &rest)) ?? false, isReadable {}
+        // What it has started may go on writing.
+        for _ in 0..<Self.errorReads where isOpen && isReadable { isOpen = receiveSurplus() }
         readErrors()
+        standardError.finish()
         return status
       }
       if ContinuousClock.now >= deadline {
         end()
         return nil
       }
-      var waits = [pollfd(fd: errors, events: Int16(POLLIN), revents: 0)]
-      if isOpen { waits.append(pollfd(fd: output, events: Int16(POLLIN), revents: 0)) }
+      var waits = [
+        pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: isOpen ? output : -1, events: Int16(POLLIN), revents: 0),
+      ]
       // An end that no descriptor tells of is seen at the next look.
       _ = poll(&waits, nfds_t(waits.count), 5)
     }
@@ -284,11 +367,10 @@ final class ChildProcess {
   /// Ends the program and all that it has started.
   func end() {
     guard !hasEnded else { return }
-    _ = kill(-identifier, SIGKILL)
-    var status: Int32 = 0
-    while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+    ProcessGroups.end(identifier)
     hasEnded = true
     readErrors()
+    standardError.finish()
   }
 
   // MARK: Starting
@@ -360,6 +442,7 @@ final class ChildProcess {
       error.remedy = "check that it is a program, or a script whose first line names one"
       throw error
     }
+    ProcessGroups.add(identifier)
     return identifier
   }
 

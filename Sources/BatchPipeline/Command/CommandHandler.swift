@@ -31,12 +31,35 @@ struct CommandHandler: RowHandler {
   ) throws(BatchError) -> RowChanges {
     var lines: [UInt8] = []
     for row in 0..<rows.count { encoder.append(rows, row, to: &lines) }
-    return try pool.withChild { child throws(BatchError) in
-      let answers = try child.answers(to: lines, count: rows.count, within: timeout)
-      let changes = try decoder.changes(from: answers, for: rows)
-      try child.checkSilence()
-      return changes
+    let answers = try pool.withChild { child throws(BatchError) in
+      let answers = try decoder.answers(
+        from: try child.answers(to: lines, count: rows.count, within: timeout),
+        for: rows
+      )
+      try child.accept(identified: answers.areIdentified)
+      return answers
     }
+    if let retry = answers.retry { throw retry }
+    return answers.changes
+  }
+
+  /// Refuses columns whose names mean something else in the lines of a command.
+  static func checkNames(of columns: TransformColumns, in job: Job) throws(BatchError) {
+    for (index, name) in columns.reads.enumerated() where name == "$identifier" {
+      throw clash(name, "it holds the key of the row").located(at: job.place(of: .columns(index)))
+    }
+    for (index, name) in columns.writes.enumerated()
+    where AnswerDecoder.reservedNames.contains(name) {
+      throw clash(name, "it has a meaning in answers").located(at: job.place(of: .writes(index)))
+    }
+  }
+
+  private static func clash(_ name: String, _ why: String) -> BatchError {
+    BatchError(
+      .invalidJob,
+      "a command cannot be given a column named \(name.quotedForMessage): \(why)",
+      remedy: "rename the column, or use a handler in Swift"
+    )
   }
 
   /// The variables that tell a program what it works for.

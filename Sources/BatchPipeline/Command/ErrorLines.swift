@@ -6,7 +6,10 @@ struct ErrorLines {
   private var lines: [String] = []
   private var rest: [UInt8] = []
   private var byteCount = 0
-  private(set) var last: String?
+  private var lastLine: String?
+
+  /// The last line, ended or not.
+  var last: String? { rest.isEmpty ? lastLine : String(decoding: rest, as: UTF8.self) }
 
   mutating func append(_ bytes: ArraySlice<UInt8>) {
     for byte in bytes {
@@ -21,12 +24,18 @@ struct ErrorLines {
   private mutating func endLine() {
     let line = String(decoding: rest, as: UTF8.self)
     rest.removeAll(keepingCapacity: true)
-    last = line
+    lastLine = line
     guard byteCount <= Self.limit else { return }
     byteCount += line.utf8.count + 1
     lines.append(byteCount <= Self.limit ? line : "… and more, which is dropped")
   }
 
+  /// Ends the line that has no line feed: there is no more.
+  mutating func finish() {
+    if !rest.isEmpty { endLine() }
+  }
+
+  /// The lines since the last call.
   mutating func take() -> [String] {
     defer { lines.removeAll() }
     return lines

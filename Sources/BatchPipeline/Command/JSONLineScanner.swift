@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// Goes through lines that are a JSON object each (RFC 8259), without making a tree of them.
 ///
 /// The job file has a reader of its own, which knows lines and columns; this one has to keep up with
@@ -50,7 +52,7 @@ struct JSONLineScanner {
     _ body: (inout JSONLineScanner, ArraySlice<UInt8>) throws(Problem) -> Void
   ) throws(Problem) {
     skipSpace()
-    guard next == UInt8(ascii: "{") else { throw Problem("is no JSON object") }
+    guard next == UInt8(ascii: "{") else { throw Problem("is no JSON object: \(restOfLine)") }
     offset += 1
     skipSpace()
     if next == UInt8(ascii: "}") {
@@ -224,6 +226,12 @@ struct JSONLineScanner {
   }
 
   // MARK: Bytes
+
+  /// What there is up to the end of the line, quoted as far as a message goes.
+  private var restOfLine: String {
+    let line = bytes[min(offset, bytes.count)...].prefix(400).prefix { $0 != 0x0a }
+    return String(decoding: line, as: UTF8.self).quotedForMessage
+  }
 
   /// The next byte; a line feed at the end, where every line has one.
   private var next: UInt8 { offset < bytes.count ? bytes[offset] : 0x0a }

@@ -71,6 +71,7 @@ extension Job {
         throw error.located(at: place(of: .handler))
       }
     case .command(let arguments):
+      try CommandHandler.checkNames(of: columns, in: self)
       do throws(BatchError) {
         let handler = try CommandHandler(
           arguments,
@@ -98,9 +99,14 @@ extension JobPlan {
   }
 
   /// Starts the first program of a command transform, which may fail, before anything is written.
-  func startChildren(run: String) throws(BatchError) {
+  ///
+  /// - Parameters:
+  ///   - run: The run.
+  ///   - hasRows: Whether there is anything for it to do; if not nothing is started.
+  /// - Throws: `BatchError` of code `commandNotStarted`.
+  func startChildren(run: String, hasRows: Bool) throws(BatchError) {
     do throws(BatchError) {
-      try children?.start(environment: variables(run: run))
+      try children?.start(environment: variables(run: run), hasRows: hasRows)
     } catch {
       throw error.located(at: job.place(of: .command))
     }

@@ -150,7 +150,7 @@ public final class BatchRun: Sendable {
       list = try await fetchIdentifiers(plan, identity)
     }
 
-    try plan.startChildren(run: run)
+    try plan.startChildren(run: run, hasRows: list.count > 0)
     // From here on files and tables are written.
     let lane = try plan.makeLane()
     if let lane, plan.ledger == .store,
@@ -222,7 +222,6 @@ public final class BatchRun: Sendable {
     let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
-    try plan.startChildren(run: checkpoint.metadata.run)
     let lane = try plan.makeLane()
     var done: DoneRanges? = checkpoint.progress.done
     if let lane, checkpoint.metadata.ledger == .store {
@@ -237,6 +236,8 @@ public final class BatchRun: Sendable {
         remedy: "run with --fresh to select anew"
       )
     }
+    let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
+    try plan.startChildren(run: checkpoint.metadata.run, hasRows: !isDone)
     return Reopened(plan: plan, lane: lane, done: done)
   }
 

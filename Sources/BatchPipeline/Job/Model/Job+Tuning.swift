@@ -35,7 +35,7 @@ extension Job {
   }
 
   /// How often a chunk is tried again that fails for the moment: another connection holds the
-  /// database longer than its `busyTimeout`, or a handler throws `retryLater`.
+  /// database longer than its `busyTimeout`, a handler throws `retryLater`, or a command asks for it.
   public struct Retry: Hashable, Sendable {
     /// The most further tries of a chunk; with 0 the first failure is final.
     public var limit: Int
