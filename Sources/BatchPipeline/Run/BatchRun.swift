@@ -367,7 +367,7 @@ public final class BatchRun: Sendable {
   ) async throws(BatchError) -> RunSummary {
     var job = job
     if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
-    let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
+    let sizing = ChunkSizing(job, startingAt: session.meanChunkSize)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // The lane decides how long a run takes, since there is one: it goes first.

@@ -22,7 +22,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private enum Answer: Sendable {
-    case prepared(Range<Int>, worker: Int, Result<Processor.Prepared, BatchError>)
+    case prepared(Range<Int>, worker: Int, Duration, Result<Processor.Prepared, BatchError>)
     case committed(Range<Int>, Result<Commit, BatchError>)
     case rested(Range<Int>)
     case look
@@ -127,11 +127,11 @@ struct RunLoop<Processor: ChunkProcessor> {
 
   private mutating func hear(_ answer: Answer, in group: inout TaskGroup<Answer>) {
     switch answer {
-    case .prepared(let chunk, let worker, .success(let value)):
+    case .prepared(let chunk, let worker, let duration, .success(let value)):
       prepared[chunk] = value
       regulate(in: &group)
-      perform(machine.prepared(chunk, worker: worker), in: &group)
-    case .prepared(let chunk, let worker, .failure(let error)):
+      perform(machine.prepared(chunk, worker: worker, took: duration), in: &group)
+    case .prepared(let chunk, let worker, _, .failure(let error)):
       note(error, of: chunk)
       let isTransient = error.isTransient
       let actions = machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
@@ -233,7 +233,7 @@ struct RunLoop<Processor: ChunkProcessor> {
       throttle.throttle = job.throttle
       let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
       machine.tune(
-        ChunkSizing(job.chunk, atMost: job.throttle.largestChunk),
+        ChunkSizing(job, startingAt: machine.chunkSize),
         committing: throttle.setsPace ? 1 : ofJob.committing
       )
     }
@@ -266,13 +266,15 @@ struct RunLoop<Processor: ChunkProcessor> {
       switch action {
       case .prepare(let chunk, let worker):
         let context = workers[worker]
-        group.addTask {
+        group.addTask { [clock] in
+          let start = clock.now
+          let result: Result<Processor.Prepared, BatchError>
           do throws(BatchError) {
-            let value = try await processor.prepare(chunk, in: context)
-            return .prepared(chunk, worker: worker, .success(value))
+            result = .success(try await processor.prepare(chunk, in: context))
           } catch {
-            return .prepared(chunk, worker: worker, .failure(error))
+            result = .failure(error)
           }
+          return .prepared(chunk, worker: worker, start.duration(to: clock.now), result)
         }
       case .commit(let chunk):
         guard let value = prepared.removeValue(forKey: chunk) else {

@@ -55,6 +55,9 @@ final class RunSession {
   /// Whether nothing of the list is left to do.
   var isComplete: Bool { done.count == checkpoint.list.count }
 
+  /// How large the chunks were on average that are done; nil if none is.
+  var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
+
   /// How many identifiers of the run may fail; those that are tried again may all fail again.
   func failureLimit(_ skip: Job.Skip) -> Int {
     retried == nil ? skip.limit(of: checkpoint.list.count) : .max

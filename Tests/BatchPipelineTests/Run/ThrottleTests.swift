@@ -148,10 +148,19 @@ import Testing
   }
 
   @Test func `at a rate no chunk is larger than a second's worth`() {
-    #expect(ChunkSizing(Job.Chunk(), atMost: 10).size == 10)
-    var sizing = ChunkSizing(Job.Chunk(target: .seconds(1)), atMost: 10)
-    sizing.observe(10, took: .milliseconds(1))
+    var job = Job(
+      name: "job",
+      database: .init(path: "test.db"),
+      source: .init(entity: "numbers", everything: true),
+      action: .update(.init(set: [.init("n", to: "0")]))
+    )
+    job.throttle.identifiersPerSecond = 10
+    #expect(ChunkSizing(job).size == 10)
+    job.chunk = Job.Chunk(target: .seconds(1))
+    var sizing = ChunkSizing(job)
+    sizing.observe(sizing.next(), took: .milliseconds(1))
     #expect(sizing.size == 10)
-    #expect(ChunkSizing(Job.Chunk(size: 7), atMost: 10).size == 7)
+    job.chunk = Job.Chunk(size: 7)
+    #expect(ChunkSizing(job).size == 7)
   }
 }
