@@ -407,6 +407,12 @@ public final class BatchRun: Sendable {
         onEvent(.throttled(summary))
         if !hold.isPace { plan.begin(.onThrottle, summary) }
       case .released: try session.release()
+      case .looked:
+        try session.pass(recordingEvery: job.checkpoint.interval)
+        // Whoever watches sees that it is alive, however long a chunk or a hold.
+        if session.shouldTell(every: max(options.progressInterval, .seconds(1))) {
+          onEvent(.progress(session.summary()))
+        }
       }
     }
     defer { plan.tellMessages(onEvent) }
