@@ -71,7 +71,7 @@ enum ExitStatus: Int32 {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning
     case .interrupted: self = .stopped
-    case .busy, .diskFull, .databaseAccess: self = .failed
+    case .busy, .diskFull, .databaseAccess, .outputFailed: self = .failed
     default: self = .refused
     }
   }

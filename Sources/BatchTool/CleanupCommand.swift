@@ -19,7 +19,7 @@ struct CleanupCommand: AsyncParsableCommand {
 
   func run() async throws {
     let cleanup = try await JobCleanup(of: Job(contentsOf: FilePath(job)))
-    for file in cleanup.files { Terminal.print("removed \(file)") }
-    Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
+    for file in cleanup.files { try Terminal.print("removed \(file)") }
+    try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
   }
 }

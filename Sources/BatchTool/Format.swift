@@ -1,3 +1,5 @@
+import BatchPipeline
+
 /// Numbers as people read them.
 enum Format {
   /// `3,367,760`.
@@ -17,16 +19,7 @@ enum Format {
   }
 
   /// `4.2 MB`.
-  static func bytes(_ value: Int) -> String {
-    let units = ["bytes", "kB", "MB", "GB", "TB"]
-    var amount = Double(value)
-    var unit = 0
-    while amount >= 1000, unit < units.count - 1 {
-      amount /= 1000
-      unit += 1
-    }
-    return unit == 0 ? "\(count(value)) bytes" : "\(decimal(amount)) \(units[unit])"
-  }
+  static func bytes(_ value: Int) -> String { "\(ByteSize(bytes: Int64(value)))" }
 
   /// `0.41 s`, `3:05`, `2:10:00`.
   static func seconds(_ value: Double) -> String {

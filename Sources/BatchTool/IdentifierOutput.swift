@@ -28,14 +28,14 @@ struct IdentifierOutput: ParsableArguments {
   /// Prints, counts or saves a list.
   func emit(_ list: IdentifierList) throws(BatchError) {
     if count {
-      Terminal.print(String(list.count))
+      try Terminal.print(String(list.count))
     } else if let output {
       try IdentifierFile.create(at: FilePath(output), list: list)
     } else {
       // A reader that goes away, such as head, ends the program as it ends others.
       signal(SIGPIPE, SIG_DFL)
       var writer = IdentifierTextWriter(list, format: format)
-      while let lines = try writer.next() { Terminal.print(bytes: lines) }
+      while let lines = try writer.next() { try Terminal.print(bytes: lines) }
     }
   }
 }

@@ -29,11 +29,13 @@ struct IdsSplitCommand: AsyncParsableCommand {
   func run() async throws {
     let list = try await identifiers(of: source)
     let path = FilePath(output)
+    var made: [String] = []
     for (index, part) in try list.split(into: parts).enumerated() {
       var name = path.removingLastComponent()
       name.append("\(path.stem ?? "part").\(index + 1).\(path.extension ?? "ids")")
       try IdentifierFile.create(at: name, list: part)
-      Terminal.print("\(name.string): \(Format.count(part.count, "identifier"))")
+      made.append("\(name.string): \(Format.count(part.count, "identifier"))")
     }
+    for line in made { try Terminal.print(line) }
   }
 }

@@ -49,7 +49,7 @@ struct InspectCommand: AsyncParsableCommand {
     lines.append(("checks", "every block, header and record is sound"))
     let width = lines.map(\.0.count).max() ?? 0
     for (name, value) in lines {
-      Terminal.print("\(name)\(String(repeating: " ", count: width - name.count))  \(value)")
+      try Terminal.print("\(name)\(String(repeating: " ", count: width - name.count))  \(value)")
     }
   }
 }

@@ -32,21 +32,21 @@ struct PlanCommand: AsyncParsableCommand {
     let report = try await plan.report(chunkSize: chunkSize)
     if json { return try Terminal.printJSON(report, pretty: true) }
 
-    Terminal.print("job       \(plan.job.name) (\(plan.job.action.type))")
-    Terminal.print("database  \(plan.store.path)")
+    try Terminal.print("job       \(plan.job.name) (\(plan.job.action.type))")
+    try Terminal.print("database  \(plan.store.path)")
     let key = plan.entity.key?.columns.joined(separator: ", ") ?? ""
-    Terminal.print("entity    \(plan.entity.name), identified by \(key)")
-    Terminal.print(
+    try Terminal.print("entity    \(plan.entity.name), identified by \(key)")
+    try Terminal.print(
       "matches   \(Format.count(report.matches)) in \(Format.count(report.chunks, "chunk"))"
     )
-    Terminal.print("fetch     \(oneLine(report.sql.fetch))")
-    for line in report.queryPlan { Terminal.print("          \(line)") }
-    Terminal.print("apply     \(oneLine(report.sql.apply))")
+    try Terminal.print("fetch     \(oneLine(report.sql.fetch))")
+    for line in report.queryPlan { try Terminal.print("          \(line)") }
+    try Terminal.print("apply     \(oneLine(report.sql.apply))")
     if let seconds = report.estimatedSeconds {
-      Terminal.print("time      about \(Format.seconds(seconds)), a rough guess")
+      try Terminal.print("time      about \(Format.seconds(seconds)), a rough guess")
     }
-    if !report.sample.isEmpty { Terminal.print("\nthe first \(report.sample.count):") }
-    for row in report.sample { printSample(row) }
+    if !report.sample.isEmpty { try Terminal.print("\nthe first \(report.sample.count):") }
+    for row in report.sample { try printSample(row) }
     for warning in report.warnings { Terminal.warn(warning) }
   }
 
@@ -54,13 +54,13 @@ struct PlanCommand: AsyncParsableCommand {
     sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
   }
 
-  private func printSample(_ row: PlanReport.Sample) {
+  private func printSample(_ row: PlanReport.Sample) throws(BatchError) {
     let changes = row.before.sorted { $0.key < $1.key }.map { name, value in
       let before = Self.text(value)
       return row.after.map { "\(name): \(before) → \(Self.text($0[name] ?? .null))" }
         ?? "\(name): \(before)"
     }
-    Terminal.print("  \(row.identifier)  \(changes.joined(separator: "  "))")
+    try Terminal.print("  \(row.identifier)  \(changes.joined(separator: "  "))")
   }
 
   private static func text(_ value: SQLValue) -> String {

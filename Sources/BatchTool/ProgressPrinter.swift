@@ -6,6 +6,8 @@ import BatchStore
 struct ProgressPrinter: Sendable {
   private let json: Bool
   private let quiet: Bool
+  /// Why an event could not be written, which does not end the run.
+  private let failure = Lock<(any Error)?>(nil)
 
   init(json: Bool, quiet: Bool) {
     self.json = json
@@ -25,16 +27,24 @@ struct ProgressPrinter: Sendable {
   }
 
   private func printJSON(_ event: RunEvent) {
+    do {
+      try printLine(event)
+    } catch {
+      failure.withLock { $0 = $0 ?? error }
+    }
+  }
+
+  private func printLine(_ event: RunEvent) throws {
     switch event {
     case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
       .progress(let summary), .throttled(let summary):
-      try? Terminal.printJSON(EventLine(event: event.name, summary: summary))
+      try Terminal.printJSON(EventLine(event: event.name, summary: summary))
     case .message(let text):
-      try? Terminal.printJSON(["event": event.name, "message": text])
+      try Terminal.printJSON(["event": event.name, "message": text])
     case .retrying(let retry):
-      try? Terminal.printJSON(RetryLine(event: event.name, retry: retry))
+      try Terminal.printJSON(RetryLine(event: event.name, retry: retry))
     case .setAside(let path):
-      try? Terminal.printJSON(["event": event.name, "checkpoint": path])
+      try Terminal.printJSON(["event": event.name, "checkpoint": path])
     }
   }
 
@@ -84,7 +94,19 @@ struct ProgressPrinter: Sendable {
   }
 
   /// Shows how the run ended.
-  func finish(_ summary: RunSummary) {
+  ///
+  /// - Throws: `BatchError` if that, or an event before it, cannot be written.
+  func finish(_ summary: RunSummary) throws {
+    let written = Result { try printEnd(summary) }
+    if let failure = summary.failure {
+      Terminal.complain(failure)
+      Terminal.say("the run can be resumed with the same command")
+    }
+    try written.get()
+    if let error = failure.withLock({ $0 }) { throw error }
+  }
+
+  private func printEnd(_ summary: RunSummary) throws {
     if json {
       let event =
         switch summary.state {
@@ -92,14 +114,10 @@ struct ProgressPrinter: Sendable {
         case .failed: "failed"
         case .running, .throttled, .paused, .stopped: "stopped"
         }
-      try? Terminal.printJSON(EventLine(event: event, summary: summary))
+      try Terminal.printJSON(EventLine(event: event, summary: summary))
     } else {
       if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
-      if !quiet { SummaryText.print(summary) }
-    }
-    if let failure = summary.failure {
-      Terminal.complain(failure)
-      Terminal.say("the run can be resumed with the same command")
+      if !quiet { try SummaryText.print(summary) }
     }
   }
 }

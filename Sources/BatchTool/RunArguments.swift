@@ -61,7 +61,7 @@ struct RunArguments: ParsableArguments {
     await signals.listen()
     defer { signals.cancel() }
     let summary = try await body(run) { event in printer.print(event) }
-    printer.finish(summary)
+    try printer.finish(summary)
     if summary.state != .completed {
       throw ExitCode(ExitStatus(of: summary.state).rawValue)
     }

@@ -31,20 +31,20 @@ struct SchemaCommand: AsyncParsableCommand {
       return try Terminal.printJSON(description, pretty: true)
     }
     let derived = store.identity.isDerived ? ", derived from the path" : ""
-    Terminal.print("store \(store.identity.uuid)\(derived)")
-    for entity in entities { printText(entity) }
+    try Terminal.print("store \(store.identity.uuid)\(derived)")
+    for entity in entities { try printText(entity) }
   }
 
-  private func printText(_ entity: EntityDescription) {
+  private func printText(_ entity: EntityDescription) throws(BatchError) {
     let count = entity.count.map { Format.count($0, "row") } ?? "not readable"
     let kind = entity.kind == "table" ? "" : " (\(entity.kind))"
-    Terminal.print("\n\(entity.name)\(kind): \(count)")
+    try Terminal.print("\n\(entity.name)\(kind): \(count)")
     let keys = entity.keys.map(\.name).joined(separator: ", ")
-    Terminal.print("  key  \(keys.isEmpty ? "none: rows cannot be identified" : keys)")
+    try Terminal.print("  key  \(keys.isEmpty ? "none: rows cannot be identified" : keys)")
     let width = entity.attributes.map(\.name.count).max() ?? 0
     for attribute in entity.attributes {
       let padding = String(repeating: " ", count: width - attribute.name.count)
-      Terminal.print(
+      try Terminal.print(
         "  \(attribute.name)\(padding)  \(attribute.type)\(attribute.optional ? "" : " not null")"
       )
     }

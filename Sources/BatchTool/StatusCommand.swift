@@ -25,10 +25,10 @@ struct StatusCommand: AsyncParsableCommand {
       if json {
         try Terminal.printJSON(status.summary, pretty: !watch)
       } else if watch, status.process != nil {
-        Terminal.print(ProgressPrinter.line(status.summary))
+        try Terminal.print(ProgressPrinter.line(status.summary))
       } else {
-        SummaryText.print(status.summary)
-        if let process = status.process { Terminal.print("  process: \(process)") }
+        try SummaryText.print(status.summary)
+        if let process = status.process { try Terminal.print("  process: \(process)") }
       }
       guard watch, status.process != nil else { return }
       try await Task.sleep(for: .seconds(1))

@@ -1,9 +1,10 @@
+import BatchIdentifiers
 import BatchPipeline
 import BatchStore
 
 /// A summary for people.
 enum SummaryText {
-  static func print(_ summary: RunSummary) {
+  static func print(_ summary: RunSummary) throws(BatchError) {
     var lines = [
       "\(summary.job): \(words(for: summary.state)), \(Format.count(summary.done)) of"
         + " \(Format.count(summary.total)) done"
@@ -30,7 +31,7 @@ enum SummaryText {
     if let reason = summary.throttle { lines.append("  held: \(reason)") }
     if let reason = summary.stopReason { lines.append("  reason: \(reason)") }
     if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
-    Terminal.print(lines.joined(separator: "\n"))
+    try Terminal.print(lines.joined(separator: "\n"))
   }
 
   private static func words(for state: RunState) -> String {

@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import SystemPackage
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -51,18 +52,32 @@ enum Terminal {
   }
 
   /// Writes a result to standard output.
-  static func print(_ text: String, terminator: String = "\n") {
-    write(text + terminator, to: STDOUT_FILENO)
+  ///
+  /// - Throws: `BatchError` of code `outputFailed` if it cannot be written. A reader that has gone
+  ///   is no error: it has read what it wanted.
+  static func print(_ text: String, terminator: String = "\n") throws(BatchError) {
+    try check(write(text + terminator, to: STDOUT_FILENO))
   }
 
   /// Writes lines to standard output.
-  static func print(bytes: [UInt8]) {
-    bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) }
+  static func print(bytes: [UInt8]) throws(BatchError) {
+    try check(bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) })
+  }
+
+  private static func check(_ failure: Errno?) throws(BatchError) {
+    guard let failure, failure != .brokenPipe else { return }
+    throw BatchError(
+      .outputFailed,
+      "the results cannot be written: \(failure)",
+      at: "standard output",
+      remedy: "make room, or direct them elsewhere",
+      underlying: failure
+    )
   }
 
   /// Writes a value as JSON to standard output: on one line, or for reading.
   static func printJSON(_ value: some Encodable, pretty: Bool = false) throws {
-    print(try jsonText(value, pretty: pretty))
+    try print(try jsonText(value, pretty: pretty))
   }
 
   /// A value as JSON, with its keys in the order of the alphabet.
@@ -73,12 +88,14 @@ enum Terminal {
     return String(decoding: try encoder.encode(value), as: UTF8.self)
   }
 
-  private static func write(_ text: String, to descriptor: Int32) {
+  @discardableResult
+  private static func write(_ text: String, to descriptor: Int32) -> Errno? {
     var text = text
-    text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+    return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
   }
 
-  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) {
+  /// - Returns: Why not all of it was written, or nil.
+  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Errno? {
     var rest = bytes
     while let start = rest.baseAddress, rest.count > 0 {
       #if canImport(Glibc)
@@ -90,11 +107,17 @@ enum Terminal {
       #endif
       if count < 0 {
         if errno == EINTR { continue }
-        return  // The reader has gone; the run goes on.
+        return Errno(rawValue: errno)
       }
       rest = UnsafeRawBufferPointer(rebasing: rest[count...])
     }
+    return nil
   }
+}
+
+extension BatchError.Code {
+  /// What a command found or did cannot be written to standard output.
+  static let outputFailed = Self(rawValue: "outputFailed")
 }
 
 /// The time now, as an ISO 8601 timestamp in UTC.

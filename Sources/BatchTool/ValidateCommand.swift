@@ -18,7 +18,7 @@ struct ValidateCommand: AsyncParsableCommand {
   func run() async throws {
     let plan = try await arguments.plan()
     if !quiet {
-      Terminal.print("\(plan.job.name): valid (\(plan.job.action.type) of \(plan.entity.name))")
+      try Terminal.print("\(plan.job.name): valid (\(plan.job.action.type) of \(plan.entity.name))")
     }
   }
 }

@@ -72,6 +72,40 @@ import Testing
     #expect(try succeed("status", "job.json").hasPrefix("job: completed, 2,500 of 2,500 done"))
   }
 
+  @Test(
+    .enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "there is no full device"),
+    arguments: [
+      "run job.json", "run job.json --json", "retry-failed job.json", "validate job.json",
+      "plan job.json", "plan job.json --json", "status job.json", "status job.json --json",
+      "ids job.json", "ids job.json --count", "ids job.json --format json",
+      "ids union all.ids", "ids split 2 all.ids --output part.ids",
+      "ids from keys.txt --database test.db --entity numbers", "inspect job.batch",
+      "inspect all.ids --json", "schema test.db", "schema test.db --json", "cleanup job.json",
+    ]
+  )
+  func `results that cannot be written are an error`(command: String) throws {
+    _ = try succeed("run", "job.json")
+    _ = try succeed("ids", "job.json", "--output", "all.ids")
+    try directory.write("1\n2\n", to: "keys.txt")
+    let process = Process()
+    let errors = Pipe()
+    process.executableURL = URL(fileURLWithPath: BatchProgram.path)
+    process.arguments = command.components(separatedBy: " ")
+    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
+    process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
+    process.standardError = errors
+    try process.run()
+    let said = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 1, "\(said)")
+    let expected = "error: standard output: the results cannot be written: No space left on device"
+    #expect(said.contains(expected), "\(said)")
+    // What was done is done all the same.
+    if command.hasPrefix("run") {
+      #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["2"])
+    }
+  }
+
   @Test func `the summary for people goes to standard output and the rest does not`() throws {
     let loud = try BatchProgram.run("run", "job.json", in: directory)
     #expect(loud.output.hasPrefix("job: completed, 2,500 of 2,500 done"))

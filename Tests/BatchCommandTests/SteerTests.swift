@@ -99,6 +99,25 @@ import Testing
     #expect(program.wait().status == 3)
   }
 
+  @Test(arguments: ["cancel", "pause", "set"])
+  func `a run that its pace holds for an hour hears what is asked`(command: String) throws {
+    let program = try start()
+    try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
+    _ = try untilPaused(program)
+    switch command {
+    case "cancel": try ask("cancel", "job.json")
+    case "pause":
+      try ask("pause", "job.json")
+      #expect(try untilPaused(program)["state"] as? String == "paused")
+      program.send(SIGINT)
+    default:
+      // Neither does what the old rate had let through count against the new one.
+      try ask("set", "job.json", "throttle.identifiersPerSecond=1000000")
+    }
+    let result = program.wait()
+    #expect(result.status == (command == "set" ? 0 : 3), "\(result.errors)")
+  }
+
   @Test func `without a live run there is nothing to steer`() throws {
     for arguments in [["pause"], ["resume"], ["cancel"], ["set"]] {
       let more = arguments == ["set"] ? ["chunk.size=5"] : []

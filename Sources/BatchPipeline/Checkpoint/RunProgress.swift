@@ -33,6 +33,8 @@ package struct RunProgress: Codable, Sendable {
   package var done = DoneRanges()
   /// How long the run has been going on, over all its resumptions.
   package var elapsedSeconds = 0.0
+  /// When this was written, in seconds since 1970, so that the times of a live run go on.
+  package var recordedAt: Double?
   /// How many identifiers were done when it was resumed last.
   package var resumedAt = 0
   package var peakResidentBytes = 0

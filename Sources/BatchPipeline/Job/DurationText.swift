@@ -19,9 +19,25 @@ extension Duration {
 }
 
 /// A number of bytes, written with its unit.
-package struct ByteSize: Hashable, Sendable {
+package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes.
   package let bytes: Int64
+
+  /// A number of bytes.
+  package init(bytes: Int64) { self.bytes = bytes }
+
+  /// The size as people read it, such as `4.2 MB`, `64 MB`, `999 bytes`.
+  package var description: String {
+    let units = ["bytes", "kB", "MB", "GB", "TB"]
+    var amount = Double(bytes)
+    var unit = 0
+    while amount >= 1000, unit < units.count - 1 {
+      amount /= 1000
+      unit += 1
+    }
+    let tenths = (amount * 10).rounded() / 10
+    return "\(tenths == tenths.rounded() ? "\(Int64(tenths))" : "\(tenths)") \(units[unit])"
+  }
 
   /// Reads a size with its unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
   ///

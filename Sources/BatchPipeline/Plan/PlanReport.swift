@@ -45,10 +45,9 @@ extension JobPlan {
   /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let context = store.makeContext(label: "batch.plan")
-    let chunkSize = ChunkSizing(
-      chunkSize.map { Job.Chunk(size: $0) } ?? job.chunk,
-      atMost: job.throttle.largestChunk
-    ).size
+    let bounds = job.chunk.target == nil ? 1...Job.chunkSizeLimit : job.chunk.bounds
+    let size = chunkSize ?? min(max(job.chunk.size, bounds.lowerBound), bounds.upperBound)
+    let chunkSize = min(size, job.throttle.largestChunk ?? size)
     let imported = try importedIdentifiers()?.list
     return try await context.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in

@@ -2,6 +2,12 @@ public import BatchIdentifiers
 package import BatchStore
 import SystemPackage
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// How the last run of a job stands, whoever runs it.
 public struct RunStatus: Sendable {
   /// The counts, which for a live run are those of this moment.
@@ -24,6 +30,11 @@ public struct RunStatus: Sendable {
       // It was killed: nobody had the time to write that down.
       summary.state = .stopped
       summary.throttle = nil
+    } else if summary.state.isGoingOn, let recorded = checkpoint.progress.recordedAt {
+      // Nothing is written while a run is held, and its times go on all the same.
+      let since = max(0, Date.now.timeIntervalSince1970 - recorded)
+      summary.elapsedSeconds += since
+      if summary.throttle != nil { summary.throttledSeconds += since }
     }
     if summary.elapsedSeconds > 0, summary.done > 0 {
       summary.identifiersPerSecond = Double(summary.done) / summary.elapsedSeconds

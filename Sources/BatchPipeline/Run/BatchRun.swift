@@ -369,7 +369,7 @@ public final class BatchRun: Sendable {
   ) async throws(BatchError) -> RunSummary {
     var job = job
     if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
-    let sizing = ChunkSizing(job.chunk, atMost: job.throttle.largestChunk)
+    let sizing = ChunkSizing(job, startingAt: session.meanChunkSize)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // The lane decides how long a run takes, since there is one: it goes first.
@@ -409,6 +409,12 @@ public final class BatchRun: Sendable {
         onEvent(.throttled(summary))
         if !hold.isPace { plan.begin(.onThrottle, summary) }
       case .released: try session.release()
+      case .looked:
+        try session.pass(recordingEvery: job.checkpoint.interval)
+        // Whoever watches sees that it is alive, however long a chunk or a hold.
+        if session.shouldTell(every: max(options.progressInterval, .seconds(1))) {
+          onEvent(.progress(session.summary()))
+        }
       }
     }
     defer { plan.tellMessages(onEvent) }

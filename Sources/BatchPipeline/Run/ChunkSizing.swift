@@ -1,56 +1,149 @@
-/// How many identifiers the next chunk holds: as many as shall take a target's time.
+/// How many identifiers the next chunk holds: as many as shall take a target's time at the writer,
+/// and can be prepared long before anybody's patience ends.
 ///
 /// The cost of an identifier is smoothed over the last chunks, so that one slow commit does not
-/// make the next ten small. A chunk that took several times the target counts alone: whoever waits
+/// make the next ten small. A chunk that took several times what it may counts alone: whoever waits
 /// for the write lock shall not wait for the average to notice.
 struct ChunkSizing {
-  /// How much a chunk may be larger than the one it was sized by.
+  /// How much a chunk may be larger than the one before it.
   private static let growth = 1.5
-  /// How many times the target a chunk may take before the average is dropped.
-  private static let excess = 5
+  /// How many times its time a chunk may take before the average is dropped, and how much larger
+  /// than all that were timed one may be.
+  private static let excess = 5.0
   /// What the newest chunk counts in the average.
   private static let weight = 0.5
+  /// The most identifiers of a first chunk that somebody else's code prepares.
+  private static let firstTransformed = 20
 
-  /// The size of the next chunk.
-  private(set) var size: Int
+  /// What an identifier costs in one of the two places.
+  private struct Cost {
+    /// How long a chunk may take there.
+    let limit: Duration
+    /// What was seen of it, smoothed, in seconds.
+    private(set) var seconds: Double?
+
+    init(limit: Duration) { self.limit = limit }
+
+    /// How many identifiers may be a chunk, as far as is known.
+    var affordable: Double { seconds.map { limit / .seconds(1) / $0 } ?? .infinity }
+
+    mutating func observe(_ count: Int, took duration: Duration, weight: Double) {
+      // A clock may not see so short a time at all.
+      let observed = max(duration / .seconds(1), 1e-9) / Double(count)
+      if let seconds, duration < limit * ChunkSizing.excess {
+        self.seconds = seconds + (observed - seconds) * weight
+      } else {
+        seconds = observed
+      }
+    }
+  }
+
   private let target: Duration?
   private let bounds: ClosedRange<Int>
-  /// The smoothed cost of an identifier, in seconds.
-  private var cost: Double?
+  private var writing: Cost
+  private var preparing: Cost
+  /// What the last chunk was allowed to hold; before there is one, what the first is.
+  private var last: Int
+  /// The most that is known to be no accident.
+  private var largest: Int
 
-  /// Sizes for a job, none beyond `most`.
-  init(_ chunk: Job.Chunk, atMost most: Int? = nil) {
-    let most = most ?? Job.chunkSizeLimit
-    let bounds = chunk.bounds
+  /// Sizes for a job.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - size: What chunks had lately, if a target is to go on from there.
+  init(_ job: Job, startingAt size: Int? = nil) {
+    let most = job.throttle.largestChunk ?? Job.chunkSizeLimit
+    let bounds = job.chunk.bounds
+    var first = job.chunk.size
+    // Longer, and it would be long until a stop is heard.
+    var patience = max(.seconds(1), (job.chunk.target ?? .zero) * 10)
+    if case .transform(let transform) = job.action {
+      patience = min(patience, transform.timeout / 4)
+      if job.chunk.target != nil { first = min(first, Self.firstTransformed) }
+    } else if job.chunk.target != nil {
+      first = min(max(first, bounds.lowerBound), bounds.upperBound)
+    }
+    if job.chunk.target != nil, let size { first = min(max(size, 1), bounds.upperBound) }
     self.init(
-      min(chunk.size, most),
-      target: chunk.target,
-      bounds: min(bounds.lowerBound, most)...min(bounds.upperBound, most)
+      min(first, most),
+      target: job.chunk.target,
+      bounds: min(bounds.lowerBound, most)...min(bounds.upperBound, most),
+      preparing: patience
     )
   }
 
   /// Sizes that begin at one, and stay there without a target.
-  init(_ size: Int, target: Duration? = nil, bounds: ClosedRange<Int> = 1...Job.chunkSizeLimit) {
+  init(
+    _ size: Int,
+    target: Duration? = nil,
+    bounds: ClosedRange<Int> = 1...Job.chunkSizeLimit,
+    preparing patience: Duration = .seconds(1)
+  ) {
     precondition(size > 0 && bounds.lowerBound > 0, "a chunk of no identifiers")
-    self.size = target == nil ? size : min(max(size, bounds.lowerBound), bounds.upperBound)
     self.target = target
     self.bounds = bounds
+    writing = Cost(limit: target ?? .zero)
+    preparing = Cost(limit: patience)
+    last = size
+    largest = size
   }
 
-  /// Takes note of how long a chunk took.
+  /// The size of the next chunk.
+  var size: Int {
+    guard target != nil, writing.seconds != nil || preparing.seconds != nil else { return last }
+    let wanted =
+      writing.seconds == nil
+      ? Double(last)
+      : min(max(writing.affordable, Double(bounds.lowerBound)), Double(bounds.upperBound))
+    // Several are on their way before one of a size is timed.
+    let most = min(
+      max(Double(last) * Self.growth, Double(last + 1)),
+      Double(largest) * Self.excess
+    )
+    // What cannot be prepared in time is done in smaller chunks than the job says.
+    return max(1, Int(min(wanted, preparing.affordable, most)))
+  }
+
+  /// Begins the next chunk.
+  ///
+  /// - Returns: How many identifiers it holds at most.
+  mutating func next() -> Int {
+    last = size
+    return last
+  }
+
+  /// Takes note of how long a chunk took at the writer.
   mutating func observe(_ count: Int, took duration: Duration) {
-    guard let target, count > 0 else { return }
-    // A clock may not see so short a time at all.
-    let observed = max(duration / .seconds(1), 1e-9) / Double(count)
-    if let cost, duration < target * Self.excess {
-      self.cost = cost + (observed - cost) * Self.weight
-    } else {
-      cost = observed
-    }
-    let wanted = (target / .seconds(1)) / (cost ?? observed)
-    // Chunks sized before are still under way: growth is counted from what was observed, or the
-    // answers of several workers would each add to it.
-    let most = max(Double(count) * Self.growth, Double(count + 1))
-    size = Int(min(max(min(wanted, most), Double(bounds.lowerBound)), Double(bounds.upperBound)))
+    guard target != nil, count > 0 else { return }
+    writing.observe(count, took: duration, weight: weight(of: count))
+    largest = max(largest, count)
+  }
+
+  /// Takes note of how long a chunk took to prepare.
+  mutating func observe(_ count: Int, preparedIn duration: Duration) {
+    guard target != nil, count > 0 else { return }
+    preparing.observe(count, took: duration, weight: weight(of: count))
+  }
+
+  /// The rest of a range may be a few identifiers, and says little about many.
+  private func weight(of count: Int) -> Double {
+    Self.weight * min(1, Double(count) / Double(last))
+  }
+
+  // MARK: What is ahead
+
+  /// Whether sizes follow the time that chunks take.
+  var hasTarget: Bool { target != nil }
+
+  /// How many chunks of the next size take so long at the writer; nil if none was timed yet.
+  func count(writtenIn duration: Duration) -> Double? {
+    writing.seconds.map { min(duration, writing.limit) / .seconds(1) / ($0 * Double(size)) }
+  }
+
+  /// How many chunks are written while one is prepared; nil if none was timed yet.
+  var countWrittenDuringPreparation: Double? {
+    guard let write = writing.seconds, let prepare = preparing.seconds else { return nil }
+    return prepare / write
   }
 }

@@ -19,13 +19,16 @@ struct RunLoop<Processor: ChunkProcessor> {
     case retrying(ChunkRetry)
     case held(Throttle.Hold)
     case released
+    /// Nothing but that time goes by.
+    case looked
   }
 
   private enum Answer: Sendable {
-    case prepared(Range<Int>, worker: Int, Result<Processor.Prepared, BatchError>)
+    case prepared(Range<Int>, worker: Int, Duration, Result<Processor.Prepared, BatchError>)
     case committed(Range<Int>, Result<Commit, BatchError>)
     case rested(Range<Int>)
     case look
+    case tick
     case emptiedLog(Result<Int, BatchError>)
     case stop
     case outOfTime
@@ -45,7 +48,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   private var control: ControlFile
   private var asked = RunControl()
   private var held: Throttle.Hold?
-  /// Whether a task will say when to look at the conditions of the throttle again.
+  /// Whether a task will say when a pace lets the run go on, which is before the next tick.
   private var willLook = false
   /// Whether the log may be emptied: once each time that its length was looked at.
   private var mayEmptyLog = false
@@ -90,6 +93,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   ) async -> RunStateMachine.Ending {
     await withTaskGroup(of: Answer.self) { group in
       listen(in: &group)
+      tick(in: &group)
       regulate(in: &group)
       perform(machine.start(), in: &group)
       while true {
@@ -125,13 +129,21 @@ struct RunLoop<Processor: ChunkProcessor> {
     }
   }
 
+  /// Has the run look around in a moment, whatever goes on then: a chunk may take long.
+  private func tick(in group: inout TaskGroup<Answer>) {
+    group.addTask {
+      try? await Task.sleep(for: Throttle.lookInterval)
+      return .tick
+    }
+  }
+
   private mutating func hear(_ answer: Answer, in group: inout TaskGroup<Answer>) {
     switch answer {
-    case .prepared(let chunk, let worker, .success(let value)):
+    case .prepared(let chunk, let worker, let duration, .success(let value)):
       prepared[chunk] = value
       regulate(in: &group)
-      perform(machine.prepared(chunk, worker: worker), in: &group)
-    case .prepared(let chunk, let worker, .failure(let error)):
+      perform(machine.prepared(chunk, worker: worker, took: duration), in: &group)
+    case .prepared(let chunk, let worker, _, .failure(let error)):
       note(error, of: chunk)
       let isTransient = error.isTransient
       let actions = machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
@@ -149,8 +161,12 @@ struct RunLoop<Processor: ChunkProcessor> {
     case .rested(let chunk): perform(machine.rested(chunk), in: &group)
     case .look:
       willLook = false
+      regulate(in: &group)
+    case .tick:
       mayEmptyLog = true
       regulate(in: &group)
+      events.append(.looked)
+      tick(in: &group)
     case .emptiedLog(.success(let bytes)):
       throttle.logBytes = bytes
       regulate(in: &group)
@@ -206,13 +222,11 @@ struct RunLoop<Processor: ChunkProcessor> {
       perform(machine.release(), in: &group)
       return
     }
-    if hold.cause != held?.cause {
-      events.append(.held(hold))
-      mayEmptyLog = true
-    }
+    if hold.cause != held?.cause { mayEmptyLog = true }
+    if hold.reason != held?.reason { events.append(.held(hold)) }
     held = hold
     machine.hold()
-    guard !willLook else { return }
+    guard !willLook, hold.duration < Throttle.lookInterval else { return }
     willLook = true
     group.addTask {
       try? await Task.sleep(for: hold.duration)
@@ -233,7 +247,7 @@ struct RunLoop<Processor: ChunkProcessor> {
       throttle.throttle = job.throttle
       let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
       machine.tune(
-        ChunkSizing(job.chunk, atMost: job.throttle.largestChunk),
+        ChunkSizing(job, startingAt: machine.chunkSize),
         committing: throttle.setsPace ? 1 : ofJob.committing
       )
     }
@@ -266,13 +280,15 @@ struct RunLoop<Processor: ChunkProcessor> {
       switch action {
       case .prepare(let chunk, let worker):
         let context = workers[worker]
-        group.addTask {
+        group.addTask { [clock] in
+          let start = clock.now
+          let result: Result<Processor.Prepared, BatchError>
           do throws(BatchError) {
-            let value = try await processor.prepare(chunk, in: context)
-            return .prepared(chunk, worker: worker, .success(value))
+            result = .success(try await processor.prepare(chunk, in: context))
           } catch {
-            return .prepared(chunk, worker: worker, .failure(error))
+            result = .failure(error)
           }
+          return .prepared(chunk, worker: worker, start.duration(to: clock.now), result)
         }
       case .commit(let chunk):
         guard let value = prepared.removeValue(forKey: chunk) else {

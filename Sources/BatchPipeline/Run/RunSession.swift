@@ -2,6 +2,12 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// One process's part of a run: what it has seen committed, and what it tells of it.
 final class RunSession {
   private let checkpoint: Checkpoint
@@ -19,7 +25,10 @@ final class RunSession {
   private var recordedAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
+  /// How long the run was held, but for the hold that goes on.
+  private var throttledBefore: Double
   private var failure: BatchError?
+  private var held: Throttle.Hold?
   private var heldSince: ContinuousClock.Instant?
   private var toldPaces: Set<Throttle.Hold.Cause> = []
 
@@ -39,6 +48,7 @@ final class RunSession {
     toldAt = start
     progress = checkpoint.progress
     elapsedBefore = progress.elapsedSeconds
+    throttledBefore = progress.throttledSeconds ?? 0
     progress.state = .running
     progress.error = nil
     progress.stopReason = nil
@@ -54,6 +64,9 @@ final class RunSession {
 
   /// Whether nothing of the list is left to do.
   var isComplete: Bool { done.count == checkpoint.list.count }
+
+  /// How large the chunks were on average that are done; nil if none is.
+  var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
 
   /// How many identifiers of the run may fail; those that are tried again may all fail again.
   func failureLimit(_ skip: Job.Skip) -> Int {
@@ -122,29 +135,44 @@ final class RunSession {
   ///
   /// - Returns: Whether that is worth telling: of a mere pace only the first time.
   func hold(_ hold: Throttle.Hold) throws(BatchError) -> Bool {
+    let isNew = held?.cause != hold.cause
     if heldSince == nil { heldSince = clock.now }
+    held = hold
     progress.throttle = hold.reason
-    if hold.isPace { return toldPaces.insert(hold.cause).inserted }
+    guard isNew else { return false }
+    if hold.isPace {
+      if progress.state != .running { try write(.running) }
+      return toldPaces.insert(hold.cause).inserted
+    }
     try write(hold.cause == .pause ? .paused : .throttled)
     return true
   }
 
   /// Notes that the run is no longer held.
   func release() throws(BatchError) {
+    let isRecorded = holdIsRecorded
     endHold()
-    if progress.state != .running { try write(.running) }
+    if isRecorded { try write(.running) }
   }
 
+  /// Notes that time goes by: the file is told of a pace that holds the run for long.
+  func pass(recordingEvery interval: Duration) throws(BatchError) {
+    if heldSince != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
+  }
+
+  /// Whether the checkpoint says that the run is held.
+  private var holdIsRecorded: Bool { heldSince.map { recordedAt >= $0 } ?? false }
+
   private func endHold() {
-    progress.throttledSeconds = throttledSeconds
+    throttledBefore = throttledSeconds
+    held = nil
     heldSince = nil
     progress.throttle = nil
   }
 
   /// How long the run has been held until now.
   private var throttledSeconds: Double {
-    (progress.throttledSeconds ?? 0)
-      + (heldSince.map { $0.duration(to: clock.now) / .seconds(1) } ?? 0)
+    throttledBefore + (heldSince.map { $0.duration(to: clock.now) / .seconds(1) } ?? 0)
   }
 
   /// Records that the run was stopped, and why if nobody asked for it.
@@ -188,6 +216,8 @@ final class RunSession {
     progress.state = state
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds
+    progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
+    progress.recordedAt = Date.now.timeIntervalSince1970
     progress.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
     try checkpoint.record(progress)
     recordedAt = clock.now
@@ -218,7 +248,8 @@ final class RunSession {
     summary.failure = failure
     let seconds = start.duration(to: clock.now) / .seconds(1)
     if doneHere > 0, seconds > 0 {
-      let rate = Double(doneHere) / seconds
+      // An average does not know yet of a pace that has only begun to hold.
+      let rate = min(Double(doneHere) / seconds, held?.rate ?? .infinity)
       summary.identifiersPerSecond = rate
       if progress.state == .running {
         summary.etaSeconds = Double(toDo - doneHere) / rate

@@ -5,7 +5,8 @@
 /// or a clock.
 ///
 /// Bounds: at most one chunk a worker is being prepared, and at most ``Limits/inFlight`` chunks
-/// exist between "handed to a worker" and "committed", however slow the writer is.
+/// exist between "handed to a worker" and "committed", however slow the writer is. Where sizes
+/// follow a target there are fewer, since each of them has a size of the past.
 ///
 /// A chunk that fails for the moment rests and is prepared anew; it keeps its place among those in
 /// flight, and the others go on as far as the order allows.
@@ -34,6 +35,9 @@ struct RunStateMachine {
       committing = inOrder ? 1 : 8
       inFlight = 2 * workers + committing
     }
+
+    /// How long chunks share a transaction of the writer; see `GroupCommit`.
+    static let sharing = Duration.milliseconds(20)
   }
 
   /// What is to be done.
@@ -90,6 +94,9 @@ struct RunStateMachine {
   /// The first position that will not be committed any more; in order, nothing after it will be.
   private var givenUp = Int.max
 
+  /// The size of the next chunk.
+  var chunkSize: Int { sizing.size }
+
   /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
   init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
     precondition(limits.workers > 0, "a run without workers")
@@ -104,9 +111,14 @@ struct RunStateMachine {
   /// Begins.
   mutating func start() -> [Action] { next() }
 
-  /// A worker has prepared its chunk.
-  mutating func prepared(_ chunk: Range<Int>, worker: Int) -> [Action] {
+  /// A worker has prepared its chunk, which took so long.
+  mutating func prepared(
+    _ chunk: Range<Int>,
+    worker: Int,
+    took duration: Duration
+  ) -> [Action] {
     release(worker, chunk)
+    sizing.observe(chunk.count, preparedIn: duration)
     guard canCommit(chunk) else { return [.discard(chunk)] + giveUp([chunk]) + next() }
     waiting.insert(
       chunk,
@@ -239,9 +251,26 @@ struct RunStateMachine {
     return dropped + next()
   }
 
+  /// How many chunks may be at the writer, and how many anywhere, as things go.
+  ///
+  /// A chunk that takes as long as a target gains nothing from company, and all that were sized
+  /// before a size changed are still to come: one at the writer and what is ready for its next
+  /// transaction are enough. Exports have no writer to wait for.
+  private var depth: (committing: Int, inFlight: Int) {
+    guard sizing.hasTarget, !limits.inOrder else { return (limits.committing, limits.inFlight) }
+    guard let together = sizing.count(writtenIn: Limits.sharing) else {
+      return (1, min(limits.workers + 1, limits.inFlight))
+    }
+    let committing = Int(max(1, min(together, Double(limits.committing))))
+    // Twice what is written while one is prepared, since preparations are not even.
+    let ready = (2 * (sizing.countWrittenDuringPreparation ?? 0)).rounded(.up)
+    let inFlight = Double(committing) + max(ready, Double(committing))
+    return (committing, Int(min(inFlight, Double(limits.inFlight))))
+  }
+
   private mutating func next() -> [Action] {
     var actions: [Action] = []
-    while !isHeld, committing.count < limits.committing, let chunk = nextToCommit() {
+    while !isHeld, committing.count < depth.committing, let chunk = nextToCommit() {
       waiting.removeFirst()
       committing.insert(chunk)
       actions.append(.commit(chunk))
@@ -268,14 +297,17 @@ struct RunStateMachine {
 
   private mutating func nextToPrepare() -> Range<Int>? {
     if !rested.isEmpty { return rested.removeFirst() }
-    guard uncommitted.count < limits.inFlight, let chunk = nextChunk() else { return nil }
+    // Those that rest are in nobody's way, but they are bounded too.
+    let underWay = uncommitted.count - resting.count
+    guard underWay < depth.inFlight, uncommitted.count < limits.inFlight, let chunk = nextChunk()
+    else { return nil }
     uncommitted.append(chunk.lowerBound)
     return chunk
   }
 
   private mutating func nextChunk() -> Range<Int>? {
     guard let gap = remaining.popLast() else { return nil }
-    let chunk = gap.prefix(sizing.size)
+    let chunk = gap.prefix(sizing.next())
     if chunk.endIndex < gap.upperBound { remaining.append(chunk.endIndex..<gap.upperBound) }
     return gap.lowerBound..<chunk.endIndex
   }

@@ -28,8 +28,10 @@ struct Throttle {
     let cause: Cause
     /// The reason as it is shown.
     let reason: String
-    /// When to look again.
+    /// When to look again, which is soon: an operator may ask for something else meanwhile.
     let duration: Duration
+    /// How many identifiers a second are let through, if that is what holds.
+    var rate: Double?
 
     /// Whether it is over by itself after its duration: the run goes on, more slowly.
     var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
@@ -41,7 +43,13 @@ struct Throttle {
   private static let slack = Duration.milliseconds(100)
 
   /// What the job wants, which may change while it runs.
-  var throttle: Job.Throttle
+  var throttle: Job.Throttle {
+    didSet {
+      // A debt by the old pace is none by the new one.
+      if throttle.identifiersPerSecond != oldValue.identifiersPerSecond { due = .zero }
+      if throttle.sleepRatio != oldValue.sleepRatio { rested = .zero }
+    }
+  }
   /// When the next identifiers may be committed, by the rate.
   private var due = Duration.zero
   /// When the rest after the last chunk is over.
@@ -71,7 +79,7 @@ struct Throttle {
       Hold(
         cause: cause,
         reason: "\(cause.rawValue): \(reason)",
-        duration: end.map { $0 - now } ?? Self.lookInterval
+        duration: min(end.map { $0 - now } ?? Self.lookInterval, Self.lookInterval)
       )
     }
     if conditions.isPaused { return hold(.pause, "until batch resume") }
@@ -82,13 +90,19 @@ struct Throttle {
       return hold(.window, "it is not \(window)")
     }
     if let minimum = throttle.minimumFreeDisk, let free = conditions.freeDisk, free < minimum {
-      return hold(.minimumFreeDisk, "less than \(minimum) bytes are free")
+      return hold(
+        .minimumFreeDisk,
+        "\(ByteSize(bytes: free)) are free, less than \(ByteSize(bytes: minimum))"
+      )
     }
     if logBytes > throttle.maximumWAL {
-      return hold(.maximumWAL, "the write-ahead log is longer than \(throttle.maximumWAL) bytes")
+      let bound = ByteSize(bytes: throttle.maximumWAL)
+      return hold(.maximumWAL, "the write-ahead log is longer than \(bound)")
     }
     if let rate = throttle.identifiersPerSecond, now < due {
-      return hold(.identifiersPerSecond, "at most \(rate)", until: due)
+      var hold = hold(.identifiersPerSecond, "at most \(rate)", until: due)
+      hold.rate = rate
+      return hold
     }
     if let ratio = throttle.sleepRatio, now < rested {
       return hold(.sleepRatio, "\(ratio) of the time of a chunk", until: rested)

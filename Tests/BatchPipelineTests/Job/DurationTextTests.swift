@@ -42,6 +42,16 @@ import Testing
     #expect(try ByteSize(parsing: text).bytes == expected)
   }
 
+  @Test(
+    arguments: [
+      (0, "0 bytes"), (999, "999 bytes"), (1000, "1 kB"), (4_200_000, "4.2 MB"),
+      (64_000_000, "64 MB"), (8_000_000_000_000_000, "8000 TB"), (-5, "-5 bytes"),
+    ] as [(Int64, String)]
+  )
+  func `a size is shown with the unit that fits it`(bytes: Int64, expected: String) {
+    #expect(ByteSize(bytes: bytes).description == expected)
+  }
+
   @Test func `an unknown unit names the units there are`() {
     let error = #expect(throws: BatchError.self) { try ByteSize(parsing: "64mb") }
     #expect(

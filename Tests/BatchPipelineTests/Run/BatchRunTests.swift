@@ -2,6 +2,7 @@ import BatchIdentifiers
 import BatchPipeline
 import BatchStore
 import BatchTestSupport
+import Foundation
 import SystemPackage
 import Testing
 
@@ -111,6 +112,57 @@ import Testing
     #expect(summary.state == .stopped || summary.done == 500)
     #expect(try await BatchRun(job).run().state == .completed)
     #expect(try histogram() == [summary.done == 500 ? "2:500" : "1:500"])
+  }
+
+  @Test(arguments: ["flag", "rate"])
+  func `a run that is held tells that it is alive, and its times go on`(cause: String) async throws
+  {
+    var job = Job.test(in: directory)
+    if cause == "flag" {
+      job.throttle.flagFile = FilePath(directory.path)
+    } else {
+      job.throttle.identifiersPerSecond = 0.001
+      job.checkpoint.interval = .milliseconds(1)
+    }
+    let run = BatchRun(job)
+    let (events, teller) = AsyncStream.makeStream(of: RunSummary.self)
+    let ended = Task {
+      defer { teller.finish() }
+      return try await run.run { event in
+        if case .progress(let summary) = event { teller.yield(summary) }
+      }
+    }
+    var told: [RunSummary] = []
+    for await summary in events where summary.throttle != nil {
+      told.append(summary)
+      if told.count == 2 { break }
+    }
+    try #require(told.count == 2)
+    #expect(told[0].elapsedSeconds < told[1].elapsedSeconds)
+    #expect(told[0].throttledSeconds < told[1].throttledSeconds)
+    #expect(told[1].state == (cause == "flag" ? .throttled : .running))
+    if cause == "flag" {
+      #expect(told[1].etaSeconds == nil)
+    } else {
+      // At the pace, though the chunk before it took no time.
+      #expect(told[1].identifiersPerSecond == 0.001)
+      #expect(told[1].etaSeconds == Double(500 - told[1].done) / 0.001)
+    }
+    // Nor do they stand still for others, though nothing is written.
+    let file = URL(filePath: job.checkpointPath.string)
+    let size = try Data(contentsOf: file).count
+    var status = [try await RunStatus(of: job).summary]
+    while status.count == 1 || status[1].elapsedSeconds < status[0].elapsedSeconds + 0.1 {
+      status = [status[0], try await RunStatus(of: job).summary]
+    }
+    #expect(status[1].throttle == told[1].throttle)
+    #expect(status[1].throttledSeconds > status[0].throttledSeconds)
+    #expect(try Data(contentsOf: file).count == size)
+    run.stop()
+    #expect(try await ended.value.state == .stopped)
+    // Of a run that nobody works on they do.
+    let standing = try await RunStatus(of: job).summary
+    #expect(try await RunStatus(of: job).summary.elapsedSeconds == standing.elapsedSeconds)
   }
 
   @Test func `a run that came to an error goes on when the reason is gone`() async throws {

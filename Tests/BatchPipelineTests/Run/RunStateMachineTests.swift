@@ -29,13 +29,13 @@ import Testing
 
     init(
       remaining: [Range<Int>],
-      chunkSize: Int,
+      sizing: ChunkSizing,
       limits: RunStateMachine.Limits,
       random: SeededGenerator
     ) {
       machine = RunStateMachine(
         remaining: remaining,
-        sizing: ChunkSizing(chunkSize),
+        sizing: sizing,
         limits: limits
       )
       self.limits = limits
@@ -171,7 +171,8 @@ import Testing
             )
           } else {
             prepared.insert(chunk)
-            perform(machine.prepared(chunk, worker: worker))
+            let duration = Duration.microseconds(Int.random(in: 0...100_000, using: &random))
+            perform(machine.prepared(chunk, worker: worker, took: duration))
           }
         } else {
           let chunk = committing.remove(at: index - preparing.count)
@@ -183,7 +184,8 @@ import Testing
             )
           } else {
             committed.append(chunk)
-            perform(machine.committed(chunk, took: .milliseconds(1)))
+            let duration = Duration.microseconds(Int.random(in: 0...100_000, using: &random))
+            perform(machine.committed(chunk, took: duration))
           }
         }
       }
@@ -221,7 +223,12 @@ import Testing
       let size = Int.random(in: 1...9, using: &random)
       var driver = Driver(
         remaining: ranges,
-        chunkSize: size,
+        sizing: ChunkSizing(
+          size,
+          target: .random(using: &random)
+            ? .milliseconds(.random(in: 1...100, using: &random)) : nil,
+          bounds: 1...size
+        ),
         limits: limits,
         random: SeededGenerator(seed: random.next())
       )
@@ -271,8 +278,8 @@ import Testing
     )
     #expect(machine.start() == [.prepare(0..<10, worker: 0), .prepare(10..<20, worker: 1)])
     #expect(machine.stop() == [])
-    #expect(machine.prepared(10..<20, worker: 1) == [.commit(10..<20)])
-    #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10)])
+    #expect(machine.prepared(10..<20, worker: 1, took: .milliseconds(1)) == [.commit(10..<20)])
+    #expect(machine.prepared(0..<10, worker: 0, took: .milliseconds(1)) == [.commit(0..<10)])
     #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
     #expect(machine.committed(0..<10, took: .milliseconds(1)) == [.end(.stopped)])
   }
@@ -289,15 +296,19 @@ import Testing
         == [.rest(0..<10, attempt: 1), .prepare(10..<20, worker: 0)]
     )
     #expect(
-      machine.prepared(10..<20, worker: 0) == [.commit(10..<20), .prepare(20..<30, worker: 0)]
+      machine.prepared(10..<20, worker: 0, took: .milliseconds(1)) == [
+        .commit(10..<20), .prepare(20..<30, worker: 0),
+      ]
     )
     // Its turn comes with the next idle worker, before anything new.
     #expect(machine.rested(0..<10) == [])
     #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
     #expect(
-      machine.prepared(20..<30, worker: 0) == [.commit(20..<30), .prepare(0..<10, worker: 0)]
+      machine.prepared(20..<30, worker: 0, took: .milliseconds(1)) == [
+        .commit(20..<30), .prepare(0..<10, worker: 0),
+      ]
     )
-    #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10)])
+    #expect(machine.prepared(0..<10, worker: 0, took: .milliseconds(1)) == [.commit(0..<10)])
     #expect(
       machine.failedToCommit(0..<10, isTransient: true) == [.rest(0..<10, attempt: 2)]
     )
@@ -320,10 +331,14 @@ import Testing
       machine.failedToPrepare(0..<10, worker: 0, isTransient: true)
         == [.rest(0..<10, attempt: 1), .prepare(20..<30, worker: 0)]
     )
-    #expect(machine.prepared(10..<20, worker: 1) == [])
+    #expect(machine.prepared(10..<20, worker: 1, took: .milliseconds(1)) == [])
     #expect(machine.stop() == [.discard(10..<20)])
     #expect(machine.rested(0..<10) == [])
-    #expect(machine.prepared(20..<30, worker: 0) == [.discard(20..<30), .end(.stopped)])
+    #expect(
+      machine.prepared(20..<30, worker: 0, took: .milliseconds(1)) == [
+        .discard(20..<30), .end(.stopped),
+      ]
+    )
   }
 
   @Test func `a held run hands nothing out and goes on where it was`() {
@@ -336,12 +351,16 @@ import Testing
     #expect(machine.start() == [])
     #expect(machine.isQuiet)
     #expect(machine.release() == [.prepare(0..<10, worker: 0), .prepare(10..<20, worker: 1)])
-    #expect(machine.prepared(0..<10, worker: 0) == [.commit(0..<10), .prepare(20..<30, worker: 0)])
+    #expect(
+      machine.prepared(0..<10, worker: 0, took: .milliseconds(1)) == [
+        .commit(0..<10), .prepare(20..<30, worker: 0),
+      ]
+    )
     machine.hold()
     #expect(!machine.isQuiet)
-    #expect(machine.prepared(10..<20, worker: 1) == [])
+    #expect(machine.prepared(10..<20, worker: 1, took: .milliseconds(1)) == [])
     #expect(machine.committed(0..<10, took: .milliseconds(1)) == [])
-    #expect(machine.prepared(20..<30, worker: 0) == [])
+    #expect(machine.prepared(20..<30, worker: 0, took: .milliseconds(1)) == [])
     #expect(machine.isQuiet)
     #expect(machine.release() == [.commit(10..<20), .commit(20..<30)])
     #expect(machine.committed(10..<20, took: .milliseconds(1)) == [])
@@ -357,12 +376,12 @@ import Testing
     )
     #expect(machine.start().count == 3)
     machine.hold()
-    #expect(machine.prepared(0..<10, worker: 0) == [])
+    #expect(machine.prepared(0..<10, worker: 0, took: .milliseconds(1)) == [])
     #expect(machine.stop() == [.discard(0..<10)])
-    #expect(machine.prepared(10..<20, worker: 1) == [.discard(10..<20)])
+    #expect(machine.prepared(10..<20, worker: 1, took: .milliseconds(1)) == [.discard(10..<20)])
     // Let go meanwhile, it may commit what is still to come, unless the order forbids it.
     #expect(machine.release() == [])
-    let last = machine.prepared(20..<30, worker: 2)
+    let last = machine.prepared(20..<30, worker: 2, took: .milliseconds(1))
     if inOrder {
       #expect(last == [.discard(20..<30), .end(.stopped)])
     } else {

@@ -101,15 +101,34 @@ import Testing
     now.isFlagged = false
     #expect(reason() == "window: it is not 22:00-06:00")
     now.minuteOfDay = 23 * 60
-    #expect(reason() == "minimumFreeDisk: less than 500 bytes are free")
+    #expect(reason() == "minimumFreeDisk: 499 bytes are free, less than 500 bytes")
     now.freeDisk = 500
-    #expect(reason() == "maximumWAL: the write-ahead log is longer than 1000000 bytes")
+    #expect(reason() == "maximumWAL: the write-ahead log is longer than 1 MB")
     throttle.logBytes = 1_000_000
     #expect(reason() == "identifiersPerSecond: at most 1.0")
     #expect(throttle.hold(at: .seconds(3), now) == nil)
     // What cannot be found out does not hold a run.
     now.freeDisk = nil
     #expect(throttle.hold(at: .seconds(3), now) == nil)
+  }
+
+  @Test(arguments: [Job.Throttle(identifiersPerSecond: 0.001), Job.Throttle(sleepRatio: 100)])
+  func `however long a pace holds, it is looked at again soon, and over when it is changed`(
+    pace: Job.Throttle
+  ) {
+    var throttle = Throttle(pace)
+    throttle.committed(10, took: .seconds(60), at: .zero)
+    #expect(throttle.hold(at: .seconds(1), .init())?.duration == Throttle.lookInterval)
+    // The last bit of a pace is not overslept.
+    let end = pace.sleepRatio == nil ? Duration.seconds(10_000) : .seconds(6000)
+    let last = throttle.hold(at: end - .milliseconds(103), .init())
+    #expect(last?.duration == Throttle.lookInterval)
+    #expect(throttle.hold(at: end - .milliseconds(3), .init())?.duration == .milliseconds(3))
+    throttle.throttle = Job.Throttle(identifiersPerSecond: 1000, sleepRatio: 0.1)
+    #expect(throttle.hold(at: .seconds(1), .init()) == nil)
+    throttle.committed(1000, took: .seconds(10), at: .seconds(1))
+    throttle.throttle.maximumWAL = 2_000_000
+    #expect(throttle.hold(at: .seconds(1), .init())?.cause == .identifiersPerSecond)
   }
 
   @Test func `nothing holds a run by default`() {
@@ -148,10 +167,19 @@ import Testing
   }
 
   @Test func `at a rate no chunk is larger than a second's worth`() {
-    #expect(ChunkSizing(Job.Chunk(), atMost: 10).size == 10)
-    var sizing = ChunkSizing(Job.Chunk(target: .seconds(1)), atMost: 10)
-    sizing.observe(10, took: .milliseconds(1))
+    var job = Job(
+      name: "job",
+      database: .init(path: "test.db"),
+      source: .init(entity: "numbers", everything: true),
+      action: .update(.init(set: [.init("n", to: "0")]))
+    )
+    job.throttle.identifiersPerSecond = 10
+    #expect(ChunkSizing(job).size == 10)
+    job.chunk = Job.Chunk(target: .seconds(1))
+    var sizing = ChunkSizing(job)
+    sizing.observe(sizing.next(), took: .milliseconds(1))
     #expect(sizing.size == 10)
-    #expect(ChunkSizing(Job.Chunk(size: 7), atMost: 10).size == 7)
+    job.chunk = Job.Chunk(size: 7)
+    #expect(ChunkSizing(job).size == 7)
   }
 }
