@@ -91,6 +91,26 @@ import Testing
     #expect(run.errors.contains(#"it has written "done\u{1b}[1m, and more" beyond its answers"#))
   }
 
+  @Test func `a program that answers twice is replaced, and nothing is in doubt`() throws {
+    // Both in one write, so that they are read at once.
+    try job.write(
+      #"""
+      echo >> starts
+      while read -r line; do
+        \#(Self.identifier)
+        answer="{\"n\": $id, \"\$identifier\": \"$id\"}"
+        case $id in 30) printf '%s\n%s\n' "$answer" "$answer" ;; *) echo "$answer" ;; esac
+      done
+      """#,
+      adding: ["workers": 1]
+    )
+    let run = try BatchProgram.run("run", "job.json", in: job.directory)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(try job.sum() == "5050 of 100")
+    #expect(run.errors.contains("of which none is in doubt; it is replaced"), "\(run.errors)")
+    #expect(try job.directory.read("starts").count == 2)
+  }
+
   @Test func `where nothing is left to do nothing is started`() throws {
     try job.write(
       "echo >> starts; while read -r line; do echo '{\"n\": 1}'; done; echo the end",

@@ -60,6 +60,8 @@ final class ChildProcess {
   /// is more.
   private static let answerLimit = 64 << 20
   private static let rowShare = 64 << 10
+  /// The most bytes of what nobody had asked for that are kept.
+  private static let surplusLimit = 1000
   /// The most reads at once of what it writes to standard error: as much as a pipe may hold, so that
   /// a program that writes without end keeps nobody.
   private static let errorReads = 16
@@ -100,9 +102,9 @@ final class ChildProcess {
 
   /// Writes lines and reads as many answers.
   ///
-  /// - Returns: The answers, each with its line feed.
-  /// - Throws: `BatchError` of code `handlerFailed` if there are fewer or more, if one is too long, if
-  ///   the program ends, or if it takes longer than `timeout`. It is of no use any more then.
+  /// - Returns: The answers, each with its line feed; ``accept(identified:)`` looks for more of them.
+  /// - Throws: `BatchError` of code `handlerFailed` if there are fewer, if one is too long, if the
+  ///   program ends, or if it takes longer than `timeout`. It is of no use any more then.
   func answers(
     to lines: [UInt8],
     count: Int,
@@ -159,10 +161,25 @@ final class ChildProcess {
       if written == lines.count { rest(since: start, found, of: count) }
     }
     readErrors()
-    guard found == count, lineStart == answers.count else { throw tooMany() }
+    if lineStart < answers.count || found > count {
+      let end = Self.end(ofLine: count, in: answers)
+      surplus += answers[end...].prefix(Self.surplusLimit)
+      answers.removeSubrange(end...)
+      guard written == lines.count else { throw tooMany() }
+    }
     let end = ContinuousClock.now
     lastAnswer = (end, start.duration(to: end) * 2 / max(count, 1))
     return answers
+  }
+
+  /// Where the `number`th line ends, counted from 1.
+  private static func end(ofLine number: Int, in lines: [UInt8]) -> Int {
+    var left = number
+    for (offset, byte) in lines.enumerated() where byte == 0x0a {
+      left -= 1
+      if left == 0 { return offset + 1 }
+    }
+    return 0
   }
 
   /// Takes note of what the answers to a chunk are worth, and of an answer after the last one.
@@ -179,6 +196,7 @@ final class ChildProcess {
       return
     }
     standing = .unidentified
+    guard surplus.isEmpty else { throw tooMany() }
     let patience = min(lastAnswer.pace, .milliseconds(5))
     let left = ContinuousClock.now.duration(to: lastAnswer.at + patience)
     if left > .zero { usleep(UInt32(left / .microseconds(1))) }
@@ -188,7 +206,7 @@ final class ChildProcess {
   /// What it has written since its last answer, if nothing is in doubt for that although the
   /// program is of no use any more; nil if it can be asked, or has to be, to learn what is wrong.
   func harmlessSurplus() -> String? {
-    guard standing == .identified, isReadable else { return nil }
+    guard standing == .identified, isReadable || !surplus.isEmpty else { return nil }
     receiveSurplus()
     return harmless
   }
@@ -251,7 +269,7 @@ final class ChildProcess {
   private func receiveSurplus() -> Bool {
     let count = buffer.withUnsafeMutableBytes { read(output, $0.baseAddress, $0.count) }
     guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
-    surplus += buffer[..<count].prefix(1000 - surplus.count)
+    surplus += buffer[..<count].prefix(Self.surplusLimit - surplus.count)
     return true
   }
 
