@@ -87,6 +87,7 @@ struct ProgressPrinter: Sendable {
   ///   - summary: The run.
   ///   - columns: How long the line may be. What it is about is known, so the name is what is cut
   ///     first, and after that the reason why the run is held.
+  /// - Returns: The line.
   static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
     let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
     var rest =
