@@ -127,7 +127,11 @@ let package = Package(
     ),
     .testTarget(
       name: "BatchCommandTests",
-      dependencies: ["BatchCommand", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      dependencies: [
+        "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchIdentifiers",
+        "BatchTestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: settings
     ),
     .testTarget(

@@ -21,6 +21,11 @@ enum Format {
   /// `4.2 MB`.
   static func bytes(_ value: Int) -> String { "\(ByteSize(bytes: Int64(value)))" }
 
+  /// `821,000`, `4.2`: a fraction of a few is not nothing.
+  static func rate(_ value: Double) -> String {
+    value < 10 ? "\((value * 1000).rounded() / 1000)" : count(Int(value))
+  }
+
   /// `0.41 s`, `3:05`, `2:10:00`.
   static func seconds(_ value: Double) -> String {
     guard value >= 60 else {

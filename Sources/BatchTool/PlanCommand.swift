@@ -9,7 +9,8 @@ struct PlanCommand: AsyncParsableCommand {
     abstract: "Shows what a job would do; writes nothing.",
     discussion: """
       Counts the matching rows and shows the SQL, SQLite's query plan, warnings, a rough time and \
-      the first rows before and after.
+      the first rows before and after. The handler or command of a transform is not called, since it \
+      may do more than compute: its rows are shown before only, and its time is unknown.
       """
   )
 
@@ -22,8 +23,8 @@ struct PlanCommand: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    if let chunkSize, !(1...1_000_000).contains(chunkSize) {
-      throw ValidationError("--chunk-size must be from 1 to 1000000.")
+    if let chunkSize, !(1...Job.chunkSizeLimit).contains(chunkSize) {
+      throw ValidationError("--chunk-size must be from 1 to \(Job.chunkSizeLimit).")
     }
   }
 
@@ -44,8 +45,15 @@ struct PlanCommand: AsyncParsableCommand {
     try Terminal.print("apply     \(oneLine(report.sql.apply))")
     if let seconds = report.estimatedSeconds {
       try Terminal.print("time      about \(Format.seconds(seconds)), a rough guess")
+    } else if let program = plan.program {
+      try Terminal.print("time      unknown: it depends on the \(program)")
     }
-    if !report.sample.isEmpty { try Terminal.print("\nthe first \(report.sample.count):") }
+    if !report.sample.isEmpty {
+      let unknown = plan.program.map {
+        ", before; what comes after only the \($0) knows, and a plan does not call it"
+      }
+      try Terminal.print("\nthe first \(report.sample.count)\(unknown ?? ""):")
+    }
     for row in report.sample { try printSample(row) }
     for warning in report.warnings { Terminal.warn(warning) }
   }
@@ -70,6 +78,17 @@ struct PlanCommand: AsyncParsableCommand {
     case .real(let value): value.description
     case .text(let value): value.quotedForMessage
     case .blob(let bytes): "\(bytes.count) bytes"
+    }
+  }
+}
+
+extension JobPlan {
+  /// What computes the rows of a transform, in words; nil of other actions.
+  fileprivate var program: String? {
+    guard case .transform(let transform) = job.action else { return nil }
+    return switch transform.program {
+    case .handler(let name): "handler \(name.quotedForMessage)"
+    case .command: "command"
     }
   }
 }

@@ -61,10 +61,10 @@ struct ProgressPrinter: Sendable {
       let failed = Format.count(summary.outcomes.failed, "failed identifier")
       Terminal.say("\(summary.job): \(failed) to try again")
     case .progress(let summary), .throttled(let summary):
-      let line = Self.line(summary)
+      let line = Self.line(summary, columns: Terminal.isInteractive ? Terminal.columns - 1 : nil)
       if Terminal.isInteractive {
         // Back to the start of the line, and clear what a longer one left.
-        Terminal.say("\r\(line.prefix(Terminal.columns - 1))\u{1b}[K", terminator: "")
+        Terminal.say("\r\(line)\u{1b}[K", terminator: "")
       } else {
         Terminal.say(line)
       }
@@ -82,16 +82,27 @@ struct ProgressPrinter: Sendable {
   }
 
   /// How a run stands, on one line.
-  static func line(_ summary: RunSummary) -> String {
+  ///
+  /// - Parameters:
+  ///   - summary: The run.
+  ///   - columns: How long the line may be. What it is about is known, so the name is what is cut
+  ///     first, and after that the reason why the run is held.
+  /// - Returns: The line.
+  static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
     let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
-    var line =
-      "\(summary.job)  \(percent)%  \(Format.count(summary.done)) of \(Format.count(summary.total))"
-    if let rate = summary.identifiersPerSecond { line += "  \(Format.count(Int(rate)))/s" }
-    if let eta = summary.etaSeconds { line += "  ETA \(Format.seconds(eta))" }
-    if summary.outcomes.failed > 0 { line += "  failed \(Format.count(summary.outcomes.failed))" }
-    if let reason = summary.throttle { line += "  held: \(reason)" }
-    return line
+    var rest =
+      "  \(percent)%  \(Format.count(summary.done)) of \(Format.count(summary.total))"
+    if let rate = summary.identifiersPerSecond { rest += "  \(Format.rate(rate))/s" }
+    if let eta = summary.etaSeconds { rest += "  ETA \(Format.seconds(eta))" }
+    if summary.outcomes.failed > 0 { rest += "  failed \(Format.count(summary.outcomes.failed))" }
+    if let reason = summary.throttle { rest += "  held: \(reason)" }
+    guard let columns else { return summary.job + rest }
+    let name = summary.job.shortened(to: max(columns - rest.count, Self.leastNameLength))
+    return (name + rest).shortened(to: columns)
   }
+
+  /// How much of a job's name is shown however little room there is.
+  private static let leastNameLength = 8
 
   /// Shows how the run ended.
   ///
@@ -119,6 +130,13 @@ struct ProgressPrinter: Sendable {
       if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
       if !quiet { try SummaryText.print(summary) }
     }
+  }
+}
+
+extension String {
+  /// The beginning, if there is more than so many characters.
+  fileprivate func shortened(to count: Int) -> String {
+    self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
   }
 }
 

@@ -28,11 +28,11 @@ struct RunArguments: ParsableArguments {
   var quiet = false
 
   func validate() throws {
-    if let workers, !(1...1024).contains(workers) {
-      throw ValidationError("--workers must be from 1 to 1024.")
+    if let workers, !(1...Job.workerLimit).contains(workers) {
+      throw ValidationError("--workers must be from 1 to \(Job.workerLimit).")
     }
-    if let chunkSize, !(1...1_000_000).contains(chunkSize) {
-      throw ValidationError("--chunk-size must be from 1 to 1000000.")
+    if let chunkSize, !(1...Job.chunkSizeLimit).contains(chunkSize) {
+      throw ValidationError("--chunk-size must be from 1 to \(Job.chunkSizeLimit).")
     }
   }
 

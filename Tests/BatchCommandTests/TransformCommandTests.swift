@@ -11,6 +11,24 @@ import Testing
 
   init() throws { job = try TransformJob() }
 
+  @Test func `a plan does not call the command, and says what it does not know`() throws {
+    try write("touch called; while read -r row; do echo '{\"n\":1}'; done")
+    let text = try BatchProgram.run("plan", "job.json", in: directory)
+    #expect(text.status == 0, "\(text.errors)")
+    #expect(text.output.contains("time      unknown: it depends on the command\n"))
+    let expected = "the first 5, before; what comes after only the command knows, and a plan does"
+    #expect(text.output.contains("\(expected) not call it:\n"), "\(text.output)")
+    let plan = try JSONOutput.object(
+      BatchProgram.run("plan", "job.json", "--json", in: directory).output
+    )
+    #expect(plan["estimatedSeconds"] == nil || plan["estimatedSeconds"] is NSNull)
+    let sample = try #require(plan["sample"] as? [[String: Any]])
+    #expect(sample.count == 5)
+    #expect(sample.allSatisfy { $0["after"] == nil || $0["after"] is NSNull })
+    #expect(sample.allSatisfy { $0["before"] is [String: Any] })
+    #expect(try !directory.names().contains("called"))
+  }
+
   @Test func `a program gets each row and gives its changes`() throws {
     try job.write(
       #"""

@@ -38,6 +38,11 @@ package func remedyForUnknownName(
   if let nearest = nearestName(to: name, among: candidates) {
     return "did you mean \(nearest.quotedForMessage)?"
   }
+  return remedyListing(candidates, kind: kind)
+}
+
+/// A remedy that lists the first dozen of the names there are.
+package func remedyListing(_ candidates: [String], kind: String) -> String {
   if candidates.isEmpty { return "there are no \(kind)" }
   let listed = candidates.prefix(12).joined(separator: ", ")
   return "the \(kind) are \(listed)\(candidates.count > 12 ? ", …" : "")"

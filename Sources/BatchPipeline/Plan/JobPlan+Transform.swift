@@ -120,10 +120,16 @@ extension BatchError.Code {
 
 extension BatchError {
   fileprivate static func unknownHandler(_ name: String, among names: [String]) -> BatchError {
+    // Whoever has taken the wrong executable sees it by what this one has.
+    let listed = remedyListing(names, kind: "registered handlers")
     let remedy =
-      names.isEmpty
-      ? "this program has none: handlers come with an executable of your own, see Handlers.md"
-      : remedyForUnknownName(name, among: names, kind: "registered handlers")
+      if names.isEmpty {
+        "this program has none: handlers come with an executable of your own, see Handlers.md"
+      } else if let nearest = nearestName(to: name, among: names) {
+        "did you mean \(nearest.quotedForMessage)? \(listed)"
+      } else {
+        listed
+      }
     return BatchError(
       .unknownHandler,
       "there is no handler \(name.quotedForMessage)",

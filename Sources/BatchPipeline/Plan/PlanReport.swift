@@ -17,7 +17,8 @@ public struct PlanReport: Sendable, Encodable {
     public let identifier: String
     /// The values that change, or the row where all of it goes.
     public let before: [String: SQLValue]
-    /// The values after an update; nil where the row goes or stays as it is.
+    /// The values after an update; nil where the row goes or stays as it is, and of a transform:
+    /// its program may do more than compute, and a plan does nothing.
     public let after: [String: SQLValue]?
   }
 
@@ -33,7 +34,8 @@ public struct PlanReport: Sendable, Encodable {
   public let fullScan: Bool
   /// What an operator should know before running.
   public let warnings: [String]
-  /// A rough guess, from reading some rows; nil where there are none.
+  /// A rough guess, from reading some rows; nil where there are none, and of a transform, whose
+  /// program nobody has timed.
   public let estimatedSeconds: Double?
   /// The first rows of the selection.
   public let sample: [Sample]
@@ -132,6 +134,8 @@ extension JobPlan {
     by sampler: RowSampler,
     in connection: Connection
   ) throws(BatchError) -> Double? {
+    // What a program takes for a row is not known, and may be all of the time.
+    if case .transform = work { return nil }
     guard matches > 0 else { return nil }
     let clock = ContinuousClock()
     let start = clock.now
@@ -172,7 +176,8 @@ extension JobPlan {
         after: nil
       )
     case .transform(_, let transform, _):
-      // What comes after only the program knows, and it may do more than compute.
+      // What comes after only the program knows. It may send mail or take money as well, once for
+      // each idempotency key, and a plan has none that a run will have.
       return RowSampler(query, list: list, columns: transform.columns, after: nil)
     }
   }

@@ -231,7 +231,9 @@ private final class Number: ManagedObject, PersistentModel {
       ).run()
     }
     #expect(error?.code == .unknownHandler)
-    #expect(error?.remedy == "did you mean \"reprices\"?")
+    #expect(
+      error?.remedy == "did you mean \"reprices\"? the registered handlers are gain, reprices"
+    )
     let far = await #expect(throws: BatchError.self) {
       try await BatchRun(job("x"), handlers: ["gain": Self.byRow, "reprice": Self.byRow]).run()
     }
