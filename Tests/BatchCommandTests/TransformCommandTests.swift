@@ -12,7 +12,7 @@ import Testing
   init() throws { job = try TransformJob() }
 
   @Test func `a plan does not call the command, and says what it does not know`() throws {
-    try write("touch called; while read -r row; do echo '{\"n\":1}'; done")
+    try job.write("touch called; while read -r row; do echo '{\"n\":1}'; done")
     let text = try BatchProgram.run("plan", "job.json", in: directory)
     #expect(text.status == 0, "\(text.errors)")
     #expect(text.output.contains("time      unknown: it depends on the command\n"))
