@@ -65,7 +65,9 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(chunks, forKey: .chunks)
     try container.encode(resumedAt, forKey: .resumedAt)
     try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
-    try container.encode(identifiersPerSecond?.rounded(), forKey: .identifiersPerSecond)
+    // Of a slow one a fraction is not nothing.
+    let rate = identifiersPerSecond.map { $0 < 10 ? ($0 * 1000).rounded() / 1000 : $0.rounded() }
+    try container.encode(rate, forKey: .identifiersPerSecond)
     try container.encode(etaSeconds.map { ($0 * 10).rounded() / 10 }, forKey: .etaSeconds)
     try container.encode(peakResidentBytes, forKey: .peakResidentBytes)
     try container.encode(peakWALBytes, forKey: .peakWALBytes)
