@@ -14,12 +14,14 @@ import Testing
   }
 
   /// A job that takes some seconds, in chunks of some milliseconds, and does not wait for locks.
+  ///
+  /// It rests between chunks, or whoever wants the lock might not get it before the end.
   private func write(_ retry: [String: Any]) throws {
     let job = try JobText.update(
       ["n": "n + 1 + \(JobText.slowZero)"],
       adding: [
         "database": ["path": "test.db", "busyTimeout": "0ms"], "chunk": ["size": 10],
-        "checkpoint": ["interval": "1ms"], "retry": retry,
+        "checkpoint": ["interval": "1ms"], "throttle": ["sleepRatio": 0.5], "retry": retry,
       ]
     )
     try directory.write(job, to: "job.json")
