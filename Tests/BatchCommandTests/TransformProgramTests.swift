@@ -33,6 +33,21 @@ import Testing
     #expect(run.errors.contains("has answered 0 of 10 rows after 1.0 seconds"), "\(run.errors)")
   }
 
+  @Test(arguments: [1, 2])
+  func `there are no more programs than workers, and all rows pass through them`(
+    workers: Int
+  ) throws {
+    try job.write(
+      "echo $$ >> programs; while read -r row; do echo '{\"n\":1}'; done",
+      adding: ["workers": workers, "chunk": ["size": 1]]
+    )
+    let run = try BatchProgram.run("run", "job.json", in: job.directory)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(try job.sum() == "100 of 100")
+    let programs = try String(contentsOfFile: job.directory.file("programs"), encoding: .utf8)
+    #expect((1...workers).contains(Set(programs.split(separator: "\n")).count))
+  }
+
   @Test func `a line that does not end is not kept`() throws {
     try job.write("read -r line; exec tr '\\0' x </dev/zero", timeout: "1h", adding: ["workers": 1])
     let run = try BatchProgram.run("run", "job.json", "--json", in: job.directory)

@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import Dispatch
 import SystemPackage
 
 #if canImport(Glibc)
@@ -9,12 +10,14 @@ import Musl
 import Darwin
 #endif
 
-/// The running programs of a command transform: as many as there are threads that need one at once.
+/// The running programs of a command transform: as many as are needed at once, up to a number.
 package final class ChildPool: Sendable {
   private struct State {
     var command: ChildProcess.Command
     var idle: [ChildProcess] = []
     var messages: [String] = []
+    /// How many more may be lent.
+    var places: DispatchSemaphore?
   }
 
   /// The most lines of standard error that wait to be told.
@@ -31,11 +34,16 @@ package final class ChildPool: Sendable {
 
   /// Starts the first program, so that one that cannot be started is known before anything is
   /// written, unless there is nothing for it to do.
-  func start(environment: [String: String], hasRows: Bool) throws(BatchError) {
+  func start(
+    environment: [String: String],
+    atMost count: Int,
+    hasRows: Bool
+  ) throws(BatchError) {
     // A program that ends while it is written to must not end this one.
     signal(SIGPIPE, SIG_IGN)
     let command = state.withLock { state in
       state.command.environment = environment
+      state.places = DispatchSemaphore(value: count)
       return state.command
     }
     guard hasRows else { return }
@@ -43,10 +51,15 @@ package final class ChildPool: Sendable {
     state.withLock { $0.idle.append(child) }
   }
 
-  /// Lends a program that nobody else uses; if `body` throws it is ended, and the next one is new.
+  /// Lends a program that nobody else uses, as soon as there may be one; if `body` throws it is ended,
+  /// and the next one is new.
   func withChild<Result>(
     _ body: (ChildProcess) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
+    // On the thread of a context, which has nothing else to do.
+    let places = state.withLock { $0.places }
+    places?.wait()
+    defer { places?.signal() }
     let child = try idleChild()
     do {
       let result = try body(child)

@@ -102,11 +102,12 @@ extension JobPlan {
   ///
   /// - Parameters:
   ///   - run: The run.
+  ///   - count: How many there may be.
   ///   - hasRows: Whether there is anything for it to do; if not nothing is started.
   /// - Throws: `BatchError` of code `commandNotStarted`.
-  func startChildren(run: String, hasRows: Bool) throws(BatchError) {
+  func startChildren(run: String, atMost count: Int, hasRows: Bool) throws(BatchError) {
     do throws(BatchError) {
-      try children?.start(environment: variables(run: run), hasRows: hasRows)
+      try children?.start(environment: variables(run: run), atMost: count, hasRows: hasRows)
     } catch {
       throw error.located(at: job.place(of: .command))
     }

@@ -150,7 +150,7 @@ public final class BatchRun: Sendable {
       list = try await fetchIdentifiers(plan, identity)
     }
 
-    try plan.startChildren(run: run, hasRows: list.count > 0)
+    try plan.startChildren(run: run, atMost: workerCount, hasRows: list.count > 0)
     // From here on files and tables are written.
     let lane = try plan.makeLane()
     if let lane, plan.ledger == .store,
@@ -237,7 +237,11 @@ public final class BatchRun: Sendable {
       )
     }
     let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
-    try plan.startChildren(run: checkpoint.metadata.run, hasRows: !isDone)
+    try plan.startChildren(
+      run: checkpoint.metadata.run,
+      atMost: workerCount,
+      hasRows: !isDone
+    )
     return Reopened(plan: plan, lane: lane, done: done)
   }
 
@@ -372,9 +376,11 @@ public final class BatchRun: Sendable {
     let sizing = ChunkSizing(job, startingAt: session.meanChunkSize)
     let remaining = session.remaining
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
+    // While the programs of a command compute, one context more has the next rows ready for them.
+    let contextCount = workerCount + (plan.children == nil ? 0 : 1)
     // The lane decides how long a run takes, since there is one: it goes first.
     var contexts: [StoreConnection] = []
-    for number in 1...max(1, min(workerCount, chunks)) {
+    for number in 1...max(1, min(contextCount, chunks)) {
       contexts.append(
         plan.store.makeContext(label: "batch.worker.\(number)", priority: .background)
       )
