@@ -50,9 +50,10 @@ extension WriterLane {
     checkpoints.hasPassed = false
     do {
       // What others have written meanwhile is little, but would keep the log from being started
-      // anew.
+      // anew; and so do readers, where it went on after the last checkpoint.
+      let wentOn = checkpoints.doneFrames > 0
       var isComplete = try connection.checkpoint()
-      if !isComplete { isComplete = try connection.restartLog() }
+      if !isComplete || wentOn { isComplete = try connection.restartLog() }
       checkpoints.doneFrames = isComplete ? frames : frames - most * 3 / 4
     } catch {
       checkpoints.failure = error
