@@ -28,6 +28,15 @@ extension IdentifierFile {
     metadata: [UInt8] = [],
     overwriting: Bool = false
   ) throws(BatchError) {
+    try write(at: path, overwriting: overwriting) { write throws(BatchError) in
+      try encode(list, metadata: metadata, write)
+    }
+  }
+
+  private static func checkLengths(
+    _ list: IdentifierList,
+    _ metadata: [UInt8]
+  ) throws(BatchError) {
     guard metadata.count <= maximumMetadataByteCount,
       list.header.storeIdentifier.utf8.count <= FileLayout.maximumNameByteCount,
       list.header.entityName.utf8.count <= FileLayout.maximumNameByteCount
@@ -35,27 +44,44 @@ extension IdentifierFile {
       throw BatchError(
         .fileAccess,
         "the metadata or a name is too long for an identifier file",
-        at: path.string,
         remedy: "metadata may have 16 MiB, names 4096 bytes"
       )
     }
-    let directory = list.directory.encoded(list.header.keyKind)
-    let layout = FileLayout(list: list, metadata: metadata, directory: directory)
+  }
+
+  /// Writes a file of bytes that ``encode(_:metadata:_:)`` once gave, whole or not at all.
+  package static func write(
+    at path: FilePath,
+    overwriting: Bool,
+    _ body: (_ write: (UnsafeRawBufferPointer) throws(BatchError) -> Void) throws(BatchError) -> Void
+  ) throws(BatchError) {
     let file = try NewFile(for: path)
     do throws(BatchError) {
-      try file.write(layout.encoded())
-      try file.write(metadata)
-      try file.write(directory)
-      var scratch: [UInt8] = []
-      for index in 0..<list.blockCount {
-        try list.withBlockBytes(index, scratch: &scratch) { bytes throws(BatchError) in
-          try file.write(bytes)
-        }
-      }
+      try body { bytes throws(BatchError) in try file.write(bytes) }
       try file.publish(overwriting: overwriting)
     } catch {
       file.remove()
       throw error
+    }
+  }
+
+  /// Calls `body` with the bytes of a file without records, piece by piece.
+  package static func encode(
+    _ list: IdentifierList,
+    metadata: [UInt8],
+    _ body: (UnsafeRawBufferPointer) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    try checkLengths(list, metadata)
+    let directory = list.directory.encoded(list.header.keyKind)
+    let layout = FileLayout(list: list, metadata: metadata, directory: directory)
+    for part in [layout.encoded(), metadata, directory] {
+      try part.withRawBytes { bytes throws(BatchError) in try body(bytes) }
+    }
+    var scratch: [UInt8] = []
+    for index in 0..<list.blockCount {
+      try list.withBlockBytes(index, scratch: &scratch) { bytes throws(BatchError) in
+        try body(bytes)
+      }
     }
   }
 }
@@ -100,10 +126,6 @@ private final class NewFile {
 
   deinit {
     if isOpen { try? descriptor.close() }
-  }
-
-  func write(_ bytes: [UInt8]) throws(BatchError) {
-    try bytes.withRawBytes { bytes throws(BatchError) in try write(bytes) }
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {

@@ -9,11 +9,6 @@ import Musl
 import Darwin
 #endif
 
-extension BatchError.Code {
-  /// Another run of the same job is alive.
-  public static let alreadyRunning = Self(rawValue: "alreadyRunning")
-}
-
 /// The right to run a job, held by one process at a time.
 ///
 /// It is a POSIX lock on a file beside the checkpoint. The kernel drops it with the process that

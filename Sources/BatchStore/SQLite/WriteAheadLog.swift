@@ -62,12 +62,6 @@ extension Connection {
     try execute("PRAGMA synchronous = \(level.rawValue)")
   }
 
-  /// Writes the first page as it is, for the sake of the commit.
-  func rewriteHeader() throws(BatchError) {
-    guard case .integer(let version) = try value("PRAGMA user_version") else { return }
-    try execute("PRAGMA user_version = \(version)")
-  }
-
   /// The frames in the write-ahead log after this connection's last commit.
   package var logFrames: Int { log.frames }
 
@@ -109,18 +103,6 @@ extension Connection {
     setBusyTimeout(patience)
     defer { setBusyTimeout(busyTimeout) }
     return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
-  }
-
-  /// Makes what was written to the file of the database durable.
-  ///
-  /// By the file that SQLite has opened: to close another one of the same database would give up all
-  /// locks of the process on it (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
-  func syncDatabase() throws(BatchError) {
-    var file: UnsafeMutablePointer<sqlite3_file>?
-    _ = unsafe sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file)
-    guard let file = unsafe file, let methods = unsafe file.pointee.pMethods else { return }
-    let status = unsafe methods.pointee.xSync(file, SQLITE_SYNC_NORMAL)
-    guard status == SQLITE_OK else { throw error(status, "sync", sql: nil) }
   }
 
   private func checkpoint(_ mode: Int32) throws(BatchError) -> Bool {

@@ -12,13 +12,7 @@ struct Ledger {
 
   /// Makes the ledger's tables where they are missing.
   static func createTables(in connection: Connection) throws(BatchError) {
-    try connection.execute(
-      """
-      CREATE TABLE IF NOT EXISTS _batch_run (
-        run TEXT PRIMARY KEY, job TEXT NOT NULL, total INTEGER NOT NULL, started_at TEXT NOT NULL
-      ) WITHOUT ROWID
-      """
-    )
+    try StoredRun.createTable(in: connection)
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS _batch_ledger (
@@ -30,70 +24,59 @@ struct Ledger {
       """
     )
     try createFailureTable(in: connection)
-  }
-
-  /// Enters a new run, with nothing done.
-  ///
-  /// Finished runs of the same job go; an unfinished one stays, since its checkpoint may have been
-  /// set aside to be resumed later.
-  static func begin(_ run: RunDescription, in connection: Connection) throws(BatchError) {
-    try removeFinished(ofJob: run.job, in: connection)
-    try removeLeftovers(in: connection)
-    try connection.execute(
-      "INSERT INTO _batch_run (run, job, total, started_at) VALUES (?, ?, ?, ?)",
-      .text(run.identifier),
-      .text(run.job),
-      .integer(Int64(run.total)),
-      .text(run.startedAt)
-    )
+    try StoredList.createTable(in: connection)
   }
 
   /// Removes the finished runs of a job and some others.
   ///
+  /// - Parameters:
+  ///   - job: The job's name.
+  ///   - runs: Runs that are removed whether they are finished or not.
+  ///   - kept: One that stays in any case.
+  ///   - oldestEnd: Since when finished runs with an identifier are remembered; nil for ever.
+  ///   - connection: The connection, in a transaction.
   /// - Returns: How many there were.
   static func remove(
     ofJob job: String,
     and runs: [String],
     but kept: String?,
+    before oldestEnd: String?,
     in connection: Connection
   ) throws(BatchError) -> Int {
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
     guard try connection.value(table) != nil else { return 0 }
-    // A run that an earlier version began has no such table.
-    try createFailureTable(in: connection)
-    var count = try removeFinished(ofJob: job, but: kept, in: connection)
-    for run in runs where run != kept {
-      try connection.execute("DELETE FROM _batch_run WHERE run = ?", .text(run))
+    // An earlier version made fewer tables and columns.
+    try createTables(in: connection)
+    var count = 0
+    for stored in try StoredRun.all(ofJob: job, in: connection) where stored.run != kept {
+      let isRemembered = stored.runID != nil && (oldestEnd ?? "") <= (stored.endedAt ?? "")
+      switch stored.standing {
+      case _ where stored.process != nil: continue
+      case _ where runs.contains(stored.run): break
+      case .setAside: break
+      case .acknowledged where !isRemembered: break
+      case .acknowledged, .unfinished, .finished: continue
+      }
+      try connection.execute("DELETE FROM _batch_run WHERE run = ?", .text(stored.run))
       count += connection.changes
     }
     try removeLeftovers(in: connection)
     return count
   }
 
-  @discardableResult
-  private static func removeFinished(
-    ofJob job: String,
-    but kept: String? = nil,
-    in connection: Connection
-  ) throws(BatchError) -> Int {
-    try connection.execute(
-      """
-      DELETE FROM _batch_run WHERE job = ? AND run IS NOT ? AND total = (
-        SELECT coalesce(sum(next - first), 0) FROM _batch_ledger WHERE run = _batch_run.run)
-      """,
-      .text(job),
-      kept.map { .text($0) } ?? .null
-    )
-    return connection.changes
-  }
-
   /// Removes what is left of runs that are removed.
-  private static func removeLeftovers(in connection: Connection) throws(BatchError) {
-    for table in ["_batch_ledger", "_batch_failure"] {
+  static func removeLeftovers(in connection: Connection) throws(BatchError) {
+    for table in ["_batch_ledger", "_batch_failure", "_batch_list"] {
       try connection.execute(
         "DELETE FROM \(table) WHERE run NOT IN (SELECT run FROM _batch_run)"
       )
     }
+  }
+
+  /// The ledger of a run of which nothing is done.
+  init(of run: String) {
+    self.run = run
+    done = DoneRanges()
   }
 
   /// The ledger of a run as the store has it, or nil if the store knows no such run.
@@ -136,11 +119,6 @@ struct Ledger {
       "the ledger of run \(run) in table _batch_ledger contradicts itself",
       remedy: "it was changed by hand; run with --fresh to begin anew"
     )
-  }
-
-  /// Writes something that changes nothing, for the sake of the commit.
-  func touch(in connection: Connection) throws(BatchError) {
-    try connection.execute("UPDATE _batch_run SET total = total WHERE run = ?", .text(run))
   }
 
   /// Enters a done chunk, inside the transaction that did it and after what failed of it.
@@ -208,24 +186,5 @@ package struct ContextLedger: Sendable {
       DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
       in: connection
     )
-  }
-}
-
-/// What the store remembers of a run.
-package struct RunDescription: Sendable {
-  /// The run's UUID.
-  package let identifier: String
-  /// The job's name.
-  package let job: String
-  /// How many identifiers it selected.
-  package let total: Int
-  /// When, as an ISO 8601 timestamp in UTC.
-  package let startedAt: String
-
-  package init(identifier: String, job: String, total: Int, startedAt: String) {
-    self.identifier = identifier
-    self.job = job
-    self.total = total
-    self.startedAt = startedAt
   }
 }

@@ -40,6 +40,9 @@ package actor WriterLane {
   /// The version of the database when others were looked for last.
   private var versionSeen: Int64
   private var ledger: Ledger?
+  /// What SQLite gave as the version of the database when the ledger was as this lane knows it.
+  private var ledgerVersion: Int64 = 0
+  private let owner = RunOwner()
   /// Chunks that have come and are not applied yet.
   private var waiting: [WaitingChunk] = []
   /// Whether ``commitWaiting()`` goes on, or will.
@@ -113,12 +116,30 @@ package actor WriterLane {
     }
   }
 
-  /// Enters a new run in the ledger.
-  package func begin(_ run: RunDescription) throws(BatchError) {
+  /// Enters a new run in the ledger, which from here on is this lane's.
+  ///
+  /// - Parameters:
+  ///   - run: The run.
+  ///   - list: Its identifiers, with the metadata of its checkpoint, if the store is to keep them too.
+  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun` if another run of the job is in
+  ///   the way, or what SQLite says; nothing is entered then.
+  package func begin(
+    _ run: RunDescription,
+    keeping list: (list: IdentifierList, metadata: [UInt8])? = nil
+  ) throws(BatchError) {
     try connection.transaction(.immediate) { () throws(BatchError) in
-      try Ledger.begin(run, in: connection)
+      try StoredRun.enter(run, by: owner, in: connection)
+      if let list {
+        try StoredList.enter(
+          list.list,
+          metadata: list.metadata,
+          ofRun: run.identifier,
+          in: connection
+        )
+      }
+      ledger = Ledger(of: run.identifier)
+      ledgerVersion = try connection.dataVersion()
     }
-    try resume(run.identifier)
   }
 
   /// Removes the finished runs of a job, and some others, from the ledger.
@@ -127,25 +148,81 @@ package actor WriterLane {
   ///   - job: The job's name.
   ///   - runs: Runs that are removed whether they are finished or not.
   ///   - kept: One that stays in any case.
+  ///   - oldestEnd: Since when identifiers of work are remembered; nil for ever.
   /// - Returns: How many were removed.
   /// - Throws: What SQLite says.
   package func removeRuns(
     ofJob job: String,
     and runs: [String],
-    but kept: String?
+    but kept: String?,
+    before oldestEnd: String? = nil
   ) throws(BatchError) -> Int {
     try connection.transaction(.immediate) { () throws(BatchError) in
-      try Ledger.remove(ofJob: job, and: runs, but: kept, in: connection)
+      try Ledger.remove(ofJob: job, and: runs, but: kept, before: oldestEnd, in: connection)
     }
   }
 
-  /// Takes up the ledger of a run.
+  /// Takes up the ledger of a run, which from here on is this lane's.
   ///
   /// - Returns: What is done, or nil if the store knows no such run.
+  /// - Throws: `BatchError` of code `alreadyRunning` if another lane is at work on it.
   @discardableResult
   package func resume(_ run: String) throws(BatchError) -> DoneRanges? {
-    ledger = try Ledger(of: run, in: connection)
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      ledger = try Ledger(of: run, in: connection)
+      guard ledger != nil else { return }
+      try StoredRun.createTable(in: connection)
+      try StoredRun.claim(run, by: owner, in: connection)
+      ledgerVersion = try connection.dataVersion()
+    }
     return ledger?.done
+  }
+
+  /// Records that all of the run is done.
+  package func finish(after elapsedSeconds: Double) throws(BatchError) {
+    guard let ledger else { return }
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try verifyLedger()
+      try StoredRun.finish(ledger.run, after: elapsedSeconds, in: connection)
+    }
+  }
+
+  /// Records that whoever asked for a run knows that all of it is done.
+  package func acknowledge(_ run: String) throws(BatchError) {
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try Ledger.createTables(in: connection)
+      try StoredRun.acknowledge(run, in: connection)
+      try StoredList.remove(ofRun: run, in: connection)
+    }
+  }
+
+  /// Sees, in a transaction, that the run is still this lane's and its ledger as this lane left it.
+  ///
+  /// Whatever else may have happened to the database, by another process on the same run or by a backup
+  /// that was restored, shows there. Where nobody else has committed there is nothing to look at.
+  private func verifyLedger() throws(BatchError) {
+    try connection.refuseIfMoved()
+    guard let ledger else { return }
+    let version = try connection.dataVersion()
+    guard version != ledgerVersion else { return }
+    guard let stored = try Ledger(of: ledger.run, in: connection), stored.done == ledger.done else {
+      throw BatchError(
+        .storeChanged,
+        "the database is no longer as run \(ledger.run) left it: a backup was restored, or its tables"
+          + " were changed",
+        at: connection.path,
+        remedy: "run again to go on from what the database has"
+      )
+    }
+    guard try StoredRun.isOwned(ledger.run, by: owner, in: connection) else {
+      throw BatchError(
+        .alreadyRunning,
+        "another process has taken over run \(ledger.run)",
+        at: connection.path,
+        remedy: "let it go on; this process has lost nothing and done nothing twice"
+      )
+    }
+    ledgerVersion = version
   }
 
   /// Makes the chunks to come be of places in the list of identifiers that failed.
@@ -303,6 +380,7 @@ package actor WriterLane {
     try connection.transaction(.immediate) { () throws(BatchError) in
       // Waiting for another writer to finish is no cost of these chunks.
       locked = clock.now
+      try verifyLedger()
       for chunk in chunks where applied.isEmpty || group.hasRoom {
         isApplying = true
         let outcomes: Result<Outcomes, BatchError>
@@ -404,23 +482,19 @@ package actor WriterLane {
   /// - Parameter failedCount: How many failed identifiers the caller knows; nil to be told all.
   /// - Returns: What is done and durable, and all identifiers of the run that failed, unless they
   ///   are as many as the caller knows.
-  /// - Throws: Whatever SQLite says; what was committed stays committed.
+  /// - Throws: Whatever SQLite says, or that the run is no longer this lane's; what was committed stays
+  ///   committed.
   package func makeDurable(
     failedCount: Int? = 0
   ) async throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
     // So that nothing of the lane is at work when the last chunk of a run is durable.
     await checkpoints.pass?.value
-    // Under `synchronous = full` a commit waits for its journal, and so for all before it.
-    try connection.setSynchronous(.full)
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      if let ledger {
-        try ledger.touch(in: connection)
-      } else {
-        // A transaction that writes nothing waits for nothing.
-        try connection.rewriteHeader()
-      }
+    try connection.transaction(.deferred) { () throws(BatchError) in
+      // The transaction begins with what is read first.
+      _ = try connection.value("SELECT count(*) FROM sqlite_schema")
+      try verifyLedger()
     }
-    try connection.setSynchronous(configuration.synchronous)
+    try connection.synchronize()
     guard let ledger else { return (DoneRanges(), []) }
     let isKnown = ledger.done.outcomes.failed == failedCount
     return (ledger.done, isKnown ? nil : try Ledger.failed(ofRun: ledger.run, in: connection))

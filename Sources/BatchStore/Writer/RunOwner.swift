@@ -1,0 +1,125 @@
+public import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+extension BatchError.Code {
+  /// Another run of the same job is alive.
+  public static let alreadyRunning = Self(rawValue: "alreadyRunning")
+}
+
+/// Who works on a run: one lane of one process.
+///
+/// It stands in the store, in the run's row, so that who comes by another name for the checkpoint, or
+/// with a copy of it, finds it as well. A process that was killed leaves it behind; whether it still
+/// lives is found out by its number and the moment it started, on the same boot of the same machine and
+/// in the same container. Of other machines nobody can tell: there a run is taken over, and the lane
+/// that loses it notices in its next transaction.
+package final class RunOwner: Sendable {
+  /// What the store keeps.
+  package let text: String
+
+  /// The lanes of this process.
+  private static let living = Lock<Set<String>>([])
+
+  /// A new owner, which lives as long as this object.
+  package init() {
+    text = [UUID().uuidString, Self.process, Self.host].joined(separator: " ")
+    _ = Self.living.withLock { [text] in $0.insert(text) }
+  }
+
+  deinit {
+    _ = Self.living.withLock { [text] in $0.remove(text) }
+  }
+
+  /// The process that an owner's text names, if it is known to be alive.
+  static func livingProcess(_ text: String) -> Int32? {
+    let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard parts.count >= 5, let number = Int32(parts[1]) else { return nil }
+    if parts[1...4].joined(separator: " ") == process {
+      return living.withLock { $0.contains(text) } ? number : nil
+    }
+    let isOfThisBoot = process.split(separator: " ").suffix(2).elementsEqual(parts[3...4])
+    guard isOfThisBoot, startTime(of: number) == String(parts[2]) else { return nil }
+    return number
+  }
+
+  /// This process: its number, when it started, the boot of the machine, the container.
+  private static let process: String = {
+    let number = getpid()
+    return [String(number), startTime(of: number) ?? "-", boot, container].joined(separator: " ")
+  }()
+
+  #if canImport(Darwin)
+  private static let boot: String = {
+    var time = timeval()
+    var size = MemoryLayout<timeval>.size
+    let status = unsafe sysctlbyname("kern.boottime", &time, &size, nil, 0)
+    return status == 0 ? String(time.tv_sec) : "-"
+  }()
+  private static let container = "-"
+
+  /// When a process started; nil if there is none.
+  private static func startTime(of number: Int32) -> String? {
+    var process = kinfo_proc()
+    var size = MemoryLayout<kinfo_proc>.size
+    var name = [CTL_KERN, KERN_PROC, KERN_PROC_PID, number]
+    guard unsafe sysctl(&name, 4, &process, &size, nil, 0) == 0, size > 0 else { return nil }
+    let start = unsafe process.kp_proc.p_un.__p_starttime
+    return "\(start.tv_sec).\(start.tv_usec)"
+  }
+  #else
+  private static let boot = contents(of: "/proc/sys/kernel/random/boot_id") ?? "-"
+
+  /// Process numbers are those of a namespace.
+  private static let container: String = {
+    var status = stat()
+    return unsafe stat("/proc/self/ns/pid", &status) == 0 ? String(status.st_ino) : "-"
+  }()
+
+  /// When a process started, in ticks since the boot; nil if there is none.
+  private static func startTime(of number: Int32) -> String? {
+    // The name of the program, in parentheses, may hold anything; field 22 is the 20th behind it.
+    guard let text = contents(of: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")") else {
+      return nil
+    }
+    let fields = text[text.index(after: end)...].split(separator: " ")
+    // A zombie has ended, and nobody has asked how.
+    guard fields.count > 19, fields[0] != "Z", fields[0] != "X" else { return nil }
+    return String(fields[19])
+  }
+
+  /// The text of a small file; those of `/proc` have no size.
+  private static func contents(of path: String) -> String? {
+    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
+    guard count > 0 else { return nil }
+    let text = String(decoding: bytes.prefix(count), as: UTF8.self)
+    return text.hasSuffix("\n") ? String(text.dropLast()) : text
+  }
+  #endif
+
+  private static let host: String = {
+    var name = [UInt8](repeating: 0, count: 256)
+    let status = unsafe name.withUnsafeMutableBytes { bytes in
+      unsafe bytes.withMemoryRebound(to: CChar.self) { name in
+        unsafe name.baseAddress.map { unsafe gethostname($0, name.count - 1) }
+      }
+    }
+    return status == 0 ? String(decoding: name.prefix { $0 != 0 }, as: UTF8.self) : "-"
+  }()
+}

@@ -1,0 +1,80 @@
+package import BatchIdentifiers
+
+/// The identifier list of a run, kept in the store as well as in the checkpoint: the bytes of the
+/// checkpoint as it was made, in pieces.
+///
+/// A checkpoint that is lost is made again from it, and what is done is in the ledger.
+enum StoredList {
+  private static let pieceByteCount = 1 << 18
+
+  /// Makes the table where it is missing.
+  static func createTable(in connection: Connection) throws(BatchError) {
+    try connection.execute(
+      """
+      CREATE TABLE IF NOT EXISTS _batch_list (
+        run TEXT NOT NULL, piece INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (run, piece)
+      ) WITHOUT ROWID
+      """
+    )
+  }
+
+  /// Enters the list of a run, in the transaction that enters the run.
+  static func enter(
+    _ list: IdentifierList,
+    metadata: [UInt8],
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) {
+    var piece: [UInt8] = []
+    var number: Int64 = 0
+    func flush() throws(BatchError) {
+      try connection.execute(
+        "INSERT INTO _batch_list (run, piece, bytes) VALUES (?, ?, ?)",
+        .text(run),
+        .integer(number),
+        .blob(piece)
+      )
+      number += 1
+      piece.removeAll(keepingCapacity: true)
+    }
+    try unsafe IdentifierFile.encode(list, metadata: metadata) { bytes throws(BatchError) in
+      unsafe piece.append(contentsOf: bytes)
+      if piece.count >= pieceByteCount { try flush() }
+    }
+    if !piece.isEmpty { try flush() }
+  }
+
+  /// Forgets the list of a run.
+  static func remove(ofRun run: String, in connection: Connection) throws(BatchError) {
+    try connection.execute("DELETE FROM _batch_list WHERE run = ?", .text(run))
+  }
+}
+
+extension Store {
+  /// Makes the checkpoint of a run again from the list that the store keeps of it.
+  ///
+  /// - Returns: Whether the store has the list.
+  /// - Throws: `BatchError` if the file cannot be written; there is then none.
+  package func restoreList(
+    ofRun run: String,
+    writing body: @Sendable ([UInt8]) throws(BatchError) -> Void
+  ) async throws(BatchError) -> Bool {
+    try await makeContext(label: "batch.list").perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_list'"
+        guard try connection.value(table) != nil else { return false }
+        let rows = try connection.prepare(
+          "SELECT bytes FROM _batch_list WHERE run = ? ORDER BY piece"
+        )
+        try rows.bind(.text(run), at: 1)
+        var isThere = false
+        while try rows.step() {
+          guard case .blob(let bytes) = rows.value(at: 0) else { throw Ledger.damaged(run) }
+          try body(bytes)
+          isThere = true
+        }
+        return isThere
+      }
+    }
+  }
+}

@@ -1,0 +1,322 @@
+public import BatchIdentifiers
+
+extension BatchError.Code {
+  /// The store knows an unfinished run of the job that the caller does not go on with.
+  public static let unfinishedRun = Self(rawValue: "unfinishedRun")
+}
+
+/// A run as the store knows it: its row of `_batch_run`, and what its ledger adds up to.
+package struct StoredRun: Sendable {
+  /// How far a run has come, by the store's word.
+  package enum Standing: Sendable {
+    /// Identifiers are left to do.
+    case unfinished
+    /// All are done, and whoever asked for it may not know.
+    case finished
+    /// All are done, and whoever asked for it knows.
+    case acknowledged
+    /// Another run was begun in its place.
+    case setAside
+  }
+
+  /// The run's UUID.
+  package let run: String
+  /// The identifier that the caller gave to its work, if any.
+  package let runID: String?
+  /// How many identifiers it selected.
+  package let total: Int
+  /// When, as an ISO 8601 timestamp in UTC.
+  package let startedAt: String
+  /// The path of its checkpoint; nil of a run that an earlier version began.
+  package let checkpoint: String?
+  /// When all were done, as an ISO 8601 timestamp in UTC.
+  package let endedAt: String?
+  /// How long the run took.
+  package let elapsedSeconds: Double
+  /// The process that works on it.
+  package let process: Int32?
+  /// What is done.
+  package let done: DoneRanges
+  private let state: State?
+
+  /// What stands in the column `state`.
+  private enum State: String {
+    case acknowledged, setAside
+  }
+
+  /// How far it has come.
+  package var standing: Standing {
+    switch state {
+    case .acknowledged?: return .acknowledged
+    case .setAside?: return .setAside
+    case nil:
+      if done.count < total { return .unfinished }
+      // Earlier versions told nobody apart, and their finished runs start anew.
+      return checkpoint == nil ? .acknowledged : .finished
+    }
+  }
+}
+
+// MARK: The table
+
+extension StoredRun {
+  private static let addedColumns = [
+    ("run_id", "TEXT"), ("checkpoint", "TEXT"), ("owner", "TEXT"), ("state", "TEXT"),
+    ("ended_at", "TEXT"), ("elapsed_seconds", "REAL"),
+  ]
+
+  /// Makes the table where it is missing, and gives that of an earlier version its columns.
+  static func createTable(in connection: Connection) throws(BatchError) {
+    try connection.execute(
+      """
+      CREATE TABLE IF NOT EXISTS _batch_run (
+        run TEXT PRIMARY KEY, job TEXT NOT NULL, total INTEGER NOT NULL, started_at TEXT NOT NULL,
+        \(addedColumns.map { "\($0) \($1)" }.joined(separator: ", "))
+      ) WITHOUT ROWID
+      """
+    )
+    let present = Set(try columns(in: connection))
+    for (name, type) in addedColumns where !present.contains(name) {
+      try connection.execute("ALTER TABLE _batch_run ADD COLUMN \(name) \(type)")
+    }
+  }
+
+  private static func columns(in connection: Connection) throws(BatchError) -> [String] {
+    try connection.texts("SELECT name FROM pragma_table_info('_batch_run')")
+  }
+
+  /// The runs of a job, in a transaction of the caller.
+  static func all(
+    ofJob job: String,
+    in connection: Connection
+  ) throws(BatchError) -> [StoredRun] {
+    let present = Set(try columns(in: connection))
+    guard !present.isEmpty else { return [] }
+    // A table of an earlier version is read as it is.
+    let added = addedColumns.map { present.contains($0.0) ? $0.0 : "NULL" }
+    let rows = try connection.prepare(
+      """
+      SELECT run, total, started_at, \(added.joined(separator: ", "))
+      FROM _batch_run WHERE job = ? ORDER BY started_at, run
+      """
+    )
+    try rows.bind(.text(job), at: 1)
+    var runs: [StoredRun] = []
+    while try rows.step() {
+      func text(_ index: Int) -> String? { rows.isNull(at: index) ? nil : rows.text(at: index) }
+      let run = rows.text(at: 0)
+      guard let ledger = try Ledger(of: run, in: connection) else { continue }
+      var elapsed = 0.0
+      if case .real(let seconds) = rows.value(at: 8) { elapsed = seconds }
+      runs.append(
+        StoredRun(
+          run: run,
+          runID: text(3),
+          total: Int(rows.integer(at: 1)),
+          startedAt: rows.text(at: 2),
+          checkpoint: text(4),
+          endedAt: text(7),
+          elapsedSeconds: elapsed,
+          process: text(5).flatMap(RunOwner.livingProcess),
+          done: ledger.done,
+          state: text(6).flatMap(State.init)
+        )
+      )
+    }
+    return runs
+  }
+}
+
+extension Store {
+  /// The runs of a job that the store knows.
+  package func runs(ofJob job: String) async throws(BatchError) -> [StoredRun] {
+    try await makeContext(label: "batch.runs").perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try StoredRun.all(ofJob: job, in: connection)
+      }
+    }
+  }
+}
+
+// MARK: The life of a run
+
+extension StoredRun {
+  /// Enters a new run, with nothing done, and removes what its job's finished runs have left.
+  ///
+  /// What the store knows of other runs decides, since checkpoints can be lost or copied: one that is
+  /// alive, or of which something is done and not all, is in the way.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun`, and nothing is written.
+  static func enter(
+    _ description: RunDescription,
+    by owner: RunOwner,
+    in connection: Connection
+  ) throws(BatchError) {
+    for other in try all(ofJob: description.job, in: connection) {
+      let isSettled = description.settledRuns.contains(other.run)
+      if let process = other.process { throw .alreadyRunning(process, other.run, other.checkpoint) }
+      if let id = description.runID, other.runID == id, !other.done.rows.isEmpty {
+        throw other.isInTheWay(of: description.job)
+      }
+      switch other.standing {
+      case .acknowledged: break
+      case _ where isSettled: break
+      case .setAside: continue
+      case .unfinished where other.done.rows.isEmpty && !description.setsOthersAside: break
+      case .unfinished, .finished:
+        guard description.setsOthersAside else { throw other.isInTheWay(of: description.job) }
+        try connection.execute(
+          "UPDATE _batch_run SET state = 'setAside' WHERE run = ?",
+          .text(other.run)
+        )
+        continue
+      }
+      // The identifier of work that is done outlives the run.
+      let isKept = other.runID != nil && other.done.count == other.total
+      let isRecent = (description.oldestEnd ?? "") <= (other.endedAt ?? "")
+      if isKept, isRecent {
+        try connection.execute("DELETE FROM _batch_failure WHERE run = ?", .text(other.run))
+      } else if !isSettled || other.done.count == other.total {
+        try connection.execute("DELETE FROM _batch_run WHERE run = ?", .text(other.run))
+      }
+    }
+    try Ledger.removeLeftovers(in: connection)
+    try connection.execute(
+      """
+      INSERT INTO _batch_run (run, job, total, started_at, run_id, checkpoint, owner)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      """,
+      .text(description.identifier),
+      .text(description.job),
+      .integer(Int64(description.total)),
+      .text(description.startedAt),
+      description.runID.map { .text($0) } ?? .null,
+      .text(description.checkpoint),
+      .text(owner.text)
+    )
+  }
+
+  private func isInTheWay(of job: String) -> BatchError {
+    let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
+    let place = checkpoint.map { "; its checkpoint was \($0)" } ?? ""
+    return BatchError(
+      .unfinishedRun,
+      "the database has an unfinished \(name) of job \(job.quotedForMessage), with \(done.count) of"
+        + " \(total) done\(place)",
+      remedy: "bring the checkpoint back and run again to resume it, or run with --fresh to select"
+        + " anew, which does rows again that are done"
+    )
+  }
+
+  /// Takes a run over, unless somebody is at work on it.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning`.
+  static func claim(
+    _ run: String,
+    by owner: RunOwner,
+    in connection: Connection
+  ) throws(BatchError) {
+    let statement = try connection.prepare("SELECT owner, checkpoint FROM _batch_run WHERE run = ?")
+    try statement.bind(.text(run), at: 1)
+    guard try statement.step() else { return }
+    if !statement.isNull(at: 0), let process = RunOwner.livingProcess(statement.text(at: 0)) {
+      throw .alreadyRunning(
+        process,
+        run,
+        statement.isNull(at: 1) ? nil : statement.text(at: 1)
+      )
+    }
+    statement.reset()
+    try connection.execute(
+      "UPDATE _batch_run SET owner = ?, state = NULL WHERE run = ?",
+      .text(owner.text),
+      .text(run)
+    )
+  }
+
+  /// Whether a run still belongs to an owner.
+  static func isOwned(
+    _ run: String,
+    by owner: RunOwner,
+    in connection: Connection
+  ) throws(BatchError) -> Bool {
+    let text = try connection.value("SELECT owner FROM _batch_run WHERE run = ?", .text(run))
+    return text == .text(owner.text)
+  }
+
+  /// Records that all of a run is done.
+  static func finish(
+    _ run: String,
+    after elapsedSeconds: Double,
+    in connection: Connection
+  ) throws(BatchError) {
+    try connection.execute(
+      """
+      UPDATE _batch_run SET ended_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), elapsed_seconds = ?
+      WHERE run = ?
+      """,
+      .real(elapsedSeconds),
+      .text(run)
+    )
+  }
+
+  /// Records that whoever asked for a run knows that all of it is done.
+  static func acknowledge(_ run: String, in connection: Connection) throws(BatchError) {
+    try connection.execute(
+      "UPDATE _batch_run SET state = 'acknowledged' WHERE run = ?",
+      .text(run)
+    )
+  }
+}
+
+extension BatchError {
+  fileprivate static func alreadyRunning(
+    _ process: Int32,
+    _ run: String,
+    _ checkpoint: String?
+  ) -> BatchError {
+    BatchError(
+      .alreadyRunning,
+      "run \(run) of this job is alive (process \(process))",
+      at: checkpoint,
+      remedy: "wait for it, or stop it with SIGTERM"
+    )
+  }
+}
+
+/// What the store remembers of a run.
+package struct RunDescription: Sendable {
+  /// The run's UUID.
+  package let identifier: String
+  /// The job's name.
+  package let job: String
+  /// How many identifiers it selected.
+  package let total: Int
+  /// When, as an ISO 8601 timestamp in UTC.
+  package let startedAt: String
+  /// The identifier that the caller gives to the work.
+  package var runID: String?
+  /// The path of the checkpoint.
+  package var checkpoint: String
+  /// Other runs that are no hindrance, whatever the store says of them: their checkpoints are there and
+  /// say that they are acknowledged, or were set aside.
+  package var settledRuns: Set<String> = []
+  /// Whether unfinished runs make way for this one.
+  package var setsOthersAside = false
+  /// Until when identifiers of work are remembered: those of runs that ended before are forgotten.
+  package var oldestEnd: String?
+
+  package init(
+    identifier: String,
+    job: String,
+    total: Int,
+    startedAt: String,
+    checkpoint: String = ""
+  ) {
+    self.identifier = identifier
+    self.job = job
+    self.total = total
+    self.startedAt = startedAt
+    self.checkpoint = checkpoint
+  }
+}
