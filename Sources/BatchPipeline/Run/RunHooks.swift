@@ -1,6 +1,5 @@
 import BatchIdentifiers
 import BatchStore
-import Dispatch
 
 /// Runs the programs that are told what becomes of a run, one at a time, on a thread of their own.
 ///
@@ -10,6 +9,8 @@ final class RunHooks: Sendable {
     var messages: [String] = []
     /// Whether one waits or runs that nobody waits for.
     var isBusy = false
+    /// The last of those.
+    var last: Task<Void, Never>?
   }
 
   /// How long a program may take before it is killed.
@@ -19,7 +20,7 @@ final class RunHooks: Sendable {
 
   private let commands: [Job.Hooks.Event: ChildProcess.Command]
   private let patience: Duration
-  private let queue = DispatchQueue(label: "batch.hooks")
+  private let runner = HookRunner()
   private let state = Lock(State())
 
   /// The programs of a job.
@@ -42,31 +43,25 @@ final class RunHooks: Sendable {
   /// Runs the program for an event, if there is one, and waits for its end.
   func run(_ event: Job.Hooks.Event, _ variables: [String: String]) async {
     guard let command = commands[event] else { return }
-    await withCheckedContinuation { continuation in
-      queue.async {
-        self.perform(event, command, variables)
-        continuation.resume()
-      }
-    }
+    await runner.run { self.perform(event, command, variables) }
   }
 
   /// Has the program for an event run beside the run, unless one is running already.
   func begin(_ event: Job.Hooks.Event, _ variables: [String: String]) {
     guard let command = commands[event] else { return }
-    let isBusy = state.withLock { state in
-      defer { state.isBusy = true }
-      return state.isBusy
-    }
-    guard !isBusy else { return }
-    queue.async {
-      self.perform(event, command, variables)
-      self.state.withLock { $0.isBusy = false }
+    state.withLock { state in
+      guard !state.isBusy else { return }
+      state.isBusy = true
+      state.last = Task {
+        await runner.run { self.perform(event, command, variables) }
+        self.state.withLock { $0.isBusy = false }
+      }
     }
   }
 
   /// Waits until no program runs any more.
   func settle() async {
-    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    await state.withLock { $0.last }?.value
   }
 
   /// What there is to tell since the last call.
@@ -101,6 +96,17 @@ final class RunHooks: Sendable {
       state.messages += messages.prefix(Self.messageLimit - state.messages.count)
     }
   }
+}
+
+/// The thread that waits for the programs; without one, whoever asks waits.
+private actor HookRunner {
+  private let executor = ThreadExecutor(label: "batch.hooks")
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  func run(_ body: @Sendable () -> Void) { body() }
 }
 
 extension RunSummary {

@@ -65,6 +65,8 @@ package actor WriterLane {
     options: Connection.Options,
     configuration: WriterConfiguration
   ) throws(BatchError) {
+    executor = ThreadExecutor(label: "batch.writer")
+    try executor.requireThread()
     let connection = try Connection(path: path, options: options)
     guard !connection.isReadOnly else {
       throw BatchError(
@@ -86,7 +88,6 @@ package actor WriterLane {
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
-    executor = ThreadExecutor(label: "batch.writer")
     pageSize = Int(page)
     checkpoints = LogCheckpoints(
       past: max(1, configuration.checkpointBytes / Int(page)),
