@@ -108,4 +108,97 @@ import Testing
       #expect(try directory.changes(since: before) == [], "\(arguments)")
     }
   }
+
+  @Test func `a key that is too long for a list is refused, and left out as the message says`()
+    throws
+  {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (k TEXT, part, n INTEGER DEFAULT 0, PRIMARY KEY (k, part)) WITHOUT ROWID",
+      "INSERT INTO numbers (k, part) VALUES ('short', 1)",
+      "INSERT INTO numbers (k, part) SELECT printf('%.*c', 1100000, 'x'), 2"
+    )
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 2, "\(result.errors)")
+    let says =
+      #"a row of "numbers" has a key of 1100004 bytes in "k", "part", and 1048576 are the most"#
+    #expect(result.errors.contains(says), "\(result.errors)")
+    let remedy = try #require(result.errors.components(separatedBy: "with ").last)
+    try directory.write(
+      JobText.update(where: remedy.trimmingCharacters(in: .newlines)),
+      to: "job.json"
+    )
+    let other = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(other.status == 0, "\(other.errors)")
+    let done = try TestDatabase.texts(directory.file("test.db"), "SELECT sum(n) FROM numbers")
+    #expect(done == ["1"])
+  }
+
+  @Test func `rowids that are not in their order are damage`() throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (id INTEGER PRIMARY KEY, n INTEGER)",
+      "INSERT INTO numbers VALUES (1000, 1), (2000, 1)"
+    )
+    var bytes = try directory.read("test.db")
+    // The rowids as SQLite has them, as varints; the first becomes the greater one.
+    let first = try #require(
+      bytes.indices.dropLast().last { bytes[$0...].starts(with: [0x87, 0x68]) }
+    )
+    bytes.replaceSubrange(first..<(first + 2), with: [0xbe, 0x68])
+    try Data(bytes).write(to: URL(fileURLWithPath: directory.file("test.db")))
+    for command in ["plan", "run"] {
+      let result = try BatchProgram.run(command, "job.json", in: directory)
+      #expect(result.status >= 0, "\(command): \(result.errors)")
+      if command == "run" {
+        #expect(result.status == 2)
+        #expect(result.errors.contains("the database is damaged: the rowids"), "\(result.errors)")
+      }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5)), arguments: 1...4)
+  func `a database with flipped bits ends no command by a signal`(seed: UInt64) throws {
+    try TestDatabase.make(
+      in: directory,
+      "PRAGMA page_size = 512",
+      "CREATE TABLE numbers (id INTEGER PRIMARY KEY, n INTEGER, label TEXT)",
+      "CREATE TABLE words (w TEXT, v, PRIMARY KEY (w, v)) WITHOUT ROWID",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 200)
+      INSERT INTO numbers SELECT i * 3, i, printf('%.*c', i % 50, 'x') FROM c
+      """,
+      "INSERT INTO words SELECT label || id, n FROM numbers"
+    )
+    let whole = try directory.read("test.db")
+    try directory.write(JobText.export(to: "out.ndjson", entity: "words"), to: "words.json")
+    try directory.write(JobText.export(to: "numbers.csv", format: "csv"), to: "numbers.json")
+    var random = SeededGenerator(seed: seed)
+    for round in 0..<KillLoop.kills {
+      var bytes = whole
+      for _ in 0..<Int.random(in: 1...12, using: &random) {
+        bytes[Int.random(in: 100..<bytes.count, using: &random)] ^=
+          1
+          << UInt8.random(
+            in: 0..<8,
+            using: &random
+          )
+      }
+      for job in ["job", "words", "numbers"] {
+        for command in ["plan", "run"] {
+          for name in try directory.names() where !name.hasSuffix(".json") {
+            try FileManager.default.removeItem(atPath: directory.file(name))
+          }
+          try Data(bytes).write(to: URL(fileURLWithPath: directory.file("test.db")))
+          let program = try BatchProgram([command, "\(job).json"], in: directory)
+          #expect(!program.send(SIGKILL, afterSeconds: 30), "seed \(seed), \(round): it hangs")
+          let result = program.wait()
+          #expect(
+            result.status >= 0,
+            "seed \(seed), round \(round), \(command) \(job): \(result.errors)"
+          )
+        }
+      }
+    }
+  }
 }

@@ -1,6 +1,7 @@
-import BatchIdentifiers
 import SystemPackage
 import Testing
+
+@testable import BatchIdentifiers
 
 @Suite struct IdentifierFileTests {
   @Test func `a file gives back its list, metadata and records`() throws {
@@ -82,11 +83,11 @@ import Testing
       "\(file.entityName) \(file.storeIdentifier) \(keys) \(file.metadata) \(try file.records())"
   }
 
-  @Test func `every flipped bit is refused`() throws {
+  @Test func `every flipped bit before the last record is refused`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
-      let (bytes, _) = try makeFile(at: path)
-      for offset in bytes.indices {
+      let (bytes, logOffset) = try makeFile(at: path)
+      for offset in 0..<(logOffset + 19) {
         var changed = bytes
         changed[offset] ^= 1 << UInt8(offset % 8)
         try write(changed, to: path)
@@ -115,6 +116,60 @@ import Testing
           )
         }
       }
+    }
+  }
+
+  @Test func `a last record of which the disk has a part is as if it had not been written`() throws
+  {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      let (first, _) = try makeFile(at: path)
+      do {
+        var log = try IdentifierFileLog(appendingTo: path)
+        try log.append(kind: 1, payload: (0..<2000).map { UInt8(truncatingIfNeeded: $0) })
+      }
+      let whole = try readAll(path)
+      // A disk writes sectors: any of them may be what was there before, and the file end behind all.
+      for sector in first.count / 512...whole.count / 512 {
+        for filler: UInt8 in [0, 0xE5] {
+          var torn = whole
+          let start = max(first.count, sector * 512)
+          for offset in start..<min(whole.count, (sector + 1) * 512) { torn[offset] = filler }
+          try write(torn, to: path)
+          #expect(try IdentifierFile(opening: path).recordCount == 2, "\(sector), \(filler)")
+          do {
+            var log = try IdentifierFileLog(appendingTo: path)
+            try log.append(kind: 5, payload: [5])
+          }
+          let file = try IdentifierFile(opening: path)
+          #expect(try file.records().map(\.kind) == [1, 2, 5])
+          #expect(file.tornByteCount == 0)
+        }
+      }
+      // A flipped bit looks the same.
+      for offset in first.count..<whole.count {
+        var changed = whole
+        changed[offset] ^= 1 << UInt8(offset % 8)
+        try write(changed, to: path)
+        #expect(try IdentifierFile(opening: path).recordCount == 2, "byte \(offset)")
+      }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(1)))
+  func `a log made of frames without records is refused soon`() throws {
+    try withTemporaryFolder { folder in
+      let path = folder.appending("a.ids")
+      var (bytes, logOffset) = try makeFile(at: path)
+      bytes.removeSubrange(logOffset...)
+      // Each says that it has the 16 KiB behind it, and has not.
+      for _ in 0..<(1 << 13) {
+        let frame = LogFrame(kind: 1, payload: [UInt8](repeating: 0, count: 1 << 14))
+        bytes += frame.encoded(at: bytes.count)
+      }
+      try write(bytes, to: path)
+      let error = #expect(throws: BatchError.self) { try IdentifierFile(opening: path) }
+      #expect(error?.code == .damagedFile)
     }
   }
 

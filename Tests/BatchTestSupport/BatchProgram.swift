@@ -17,6 +17,7 @@ public struct BatchProgram: Sendable {
 
   /// Where a program is: beside the test bundle, or in the folder that `BATCH_PROGRAMS` names.
   private static func path(of name: String) -> String {
+    if name.hasPrefix("/") { return name }
     if let folder = ProcessInfo.processInfo.environment["BATCH_PROGRAMS"] {
       return URL(fileURLWithPath: folder).appendingPathComponent(name).path
     }
@@ -31,7 +32,7 @@ public struct BatchProgram: Sendable {
   private let errorLines = LinesRead()
   private let ended = DispatchSemaphore(value: 0)
 
-  /// Starts the program in a folder, with some more variables in its environment.
+  /// Starts the program, or another by its absolute path, in a folder, with some more variables in its environment.
   public init(
     _ arguments: [String],
     of name: String = "batch",

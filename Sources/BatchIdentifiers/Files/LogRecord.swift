@@ -63,10 +63,9 @@ struct LogFrame {
     kind = UInt8(truncatingIfNeeded: word)
     self.length = Int(length)
     self.checksum = checksum
+    guard kind != 0, self.length <= IdentifierFile.maximumRecordByteCount else { return nil }
     let check = Self.check(kind: kind, length: self.length, checksum: checksum, offset: offset)
-    guard check == word >> 8, kind != 0, self.length <= IdentifierFile.maximumRecordByteCount else {
-      return nil
-    }
+    guard check == word >> 8 else { return nil }
   }
 
   init(kind: UInt8, payload: [UInt8]) {
@@ -100,8 +99,8 @@ struct LogScan {
 
   /// Calls `body` with each whole record and its offset, and returns where the last one ends.
   ///
-  /// What follows the last whole record is torn if the file ends inside it or all of it is zeros;
-  /// otherwise it is damage.
+  /// What follows the last whole record is torn: the file ends inside it, or the disk has got a part
+  /// of it only. If a whole record stands anywhere behind, it is damage.
   @discardableResult
   static func forEachRecord(
     of file: OpenFile,
@@ -114,12 +113,13 @@ struct LogScan {
     while end - offset >= LogFrame.byteCount {
       let bytes = try file.bytes(LogFrame.byteCount, at: offset)
       guard let frame = bytes.withUnsafeBytes({ LogFrame($0, at: offset) }) else {
-        if try isZero(file, from: offset, to: end) { return offset }
+        if try !hasRecord(file, after: offset, to: end) { return offset }
         throw damage("its frame does not match its check", index, offset, file)
       }
       guard frame.length <= end - offset - LogFrame.byteCount else { return offset }
       let payload = try file.bytes(frame.length, at: offset + LogFrame.byteCount)
       guard XXHash64.hash(payload) == frame.checksum else {
+        if try !hasRecord(file, after: offset, to: end) { return offset }
         throw damage("its checksum does not match", index, offset, file)
       }
       try body(offset, IdentifierFile.Record(kind: frame.kind, payload: payload))
@@ -138,17 +138,37 @@ struct LogScan {
     .damaged("record \(index) at byte \(offset)", ByteReader.Damage(reason), in: file.path)
   }
 
-  private static func isZero(
+  /// The most bytes of payloads that a search for a record reads: a torn record has few places that
+  /// look like the frame of another, unless somebody has made it so.
+  private static let maximumSearchByteCount = 4 * IdentifierFile.maximumRecordByteCount
+
+  /// Whether a whole record begins anywhere after an offset, or so much looks like one that there may.
+  private static func hasRecord(
     _ file: OpenFile,
-    from start: Int,
+    after offset: Int,
     to end: Int
   ) throws(BatchError) -> Bool {
-    var offset = start
-    while offset < end {
-      let bytes = try file.bytes(min(end - offset, 1 << 16), at: offset)
-      guard bytes.allSatisfy({ $0 == 0 }) else { return false }
-      offset += bytes.count
+    var room = maximumSearchByteCount
+    var start = offset + 1
+    while end - start >= LogFrame.byteCount {
+      let bytes = try file.bytes(min(end - start, 1 << 16), at: start)
+      let last = bytes.count - LogFrame.byteCount
+      for index in 0...last {
+        let payload = start + index + LogFrame.byteCount
+        guard bytes[index] != 0,
+          let frame = bytes.withUnsafeBytes({ bytes in
+            LogFrame(UnsafeRawBufferPointer(rebasing: bytes[index...]), at: start + index)
+          }),
+          frame.length <= end - payload
+        else { continue }
+        room -= frame.length
+        guard room >= 0 else { return true }
+        if try XXHash64.hash(file.bytes(frame.length, at: payload)) == frame.checksum {
+          return true
+        }
+      }
+      start += last + 1
     }
-    return true
+    return false
   }
 }

@@ -10,20 +10,12 @@ extension BatchError.Code {
 extension Checkpoint {
   /// Refuses to resume a run whose job, store or schema is no longer the one it began with.
   func refuse(unless plan: JobPlan, identifiersHash: String?) throws(BatchError) {
-    guard metadata.job == plan.job.name else {
-      throw refusal("this is the checkpoint of job \"\(metadata.job)\"")
-    }
+    try refuse(unless: plan.job, plan.parameters, identifiersHash: identifiersHash)
     let store = list.header.storeIdentifier
     guard plan.store.identity.admits(store, atPath: plan.store.path) else {
       throw refusal(
         "the checkpoint belongs to store \(store), the database is \(plan.store.identity.uuid)"
       )
-    }
-    let now = plan.fingerprint(identifiersHash: identifiersHash)
-    let then = JobFingerprint(text: metadata.fingerprint)
-    guard now == then else {
-      let differences = now.differences(from: then).joined(separator: ", ")
-      throw refusal("the job has changed since the run began: \(differences)")
     }
     let columns = plan.entity.fingerprint
     guard metadata.schema == columns else {
@@ -33,6 +25,28 @@ extension Checkpoint {
         "\"\(plan.entity.name)\" has changed since the run began:"
           + " \((gone + new).joined(separator: ", "))"
       )
+    }
+  }
+
+  /// Refuses what is not the job that the run began with, as far as it can be told without a database.
+  func refuse(
+    unless job: Job,
+    _ parameters: ParameterValues,
+    identifiersHash: String?
+  ) throws(BatchError) {
+    guard metadata.job == job.name else {
+      throw refusal("this is the checkpoint of job \"\(metadata.job)\"")
+    }
+    let now = JobFingerprint(
+      job: job,
+      parameters: parameters,
+      store: "",
+      identifiersHash: identifiersHash
+    )
+    let then = JobFingerprint(text: metadata.fingerprint)
+    guard now == then else {
+      let differences = now.differences(from: then).joined(separator: ", ")
+      throw refusal("the job has changed since the run began: \(differences)")
     }
   }
 

@@ -18,6 +18,10 @@ package struct RunMetadata: Codable, Sendable {
   package var output: String?
   /// Whether the complete output takes the place of the one that the job's last run made.
   package var replacesOwnOutput = false
+  /// The identifier that the caller gave to the work.
+  package var runID: String?
+  /// Earlier runs of the job that had such an identifier, so that none of that work is done again.
+  package var pastRuns: [PastRun]?
 }
 
 /// Where done chunks are recorded.

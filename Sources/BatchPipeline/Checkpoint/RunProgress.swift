@@ -51,6 +51,16 @@ package struct RunProgress: Codable, Sendable {
   package var error: String?
   /// Why the run was stopped, if nobody asked for it.
   package var stopReason: String?
+  /// Whether whoever asked for a finished run knows that it is; nil in what an earlier version wrote,
+  /// which told them without a record.
+  package var isAcknowledged: Bool?
+  /// Whether failed identifiers were tried again last.
+  package var isRetry: Bool?
+  /// When all was done, as an ISO 8601 timestamp in UTC.
+  package var endedAt: String?
+
+  /// Whether everything is done but what comes after the end: the report, the hooks, the answer.
+  var awaitsAcknowledgement: Bool { state.isFinished && isAcknowledged == false }
 }
 
 /// Which file a file is, whatever it is called.

@@ -222,6 +222,7 @@ struct JSONLineScanner {
     guard let value = Double(String(decoding: bytes[start..<offset], as: UTF8.self)) else {
       throw Problem("has no JSON value where one is expected")
     }
+    guard value.isFinite else { throw Problem("has a number that is too large for a real") }
     return .real(value)
   }
 

@@ -47,7 +47,15 @@ public struct RunSummary: Sendable, Encodable {
     didSet { error = failure?.description ?? error }
   }
 
+  /// Why nobody could be told that a finished run is finished, or nil; not part of the JSON.
+  ///
+  /// Nothing is left to do with the rows: called again, the run tells its end once more.
+  public var unacknowledged: BatchError?
+  /// The identifier that the caller gave to the work.
+  public var runID: String?
+
   private enum CodingKeys: String, CodingKey {
+    case runID
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case throttle, throttledSeconds, stopReason, error
@@ -58,6 +66,7 @@ public struct RunSummary: Sendable, Encodable {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(job, forKey: .job)
     try container.encode(run, forKey: .run)
+    try container.encode(runID, forKey: .runID)
     try container.encode(state, forKey: .state)
     try container.encode(total, forKey: .total)
     try container.encode(done, forKey: .done)
@@ -82,17 +91,41 @@ public struct RunSummary: Sendable, Encodable {
 
 extension RunSummary {
   init(_ metadata: RunMetadata, _ progress: RunProgress, checkpoint: Checkpoint) {
+    self.init(metadata, progress, total: checkpoint.list.count, path: checkpoint.path.string)
+  }
+
+  /// The summary of a run that did all, whose checkpoint may be another one's by now.
+  init(_ past: PastRun, of job: Job) {
+    var progress = RunProgress()
+    progress.state = past.outcomes.failed > 0 ? .completedWithFailures : .completed
+    progress.elapsedSeconds = past.elapsedSeconds
+    var metadata = RunMetadata(
+      run: past.run,
+      job: job.name,
+      startedAt: past.endedAt,
+      fingerprint: "",
+      schema: [],
+      ledger: .store
+    )
+    metadata.runID = past.id.isEmpty ? nil : past.id
+    self.init(metadata, progress, total: past.total, path: job.checkpointPath.string)
+    outcomes = past.outcomes
+    chunks = past.chunks
+  }
+
+  init(_ metadata: RunMetadata, _ progress: RunProgress, total: Int, path: String) {
     job = metadata.job
     run = metadata.run
+    runID = metadata.runID
     state = progress.state
-    total = checkpoint.list.count
+    self.total = total
     outcomes = progress.done.outcomes
     chunks = progress.done.chunks
     resumedAt = progress.resumedAt
     elapsedSeconds = progress.elapsedSeconds
     peakResidentBytes = progress.peakResidentBytes
     peakWALBytes = progress.peakWALBytes
-    self.checkpoint = checkpoint.path.string
+    checkpoint = path
     output = metadata.output
     throttle = progress.throttle
     throttledSeconds = progress.throttledSeconds ?? 0

@@ -39,7 +39,9 @@ struct ChangeProcessor: ChunkProcessor {
     try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
   }
 
-  func finish(_ progress: inout RunProgress) async throws(BatchError) {}
+  func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await lane.finish(after: progress.elapsedSeconds)
+  }
 }
 
 extension WriterLane {

@@ -43,6 +43,7 @@ actor ExportWriter {
     at positions: Range<Int>,
     failing limit: Int
   ) throws(BatchError) {
+    try executor.requireThread()
     let room = limit - failed.count
     if lines.failures.count > room { throw lines.failures[max(room, 0)].error.pastSkip }
     try file.append(lines.bytes)
@@ -65,6 +66,7 @@ actor ExportWriter {
 
   /// Waits until the file is on the disk.
   func synchronize() throws(BatchError) -> Written {
+    try executor.requireThread()
     try file.synchronize()
     return Written(
       done: done,

@@ -1,6 +1,5 @@
 import BatchIdentifiers
 import BatchStore
-import Dispatch
 
 /// Runs the programs that are told what becomes of a run, one at a time, on a thread of their own.
 ///
@@ -10,6 +9,8 @@ final class RunHooks: Sendable {
     var messages: [String] = []
     /// Whether one waits or runs that nobody waits for.
     var isBusy = false
+    /// The last of those.
+    var last: Task<Void, Never>?
   }
 
   /// How long a program may take before it is killed.
@@ -18,14 +19,20 @@ final class RunHooks: Sendable {
   private static let messageLimit = 100
 
   private let commands: [Job.Hooks.Event: ChildProcess.Command]
+  private let job: Job
+  private let parameters: ParameterValues
   private let patience: Duration
-  private let queue = DispatchQueue(label: "batch.hooks")
+  private let runner = HookRunner()
   private let state = Lock(State())
 
-  /// The programs of a job.
+  /// The programs of a job, which are told the values of its parameters.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted`, with the place, if there is no such program.
-  init(_ job: Job, patience: Duration = patience) throws(BatchError) {
+  init(
+    _ job: Job,
+    parameters: ParameterValues,
+    patience: Duration = patience
+  ) throws(BatchError) {
     var commands: [Job.Hooks.Event: ChildProcess.Command] = [:]
     for event in Job.Hooks.Event.allCases {
       guard let arguments = job.hooks.commands[event] else { continue }
@@ -36,37 +43,33 @@ final class RunHooks: Sendable {
       }
     }
     self.commands = commands
+    self.job = job
+    self.parameters = parameters
     self.patience = patience
   }
 
   /// Runs the program for an event, if there is one, and waits for its end.
-  func run(_ event: Job.Hooks.Event, _ variables: [String: String]) async {
+  func run(_ event: Job.Hooks.Event, _ summary: RunSummary) async {
     guard let command = commands[event] else { return }
-    await withCheckedContinuation { continuation in
-      queue.async {
-        self.perform(event, command, variables)
-        continuation.resume()
-      }
-    }
+    await runner.run { self.perform(event, command, summary) }
   }
 
   /// Has the program for an event run beside the run, unless one is running already.
-  func begin(_ event: Job.Hooks.Event, _ variables: [String: String]) {
+  func begin(_ event: Job.Hooks.Event, _ summary: RunSummary) {
     guard let command = commands[event] else { return }
-    let isBusy = state.withLock { state in
-      defer { state.isBusy = true }
-      return state.isBusy
-    }
-    guard !isBusy else { return }
-    queue.async {
-      self.perform(event, command, variables)
-      self.state.withLock { $0.isBusy = false }
+    state.withLock { state in
+      guard !state.isBusy else { return }
+      state.isBusy = true
+      state.last = Task {
+        await runner.run { self.perform(event, command, summary) }
+        self.state.withLock { $0.isBusy = false }
+      }
     }
   }
 
   /// Waits until no program runs any more.
   func settle() async {
-    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    await state.withLock { $0.last }?.value
   }
 
   /// What there is to tell since the last call.
@@ -81,10 +84,16 @@ final class RunHooks: Sendable {
   private func perform(
     _ event: Job.Hooks.Event,
     _ command: ChildProcess.Command,
-    _ variables: [String: String]
+    _ summary: RunSummary
   ) {
     var command = command
-    command.environment = variables.merging(["BATCH_HOOK": event.rawValue]) { $1 }
+    command.environment = CommandHandler.environment(
+      job: job,
+      run: summary.run,
+      parameters: parameters.sqlValues
+    )
+    .merging(summary.variables) { $1 }
+    .merging(["BATCH_HOOK": event.rawValue]) { $1 }
     let name = "hooks.\(event.rawValue)"
     do throws(BatchError) {
       let child = try ChildProcess(command)
@@ -101,6 +110,17 @@ final class RunHooks: Sendable {
       state.messages += messages.prefix(Self.messageLimit - state.messages.count)
     }
   }
+}
+
+/// The thread that waits for the programs; without one, whoever asks waits.
+private actor HookRunner {
+  private let executor = ThreadExecutor(label: "batch.hooks")
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  func run(_ body: @Sendable () -> Void) { body() }
 }
 
 extension RunSummary {

@@ -1,4 +1,5 @@
-public import BatchIdentifiers
+import BatchIdentifiers
+import BatchStore
 import SystemPackage
 
 #if canImport(Glibc)
@@ -12,23 +13,39 @@ import Darwin
 /// The right to run a job, held by one process at a time.
 ///
 /// It is a POSIX lock on a file beside the checkpoint. The kernel drops it with the process that
-/// holds it, however that dies, so there is never a stale lock to remove by hand; a lock file that
-/// is left over from a killed run means nothing.
+/// holds it, however that dies, so there is never a stale lock to remove by hand. Which process is
+/// at work on a run is decided in the store; this is for runs that write nothing to it, for the time
+/// before there is a checkpoint, and for whoever asks.
 final class RunLock: Sendable {
   private let path: String
   private let descriptor: Int32
+  /// The run whose failed identifiers a process was about to try again when it was killed.
+  let interruptedRetry: String?
+
+  /// Takes the lock of a job.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
+  convenience init(of job: Job) throws(BatchError) {
+    try self.init(forCheckpoint: job.checkpointPath, permissions: job.filePermissions)
+  }
 
   /// Takes the lock of a checkpoint.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
-  init(forCheckpoint checkpoint: FilePath) throws(BatchError) {
+  init(
+    forCheckpoint checkpoint: FilePath,
+    permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
+  ) throws(BatchError) {
     let path = Self.path(forCheckpoint: checkpoint)
     // POSIX locks do not keep a process from locking twice.
     guard heldHere.withLock({ $0.insert(path).inserted }) else {
       throw Self.alreadyRunning(getpid(), checkpoint)
     }
     do {
-      descriptor = try Self.lock(path, checkpoint)
+      descriptor = try Self.lock(path, checkpoint, permissions)
+      interruptedRetry = Self.contents(descriptor).flatMap { text in
+        text.hasPrefix(Self.retryMark) ? String(text.dropFirst(Self.retryMark.count)) : nil
+      }
       self.path = path
     } catch {
       _ = heldHere.withLock { $0.remove(path) }
@@ -44,15 +61,31 @@ final class RunLock: Sendable {
     _ = heldHere.withLock { $0.remove(path) }
   }
 
+  private static let retryMark = "retry-failed "
+
+  /// Notes whose failed identifiers are about to be tried again, for the case that this process is
+  /// killed before the checkpoint says so.
+  func noteRetry(of run: String) {
+    let text = Array((Self.retryMark + run).utf8)
+    // It is for the better only: without it nothing is lost.
+    _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+  }
+
+  private static func contents(_ descriptor: Int32) -> String? {
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+    return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
+  }
+
   /// The process that holds the lock of a checkpoint, or nil if none does.
   static func holder(ofCheckpoint checkpoint: FilePath) -> Int32? {
     let path = Self.path(forCheckpoint: checkpoint)
     // Closing any descriptor of the file would drop a lock that this process holds.
     if heldHere.withLock({ $0.contains(path) }) { return getpid() }
-    let descriptor = open(path, O_RDWR | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return holder(descriptor)
+    let file = try? FileDescriptor.openRegularFile(FilePath(path), .readWrite, options: .noFollow)
+    guard let file else { return nil }
+    defer { try? file.close() }
+    return holder(file.rawValue)
   }
 
   private static func path(forCheckpoint checkpoint: FilePath) -> String {
@@ -66,14 +99,24 @@ final class RunLock: Sendable {
 
   private static func lock(
     _ path: String,
-    _ checkpoint: FilePath
+    _ checkpoint: FilePath,
+    _ permissions: FilePermissions
   ) throws(BatchError) -> Int32 {
     while true {
-      let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-      guard descriptor >= 0 else {
+      let descriptor: Int32
+      do throws(BatchError) {
+        // A link in a folder of many would have the file that it names made.
+        descriptor = try FileDescriptor.openRegularFile(
+          FilePath(path),
+          .readWrite,
+          options: [.create, .noFollow],
+          permissions: permissions
+        ).rawValue
+      } catch {
+        guard let cause = error.underlying as? Errno else { throw error }
         throw BatchError(
           .fileAccess,
-          "cannot write beside the checkpoint: \(Errno(rawValue: errno))",
+          "cannot write beside the checkpoint: \(cause)",
           at: path,
           remedy: "make the folder writable, or name another with checkpoint.path"
         )

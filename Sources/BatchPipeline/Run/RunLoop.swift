@@ -19,6 +19,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     case retrying(ChunkRetry)
     case held(Throttle.Hold)
     case released
+    case message(String)
     /// Nothing but that time goes by.
     case looked
   }
@@ -72,7 +73,11 @@ struct RunLoop<Processor: ChunkProcessor> {
     self.workers = workers
     self.settings = settings
     start = clock.now
-    throttle = Throttle(settings.job.throttle)
+    throttle = Throttle(
+      settings.job.throttle,
+      database: settings.job.database.path,
+      hasLitestream: settings.lane?.leavesLogToLitestream ?? false
+    )
     control = ControlFile(of: settings.job)
     backoff = Backoff(settings.job.retry)
     var limits = RunStateMachine.Limits(
@@ -212,6 +217,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   /// Holds the run or lets it go on, as the throttle has it now.
   private mutating func regulate(in group: inout TaskGroup<Answer>) {
     if let asked = control.look() { obey(asked, in: &group) }
+    if let complaint = control.takeComplaint() { events.append(.message(complaint)) }
     let now = start.duration(to: clock.now)
     var conditions = ThrottleProbe(throttle.throttle, settings.job.database.path).look()
     conditions.isPaused = asked.isPaused

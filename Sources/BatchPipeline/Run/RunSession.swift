@@ -10,7 +10,7 @@ import Foundation
 
 /// One process's part of a run: what it has seen committed, and what it tells of it.
 final class RunSession {
-  private let checkpoint: Checkpoint
+  let checkpoint: Checkpoint
   private let clock = ContinuousClock()
   /// When this process began with the chunks.
   let start: ContinuousClock.Instant
@@ -53,6 +53,9 @@ final class RunSession {
     progress.error = nil
     progress.stopReason = nil
     progress.throttle = nil
+    progress.isAcknowledged = nil
+    progress.endedAt = nil
+    progress.isRetry = retried == nil ? nil : true
     if isResumed { progress.resumedAt = done.count }
   }
 
@@ -192,21 +195,24 @@ final class RunSession {
     }
   }
 
-  /// Puts the result into place and records that the run is complete.
+  /// Puts the result into place and records that the run is finished, which nobody was told yet.
   func complete(with processor: some ChunkProcessor) async throws(BatchError) {
     // The length of a complete output is recorded before it gets its name: were the process
     // killed in between, the next one knows that nothing is left but to name it.
     // And all failures are compared: an equal number of others may stand in a restored database.
     try await record(.running, with: processor, comparesFailures: true)
     try await processor.finish(&progress)
+    progress.isAcknowledged = false
+    progress.endedAt = Date.now.formatted(.iso8601)
     try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
   }
 
   /// The summary of a run that came to an error outside its chunks.
   func failed(_ error: BatchError) -> RunSummary {
     failure = failure ?? error
-    // If not even this can be recorded, the last record and the ledger still say what is done.
-    try? write(.failed)
+    // If not even this can be recorded, the last record and the ledger still say what is done. Of a run
+    // that another process has taken over, that one keeps the record.
+    if error.code != .alreadyRunning { try? write(.failed) }
     progress.state = .failed
     return summary()
   }
@@ -225,15 +231,6 @@ final class RunSession {
 
   private var elapsedSeconds: Double {
     elapsedBefore + start.duration(to: clock.now) / .seconds(1)
-  }
-
-  /// The summary of a run of which there was nothing to do.
-  func standing() -> RunSummary {
-    progress = checkpoint.progress
-    // It was killed: nobody had the time to write that down.
-    if progress.state.isGoingOn { progress.state = .stopped }
-    progress.throttle = nil
-    return summary()
   }
 
   /// How the run stands now.
@@ -258,16 +255,13 @@ final class RunSession {
     return summary
   }
 
-  /// Writes the report that a job wants, once the run has ended.
-  func writeReport(of job: Job) throws(BatchError) {
-    guard let report = job.report else { return }
-    try RunReport(summary(), of: job, checkpoint).write(to: report)
-  }
-
   // MARK: The output of an export
 
   /// Makes the output of a new run, or opens that of a resumed one.
-  func openOutput(header: [UInt8]) throws(BatchError) -> sending ExportFile {
+  func openOutput(
+    header: [UInt8],
+    permissions: FilePermissions
+  ) throws(BatchError) -> sending ExportFile {
     guard let path = checkpoint.metadata.output.map({ FilePath($0) }),
       let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) })
     else {
@@ -278,7 +272,12 @@ final class RunSession {
       )
     }
     guard let count = progress.outputBytes else {
-      return try ExportFile(creating: path, partial: partial, header: header)
+      return try ExportFile(
+        creating: path,
+        partial: partial,
+        header: header,
+        permissions: permissions
+      )
     }
     return try ExportFile(
       resuming: path,

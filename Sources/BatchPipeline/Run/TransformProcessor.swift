@@ -106,7 +106,9 @@ struct TransformProcessor: ChunkProcessor {
     try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
   }
 
-  func finish(_ progress: inout RunProgress) async throws(BatchError) {}
+  func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await lane.finish(after: progress.elapsedSeconds)
+  }
 }
 
 /// Waits for `body`, but no longer than so long after it has called `begin`; a `body` that goes on

@@ -181,6 +181,7 @@ package struct IdentifierQuery: Sendable {
     guard case .integer(let least) = try connection.value("SELECT min(\(column)) FROM \(table)"),
       case .integer(let greatest) = try connection.value("SELECT max(\(column)) FROM \(table)")
     else { return nil }
+    guard least <= greatest else { throw outOfOrder(in: connection) }
     return least...greatest
   }
 
@@ -210,8 +211,24 @@ package struct IdentifierQuery: Sendable {
       entityName: entity.name,
       keyKind: .integer
     )
-    while try statement.step() { builder.append(statement.integer(at: 0)) }
-    return builder.finish()
+    while try statement.step() {
+      let rowID = statement.integer(at: 0)
+      guard range.contains(rowID) else { throw outOfOrder(in: connection) }
+      builder.append(rowID)
+    }
+    let list = builder.finish()
+    guard list.isSorted else { throw outOfOrder(in: connection) }
+    return list
+  }
+
+  /// The error about rowids that do not ascend, which is how SQLite finds them.
+  private func outOfOrder(in connection: Connection) -> BatchError {
+    BatchError(
+      .notADatabase,
+      "the database is damaged: the rowids of \"\(entity.name)\" are not in their order",
+      at: connection.path,
+      remedy: "check it with PRAGMA integrity_check and restore a backup"
+    )
   }
 
   private var rangeSQL: String {
@@ -367,9 +384,24 @@ package struct IdentifierQuery: Sendable {
         }
         statement.appendKeyComponent(at: column, to: &encoder)
       }
+      guard encoder.bytes.count <= EncodedKey.maximumByteCount else {
+        throw tooLong(encoder.bytes.count)
+      }
       unsafe encoder.bytes.withUnsafeBytes { unsafe builder.append(encoded: $0) }
     }
     return builder.finish()
+  }
+
+  /// The error about a row whose key no list can hold.
+  private func tooLong(_ byteCount: Int) -> BatchError {
+    let columns = key.columns.map(SQLName.quoted)
+    let length = columns.map { "coalesce(length(CAST(\($0) AS BLOB)), 0)" }
+    return BatchError(
+      .unstableKey,
+      "a row of \"\(entity.name)\" has a key of \(byteCount) bytes in"
+        + " \(columns.joined(separator: ", ")), and \(EncodedKey.maximumByteCount) are the most",
+      remedy: "leave such rows out with \(length.joined(separator: " + ")) < 500000"
+    )
   }
 
   /// Refuses a key that the database does not itself keep unique, if a selected row shares one

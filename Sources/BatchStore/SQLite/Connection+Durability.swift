@@ -26,12 +26,14 @@ extension Connection {
     let level = try value("PRAGMA synchronous")
     try setSynchronous(.extra)
     defer { if case .integer(let level) = level { try? execute("PRAGMA synchronous = \(level)") } }
-    // A transaction that changes nothing waits for nothing: this one writes the page with the counter of
-    // changes.
+    try rewriteHeader()
+  }
+
+  /// Writes the first page as it is, for the sake of the commit: one that changes nothing waits for
+  /// nothing.
+  func rewriteHeader() throws(BatchError) {
     guard case .integer(let version) = try value("PRAGMA user_version") else { return }
-    try transaction(.immediate) { () throws(BatchError) in
-      try execute("PRAGMA user_version = \(version)")
-    }
+    try execute("PRAGMA user_version = \(version)")
   }
 
   /// Makes what was written to the file of the database durable.

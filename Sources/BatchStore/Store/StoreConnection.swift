@@ -38,7 +38,8 @@ package actor StoreConnection {
   package func compute<Result: Sendable>(
     _ body: @Sendable () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    try body()
+    try executor.requireThread()
+    return try body()
   }
 
   /// Makes the running statement fail with `BatchError` of code `interrupted`, and every later one;
@@ -51,6 +52,7 @@ package actor StoreConnection {
   }
 
   private func connect() throws(BatchError) -> Connection {
+    try executor.requireThread()
     let opened =
       if let connection { connection } else { try Connection(path: path, options: options) }
     connection = opened

@@ -1,3 +1,5 @@
+package import BatchIdentifiers
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -25,6 +27,14 @@ package final class ThreadExecutor: SerialExecutor {
 
   deinit { jobs.end() }
 
+  /// Sees to it that there is a thread.
+  ///
+  /// A job cannot fail for want of one: it runs where it is enqueued, on a thread of the cooperative
+  /// pool. So what blocks asks first.
+  ///
+  /// - Throws: `BatchError` of code `noThread` if the system has none.
+  package func requireThread() throws(BatchError) { try jobs.start() }
+
   /// Runs the job after all that were enqueued before it.
   package func enqueue(_ job: consuming ExecutorJob) {
     jobs.append(UnownedJob(job), of: self)
@@ -39,8 +49,17 @@ private final class JobQueue: @unchecked Sendable {
 
   // Unchecked because the compiler cannot see that these are touched under `mutex` only.
   private var waiting: [Job] = []
-  private var hasThread = false
+  private var state = State.idle
+  private var problem: BatchError?
   private var isClosed = false
+
+  /// Who runs the jobs.
+  private enum State {
+    case idle
+    case threaded
+    /// Whoever enqueues one, and those that come meanwhile.
+    case inline(isRunning: Bool)
+  }
 
   private let label: String
   private let priority: ThreadExecutor.Priority
@@ -64,14 +83,51 @@ private final class JobQueue: @unchecked Sendable {
   }
 
   func append(_ job: UnownedJob, of executor: ThreadExecutor) {
+    let isInline = withLock {
+      waiting.append((job, executor))
+      if case .idle = state { startThread() }
+      switch state {
+      case .inline(isRunning: false):
+        state = .inline(isRunning: true)
+        return true
+      case .inline(isRunning: true): return false
+      case .idle, .threaded:
+        unsafe pthread_cond_signal(hasChanged)
+        return false
+      }
+    }
+    if isInline { runInline() }
+  }
+
+  /// Starts the thread before there is a job.
+  ///
+  /// - Throws: Why there is none.
+  func start() throws(BatchError) {
+    let problem = withLock {
+      if case .idle = state { startThread() }
+      return self.problem
+    }
+    if let problem { throw problem }
+  }
+
+  private func withLock<Result>(_ body: () -> Result) -> Result {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
-    waiting.append((job, executor))
-    if hasThread {
-      unsafe pthread_cond_signal(hasChanged)
-    } else {
-      hasThread = true
-      startThread()
+    return body()
+  }
+
+  /// Runs the jobs that have come, and those that come meanwhile, one after the other.
+  private func runInline() {
+    while true {
+      let jobs = withLock {
+        if waiting.isEmpty { state = .inline(isRunning: false) }
+        defer { waiting = [] }
+        return waiting
+      }
+      guard !jobs.isEmpty else { return }
+      for (job, executor) in jobs {
+        unsafe job.runSynchronously(on: executor.asUnownedSerialExecutor())
+      }
     }
   }
 
@@ -94,33 +150,15 @@ private final class JobQueue: @unchecked Sendable {
 
   // MARK: The thread
 
+  /// Starts the thread; where the system has none, the jobs run where they are enqueued.
   private func startThread() {
-    #if canImport(Darwin)
-    var thread: pthread_t?
-    #else
-    var thread = pthread_t()
-    #endif
-    let queue = unsafe Unmanaged.passRetained(self).toOpaque()
-    let status = unsafe pthread_create(
-      &thread,
-      nil,
-      { queue in
-        #if !canImport(Darwin)
-        guard let queue = unsafe queue else { return nil }
-        #endif
-        unsafe Unmanaged<JobQueue>.fromOpaque(queue).takeRetainedValue().run()
-        return nil
-      },
-      queue
-    )
-    guard status == 0 else {
-      fatalError("no thread can be started (error \(status)): see ulimit -u, and memory")
+    state = .threaded
+    do throws(BatchError) {
+      try DetachedThread.start { self.run() }
+    } catch {
+      problem = error
+      state = .inline(isRunning: false)
     }
-    #if canImport(Darwin)
-    if let thread = unsafe thread { unsafe pthread_detach(thread) }
-    #else
-    pthread_detach(thread)
-    #endif
   }
 
   private func run() {

@@ -11,7 +11,7 @@ func withTimeLimit<Value: Sendable>(
   guard let limit else { return try body() }
   let answer = Lock<Result<Value, BatchError>?>(nil)
   let isDone = DispatchSemaphore(value: 0)
-  DispatchQueue.global().async {
+  try DetachedThread.start {
     let result: Result<Value, BatchError>
     do throws(BatchError) {
       result = .success(try body())

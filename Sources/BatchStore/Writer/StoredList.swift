@@ -51,29 +51,30 @@ enum StoredList {
 }
 
 extension Store {
-  /// Makes the checkpoint of a run again from the list that the store keeps of it.
+  /// Hands out the list that the store keeps of a run, piece by piece.
   ///
-  /// - Returns: Whether the store has the list.
-  /// - Throws: `BatchError` if the file cannot be written; there is then none.
-  package func restoreList(
+  /// - Parameters:
+  ///   - run: The run's UUID.
+  ///   - body: Takes the pieces, in order, until there are none.
+  /// - Returns: Whether the store has the list; `body` is not called if it has not.
+  package func readList(
     ofRun run: String,
-    writing body: @Sendable ([UInt8]) throws(BatchError) -> Void
+    _ body: @Sendable (_ next: () throws(BatchError) -> [UInt8]?) throws(BatchError) -> Void
   ) async throws(BatchError) -> Bool {
     try await makeContext(label: "batch.list").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
-        let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_list'"
-        guard try connection.value(table) != nil else { return false }
+        let count = try? connection.value("SELECT count(*) FROM _batch_list WHERE run = ?", .text(run))
+        guard case .integer(let count) = count, count > 0 else { return false }
         let rows = try connection.prepare(
           "SELECT bytes FROM _batch_list WHERE run = ? ORDER BY piece"
         )
         try rows.bind(.text(run), at: 1)
-        var isThere = false
-        while try rows.step() {
+        try body { () throws(BatchError) in
+          guard try rows.step() else { return nil }
           guard case .blob(let bytes) = rows.value(at: 0) else { throw Ledger.damaged(run) }
-          try body(bytes)
-          isThere = true
+          return bytes
         }
-        return isThere
+        return true
       }
     }
   }

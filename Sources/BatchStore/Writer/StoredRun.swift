@@ -154,9 +154,9 @@ extension StoredRun {
   ) throws(BatchError) {
     for other in try all(ofJob: description.job, in: connection) {
       let isSettled = description.settledRuns.contains(other.run)
-      if let process = other.process { throw .alreadyRunning(process, other.run, other.checkpoint) }
+      if other.process != nil { throw other.isAlive }
       if let id = description.runID, other.runID == id, !other.done.rows.isEmpty {
-        throw other.isInTheWay(of: description.job)
+        throw other.isInTheWay
       }
       switch other.standing {
       case .acknowledged: break
@@ -164,7 +164,7 @@ extension StoredRun {
       case .setAside: continue
       case .unfinished where other.done.rows.isEmpty && !description.setsOthersAside: break
       case .unfinished, .finished:
-        guard description.setsOthersAside else { throw other.isInTheWay(of: description.job) }
+        guard description.setsOthersAside else { throw other.isInTheWay }
         try connection.execute(
           "UPDATE _batch_run SET state = 'setAside' WHERE run = ?",
           .text(other.run)
@@ -196,17 +196,22 @@ extension StoredRun {
     )
   }
 
-  private func isInTheWay(of job: String) -> BatchError {
+  /// The error for a run that keeps another one of its job from being begun.
+  package var isInTheWay: BatchError {
     let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
-    let place = checkpoint.map { "; its checkpoint was \($0)" } ?? ""
+    let count = done.count < total ? "\(done.count) of \(total)" : "all \(total)"
     return BatchError(
       .unfinishedRun,
-      "the database has an unfinished \(name) of job \(job.quotedForMessage), with \(done.count) of"
-        + " \(total) done\(place)",
-      remedy: "bring the checkpoint back and run again to resume it, or run with --fresh to select"
-        + " anew, which does rows again that are done"
+      "the database has an unfinished \(name) of this job, with \(count) identifiers done, and its"
+        + " checkpoint is not there",
+      at: checkpoint,
+      remedy: "bring the checkpoint back to resume the run; --fresh selects anew, and may do rows again"
+        + " that are done"
     )
   }
+
+  /// The error for a run that another process is at work on.
+  package var isAlive: BatchError { .alreadyRunning(process ?? 0, run, checkpoint) }
 
   /// Takes a run over, unless somebody is at work on it.
   ///

@@ -57,6 +57,12 @@ package actor WriterLane {
     unsafe executor.asUnownedSerialExecutor()
   }
 
+  /// Whether Litestream replicates the database, which then says when the log is started anew.
+  ///
+  /// It copies the log, and reads from it so that nobody starts it anew before that
+  /// (<https://litestream.io/how-it-works/>).
+  package nonisolated let leavesLogToLitestream: Bool
+
   /// Stops the statement that the lane is running, from any thread.
   package nonisolated let interrupter: Interrupter
 
@@ -68,6 +74,8 @@ package actor WriterLane {
     options: Connection.Options,
     configuration: WriterConfiguration
   ) throws(BatchError) {
+    executor = ThreadExecutor(label: "batch.writer")
+    try executor.requireThread()
     let connection = try Connection(path: path, options: options)
     guard !connection.isReadOnly else {
       throw BatchError(
@@ -89,7 +97,6 @@ package actor WriterLane {
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
-    executor = ThreadExecutor(label: "batch.writer")
     pageSize = Int(page)
     checkpoints = LogCheckpoints(
       past: max(1, configuration.checkpointBytes / Int(page)),
@@ -97,6 +104,7 @@ package actor WriterLane {
     )
     courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
+    leavesLogToLitestream = try connection.isReplicatedByLitestream()
     // Whoever commits before the first chunk is already seen to write.
     dataVersion = try connection.dataVersion()
     versionSeen = dataVersion

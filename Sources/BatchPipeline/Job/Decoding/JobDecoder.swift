@@ -215,6 +215,8 @@ extension JobDecoder {
     checkpoint.path = section.path("path")
     checkpoint.ledger = section.oneOf("ledger") ?? checkpoint.ledger
     checkpoint.interval = section.duration("interval") ?? checkpoint.interval
+    checkpoint.list = section.oneOf("list") ?? checkpoint.list
+    checkpoint.keepRunIDs = section.duration("keepRunIDs")
     section.finish()
     return checkpoint
   }

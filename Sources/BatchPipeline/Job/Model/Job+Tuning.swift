@@ -1,5 +1,11 @@
 public import SystemPackage
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 extension Job {
   /// How many rows are done at a time.
   public struct Chunk: Hashable, Sendable {
@@ -89,18 +95,47 @@ extension Job {
       case file
     }
 
+    /// Where the list of identifiers is kept.
+    public enum List: String, CaseIterable, Sendable {
+      /// In the checkpoint file.
+      case file
+      /// In a table of the database as well, until the run is acknowledged: a file that is lost is made
+      /// again from it.
+      case store
+    }
+
     /// The checkpoint file; see ``Job/checkpointPath`` for the default.
     public var path: FilePath?
     /// Where the marks of finished chunks are kept.
     public var ledger: Ledger
     /// How often the checkpoint file is brought up to date.
     public var interval: Duration
+    /// Where the list of identifiers is kept.
+    public var list: List
+    /// How long the identifiers of finished work are remembered; nil for ever.
+    public var keepRunIDs: Duration?
 
     /// Makes the settings of a checkpoint.
-    public init(path: FilePath? = nil, ledger: Ledger = .store, interval: Duration = .seconds(5)) {
+    public init(
+      path: FilePath? = nil,
+      ledger: Ledger = .store,
+      interval: Duration = .seconds(5),
+      list: List = .file,
+      keepRunIDs: Duration? = nil
+    ) {
       self.path = path
       self.ledger = ledger
       self.interval = interval
+      self.list = list
+      self.keepRunIDs = keepRunIDs
+    }
+
+    /// The end since when runs are remembered by their identifiers, as an ISO 8601 timestamp in UTC;
+    /// nil if all are.
+    var oldestEnd: String? {
+      keepRunIDs.map {
+        Date.now.addingTimeInterval(-($0 / .seconds(1))).formatted(.iso8601)
+      }
     }
   }
   /// When a run stops, to be resumed later.

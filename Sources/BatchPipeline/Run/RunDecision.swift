@@ -1,0 +1,152 @@
+import BatchIdentifiers
+import BatchStore
+
+/// What `batch run` does, by what it finds on the disk.
+///
+/// A value that performs nothing: `status` and `plan` tell it, `run` carries it out. The page
+/// `Documentation/CommandLine.md` has the same as a table.
+enum RunDecision {
+  /// Selects anew; the job's last run, if there is a checkpoint of it, is over.
+  case begin(after: Checkpoint?)
+  /// Goes on with the run of the checkpoint.
+  case resume(Checkpoint)
+  /// Does what is left to do after the end of the checkpoint's run, and nothing to rows.
+  case conclude(Checkpoint)
+  /// The same, and then selects anew: the work that is asked for now is not that of the checkpoint.
+  case concludeAndBegin(Checkpoint)
+  /// Makes the checkpoint again from the list that the store keeps, and decides once more.
+  case restore(StoredRun)
+  /// Tells what came of a run that did all, and of which the store alone knows that nobody was told.
+  case acknowledge(StoredRun)
+  /// Tells what came of the work that is asked for, which was done before.
+  case repeatSummary(PastRun)
+
+  /// What there is to decide by.
+  struct Findings {
+    /// The checkpoint, if there is one.
+    var checkpoint: Checkpoint?
+    /// The job's runs that the store knows.
+    var stored: [StoredRun] = []
+    /// The identifier of the work that is asked for.
+    var runID: String?
+    /// The run whose failed identifiers a process was about to try again when it was killed.
+    var interruptedRetry: String?
+    /// Whether unfinished runs make way for a new one.
+    var isFresh = false
+    /// The runs whose checkpoints were set aside by an earlier version.
+    var setAside: Set<String> = []
+    /// Whether the store keeps the list of a run.
+    var storeHasList = false
+  }
+
+  /// Decides.
+  ///
+  /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way, or one whose checkpoint
+  ///   is gone; `alreadyRunning` if that is alive.
+  init(_ findings: Findings) throws(BatchError) {
+    let checkpoint = findings.checkpoint
+    if let id = findings.runID {
+      let past =
+        (checkpoint?.finishedRuns ?? []) + findings.stored.compactMap { PastRun($0) }
+      if let done = past.last(where: { $0.id == id }) {
+        if let checkpoint, checkpoint.metadata.run == done.run,
+          checkpoint.progress.awaitsAcknowledgement
+        {
+          self = .conclude(checkpoint)
+        } else {
+          self = .repeatSummary(done)
+        }
+        return
+      }
+    }
+    if let checkpoint {
+      let isAskedFor = findings.runID == nil || checkpoint.metadata.runID == findings.runID
+      let isRetried = checkpoint.metadata.run == findings.interruptedRetry
+      if checkpoint.progress.awaitsAcknowledgement || checkpoint.progress.state.isFinished && isRetried
+      {
+        self = isAskedFor ? .conclude(checkpoint) : .concludeAndBegin(checkpoint)
+        return
+      }
+      if !checkpoint.progress.state.isFinished {
+        guard isAskedFor else { throw checkpoint.isUnfinished }
+        self = .resume(checkpoint)
+        return
+      }
+    }
+    if !findings.isFresh, let lost = try findings.lost {
+      // The work of another identifier is finished first by whoever gives that.
+      let isAskedFor = findings.runID == nil || lost.runID == findings.runID
+      if isAskedFor, lost.standing == .finished {
+        self = .acknowledge(lost)
+        return
+      }
+      if isAskedFor, findings.storeHasList {
+        self = .restore(lost)
+        return
+      }
+      if lost.standing == .unfinished { throw lost.isInTheWay }
+    }
+    self = .begin(after: checkpoint)
+  }
+}
+
+extension RunDecision.Findings {
+  /// The run that the store knows to be unfinished, or not to be acknowledged, while there is no
+  /// checkpoint of it; nil if nothing of it is done, so that nothing is lost with it.
+  var lost: StoredRun? {
+    get throws(BatchError) {
+      let candidates = stored.filter { run in
+        guard run.run != checkpoint?.metadata.run, !setAside.contains(run.run) else { return false }
+        // Of earlier versions nobody knows whether their checkpoint was set aside.
+        if run.checkpoint == nil, checkpoint != nil { return false }
+        switch run.standing {
+        case .unfinished: return !run.done.rows.isEmpty || run.process != nil
+        case .finished: return true
+        case .acknowledged, .setAside: return false
+        }
+      }
+      guard let lost = candidates.last else { return nil }
+      if lost.process != nil { throw lost.isAlive }
+      return lost
+    }
+  }
+}
+
+extension Checkpoint {
+  fileprivate var isUnfinished: BatchError {
+    let name = metadata.runID.map { "run \($0.quotedForMessage)" } ?? "a run without an identifier"
+    return BatchError(
+      .unfinishedRun,
+      "\(name) of this job is unfinished",
+      at: path.string,
+      remedy: metadata.runID.map { "finish it first: batch run --run-id \($0)" }
+        ?? "finish it first: batch run without --run-id"
+    )
+  }
+}
+
+extension RunDecision {
+  /// The decision in a word, as `status --json` has it.
+  var name: String {
+    switch self {
+    case .begin: "begin"
+    case .resume, .restore: "resume"
+    case .conclude, .acknowledge: "acknowledge"
+    case .concludeAndBegin: "acknowledgeAndBegin"
+    case .repeatSummary: "nothing"
+    }
+  }
+
+  /// The decision in words.
+  var words: String {
+    switch self {
+    case .begin: "selects anew and begins a run"
+    case .resume: "resumes the unfinished run"
+    case .restore: "makes the lost checkpoint again from the database and resumes the run"
+    case .conclude, .acknowledge:
+      "does nothing to rows: the run is finished, and only its end is told once more"
+    case .concludeAndBegin: "tells the end of the last run once more, then begins a run"
+    case .repeatSummary: "does nothing: the work of this run ID is done"
+    }
+  }
+}

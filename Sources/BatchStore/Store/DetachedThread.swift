@@ -1,0 +1,88 @@
+public import BatchIdentifiers
+import Dispatch
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Threads of our own, for what blocks.
+///
+/// libdispatch, which has the threads of Swift's tasks, tries for ever where the system gives it
+/// none. Here that is an error.
+package enum DetachedThread {
+  /// Runs `body` on a new thread.
+  ///
+  /// - Throws: `BatchError` of code `noThread` if the system has none; `body` is not run then.
+  package static func start(_ body: @escaping @Sendable () -> Void) throws(BatchError) {
+    #if canImport(Darwin)
+    var thread: pthread_t?
+    #else
+    var thread = pthread_t()
+    #endif
+    let work = unsafe Unmanaged.passRetained(Work(body: body))
+    let status = unsafe pthread_create(
+      &thread,
+      nil,
+      { work in
+        #if !canImport(Darwin)
+        guard let work = unsafe work else { return nil }
+        #endif
+        unsafe Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()
+        return nil
+      },
+      work.toOpaque()
+    )
+    guard status == 0 else {
+      unsafe work.release()
+      throw noThread(status)
+    }
+    #if canImport(Darwin)
+    if let thread = unsafe thread { unsafe pthread_detach(thread) }
+    #else
+    pthread_detach(thread)
+    #endif
+  }
+
+  private final class Work: Sendable {
+    let body: @Sendable () -> Void
+
+    init(body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+
+  /// Finds out whether the system has so many threads for the process at once.
+  ///
+  /// - Throws: `BatchError` of code `noThread` if it has fewer.
+  package static func require(_ count: Int) throws(BatchError) {
+    let hold = DispatchSemaphore(value: 0)
+    let released = DispatchSemaphore(value: 0)
+    var started = 0
+    defer {
+      for _ in 0..<started { hold.signal() }
+      for _ in 0..<started { released.wait() }
+    }
+    for _ in 0..<count {
+      try start {
+        hold.wait()
+        released.signal()
+      }
+      started += 1
+    }
+  }
+
+  private static func noThread(_ status: Int32) -> BatchError {
+    BatchError(
+      .noThread,
+      "the system gives the process no more threads (error \(status))",
+      remedy: "raise ulimit -u, the limit of processes of its container, or that of its memory"
+    )
+  }
+}
+
+extension BatchError.Code {
+  /// The system has no thread for the process.
+  public static let noThread = Self(rawValue: "noThread")
+}

@@ -1,0 +1,72 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// What becomes of commands that the system gives no threads, or no memory for them.
+@Suite(.timeLimit(.minutes(2))) struct ThreadLimitTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(5000, in: directory)
+    try directory.write(JobText.update(adding: ["chunk": ["size": 50]]), to: "job.json")
+    // Another user shall be able to work here.
+    for name in ["", "test.db", "job.json"] { chmod(directory.file(name), 0o777) }
+  }
+
+  /// Runs a command under limits, and kills it if it hangs.
+  private func run(_ limits: [String], _ arguments: String...) throws -> BatchProgram.Result {
+    let program = try BatchProgram(
+      limits.dropFirst() + [BatchProgram.path] + arguments,
+      of: limits[0],
+      in: directory
+    )
+    #expect(!program.send(SIGKILL, afterSeconds: 60), "\(limits) \(arguments): it hangs")
+    return program.wait()
+  }
+
+  private static let canLimit =
+    geteuid() == 0 && access("/usr/bin/prlimit", X_OK) == 0 && access("/usr/bin/setpriv", X_OK) == 0
+
+  @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"), arguments: [1, 2, 4, 8])
+  func `a user who may have no more threads is told so`(count: Int) throws {
+    let limits = [
+      "/usr/bin/prlimit", "--nproc=\(count)", "/usr/bin/setpriv", "--reuid=65533", "--regid=65533",
+      "--clear-groups",
+    ]
+    for command in ["validate", "plan", "run"] {
+      let result = try run(limits, command, "job.json")
+      #expect(result.status == 2, "\(result.errors)")
+      #expect(result.errors.contains("the system gives the process no more threads"))
+    }
+    #expect(try directory.names() == ["job.json", "test.db"])
+  }
+
+  @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"))
+  func `a run whose workers are more than there can be threads fails, and can be resumed`() throws {
+    let cores = ProcessInfo.processInfo.activeProcessorCount
+    let limits = [
+      "/usr/bin/prlimit", "--nproc=\(cores + 14)", "/usr/bin/setpriv", "--reuid=65533",
+      "--regid=65533", "--clear-groups",
+    ]
+    let result = try run(limits, "run", "job.json", "--workers", "100")
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.errors.contains("the system gives the process no more threads"))
+    let resumed = try run(limits, "run", "job.json", "--workers", "1")
+    #expect(resumed.status == 0, "\(resumed.errors)")
+    let done = try TestDatabase.texts(directory.file("test.db"), "SELECT DISTINCT n FROM numbers")
+    #expect(done == ["1"])
+  }
+
+  @Test(.enabled(if: access("/usr/bin/prlimit", X_OK) == 0, "this needs prlimit"))
+  func `a process without memory for its threads is told so`() throws {
+    // What the program itself takes is not known; some limit is enough for that and for no threads.
+    var told = 0
+    for megabytes in stride(from: 60, through: 200, by: 20) {
+      let limits = ["/usr/bin/prlimit", "--as=\(megabytes << 20)"]
+      let result = try run(limits, "validate", "job.json")
+      if result.errors.contains("the system gives the process no more threads") { told += 1 }
+    }
+    #expect(told > 0)
+  }
+}
