@@ -2,32 +2,46 @@ extension IdentifierList {
   /// The identifiers that are in this list or in another one.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or the two are
-  ///   of different entities, `.fileAccess` or `.damagedFile` if one cannot be read.
-  /// - Complexity: O(n) time; besides the result, the memory of a few segments.
+  ///   of different entities, `.fileAccess` or `.damagedFile` if one cannot be read, `.tooManyKeys` if
+  ///   the keys of the two alternate hundreds of millions of times.
+  /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate; besides
+  ///   the result, the memory of a few blocks.
   public func union(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
-    try combined(with: other, keeping: Kept(onlyHere: true, onlyThere: true, both: true))
+    var steps = 0
+    return try union(other, steps: &steps)
+  }
+
+  /// The identifiers that are in this list or in another one; counts what may take long.
+  func union(_ other: IdentifierList, steps: inout Int) throws(BatchError) -> IdentifierList {
+    let all = Kept(onlyHere: true, onlyThere: true, both: true)
+    return try combined(with: other, keeping: all, steps: &steps)
   }
 
   /// The identifiers that are in both lists.
   ///
   /// - Throws: What ``union(_:)`` throws.
-  /// - Complexity: O(n) time; besides the result, the memory of a few segments.
+  /// - Complexity: That of ``union(_:)``.
   public func intersection(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
-    try combined(with: other, keeping: Kept(onlyHere: false, onlyThere: false, both: true))
+    var steps = 0
+    let kept = Kept(onlyHere: false, onlyThere: false, both: true)
+    return try combined(with: other, keeping: kept, steps: &steps)
   }
 
   /// The identifiers that are in this list and not in another one.
   ///
   /// - Throws: What ``union(_:)`` throws.
-  /// - Complexity: O(n) time; besides the result, the memory of a few segments.
+  /// - Complexity: That of ``union(_:)``.
   public func subtracting(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
-    try combined(with: other, keeping: Kept(onlyHere: true, onlyThere: false, both: false))
+    var steps = 0
+    let kept = Kept(onlyHere: true, onlyThere: false, both: false)
+    return try combined(with: other, keeping: kept, steps: &steps)
   }
 
   /// The identifiers at some positions, as a list of their own.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the range.
+  /// - Complexity: O(n) in the bytes of the range and, where keys are at equal distances, not in their
+  ///   number.
   /// - Precondition: The range lies within `0..<count`.
   public func slice(_ range: Range<Int>) throws(BatchError) -> IdentifierList {
     try slice([range])
@@ -36,15 +50,30 @@ extension IdentifierList {
   /// The identifiers at several ranges of positions, one range after the other.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the ranges.
+  /// - Complexity: That of ``slice(_:)-(Range<Int>)``.
   /// - Precondition: The ranges lie within `0..<count`.
   public func slice(_ ranges: [Range<Int>]) throws(BatchError) -> IdentifierList {
     var builder = emptyBuilder()
     for range in ranges {
       precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
-      try forEachPart(of: range) { integers, keys in
-        builder.append(contentsOf: integers)
-        keys.forEachKey { builder.append(encoded: $0) }
+      switch header.keyKind {
+      case .integer:
+        try forEachIntegerPart(of: range) { part in
+          switch part {
+          case .keys(let keys): builder.append(contentsOf: keys)
+          case .stretch(let stretch): builder.append(stretch)
+          }
+        }
+      case .encoded:
+        var start = range.lowerBound
+        var keys = EncodedKeys()
+        while start < range.upperBound {
+          let end = Swift.min(start + SegmentCoding.plainCount, range.upperBound)
+          keys.removeAll()
+          try appendEncodedKeys(in: start..<end, to: &keys)
+          keys.forEachKey { builder.append(encoded: $0) }
+          start = end
+        }
       }
     }
     return builder.finish()
@@ -68,72 +97,7 @@ extension IdentifierList {
     return lists
   }
 
-  /// The identifiers in ascending order, each of them once.
-  ///
-  /// A list that is sorted is returned as it is.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
-  /// - Complexity: O(n log n) time, 8 bytes an integer key or the bytes of encoded keys of memory.
-  public func sortedUnique() throws(BatchError) -> IdentifierList {
-    if isSorted { return self }
-    var builder = emptyBuilder()
-    switch header.keyKind {
-    case .integer:
-      var keys = try integers(in: 0..<count)
-      keys.sort()
-      var last: Int64?
-      for key in keys where key != last {
-        builder.append(key)
-        last = key
-      }
-    case .encoded:
-      let keys = try encodedKeys(in: 0..<count)
-      let order = keys.bytes.withUnsafeBytes { bytes in
-        func key(_ index: Int) -> UnsafeRawBufferPointer {
-          UnsafeRawBufferPointer(rebasing: bytes[keys.offsets[index]..<keys.offsets[index + 1]])
-        }
-        return Array(0..<keys.count).sorted { compareBytes(key($0), key($1)) < 0 }
-      }
-      var last: [UInt8] = []
-      for index in order {
-        keys.withBytes(at: index) { key in
-          guard !last.elementsEqual(key) else { return }
-          builder.append(encoded: key)
-          last = [UInt8](key)
-        }
-      }
-    }
-    return builder.finish()
-  }
-
-  /// Calls `body` with the keys of a range, a few thousand at a time.
-  ///
-  /// One of the two collections is empty, by the kind of the keys.
-  func forEachPart(
-    of range: Range<Int>,
-    _ body: ([Int64], EncodedKeys) throws(BatchError) -> Void
-  ) throws(BatchError) {
-    var integers: [Int64] = []
-    var keys = EncodedKeys()
-    var start = range.lowerBound
-    while start < range.upperBound {
-      // Up to the end of a part of equal length, so that each segment is decoded once.
-      let end = Swift.min(
-        (start / SegmentCoding.plainCount + 1) * SegmentCoding.plainCount,
-        range.upperBound
-      )
-      integers.removeAll(keepingCapacity: true)
-      keys.removeAll()
-      switch header.keyKind {
-      case .integer: try appendIntegers(in: start..<end, to: &integers)
-      case .encoded: try appendEncodedKeys(in: start..<end, to: &keys)
-      }
-      try body(integers, keys)
-      start = end
-    }
-  }
-
-  private func emptyBuilder() -> IdentifierListBuilder {
+  func emptyBuilder() -> IdentifierListBuilder {
     IdentifierListBuilder(
       storeIdentifier: header.storeIdentifier,
       entityName: header.entityName,
@@ -152,7 +116,8 @@ extension IdentifierList {
 
   private func combined(
     with other: IdentifierList,
-    keeping kept: Kept
+    keeping kept: Kept,
+    steps: inout Int
   ) throws(BatchError) -> IdentifierList {
     guard isSorted, other.isSorted else {
       throw BatchError(
@@ -171,41 +136,70 @@ extension IdentifierList {
       )
     }
     switch header.keyKind {
-    case .integer: return try merged(IntegerCursor(self), IntegerCursor(other), kept)
-    case .encoded: return try merged(EncodedCursor(self), EncodedCursor(other), kept)
+    case .integer:
+      return try merged(IntegerCursor(self), IntegerCursor(other), other, kept, &steps)
+    case .encoded:
+      return try merged(EncodedCursor(self), EncodedCursor(other), other, kept, &steps)
     }
+  }
+
+  /// How often the keys of two stretches may alternate: some seconds.
+  private static var maximumStepCount: Int { 1 << 28 }
+
+  private func tooManyKeys(with other: IdentifierList) -> BatchError {
+    BatchError(
+      .tooManyKeys,
+      "the keys of lists of \(count) and \(other.count) identifiers alternate too often",
+      at: header.entityName,
+      remedy: "split the lists, or select the rows with a condition"
+    )
   }
 
   private func merged<Cursor: KeyCursor>(
     _ left: Cursor,
     _ right: Cursor,
-    _ kept: Kept
+    _ other: IdentifierList,
+    _ kept: Kept,
+    _ steps: inout Int
   ) throws(BatchError) -> IdentifierList {
     var left = left
     var right = right
     var builder = emptyBuilder()
     while !left.isAtEnd, !right.isAtEnd {
+      if left.stretchCount > 1, right.stretchCount > 1 {
+        // Each of these steps may be for a single key of very many that take no bytes.
+        steps += 1
+        guard steps <= Self.maximumStepCount else { throw tooManyKeys(with: other) }
+      }
       let order = left.order(right)
       if order < 0 {
-        if kept.onlyHere { left.append(to: &builder) }
-        try left.advance()
+        let count = left.count(before: right)
+        if kept.onlyHere { left.append(count, to: &builder) }
+        try left.advance(count)
       } else if order > 0 {
-        if kept.onlyThere { right.append(to: &builder) }
-        try right.advance()
+        let count = right.count(before: left)
+        if kept.onlyThere { right.append(count, to: &builder) }
+        try right.advance(count)
       } else {
-        if kept.both { left.append(to: &builder) }
-        try left.advance()
-        try right.advance()
+        let count = left.count(inCommonWith: right)
+        if kept.both { left.append(count, to: &builder) }
+        try left.advance(count)
+        try right.advance(count)
       }
     }
     while kept.onlyHere, !left.isAtEnd {
-      left.append(to: &builder)
-      try left.advance()
+      left.append(left.stretchCount, to: &builder)
+      try left.advance(left.stretchCount)
     }
     while kept.onlyThere, !right.isAtEnd {
-      right.append(to: &builder)
-      try right.advance()
+      right.append(right.stretchCount, to: &builder)
+      try right.advance(right.stretchCount)
     }
     return builder.finish()
   }
+}
+
+extension BatchError.Code {
+  /// A list stands for far more keys than can be looked at one by one.
+  public static let tooManyKeys = Self(rawValue: "tooManyKeys")
 }

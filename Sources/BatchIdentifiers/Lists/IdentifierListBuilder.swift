@@ -72,6 +72,13 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     count += keys.count
   }
 
+  /// Adds integer keys at equal distances, many of them as one.
+  mutating func append(_ stretch: IntegerStretch) {
+    precondition(header.keyKind == .integer, "a stretch of integers in a list of encoded keys")
+    integers.append(stretch)
+    count += stretch.count
+  }
+
   /// Adds integer keys.
   ///
   /// - Complexity: O(n)

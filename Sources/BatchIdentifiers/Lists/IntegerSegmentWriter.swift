@@ -45,6 +45,31 @@ struct IntegerSegmentWriter: Sendable {
     }
   }
 
+  /// Appends keys at equal distances, with the outcome that they have one by one.
+  mutating func append(_ stretch: IntegerStretch) {
+    // What completes the segment that was begun, and what does not fill one, are keys as any others.
+    let size = SegmentCoding.plainCount
+    let begun = pending.isEmpty ? 0 : min(size - pending.count, stretch.count)
+    let end = begun + (stretch.count - begun) / size * size
+    for index in 0..<begun { append(stretch[index]) }
+    if begun < end { write(stretch[begun..<end]) }
+    for index in end..<stretch.count { append(stretch[index]) }
+  }
+
+  /// Lets a long segment grow by keys that would fill several.
+  private mutating func write(_ keys: IntegerStretch) {
+    if isSorted { isSorted = keys.step > 0 && last.map { $0 < keys.first } ?? true }
+    last = keys.last
+    guard keys.step.magnitude == 1 else { return appendStride(keys) }
+    flushStride()
+    flushUnary()
+    let isComplemented = keys.step < 0
+    let first = isComplemented ? ~keys.first : keys.first
+    if !runs.canTake(first, isComplemented: isComplemented) { flushRuns() }
+    runs.append(Runs.Run(first: first, count: keys.count), isComplemented: isComplemented)
+    if runs.isFull { flushRuns() }
+  }
+
   mutating func finish() {
     flushPending()
     flushLong()
@@ -94,15 +119,23 @@ struct IntegerSegmentWriter: Sendable {
   // MARK: Segments of any length
 
   private mutating func appendStride(_ keys: UnsafeBufferPointer<Int64>, _ step: Int64) {
+    appendStride(from: keys[0], step, keys.count)
+  }
+
+  private mutating func appendStride(_ keys: IntegerStretch) {
+    appendStride(from: keys.first, keys.step, keys.count)
+  }
+
+  private mutating func appendStride(from first: Int64, _ step: Int64, _ count: Int) {
     flushRuns()
     flushUnary()
     if let run = strideRun, step == run.step,
-      keys[0] == run.first &+ Int64(run.count) &* run.step
+      first == run.first &+ Int64(run.count) &* run.step
     {
-      strideRun?.count += keys.count
+      strideRun?.count += count
     } else {
       flushStride()
-      strideRun = (keys[0], step, keys.count)
+      strideRun = (first, step, count)
     }
   }
 

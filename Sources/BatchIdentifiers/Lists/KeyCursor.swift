@@ -1,52 +1,92 @@
-/// A walk over the keys of a sorted list that looks one key ahead.
+/// A walk over the keys of a sorted list that looks one key ahead, and further where many keys are
+/// stored as one.
 protocol KeyCursor {
   init(_ list: IdentifierList) throws(BatchError)
   /// Whether the walk is over.
   var isAtEnd: Bool { get }
-  /// Goes to the next key.
-  mutating func advance() throws(BatchError)
+  /// How many keys from this one on are stored as one.
+  var stretchCount: Int { get }
+  /// Goes on by so many keys, ``stretchCount`` at most.
+  mutating func advance(_ count: Int) throws(BatchError)
   /// Below, at or above zero: whether this key comes before the other one.
   func order(_ other: Self) -> Int
-  /// Adds this key to a list.
-  func append(to builder: inout IdentifierListBuilder)
+  /// How many keys of this stretch come before the key of the other one, which comes after this key.
+  func count(before other: Self) -> Int
+  /// How many keys from this one on both stretches have, which begin with the same key.
+  func count(inCommonWith other: Self) -> Int
+  /// Adds so many keys from this one on to a list, ``stretchCount`` at most.
+  func append(_ count: Int, to builder: inout IdentifierListBuilder)
 }
 
 /// A walk over integer keys.
 struct IntegerCursor: KeyCursor {
   private let list: IdentifierList
-  private var buffer: [Int64] = []
+  /// What is left of the block that the walk is in, the next part last.
+  private var parts: [IntegerPart] = []
+  private var keys: [Int64] = []
   private var index = 0
-  private var position = 0
-  private(set) var current: Int64 = 0
+  private var nextBlock = 0
+  private var stretch = IntegerStretch(0)
+  private var scratch: [UInt8] = []
   private(set) var isAtEnd = false
+
+  var stretchCount: Int { stretch.count }
 
   init(_ list: IdentifierList) throws(BatchError) {
     self.list = list
-    try advance()
+    try advance(1)
   }
 
-  mutating func advance() throws(BatchError) {
-    if index == buffer.count {
-      guard position < list.count else {
-        isAtEnd = true
+  mutating func advance(_ count: Int) throws(BatchError) {
+    if count < stretch.count {
+      stretch = stretch[count..<stretch.count]
+      return
+    }
+    while index == keys.count {
+      while parts.isEmpty {
+        guard nextBlock < list.blockCount else {
+          isAtEnd = true
+          return
+        }
+        let all = 0..<list.directory.count(ofBlock: nextBlock)
+        parts = try list.integerParts(ofBlock: nextBlock, all, scratch: &scratch).reversed()
+        nextBlock += 1
+      }
+      switch parts.removeLast() {
+      case .keys(let keys):
+        self.keys = keys
+        index = 0
+      case .stretch(let stretch):
+        // Nothing has looked at the list yet, where it is in a file.
+        guard stretch.step > 0 || stretch.count == 1 else {
+          throw list.damage(
+            ByteReader.Damage("its keys are not in order"),
+            block: nextBlock - 1
+          )
+        }
+        self.stretch = stretch
         return
       }
-      let end = min(position + SegmentCoding.plainCount, list.count)
-      buffer.removeAll(keepingCapacity: true)
-      try list.appendIntegers(in: position..<end, to: &buffer)
-      position = end
-      index = 0
     }
-    current = buffer[index]
+    stretch = IntegerStretch(keys[index])
     index += 1
   }
 
   func order(_ other: IntegerCursor) -> Int {
-    current == other.current ? 0 : (current < other.current ? -1 : 1)
+    let (key, otherKey) = (stretch.first, other.stretch.first)
+    return key == otherKey ? 0 : (key < otherKey ? -1 : 1)
   }
 
-  func append(to builder: inout IdentifierListBuilder) {
-    builder.append(current)
+  func count(before other: IntegerCursor) -> Int {
+    stretch.count == 1 ? 1 : stretch.count(below: other.stretch.first)
+  }
+
+  func count(inCommonWith other: IntegerCursor) -> Int {
+    stretch.step == other.stretch.step ? min(stretch.count, other.stretch.count) : 1
+  }
+
+  func append(_ count: Int, to builder: inout IdentifierListBuilder) {
+    builder.append(stretch[0..<count])
   }
 }
 
@@ -58,13 +98,15 @@ struct EncodedCursor: KeyCursor {
   private var position = 0
   private(set) var isAtEnd = false
 
+  var stretchCount: Int { 1 }
+
   init(_ list: IdentifierList) throws(BatchError) {
     self.list = list
-    try advance()
+    try advance(1)
   }
 
-  mutating func advance() throws(BatchError) {
-    index += 1
+  mutating func advance(_ count: Int) throws(BatchError) {
+    index += count
     guard index >= buffer.count else { return }
     guard position < list.count else {
       isAtEnd = true
@@ -83,7 +125,11 @@ struct EncodedCursor: KeyCursor {
     }
   }
 
-  func append(to builder: inout IdentifierListBuilder) {
+  func count(before other: EncodedCursor) -> Int { 1 }
+
+  func count(inCommonWith other: EncodedCursor) -> Int { 1 }
+
+  func append(_ count: Int, to builder: inout IdentifierListBuilder) {
     buffer.withBytes(at: index) { builder.append(encoded: $0) }
   }
 }

@@ -36,12 +36,23 @@ struct RunCollector: Sendable {
       let first = keys[index] ^ flip
       var end = index + 1
       while end < keys.count, keys[end] ^ flip == first &+ Int64(end - index) { end += 1 }
-      if let last = runs.last, last.last < Int64.max, last.last + 1 == first {
-        runs[runs.count - 1].count += end - index
-      } else {
-        runs.append(Runs.Run(first: first, count: end - index))
-      }
+      add(Runs.Run(first: first, count: end - index))
       index = end
+    }
+  }
+
+  /// Appends a run, as stored.
+  mutating func append(_ run: Runs.Run, isComplemented: Bool) {
+    self.isComplemented = isComplemented
+    count += run.count
+    add(run)
+  }
+
+  private mutating func add(_ run: Runs.Run) {
+    if let last = runs.last, last.last < Int64.max, last.last + 1 == run.first {
+      runs[runs.count - 1].count += run.count
+    } else {
+      runs.append(run)
     }
   }
 

@@ -1,0 +1,106 @@
+extension IdentifierList {
+  /// The identifiers in ascending order, each of them once.
+  ///
+  /// A list that is sorted is returned as it is.
+  ///
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read,
+  ///   `.tooManyKeys` as ``union(_:)`` does.
+  /// - Complexity: O(n log n) time, 8 bytes an integer key or the bytes of encoded keys of memory. Keys
+  ///   at equal distances count as one.
+  public func sortedUnique() throws(BatchError) -> IdentifierList {
+    if isSorted { return self }
+    switch header.keyKind {
+    case .integer: return try sortedIntegers()
+    case .encoded: return try sortedEncodedKeys()
+    }
+  }
+
+  private func sortedEncodedKeys() throws(BatchError) -> IdentifierList {
+    var builder = emptyBuilder()
+    let keys = try encodedKeys(in: 0..<count)
+    let order = keys.bytes.withUnsafeBytes { bytes in
+      func key(_ index: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: bytes[keys.offsets[index]..<keys.offsets[index + 1]])
+      }
+      return Array(0..<keys.count).sorted { compareBytes(key($0), key($1)) < 0 }
+    }
+    var last: [UInt8] = []
+    for index in order {
+      keys.withBytes(at: index) { key in
+        guard !last.elementsEqual(key) else { return }
+        builder.append(encoded: key)
+        last = [UInt8](key)
+      }
+    }
+    return builder.finish()
+  }
+
+  // MARK: Integers
+
+  /// A stretch of fewer keys is not worth being kept as one.
+  private static var leastStretchCount: Int { 16 }
+
+  private func sortedIntegers() throws(BatchError) -> IdentifierList {
+    var keys: [Int64] = []
+    var runs: [IntegerStretch] = []
+    var lists: [IdentifierList] = []
+    try forEachIntegerPart(of: 0..<count) { part in
+      switch part {
+      case .keys(let part): keys += part
+      case .stretch(let stretch):
+        let stretch = stretch.ascending
+        if stretch.count < Self.leastStretchCount {
+          keys += (0..<stretch.count).map { stretch[$0] }
+        } else if stretch.step == 1 {
+          runs.append(stretch)
+        } else {
+          lists.append(list(of: [stretch]))
+        }
+      }
+    }
+    lists.append(list(of: united(runs)))
+    lists.append(list(ofUnsorted: &keys))
+    var steps = 0
+    // Two and two, so that each key is moved a few times only.
+    while lists.count > 1 {
+      var united: [IdentifierList] = []
+      for index in stride(from: 0, to: lists.count - 1, by: 2) {
+        united.append(try lists[index].union(lists[index + 1], steps: &steps))
+      }
+      if !lists.count.isMultiple(of: 2) { united.append(lists[lists.count - 1]) }
+      lists = united
+    }
+    return lists[0]
+  }
+
+  /// Runs of consecutive keys in order, without any key twice.
+  private func united(_ runs: [IntegerStretch]) -> [IntegerStretch] {
+    var united: [IntegerStretch] = []
+    for var run in runs.sorted(by: { $0.first < $1.first }) {
+      // The distance is less than the length of a run, and so no overflow.
+      if let last = united.last?.last, run.first <= last {
+        guard run.last > last else { continue }
+        run = run[(Int(last - run.first) + 1)..<run.count]
+      }
+      united.append(run)
+    }
+    return united
+  }
+
+  private func list(of stretches: [IntegerStretch]) -> IdentifierList {
+    var builder = emptyBuilder()
+    for stretch in stretches { builder.append(stretch) }
+    return builder.finish()
+  }
+
+  private func list(ofUnsorted keys: inout [Int64]) -> IdentifierList {
+    keys.sort()
+    var builder = emptyBuilder()
+    var last: Int64?
+    for key in keys where key != last {
+      builder.append(key)
+      last = key
+    }
+    return builder.finish()
+  }
+}
