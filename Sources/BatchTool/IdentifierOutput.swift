@@ -25,12 +25,12 @@ struct IdentifierOutput: ParsableArguments {
     if count, output != nil { throw ValidationError("--count and --output exclude each other.") }
   }
 
-  /// Prints, counts or saves a list.
-  func emit(_ list: IdentifierList) throws(BatchError) {
+  /// Prints, counts or saves a list, to a file of some permissions.
+  func emit(_ list: IdentifierList, permissions: FilePermissions) throws(BatchError) {
     if count {
       try Terminal.print(String(list.count))
     } else if let output {
-      try IdentifierFile.create(at: FilePath(output), list: list)
+      try IdentifierFile.create(at: FilePath(output), list: list, permissions: permissions)
     } else {
       // A reader that goes away, such as head, ends the program as it ends others.
       signal(SIGPIPE, SIG_DFL)

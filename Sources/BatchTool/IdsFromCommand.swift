@@ -1,5 +1,6 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchPipeline
 import BatchStore
 import SystemPackage
 
@@ -51,6 +52,9 @@ struct IdsFromCommand: AsyncParsableCommand {
       if count == 0 { break }
       try reader.append(Array(buffer[..<count]))
     }
-    try output.emit(try reader.finish())
+    try output.emit(
+      try reader.finish(),
+      permissions: FilePermissions(like: FilePath(database))
+    )
   }
 }

@@ -1,5 +1,7 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
 
 struct IdsUnionCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -11,9 +13,10 @@ struct IdsUnionCommand: AsyncParsableCommand {
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
-    try output.emit(
-      try await sources.combine { list, other throws(BatchError) in try list.union(other) }
-    )
+    let (list, permissions) = try await sources.combine { list, other throws(BatchError) in
+      try list.union(other)
+    }
+    try output.emit(list, permissions: permissions)
   }
 }
 
@@ -27,9 +30,10 @@ struct IdsIntersectCommand: AsyncParsableCommand {
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
-    try output.emit(
-      try await sources.combine { list, other throws(BatchError) in try list.intersection(other) }
-    )
+    let (list, permissions) = try await sources.combine { list, other throws(BatchError) in
+      try list.intersection(other)
+    }
+    try output.emit(list, permissions: permissions)
   }
 }
 
@@ -43,9 +47,10 @@ struct IdsSubtractCommand: AsyncParsableCommand {
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
-    try output.emit(
-      try await sources.combine { list, other throws(BatchError) in try list.subtracting(other) }
-    )
+    let (list, permissions) = try await sources.combine { list, other throws(BatchError) in
+      try list.subtracting(other)
+    }
+    try output.emit(list, permissions: permissions)
   }
 }
 
@@ -54,16 +59,20 @@ struct IdentifierSources: ParsableArguments {
   @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
   var sources: [String]
 
-  /// The identifiers of the sources, each sorted, combined from the first to the last.
+  /// The identifiers of the sources, each sorted, combined from the first to the last, and the
+  /// permissions that all sources give.
   func combine(
     _ operation: (IdentifierList, IdentifierList) throws(BatchError) -> IdentifierList
-  ) async throws(BatchError) -> IdentifierList {
+  ) async throws(BatchError) -> (IdentifierList, FilePermissions) {
     var combined: IdentifierList?
+    var permissions = FilePermissions(rawValue: 0o666)
     for source in sources {
-      let list = try await identifiers(of: source).sortedUnique()
+      let selection = try await selection(of: source)
+      permissions.formIntersection(selection.permissions)
+      let list = try selection.list.sortedUnique()
       combined = if let combined { try operation(combined, list) } else { list }
     }
     guard let combined else { preconditionFailure("an argument list is never empty") }
-    return combined
+    return (combined, permissions)
   }
 }

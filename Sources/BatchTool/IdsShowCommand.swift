@@ -18,23 +18,21 @@ struct IdsShowCommand: AsyncParsableCommand {
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
-    try output.emit(try await identifiers(of: source, outcome: outcome))
+    let selection = try await selection(of: source, outcome: outcome)
+    try output.emit(try selection.list, permissions: selection.permissions)
   }
 }
 
 /// The identifiers of a job's last run, or of a file.
-func identifiers(
+func selection(
   of source: String,
   outcome: IdentifierSelection.Outcome = .all
-) async throws(BatchError) -> IdentifierList {
+) async throws(BatchError) -> IdentifierSelection {
   let path = FilePath(source)
-  let selection =
-    if path.extension == "json" {
-      try await IdentifierSelection(ofJob: Job(contentsOf: path), outcome: outcome)
-    } else {
-      try IdentifierSelection(ofFile: path, outcome: outcome)
-    }
-  return try selection.list
+  guard path.extension == "json" else {
+    return try IdentifierSelection(ofFile: path, outcome: outcome)
+  }
+  return try await IdentifierSelection(ofJob: Job(contentsOf: path), outcome: outcome)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchPipeline
 import SystemPackage
 
 struct IdsSplitCommand: AsyncParsableCommand {
@@ -27,13 +28,13 @@ struct IdsSplitCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let list = try await identifiers(of: source)
+    let selection = try await selection(of: source)
     let path = FilePath(output)
     var made: [String] = []
-    for (index, part) in try list.split(into: parts).enumerated() {
+    for (index, part) in try selection.list.split(into: parts).enumerated() {
       var name = path.removingLastComponent()
       name.append("\(path.stem ?? "part").\(index + 1).\(path.extension ?? "ids")")
-      try IdentifierFile.create(at: name, list: part)
+      try IdentifierFile.create(at: name, list: part, permissions: selection.permissions)
       made.append("\(name.string): \(Format.count(part.count, "identifier"))")
     }
     for line in made { try Terminal.print(line) }

@@ -1,10 +1,3 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
 public import SystemPackage
 
 extension IdentifierFile {
@@ -19,6 +12,7 @@ extension IdentifierFile {
   ///   - list: The list.
   ///   - metadata: Anything, up to ``maximumMetadataByteCount``.
   ///   - overwriting: Whether a file that is already there may be replaced.
+  ///   - permissions: Those of the file, but for what the process leaves out (`umask(2)`).
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, the names or the
   ///   metadata are too long, or there is a file that may not be replaced.
   /// - Complexity: O(n) in the bytes of the list, in constant memory.
@@ -26,7 +20,8 @@ extension IdentifierFile {
     at path: FilePath,
     list: IdentifierList,
     metadata: [UInt8] = [],
-    overwriting: Bool = false
+    overwriting: Bool = false,
+    permissions: FilePermissions = [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
   ) throws(BatchError) {
     guard metadata.count <= maximumMetadataByteCount,
       list.header.storeIdentifier.utf8.count <= FileLayout.maximumNameByteCount,
@@ -41,7 +36,7 @@ extension IdentifierFile {
     }
     let directory = list.directory.encoded(list.header.keyKind)
     let layout = FileLayout(list: list, metadata: metadata, directory: directory)
-    let file = try NewFile(for: path)
+    let file = try NewFile(for: path, permissions: permissions)
     do throws(BatchError) {
       try file.write(layout.encoded())
       try file.write(metadata)
@@ -56,134 +51,6 @@ extension IdentifierFile {
     } catch {
       file.remove()
       throw error
-    }
-  }
-}
-
-/// A file that is being written under a temporary name.
-private final class NewFile {
-  private let path: FilePath
-  private let temporaryPath: FilePath
-  private let descriptor: FileDescriptor
-  private var buffer: [UInt8] = []
-  private var isOpen = true
-
-  init(for path: FilePath) throws(BatchError) {
-    self.path = path
-    guard let name = path.lastComponent?.string, name != "..", name != "." else {
-      throw BatchError(
-        .fileAccess,
-        "this is not the path of a file",
-        at: path.string,
-        remedy: "give the name of a file"
-      )
-    }
-    var attempt = 0
-    while true {
-      let temporary = path.removingLastComponent().appending(".\(name).\(getpid())-\(attempt).tmp")
-      do {
-        descriptor = try FileDescriptor.open(
-          temporary,
-          .writeOnly,
-          options: [.create, .exclusiveCreate, .closeOnExec],
-          permissions: [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
-        )
-        temporaryPath = temporary
-        return
-      } catch Errno.fileExists where attempt < 1000 {
-        attempt += 1
-      } catch {
-        throw .access(path, "it cannot be created", error)
-      }
-    }
-  }
-
-  deinit {
-    if isOpen { try? descriptor.close() }
-  }
-
-  func write(_ bytes: [UInt8]) throws(BatchError) {
-    try bytes.withRawBytes { bytes throws(BatchError) in try write(bytes) }
-  }
-
-  func write(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
-    buffer.append(contentsOf: bytes)
-    if buffer.count >= 1 << 16 { try flush() }
-  }
-
-  private func flush() throws(BatchError) {
-    do {
-      try descriptor.writeAll(buffer)
-    } catch {
-      throw .access(path, "it cannot be written", error)
-    }
-    buffer.removeAll(keepingCapacity: true)
-  }
-
-  /// Makes the file durable and gives it its name.
-  func publish(overwriting: Bool) throws(BatchError) {
-    try flush()
-    try descriptor.synchronize(path)
-    isOpen = false
-    do {
-      try descriptor.close()
-    } catch {
-      throw .access(path, "it cannot be written", error)
-    }
-    if overwriting {
-      guard rename(temporaryPath.string, path.string) == 0 else {
-        throw .access(path, "it cannot be replaced", Errno(rawValue: errno))
-      }
-    } else {
-      // A link, unlike a rename, fails if the name is taken.
-      guard link(temporaryPath.string, path.string) == 0 else {
-        let error = Errno(rawValue: errno)
-        guard error == .fileExists else { throw .access(path, "it cannot be created", error) }
-        throw BatchError(
-          .fileAccess,
-          "there is already a file of this name",
-          at: path.string,
-          remedy: "choose another name, or allow it to be replaced",
-          underlying: error
-        )
-      }
-      unlink(temporaryPath.string)
-    }
-    try synchronizeFolder()
-  }
-
-  private func synchronizeFolder() throws(BatchError) {
-    let folder = path.removingLastComponent()
-    do {
-      let descriptor = try FileDescriptor.open(
-        folder.isEmpty ? "." : folder,
-        .readOnly,
-        options: [.closeOnExec]
-      )
-      defer { try? descriptor.close() }
-      try descriptor.synchronize(folder)
-    } catch let error as BatchError {
-      throw error
-    } catch {
-      throw .access(path, "its folder cannot be opened", error)
-    }
-  }
-
-  func remove() {
-    unlink(temporaryPath.string)
-  }
-}
-
-extension FileDescriptor {
-  /// Waits until what was written is on the disk.
-  func synchronize(_ path: FilePath) throws(BatchError) {
-    while fsync(rawValue) != 0 {
-      let error = Errno(rawValue: errno)
-      // Some file systems have folders that cannot be synchronized; there is nothing to wait for.
-      if error == .invalidArgument { return }
-      guard error == .interrupted else {
-        throw .access(path, "it cannot be synchronized with the disk", error)
-      }
     }
   }
 }

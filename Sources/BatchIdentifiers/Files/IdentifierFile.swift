@@ -96,6 +96,9 @@ public struct IdentifierFile: Sendable {
     log = try LogScan(file, from: layout.logOffset)
   }
 
+  /// The user that the file belongs to.
+  package var owner: UInt32 { file.owner }
+
   /// A hash of the list, by way of the checksums of its blocks.
   package var contentHash: String { String(layout.directoryChecksum, radix: 16) }
 

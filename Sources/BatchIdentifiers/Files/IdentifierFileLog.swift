@@ -33,12 +33,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     _ path: FilePath,
     cutTo end: Int?
   ) throws(BatchError) -> FileDescriptor {
-    let descriptor: FileDescriptor
-    do {
-      descriptor = try FileDescriptor.open(path, .readWrite, options: [.closeOnExec])
-    } catch {
-      throw .access(path, "it cannot be opened for writing", error)
-    }
+    let descriptor = try FileDescriptor.openRegularFile(path, .readWrite)
     guard let end else { return descriptor }
     do {
       try descriptor.resize(to: Int64(end))

@@ -7,17 +7,19 @@ internal import SystemPackage
 final class OpenFile: Sendable {
   let path: FilePath
   let byteCount: Int
+  /// The user that it belongs to.
+  let owner: UInt32
   private let descriptor: FileDescriptor
 
   init(opening path: FilePath) throws(BatchError) {
     self.path = path
+    descriptor = try FileDescriptor.openRegularFile(path, .readOnly)
     do {
-      descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
-    } catch {
-      throw .access(path, "it cannot be opened", error)
-    }
-    do {
+      owner = try descriptor.owner(path)
       byteCount = Int(try descriptor.seek(offset: 0, from: .end))
+    } catch let error as BatchError {
+      try? descriptor.close()
+      throw error
     } catch {
       try? descriptor.close()
       throw .access(path, "it cannot be read from end to end", error)

@@ -14,6 +14,8 @@ import Foundation
 /// does not depend on the length of the list.
 package final class Checkpoint {
   package let path: FilePath
+  /// The user that the file belongs to.
+  let owner: UInt32
   package let list: IdentifierList
   package let metadata: RunMetadata
   package private(set) var progress: RunProgress
@@ -36,14 +38,16 @@ package final class Checkpoint {
   package convenience init(
     creating path: FilePath,
     list: IdentifierList,
-    metadata: RunMetadata
+    metadata: RunMetadata,
+    permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
   ) throws(BatchError) {
     Self.removeLeftovers(of: path)
     try IdentifierFile.create(
       at: path,
       list: list,
       metadata: Self.encode(metadata),
-      overwriting: true
+      overwriting: true,
+      permissions: permissions
     )
     // Read back from the file, so that the list need not stay in memory.
     try self.init(reading: path)
@@ -51,6 +55,7 @@ package final class Checkpoint {
 
   private init(_ path: FilePath, file: IdentifierFile) throws(BatchError) {
     self.path = path
+    owner = file.owner
     list = file.list
     do {
       metadata = try JSONDecoder().decode(RunMetadata.self, from: Data(file.metadata))

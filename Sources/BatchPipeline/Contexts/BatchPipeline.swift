@@ -108,7 +108,7 @@ public struct BatchPipeline: Sendable {
       result.resolved = outcomes.succeeded
       return result
     }
-    let lock = try RunLock(forCheckpoint: checkpoint)
+    let lock = try RunLock(forCheckpoint: checkpoint, permissions: permissions(of: store))
     defer { withExtendedLifetime(lock) {} }
     let (file, done) = try await open(checkpoint, identifiers, store)
     let run = file.metadata.run
@@ -246,9 +246,19 @@ public struct BatchPipeline: Sendable {
       schema: [],
       ledger: .store
     )
-    let file = try Checkpoint(creating: path, list: identifiers, metadata: metadata)
+    let file = try Checkpoint(
+      creating: path,
+      list: identifiers,
+      metadata: metadata,
+      permissions: permissions(of: store)
+    )
     try await lane.begin(RunDescription(metadata, total: identifiers.count))
     return (file, DoneRanges())
+  }
+
+  /// The permissions of the files that tell of a store's rows.
+  private func permissions(of store: Int) -> FilePermissions {
+    FilePermissions(like: FilePath(container.stores[store].path))
   }
 
   /// The name under which the ledger keeps the runs of a checkpoint.

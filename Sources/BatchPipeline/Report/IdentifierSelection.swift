@@ -18,10 +18,13 @@ public struct IdentifierSelection: Sendable {
 
   private let all: IdentifierList
   private let positions: [Range<Int>]
+  /// The permissions of a file of these identifiers: those of what they are from.
+  package let permissions: FilePermissions
 
   /// Identifiers of a job's last run.
   public init(ofJob job: Job, outcome: Outcome) async throws(BatchError) {
     let checkpoint = try Checkpoint(ofJob: job)
+    permissions = job.filePermissions
     all = checkpoint.list
     let done = try await checkpoint.doneRanges(ofJob: job)
     if outcome == .failed {
@@ -34,6 +37,7 @@ public struct IdentifierSelection: Sendable {
   /// Identifiers of an identifier file, or of a checkpoint as far as it says itself.
   public init(ofFile path: FilePath, outcome: Outcome) throws(BatchError) {
     let file = try IdentifierFile(opening: path)
+    permissions = FilePermissions(like: path)
     all = file.list
     guard !file.metadata.isEmpty else {
       guard outcome == .all else {

@@ -81,25 +81,34 @@ struct RunReport: Encodable {
   }
 
   /// Writes the report in place of an earlier one; complete or not at all.
-  func write(to report: Job.Report) throws(BatchError) {
+  func write(
+    to report: Job.Report,
+    permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
+  ) throws(BatchError) {
     try Self.check(report)
-    do {
-      let bytes: Data
-      if report.format == .html {
-        bytes = Data(html.utf8)
-      } else {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        bytes = try encoder.encode(self)
+    let bytes: [UInt8]
+    if report.format == .html {
+      bytes = Array(html.utf8)
+    } else {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+      do {
+        bytes = try Array(encoder.encode(self))
+      } catch {
+        throw BatchError(
+          .fileAccess,
+          "the report cannot be encoded",
+          at: report.path.string,
+          underlying: error
+        )
       }
-      try bytes.write(to: URL(filePath: report.path.string), options: .atomic)
+    }
+    do throws(BatchError) {
+      try NewFile.write(bytes, to: report.path, permissions: permissions)
     } catch {
-      throw BatchError(
-        .fileAccess,
-        "the report cannot be written",
-        at: report.path.string,
-        underlying: error
-      )
+      var error = error
+      error.message = "the report: \(error.message)"
+      throw error
     }
   }
 
@@ -118,7 +127,7 @@ struct RunReport: Encodable {
       }
       return
     }
-    guard status.size == 0 || Self.start(of: path).contains(mark) else {
+    guard (status.isRegular && status.size == 0) || Self.start(of: path).contains(mark) else {
       throw BatchError(
         .outputExists,
         "the file exists, and is no report of a run",
@@ -130,11 +139,7 @@ struct RunReport: Encodable {
 
   /// What a file begins with; nothing if it cannot be read.
   private static func start(of path: FilePath) -> String {
-    guard
-      let file = try? FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
-    else {
-      return ""
-    }
+    guard let file = try? FileDescriptor.openRegularFile(path, .readOnly) else { return "" }
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 0, count: 500)
     let count = try? bytes.withUnsafeMutableBytes { try file.read(into: $0) }

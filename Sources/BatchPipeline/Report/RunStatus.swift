@@ -56,6 +56,7 @@ extension Checkpoint {
       )
     }
     try self.init(reading: job.checkpointPath)
+    try refuseForeignOwner(of: job)
   }
 
   /// What is done, from the ledger in the store where there is one: the file may lag behind it.

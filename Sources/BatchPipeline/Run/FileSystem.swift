@@ -13,10 +13,78 @@ import Darwin
 /// What the run needs of the file system and swift-system does not have.
 enum FileSystem {
   /// What is known of a file, or nil if there is none of this name.
-  static func status(of path: FilePath) -> (identity: FileIdentity, size: Int)? {
+  static func status(
+    of path: FilePath
+  ) -> (identity: FileIdentity, size: Int, isRegular: Bool)? {
     var status = stat()
     guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
-    return (FileIdentity(status), Int(status.st_size))
+    return (FileIdentity(status), Int(status.st_size), status.st_mode & S_IFMT == S_IFREG)
+  }
+
+  /// What has a name.
+  enum Kind {
+    case nothing, file, folder, link, other
+  }
+
+  /// What has a name; symbolic links are not followed.
+  static func kind(of path: FilePath) -> Kind {
+    var status = stat()
+    guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return .nothing }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return .file
+    case S_IFDIR: return .folder
+    case S_IFLNK: return .link
+    default: return .other
+    }
+  }
+
+  /// The absolute path of what is there, without symbolic links; nil if nothing is.
+  static func resolve(_ path: FilePath) -> FilePath? {
+    guard let resolved = path.withPlatformString({ realpath($0, nil) }) else { return nil }
+    defer { free(resolved) }
+    return FilePath(String(cString: resolved))
+  }
+
+  /// Why no file can be made with a name, or nil if one can.
+  ///
+  /// A file that never has the name is made, since one with it would stay if the process were killed at
+  /// this moment. Some file systems have no such files: there it is made with the name, and removed.
+  static func problemOfMaking(_ path: FilePath) -> Errno? {
+    #if os(Linux)
+    let folder = folder(of: path)
+    let file = folder.withPlatformString { open($0, temporaryFile | O_WRONLY | O_CLOEXEC, 0o600) }
+    if file >= 0 {
+      close(file)
+      return nil
+    }
+    let problem = Errno(rawValue: errno)
+    // EISDIR is what a kernel says that does not know them.
+    guard problem == .notSupported || problem == .isDirectory else { return problem }
+    #endif
+    let named = path.withPlatformString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
+    guard named >= 0 else { return Errno(rawValue: errno) }
+    close(named)
+    _ = path.withPlatformString { unlink($0) }
+    return nil
+  }
+
+  #if os(Linux)
+  /// `O_TMPFILE`, which is made of others and so is not imported.
+  private static let temporaryFile = 0o20_000_000 | O_DIRECTORY
+  #endif
+
+  /// The permissions of a file, without those to execute it; nil if there is none.
+  static func permissions(of path: FilePath) -> FilePermissions? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return FilePermissions(rawValue: CModeT(status.st_mode & 0o666))
+  }
+
+  /// The user that a file belongs to.
+  static func owner(of path: FilePath) -> UInt32? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return status.st_uid
   }
 
   /// What is known of an open file.
@@ -99,10 +167,10 @@ enum FileSystem {
 
   /// Waits until the names in a file's folder are on the disk.
   static func synchronizeFolder(of path: FilePath) throws(BatchError) {
-    let folder = path.removingLastComponent()
+    let folder = folder(of: path)
     do {
       let descriptor = try FileDescriptor.open(
-        folder.isEmpty ? "." : folder,
+        folder,
         .readOnly,
         options: .closeOnExec
       )
@@ -113,6 +181,12 @@ enum FileSystem {
     } catch {
       throw failed("cannot write to the disk", folder, error)
     }
+  }
+
+  /// The folder that a file is in.
+  static func folder(of path: FilePath) -> FilePath {
+    let folder = path.removingLastComponent()
+    return folder.isEmpty ? "." : folder
   }
 
   static func failed(

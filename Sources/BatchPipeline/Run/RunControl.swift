@@ -41,22 +41,55 @@ public struct RunControl: Hashable, Sendable, Codable {
       )
     }
     let path = path(of: job)
-    let current = try? Data(contentsOf: URL(filePath: path.string))
+    let current = try? Self.bytes(of: path, of: job)
     var control = current.flatMap(RunControl.init) ?? RunControl()
     change(&control)
     _ = try job.adjusted(by: control.settings)
-    do {
-      // Under another name first: the run never sees a part of it.
-      let bytes = try JSONEncoder().encode(control)
-      try bytes.write(to: URL(filePath: path.string), options: .atomic)
+    guard let bytes = try? JSONEncoder().encode(control) else {
+      preconditionFailure("a request of texts that is no JSON")
+    }
+    do throws(BatchError) {
+      try NewFile.write(Array(bytes), to: path, permissions: job.filePermissions)
     } catch {
       throw BatchError(
-        .fileAccess,
-        "the request cannot be written",
+        error.code,
+        "the request cannot be written: \(error.message)",
         at: path.string,
         remedy: "make the folder of the checkpoint writable",
         underlying: error
       )
+    }
+  }
+
+  /// The most bytes of a request: there are few settings.
+  private static let maximumByteCount = 1 << 16
+
+  /// What is in a file of requests that this job's run obeys; nil if there is none.
+  ///
+  /// - Throws: `BatchError` if the file is another user's, or no such file.
+  fileprivate static func bytes(of path: FilePath, of job: Job) throws(BatchError) -> [UInt8]? {
+    let file: FileDescriptor
+    do throws(BatchError) {
+      file = try .openRegularFile(path, .readOnly, options: .noFollow)
+    } catch {
+      if error.underlying as? Errno == .noSuchFileOrDirectory { return nil }
+      throw error
+    }
+    defer { try? file.close() }
+    let owner = try file.owner(path)
+    guard job.trusts(owner: owner) else {
+      throw BatchError(
+        .fileAccess,
+        "the request is of user \(owner), who is neither you nor root nor the owner of the database",
+        at: path.string
+      )
+    }
+    var bytes = [UInt8](repeating: 0, count: maximumByteCount)
+    do {
+      let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+      return Array(bytes[..<count])
+    } catch {
+      throw FileSystem.failed("cannot read the request", path, error)
     }
   }
 
@@ -65,19 +98,26 @@ public struct RunControl: Hashable, Sendable, Codable {
 
 extension RunControl {
   /// What a file asks for; nil if it is something else.
-  fileprivate init?(_ bytes: Data) {
-    guard let control = try? JSONDecoder().decode(RunControl.self, from: bytes) else { return nil }
+  fileprivate init?(_ bytes: [UInt8]) {
+    guard let control = try? JSONDecoder().decode(RunControl.self, from: Data(bytes)) else {
+      return nil
+    }
     self = control
   }
 }
 
 /// The file of a run's control, as the run sees it.
 struct ControlFile {
+  private let job: Job
   private let path: FilePath
   /// What was in it at the last look.
-  private var seen: Data?
+  private var seen: [UInt8]?
+  /// Why a file was not obeyed, until somebody takes it to tell.
+  private var complaint: String?
+  private var hasComplained = false
 
   init(of job: Job) {
+    self.job = job
     path = RunControl.path(of: job)
   }
 
@@ -85,11 +125,21 @@ struct ControlFile {
   mutating func look() -> RunControl? {
     // Mostly there is none. A file's identity would not tell: of three requests in a row the third
     // may get the inode of the first.
-    guard FileSystem.status(of: path) != nil,
-      let bytes = try? Data(contentsOf: URL(filePath: path.string)), bytes != seen
-    else { return nil }
-    seen = bytes
-    return RunControl(bytes)
+    do throws(BatchError) {
+      guard let bytes = try RunControl.bytes(of: path, of: job), bytes != seen else { return nil }
+      seen = bytes
+      return RunControl(bytes)
+    } catch {
+      if !hasComplained { complaint = "\(error); the run does not obey it" }
+      hasComplained = true
+      return nil
+    }
+  }
+
+  /// Why a file was not obeyed, once.
+  mutating func takeComplaint() -> String? {
+    defer { complaint = nil }
+    return complaint
   }
 
   /// Removes what was asked of this run or of an earlier one.

@@ -23,17 +23,27 @@ final class RunLock: Sendable {
   private let path: String
   private let descriptor: Int32
 
+  /// Takes the lock of a job.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
+  convenience init(of job: Job) throws(BatchError) {
+    try self.init(forCheckpoint: job.checkpointPath, permissions: job.filePermissions)
+  }
+
   /// Takes the lock of a checkpoint.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
-  init(forCheckpoint checkpoint: FilePath) throws(BatchError) {
+  init(
+    forCheckpoint checkpoint: FilePath,
+    permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
+  ) throws(BatchError) {
     let path = Self.path(forCheckpoint: checkpoint)
     // POSIX locks do not keep a process from locking twice.
     guard heldHere.withLock({ $0.insert(path).inserted }) else {
       throw Self.alreadyRunning(getpid(), checkpoint)
     }
     do {
-      descriptor = try Self.lock(path, checkpoint)
+      descriptor = try Self.lock(path, checkpoint, permissions)
       self.path = path
     } catch {
       _ = heldHere.withLock { $0.remove(path) }
@@ -54,10 +64,10 @@ final class RunLock: Sendable {
     let path = Self.path(forCheckpoint: checkpoint)
     // Closing any descriptor of the file would drop a lock that this process holds.
     if heldHere.withLock({ $0.contains(path) }) { return getpid() }
-    let descriptor = open(path, O_RDWR | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return holder(descriptor)
+    let file = try? FileDescriptor.openRegularFile(FilePath(path), .readWrite, options: .noFollow)
+    guard let file else { return nil }
+    defer { try? file.close() }
+    return holder(file.rawValue)
   }
 
   private static func path(forCheckpoint checkpoint: FilePath) -> String {
@@ -71,14 +81,24 @@ final class RunLock: Sendable {
 
   private static func lock(
     _ path: String,
-    _ checkpoint: FilePath
+    _ checkpoint: FilePath,
+    _ permissions: FilePermissions
   ) throws(BatchError) -> Int32 {
     while true {
-      let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-      guard descriptor >= 0 else {
+      let descriptor: Int32
+      do throws(BatchError) {
+        // A link in a folder of many would have the file that it names made.
+        descriptor = try FileDescriptor.openRegularFile(
+          FilePath(path),
+          .readWrite,
+          options: [.create, .noFollow],
+          permissions: permissions
+        ).rawValue
+      } catch {
+        guard let cause = error.underlying as? Errno else { throw error }
         throw BatchError(
           .fileAccess,
-          "cannot write beside the checkpoint: \(Errno(rawValue: errno))",
+          "cannot write beside the checkpoint: \(cause)",
           at: path,
           remedy: "make the folder writable, or name another with checkpoint.path"
         )

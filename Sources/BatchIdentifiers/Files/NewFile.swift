@@ -1,0 +1,183 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
+package import SystemPackage
+
+/// A file that is being written under a temporary name, to be there whole or not at all.
+package final class NewFile {
+  private let path: FilePath
+  private let temporaryPath: FilePath
+  private let descriptor: FileDescriptor
+  private var buffer: [UInt8] = []
+  private var isOpen = true
+
+  /// Begins a file of a name, beside the one that may have the name.
+  ///
+  /// - Parameters:
+  ///   - path: Where the file is to be.
+  ///   - permissions: Those of the file, but for what the process leaves out (`umask(2)`).
+  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, or the name is that of
+  ///   a file that SQLite keeps beside a database.
+  package init(for path: FilePath, permissions: FilePermissions) throws(BatchError) {
+    self.path = path
+    guard let name = path.lastComponent?.string, name != "..", name != "." else {
+      throw BatchError(
+        .fileAccess,
+        "this is not the path of a file",
+        at: path.string,
+        remedy: "give the name of a file"
+      )
+    }
+    try refuseCompanion(path)
+    var attempt = 0
+    while true {
+      let temporary = path.removingLastComponent().appending(".\(name).\(getpid())-\(attempt).tmp")
+      do {
+        descriptor = try FileDescriptor.open(
+          temporary,
+          .writeOnly,
+          options: [.create, .exclusiveCreate, .closeOnExec],
+          permissions: permissions
+        )
+        temporaryPath = temporary
+        return
+      } catch Errno.fileExists where attempt < 1000 {
+        attempt += 1
+      } catch {
+        throw .access(path, "it cannot be created", error)
+      }
+    }
+  }
+
+  deinit {
+    if isOpen { try? descriptor.close() }
+  }
+
+  /// Writes a file in place of the one that may have its name; whole or not at all.
+  package static func write(
+    _ bytes: [UInt8],
+    to path: FilePath,
+    permissions: FilePermissions
+  ) throws(BatchError) {
+    let file = try NewFile(for: path, permissions: permissions)
+    do throws(BatchError) {
+      try file.write(bytes)
+      try file.publish(overwriting: true)
+    } catch {
+      file.remove()
+      throw error
+    }
+  }
+
+  /// Adds bytes to the file.
+  package func write(_ bytes: [UInt8]) throws(BatchError) {
+    try bytes.withRawBytes { bytes throws(BatchError) in try write(bytes) }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
+    buffer.append(contentsOf: bytes)
+    if buffer.count >= 1 << 16 { try flush() }
+  }
+
+  private func flush() throws(BatchError) {
+    do {
+      try descriptor.writeAll(buffer)
+    } catch {
+      throw .access(path, "it cannot be written", error)
+    }
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  /// Makes the file durable and gives it its name.
+  ///
+  /// - Parameter overwriting: Whether it may take the place of a file of that name.
+  /// - Throws: ``BatchError`` with code `.fileAccess` if it may not and there is one, or the system
+  ///   refuses.
+  package func publish(overwriting: Bool) throws(BatchError) {
+    try flush()
+    try descriptor.synchronize(path)
+    isOpen = false
+    do {
+      try descriptor.close()
+    } catch {
+      throw .access(path, "it cannot be written", error)
+    }
+    if overwriting {
+      guard rename(temporaryPath.string, path.string) == 0 else {
+        throw .access(path, "it cannot be replaced", Errno(rawValue: errno))
+      }
+    } else {
+      // A link, unlike a rename, fails if the name is taken.
+      guard link(temporaryPath.string, path.string) == 0 else {
+        let error = Errno(rawValue: errno)
+        guard error == .fileExists else { throw .access(path, "it cannot be created", error) }
+        throw BatchError(
+          .fileAccess,
+          "there is already a file of this name",
+          at: path.string,
+          remedy: "choose another name, or allow it to be replaced",
+          underlying: error
+        )
+      }
+      unlink(temporaryPath.string)
+    }
+    try synchronizeFolder()
+  }
+
+  private func synchronizeFolder() throws(BatchError) {
+    var folder = path.removingLastComponent()
+    if folder.isEmpty { folder = "." }
+    do {
+      let descriptor = try FileDescriptor.open(
+        folder,
+        .readOnly,
+        options: [.closeOnExec]
+      )
+      defer { try? descriptor.close() }
+      try descriptor.synchronize(folder)
+    } catch let error as BatchError {
+      throw error
+    } catch {
+      throw .access(path, "its folder cannot be opened", error)
+    }
+  }
+
+  /// Gives up, after an error.
+  package func remove() {
+    unlink(temporaryPath.string)
+  }
+}
+
+/// Refuses the name of a file that SQLite keeps beside a database, whether it is there or not.
+private func refuseCompanion(_ path: FilePath) throws(BatchError) {
+  guard let name = path.lastComponent?.string,
+    let suffix = ["-wal", "-shm", "-journal"].first(where: name.hasSuffix)
+  else { return }
+  let database = path.removingLastComponent().appending(String(name.dropLast(suffix.count)))
+  var status = stat()
+  guard stat(database.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+  throw BatchError(
+    .fileAccess,
+    "SQLite keeps a part of the database \(database.string) in a file of this name",
+    at: path.string,
+    remedy: "choose another name"
+  )
+}
+
+extension FileDescriptor {
+  /// Waits until what was written is on the disk.
+  func synchronize(_ path: FilePath) throws(BatchError) {
+    while fsync(rawValue) != 0 {
+      let error = Errno(rawValue: errno)
+      // Some file systems have folders that cannot be synchronized; there is nothing to wait for.
+      if error == .invalidArgument { return }
+      guard error == .interrupted else {
+        throw .access(path, "it cannot be synchronized with the disk", error)
+      }
+    }
+  }
+}
