@@ -88,6 +88,49 @@ import Testing
     #expect(try directory.read("out.ndjson").count > 100)
   }
 
+  @Test func `what is no file is not replaced, whatever the job says`() throws {
+    let path = directory.path
+    #expect(mkfifo("\(path)/pipe", 0o600) == 0)
+    try FileManager.default.createDirectory(
+      atPath: "\(path)/folder",
+      withIntermediateDirectories: false
+    )
+    for (name, target) in [("nowhere", "missing"), ("null", "/dev/null"), ("to-folder", "folder")] {
+      #expect(symlink(target, "\(path)/\(name)") == 0)
+    }
+    for (name, says) in [
+      ("pipe", "a device, a pipe or a socket"), ("folder", "this is a folder"),
+      ("nowhere", "a symbolic link to nothing"), ("null", "a symbolic link to something"),
+      ("to-folder", "a symbolic link to something"), ("/dev/null", "a device, a pipe or a socket"),
+    ] {
+      for overwrites in [true, false] {
+        let action: [String: Any] = [
+          "type": "export", "file": name, "format": "ndjson", "overwrite": overwrites,
+        ]
+        try directory.write(JobText.export(to: name, adding: ["action": action]), to: "job.json")
+        let names = try directory.names()
+        let result = try BatchProgram.run("run", "job.json", in: directory)
+        #expect(result.status == 2, "\(name): \(result.errors)")
+        #expect(result.errors.contains(says), "\(name): \(result.errors)")
+        #expect(result.output == "")
+        #expect(try directory.names() == names)
+      }
+    }
+  }
+
+  @Test func `the file that a symbolic link names is the output`() throws {
+    try directory.write("old", to: "real.ndjson")
+    #expect(symlink("real.ndjson", directory.file("link.ndjson")) == 0)
+    let action: [String: Any] = [
+      "type": "export", "file": "link.ndjson", "format": "ndjson", "overwrite": true,
+    ]
+    let result = try run(JobText.export(to: "link.ndjson", adding: ["action": action]))
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try directory.read("real.ndjson").count > 100)
+    let link = directory.file("link.ndjson")
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real.ndjson")
+  }
+
   @Test func `the job's own output is replaced by the next run`() throws {
     let job = try JobText.export(to: "out.ndjson")
     #expect(try run(job).status == 0)
@@ -132,7 +175,8 @@ import Testing
     #expect(try directory.names().contains { $0.hasSuffix(".partial") } == false)
   }
 
-  @Test func `an unfinished output that was cut short is refused`() throws {
+  @Test(arguments: [2, nil])
+  func `an unfinished output that was cut short or removed begins anew`(lost: Int?) throws {
     try TestDatabase.make(
       in: directory,
       "CREATE VIEW shown AS SELECT id, CASE x WHEN 'bad' THEN json('{') ELSE 1 END AS x FROM numbers"
@@ -148,14 +192,20 @@ import Testing
     let partial = try #require(directory.names().first { $0.hasSuffix(".partial") })
     let whole = try directory.read(partial)
     #expect(whole.count > 2)
-    try Data(whole.dropLast(2)).write(to: URL(fileURLWithPath: directory.file(partial)))
-    try TestDatabase.make(in: directory, "UPDATE numbers SET x = 'good' WHERE id = 8")
-    let short = try BatchProgram.run("run", "job.json", in: directory)
-    #expect(short.status == 1)
-    #expect(short.errors.contains("the unfinished output has"), "\(short.errors)")
     // Longer is harmless: a killed run had written more than it recorded.
     try Data(whole + Array("torn".utf8)).write(to: URL(fileURLWithPath: directory.file(partial)))
-    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
+    #expect(try directory.read(partial).starts(with: whole.dropLast(2)))
+    if let lost {
+      try Data(whole.dropLast(lost)).write(to: URL(fileURLWithPath: directory.file(partial)))
+    } else {
+      try FileManager.default.removeItem(atPath: directory.file(partial))
+    }
+    try TestDatabase.make(in: directory, "UPDATE numbers SET x = 'good' WHERE id = 8")
+    let resumed = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(resumed.status == 0, "\(resumed.errors)")
+    let told = try JSONOutput.lines(resumed.output).compactMap { $0["message"] as? String }
+    #expect(told.contains { $0.contains(partial) && $0.contains("begins anew") }, "\(told)")
     let text = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
     #expect(text == (1...8).map { "{\"id\":\($0),\"x\":1}\n" }.joined())
   }

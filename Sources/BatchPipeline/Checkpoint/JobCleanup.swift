@@ -25,7 +25,7 @@ public struct JobCleanup: Sendable {
   /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or what the database says.
   public init(of job: Job) async throws(BatchError) {
     let path = job.checkpointPath
-    let lock = try RunLock(forCheckpoint: path)
+    let lock = try RunLock(of: job)
     defer { withExtendedLifetime(lock) {} }
     var setAside: [Checkpoint] = []
     for file in Checkpoint.filesSetAside(of: path) {

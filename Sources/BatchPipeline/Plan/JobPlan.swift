@@ -113,17 +113,21 @@ extension JobPlan.Work {
     handlers: [String: TransformHandler],
     connection: Connection
   ) throws(BatchError) {
-    if case .export(let export) = job.action {
+    if case .export(var action) = job.action {
+      do throws(BatchError) {
+        action.file = try ExportFile.resolve(action.file)
+      } catch {
+        throw error.located(at: job.place(of: .exportFile))
+      }
       let export = try RowExport(
         entity: query.entity,
         key: query.key,
-        attributes: query.entity.attributes(for: export, of: job),
-        format: export.format,
+        attributes: query.entity.attributes(for: action, of: job),
+        format: action.format,
         predicate: predicate,
         recheck: job.source.recheck,
         parameters: values
       )
-      guard case .export(let action) = job.action else { preconditionFailure() }
       self = .export(export, action)
       return
     }

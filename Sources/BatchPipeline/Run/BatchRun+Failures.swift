@@ -18,7 +18,7 @@ extension BatchRun {
   ) async throws(BatchError) -> RunSummary {
     defer { forgetStop() }
     try job.validate()
-    let lock = try RunLock(forCheckpoint: job.checkpointPath)
+    let lock = try RunLock(of: job)
     ControlFile.remove(of: job)
     defer {
       ControlFile.remove(of: job)

@@ -90,7 +90,7 @@ public final class BatchRun: Sendable {
     defer { forgetStop() }
     try job.validate()
     let path = job.checkpointPath
-    let lock = try RunLock(forCheckpoint: path)
+    let lock = try RunLock(of: job)
     ControlFile.remove(of: job)
     defer {
       ControlFile.remove(of: job)
@@ -103,6 +103,7 @@ public final class BatchRun: Sendable {
       onEvent(.setAside(try Checkpoint.setAside(path).string))
     }
     let previous = FileSystem.status(of: path) == nil ? nil : try Checkpoint(reading: path)
+    try previous?.refuseForeignOwner(of: job)
     if let previous, !previous.progress.state.isFinished {
       return try await resume(previous, onEvent)
     }
@@ -176,7 +177,8 @@ public final class BatchRun: Sendable {
     let checkpoint = try Checkpoint(
       creating: job.checkpointPath,
       list: list,
-      metadata: metadata
+      metadata: metadata,
+      permissions: job.filePermissions
     )
     if plan.ledger == .store {
       try await lane?.begin(RunDescription(metadata, total: list.count))
@@ -206,7 +208,7 @@ public final class BatchRun: Sendable {
     let plan: JobPlan
     let lane: WriterLane?
     /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
-    let done: DoneRanges?
+    var done: DoneRanges?
   }
 
   /// Resolves the job of a checkpoint against its database as it is now.
@@ -249,7 +251,12 @@ public final class BatchRun: Sendable {
     _ checkpoint: Checkpoint,
     _ onEvent: @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> RunSummary {
-    let run = try await reopen(checkpoint)
+    var run = try await reopen(checkpoint)
+    if let loss = checkpoint.lossOfOutput() {
+      onEvent(.message("\(loss); an export only reads, so its output begins anew"))
+      try checkpoint.beginOutputAnew()
+      run.done = DoneRanges()
+    }
     if run.done == nil {
       guard checkpoint.progress.done.rows.isEmpty else { throw checkpoint.missingLedger() }
       // Killed after the checkpoint was saved and before the run was entered.
@@ -324,7 +331,10 @@ public final class BatchRun: Sendable {
         )
         return try await loop(plan, session, processor, lane, onEvent)
       case .export(let export, let action):
-        let file = try session.openOutput(header: export.header)
+        let file = try session.openOutput(
+          header: export.header,
+          permissions: job.filePermissions
+        )
         let processor = ExportProcessor(
           list: list,
           key: plan.query.key,
@@ -415,6 +425,7 @@ public final class BatchRun: Sendable {
         onEvent(.throttled(summary))
         if !hold.isPace { plan.begin(.onThrottle, summary) }
       case .released: try session.release()
+      case .message(let message): onEvent(.message(message))
       case .looked:
         try session.pass(recordingEvery: job.checkpoint.interval)
         // Whoever watches sees that it is alive, however long a chunk or a hold.

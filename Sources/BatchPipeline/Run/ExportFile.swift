@@ -42,38 +42,79 @@ final class ExportFile {
     )
   }
 
-  /// Refuses an output that cannot be made, by making it for a moment.
-  static func checkFolder(of partial: FilePath) throws(BatchError) {
-    do {
-      let file = try FileDescriptor.open(
-        partial,
-        .writeOnly,
-        options: [.create, .exclusiveCreate, .closeOnExec],
-        permissions: .ownerReadWrite
-      )
-      try file.close()
-    } catch {
-      throw FileSystem.failed("cannot create the output", partial, error)
+  /// The file that an output's path stands for: what a symbolic link names, where it is one.
+  ///
+  /// - Throws: `BatchError` if it names what no file can take the place of: a folder, a device, a
+  ///   pipe, a socket, or a link to nothing.
+  static func resolve(_ path: FilePath) throws(BatchError) -> FilePath {
+    switch FileSystem.kind(of: path) {
+    case .nothing, .file: return path
+    case .link:
+      guard let resolved = FileSystem.resolve(path) else {
+        throw unusable(path, "this is a symbolic link to nothing")
+      }
+      guard FileSystem.kind(of: resolved) == .file else {
+        throw unusable(path, "this is a symbolic link to something that is no file")
+      }
+      return resolved
+    case .folder: throw unusable(path, "this is a folder")
+    case .other: throw unusable(path, "this is a device, a pipe or a socket, which is not replaced")
     }
-    try FileSystem.remove(partial)
   }
 
-  /// Makes the file of a new run.
-  init(creating path: FilePath, partial: FilePath, header: [UInt8]) throws(BatchError) {
+  private static func unusable(_ path: FilePath, _ what: String) -> BatchError {
+    BatchError(.outputExists, what, at: path.string, remedy: "name a file, new or to be replaced")
+  }
+
+  /// Refuses an output that cannot be made.
+  static func checkFolder(of partial: FilePath) throws(BatchError) {
+    if let problem = FileSystem.problemOfMaking(partial) {
+      throw FileSystem.failed("cannot create the output", partial, problem)
+    }
+  }
+
+  /// Makes the file of a new run, or anew that of one whose file is lost.
+  init(
+    creating path: FilePath,
+    partial: FilePath,
+    header: [UInt8],
+    permissions: FilePermissions
+  ) throws(BatchError) {
     self.path = path
     self.partial = partial
     do {
       file = try FileDescriptor.open(
         partial,
         .writeOnly,
-        options: [.create, .truncate, .closeOnExec],
-        permissions: [.ownerReadWrite, .groupRead, .otherRead]
+        options: [.create, .truncate, .noFollow, .closeOnExec, .nonBlocking],
+        permissions: permissions
       )
     } catch {
       throw FileSystem.failed("cannot create the output", partial, error)
     }
     count = 0
+    // Before anything says that it is there.
+    try FileSystem.synchronizeFolder(of: partial)
     try append(header)
+  }
+
+  /// Why the file of a resumed run is not what was written of it, or nil if it is.
+  static func loss(
+    of path: FilePath,
+    partial: FilePath,
+    count: Int,
+    identity: FileIdentity?
+  ) -> String? {
+    if let status = FileSystem.status(of: partial) {
+      guard status.isRegular else { return "\(partial.string) is no file" }
+      return status.size >= count
+        ? nil : "\(partial.string) has \(status.size) bytes, but \(count) were written"
+    }
+    let published = FileSystem.status(of: path)
+    if let published, identity != nil, published.identity == identity, published.size >= count {
+      return nil
+    }
+    return "\(partial.string) is gone"
   }
 
   /// Opens the file of a run that is resumed and cuts it back to what is known to be complete.
@@ -92,7 +133,11 @@ final class ExportFile {
     self.partial = isPublished ? path : partial
     self.count = count
     do {
-      file = try FileDescriptor.open(self.partial, .writeOnly, options: .closeOnExec)
+      file = try FileDescriptor.open(
+        self.partial,
+        .writeOnly,
+        options: [.noFollow, .closeOnExec, .nonBlocking]
+      )
     } catch {
       throw FileSystem.failed("cannot open the unfinished output", partial, error)
     }
@@ -102,7 +147,7 @@ final class ExportFile {
         .damagedFile,
         "the unfinished output has \(size) bytes, but \(count) were written",
         at: partial.string,
-        remedy: "run with --fresh to begin anew"
+        remedy: "run the same command again: it begins the output anew"
       )
     }
     do {

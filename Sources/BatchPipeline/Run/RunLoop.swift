@@ -19,6 +19,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     case retrying(ChunkRetry)
     case held(Throttle.Hold)
     case released
+    case message(String)
     /// Nothing but that time goes by.
     case looked
   }
@@ -212,6 +213,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   /// Holds the run or lets it go on, as the throttle has it now.
   private mutating func regulate(in group: inout TaskGroup<Answer>) {
     if let asked = control.look() { obey(asked, in: &group) }
+    if let complaint = control.takeComplaint() { events.append(.message(complaint)) }
     let now = start.duration(to: clock.now)
     var conditions = ThrottleProbe(throttle.throttle, settings.job.database.path).look()
     conditions.isPaused = asked.isPaused

@@ -261,13 +261,19 @@ final class RunSession {
   /// Writes the report that a job wants, once the run has ended.
   func writeReport(of job: Job) throws(BatchError) {
     guard let report = job.report else { return }
-    try RunReport(summary(), of: job, checkpoint).write(to: report)
+    try RunReport(summary(), of: job, checkpoint).write(
+      to: report,
+      permissions: job.filePermissions
+    )
   }
 
   // MARK: The output of an export
 
   /// Makes the output of a new run, or opens that of a resumed one.
-  func openOutput(header: [UInt8]) throws(BatchError) -> sending ExportFile {
+  func openOutput(
+    header: [UInt8],
+    permissions: FilePermissions
+  ) throws(BatchError) -> sending ExportFile {
     guard let path = checkpoint.metadata.output.map({ FilePath($0) }),
       let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) })
     else {
@@ -278,7 +284,12 @@ final class RunSession {
       )
     }
     guard let count = progress.outputBytes else {
-      return try ExportFile(creating: path, partial: partial, header: header)
+      return try ExportFile(
+        creating: path,
+        partial: partial,
+        header: header,
+        permissions: permissions
+      )
     }
     return try ExportFile(
       resuming: path,
