@@ -1,3 +1,4 @@
+import BatchStore
 import BatchTestSupport
 import Foundation
 import Testing
@@ -202,5 +203,67 @@ import Testing
   @Test func `an expression fails when it is evaluated for the selection`() throws {
     try directory.write(JobText.update(where: "json(label)"), to: "job.json")
     try Refusal.expect(["run", "job.json"], in: directory, says: ["malformed JSON"])
+  }
+
+  @Test func `no file of a job is one of the database, by whatever name`() throws {
+    let directory = try TemporaryDirectory()
+    let path = try TestDatabase.makeNumbers(3, in: directory)
+    try FileManager.default.createDirectory(
+      atPath: directory.file("folder"),
+      withIntermediateDirectories: false
+    )
+    #expect(symlink("..", directory.file("folder/up")) == 0)
+    #expect(symlink("test.db", directory.file("link.db")) == 0)
+    #expect(link(path, directory.file("hard.db")) == 0)
+    #expect(symlink("test.db-wal", directory.file("wal.json")) == 0)
+    for name in ["test.db", "link.db", "hard.db", "folder/../test.db", "folder/up/test.db"] {
+      try directory.write(
+        JobText.export(to: name, adding: ["source": ["entity": "numbers"]]),
+        to: "job.json"
+      )
+      let says = ["the exported file and the database are the same file"]
+      try Refusal.expect(["run", "job.json"], in: directory, says: says)
+    }
+    // The database by another name has its files beside the one that the name stands for.
+    for database in ["test.db", "link.db"] {
+      for name in ["test.db-wal", "folder/up/test.db-shm", "folder/../test.db-journal"] {
+        try directory.write(JobText.export(to: name, database: database), to: "job.json")
+        let says = ["the exported file and the file -", "of the database are the same file"]
+        for command in ["validate", "plan", "run"] {
+          try Refusal.expect([command, "job.json"], in: directory, says: says)
+        }
+        let checkpoint = ["checkpoint": ["path": name]]
+        try directory.write(JobText.update(database: database, adding: checkpoint), to: "job.json")
+        try Refusal.expect(
+          ["run", "job.json"],
+          in: directory,
+          says: ["the checkpoint and the file -", "of the database are the same file"]
+        )
+      }
+    }
+    // While the database is open, the link leads to its log.
+    let connection = try Connection(path: path)
+    #expect(try connection.useWriteAheadLog())
+    try connection.execute("UPDATE numbers SET n = 1")
+    try directory.write(JobText.update(adding: ["report": ["path": "wal.json"]]), to: "job.json")
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 2)
+    #expect(result.errors.contains("the report and the file -wal"), "\(result.errors)")
+  }
+
+  @Test func `a list of identifiers is not saved as a file of the database`() throws {
+    let directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(3, in: directory)
+    try directory.write(JobText.update(), to: "job.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    for suffix in ["-wal", "-shm", "-journal"] {
+      for source in ["job.json", "job.batch"] {
+        try Refusal.expect(
+          ["ids", source, "--output", "test.db\(suffix)"],
+          in: directory,
+          says: ["test.db\(suffix): SQLite keeps a part of the database test.db in a file"]
+        )
+      }
+    }
   }
 }

@@ -383,36 +383,6 @@ extension Job {
     }
     return problems
   }
-
-  /// Files of the job that would overwrite one another.
-  private func collidingFileProblems() -> [JobProblem] {
-    var files: [(path: JobPath, name: String, file: FilePath?)] = [
-      (JobPath(), "the job file", origin.map { FilePath($0.file) }),
-      (.database, "the database", database.path),
-      (.identifiers, "the file of identifiers", source.identifiers),
-      (.checkpoint, "the checkpoint", checkpointPath),
-      (JobPath("throttle", "flagFile"), "the flag file", throttle.flagFile),
-      (.report, "the report", report?.path),
-    ]
-    if case .export(let export) = action {
-      files.append((.exportFile, "the exported file", export.file))
-    }
-    var problems: [JobProblem] = []
-    for (index, second) in files.enumerated() {
-      guard let file = second.file, !file.isEmpty else { continue }
-      for first in files[..<index]
-      where first.file?.lexicallyNormalized() == file.lexicallyNormalized() {
-        problems.append(
-          .init(
-            second.path,
-            "\(second.name) and \(first.name) are the same file",
-            remedy: "choose another path"
-          )
-        )
-      }
-    }
-    return problems
-  }
 }
 
 // MARK: - Rules by kind of value

@@ -1,0 +1,74 @@
+import BatchIdentifiers
+import SystemPackage
+
+extension Job {
+  /// Files of the job that would overwrite one another, by whatever names.
+  func collidingFileProblems() -> [JobProblem] {
+    var files: [NamedFile] = [NamedFile(.database, "the database", database.path)]
+    let store = FileSystem.resolve(database.path) ?? database.path
+    for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {
+      let file = FilePath(store.string + suffix)
+      files.append(NamedFile(.database, "the file \(suffix) of the database", file))
+    }
+    if let origin {
+      files.insert(NamedFile(JobPath(), "the job file", FilePath(origin.file)), at: 0)
+    }
+    let others: [(JobPath, String, FilePath?)] = [
+      (.identifiers, "the file of identifiers", source.identifiers),
+      (.checkpoint, "the checkpoint", checkpointPath),
+      (JobPath("throttle", "flagFile"), "the flag file", throttle.flagFile),
+      (.report, "the report", report?.path),
+    ]
+    for (path, name, file) in others {
+      if let file { files.append(NamedFile(path, name, file)) }
+    }
+    if case .export(let export) = action {
+      files.append(NamedFile(.exportFile, "the exported file", export.file))
+    }
+    var problems: [JobProblem] = []
+    for (index, second) in files.enumerated() where !second.file.isEmpty {
+      for first in files[..<index] where first.isSame(as: second) {
+        problems.append(
+          JobProblem(
+            second.path,
+            "\(second.name) and \(first.name) are the same file",
+            remedy: "choose another path"
+          )
+        )
+      }
+    }
+    return problems
+  }
+
+  /// A file of the job, with what tells whether two names are of one file.
+  private struct NamedFile {
+    let path: JobPath
+    let name: String
+    let file: FilePath
+    /// The path without symbolic links, as far as there is something.
+    private let resolved: FilePath
+    /// Which file it is, if it is there: a file can have several names.
+    private let identity: FileIdentity?
+
+    init(_ path: JobPath, _ name: String, _ file: FilePath) {
+      self.path = path
+      self.name = name
+      self.file = file
+      resolved = FileSystem.resolve(file) ?? Self.resolveFolder(of: file)
+      // By its name alone: to open and close a database would give up SQLite's locks on it.
+      identity = FileSystem.status(of: file)?.identity
+    }
+
+    private static func resolveFolder(of file: FilePath) -> FilePath {
+      guard let name = file.lastComponent, name.kind == .regular,
+        var folder = FileSystem.resolve(FileSystem.folder(of: file))
+      else { return file.lexicallyNormalized() }
+      folder.append(name)
+      return folder
+    }
+
+    func isSame(as other: NamedFile) -> Bool {
+      !file.isEmpty && resolved == other.resolved || identity != nil && identity == other.identity
+    }
+  }
+}
