@@ -134,7 +134,10 @@ import Testing
     let pace = 1_000_000_000
     try write(["maximumWAL": "1MB", "identifiersPerSecond": pace], ["chunk": ["size": 5]])
     let (program, event) = try startHeld()
-    let reason = "maximumWAL: the write-ahead log is longer than 1 MB"
+    let reason =
+      "maximumWAL: the write-ahead log is longer than 1 MB; another connection is reading from it and"
+      + " keeps it from being emptied: look for a long SELECT, an open transaction or a backup, as with"
+      + " fuser -v test.db"
     #expect(event["throttle"] as? String == reason)
     // It still sees what it saw first.
     #expect(try connection.value("SELECT sum(n) FROM numbers") == .integer(0))
@@ -144,6 +147,41 @@ import Testing
     let last = try #require(JSONOutput.lines(result.output).last)
     let peak = try #require(last["peakWALBytes"] as? Int)
     #expect((1_000_001...1_500_000).contains(peak))
+    #expect(try changed() == ["2000"])
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func `the log of a database that Litestream replicates is left to it`() throws {
+    let litestream = try Connection(path: path)
+    #expect(try litestream.useWriteAheadLog())
+    try litestream.execute("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
+    try litestream.execute("INSERT INTO _litestream_seq VALUES (1, 0)")
+    try litestream.execute("BEGIN")
+    #expect(try litestream.value("SELECT seq FROM _litestream_seq") == .integer(0))
+    try write(["maximumWAL": "1MB", "identifiersPerSecond": 1_000_000_000], ["chunk": ["size": 5]])
+    let plan = try BatchProgram.run("plan", "job.json", "--json", in: directory)
+    #expect(plan.output.contains("Litestream replicates the database"), "\(plan.output)")
+    let (program, event) = try startHeld()
+    #expect(
+      (event["throttle"] as? String)?.contains("; Litestream holds a read lock on it") == true
+    )
+    // As Litestream does: it lets go, checkpoints, writes to start the log anew, and reads again.
+    try litestream.execute("COMMIT")
+    #expect(try litestream.restartLog())
+    try litestream.execute("UPDATE _litestream_seq SET seq = seq + 1")
+    let result = program.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try changed() == ["2000"])
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func `a table that Litestream has left behind holds no run`() throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)"
+    )
+    try write(["maximumWAL": "1MB", "identifiersPerSecond": 1_000_000_000], ["chunk": ["size": 5]])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try changed() == ["2000"])
   }
 

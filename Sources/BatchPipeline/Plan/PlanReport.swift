@@ -100,6 +100,13 @@ extension JobPlan {
         "the database's journal mode changes from \(store.journalMode) to wal, which stays"
       )
     }
+    if job.action.writes, try connection.isReplicatedByLitestream() {
+      warnings.append(
+        "Litestream replicates the database: the run leaves it to Litestream to start the log anew, and"
+          + " waits for that where the log is longer than throttle.maximumWAL,"
+          + " \(ByteSize(bytes: job.throttle.maximumWAL))"
+      )
+    }
     if job.action.writes, job.checkpoint.ledger == .file {
       warnings.append(
         "the ledger is a file: chunks may be done twice if the run is killed"

@@ -73,7 +73,11 @@ struct RunLoop<Processor: ChunkProcessor> {
     self.workers = workers
     self.settings = settings
     start = clock.now
-    throttle = Throttle(settings.job.throttle)
+    throttle = Throttle(
+      settings.job.throttle,
+      database: settings.job.database.path,
+      hasLitestream: settings.lane?.leavesLogToLitestream ?? false
+    )
     control = ControlFile(of: settings.job)
     backoff = Backoff(settings.job.retry)
     var limits = RunStateMachine.Limits(

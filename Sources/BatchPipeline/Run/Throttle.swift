@@ -57,9 +57,17 @@ struct Throttle {
   /// The length of the write-ahead log, in bytes.
   var logBytes = 0
 
-  /// A throttle as a job wants it.
-  init(_ throttle: Job.Throttle) {
+  /// Who keeps the log from being emptied, and what there is to do.
+  private let logRemedy: String
+
+  /// A throttle as a job on a database wants it.
+  init(_ throttle: Job.Throttle, database: FilePath = "", hasLitestream: Bool = false) {
     self.throttle = throttle
+    logRemedy =
+      hasLitestream
+      ? "Litestream holds a read lock on it and starts it anew once it has copied it; see that it runs"
+      : "another connection is reading from it and keeps it from being emptied: look for a long"
+        + " SELECT, an open transaction or a backup, as with fuser -v \(database.string)"
   }
 
   /// Whether the time of a chunk decides when the next one may be committed.
@@ -97,7 +105,7 @@ struct Throttle {
     }
     if logBytes > throttle.maximumWAL {
       let bound = ByteSize(bytes: throttle.maximumWAL)
-      return hold(.maximumWAL, "the write-ahead log is longer than \(bound)")
+      return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
     }
     if let rate = throttle.identifiersPerSecond, now < due {
       var hold = hold(.identifiersPerSecond, "at most \(rate)", until: due)

@@ -86,6 +86,15 @@ extension Connection {
     try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
   }
 
+  /// Moves the pages of the write-ahead log to the database, where another program decides when the
+  /// log is started anew: it is as long as it is until then.
+  ///
+  /// - Returns: Whether every frame was moved.
+  @discardableResult
+  package func copyLog() throws(BatchError) -> Bool {
+    try checkpoint(SQLITE_CHECKPOINT_PASSIVE, startsAnew: false)
+  }
+
   /// Moves what is left in the write-ahead log to the database, so that the next commit of whomever
   /// starts the log anew; nobody can write meanwhile.
   ///
@@ -123,14 +132,21 @@ extension Connection {
     guard status == SQLITE_OK else { throw error(status, "sync", sql: nil) }
   }
 
-  private func checkpoint(_ mode: Int32) throws(BatchError) -> Bool {
+  private func checkpoint(
+    _ mode: Int32,
+    startsAnew: Bool = true
+  ) throws(BatchError) -> Bool {
     var inLog: Int32 = 0
     var moved: Int32 = 0
     let status = unsafe sqlite3_wal_checkpoint_v2(database, nil, mode, &inLog, &moved)
     switch ResultCode(rawValue: status) {
     case .SQLITE_OK:
       let complete = inLog == moved
-      if complete { log.frames = 0 }
+      if !startsAnew {
+        log.frames = max(0, Int(inLog))
+      } else if complete {
+        log.frames = 0
+      }
       return complete
     case .SQLITE_BUSY: return false
     default: throw error(status, "checkpoint", sql: nil)

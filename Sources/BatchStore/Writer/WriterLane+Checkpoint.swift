@@ -25,11 +25,29 @@ struct LogCheckpoints {
     self.checkpointer = checkpointer
   }
 
+  /// When a commit last tried to start the log anew.
+  private var triedAt: ContinuousClock.Instant?
+
+  /// Whether a commit may try again to start the log anew, which else would make it longer each time.
+  fileprivate mutating func mayCommit(at now: ContinuousClock.Instant) -> Bool {
+    if let triedAt, triedAt.duration(to: now) < .seconds(10) { return false }
+    triedAt = now
+    return true
+  }
+
   /// Throws what failed since the last call.
   mutating func throwFailure() throws(BatchError) {
     guard let failure else { return }
     self.failure = nil
     throw failure
+  }
+}
+
+extension Connection {
+  /// Whether Litestream has left its table in the database.
+  package func isReplicatedByLitestream() throws(BatchError) -> Bool {
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_litestream_seq'"
+    return try value(sql) != nil
   }
 }
 
@@ -52,8 +70,13 @@ extension WriterLane {
       // What others have written meanwhile is little, but would keep the log from being started
       // anew; and so do readers, where it went on after the last checkpoint.
       let wentOn = checkpoints.doneFrames > 0
-      var isComplete = try connection.checkpoint()
-      if !isComplete || wentOn { isComplete = try connection.restartLog() }
+      var isComplete: Bool
+      if leavesLogToLitestream {
+        isComplete = try connection.copyLog()
+      } else {
+        isComplete = try connection.checkpoint()
+        if !isComplete || wentOn { isComplete = try connection.restartLog() }
+      }
       checkpoints.doneFrames = isComplete ? frames : frames - most * 3 / 4
     } catch {
       checkpoints.failure = error
@@ -94,8 +117,16 @@ extension WriterLane {
   /// - Returns: How long it still is, in bytes.
   package func emptyLog() async throws(BatchError) -> Int {
     await checkpoints.pass?.value
-    // Whoever waits for the write lock shall not wait for long.
-    _ = try connection.emptyLog(patience: .milliseconds(20))
+    guard leavesLogToLitestream else {
+      // Whoever waits for the write lock shall not wait for long.
+      _ = try connection.emptyLog(patience: .milliseconds(20))
+      return logBytes
+    }
+    if try connection.copyLog(), checkpoints.mayCommit(at: .now) {
+      // Without Litestream, of which there may be nothing but the table, a commit starts the log anew;
+      // with it, the log has a page more. Somebody may have the database locked: then later.
+      try? connection.rewriteHeader()
+    }
     return logBytes
   }
 }

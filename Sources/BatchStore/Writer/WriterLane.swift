@@ -54,6 +54,12 @@ package actor WriterLane {
     unsafe executor.asUnownedSerialExecutor()
   }
 
+  /// Whether Litestream replicates the database, which then says when the log is started anew.
+  ///
+  /// It copies the log, and reads from it so that nobody starts it anew before that
+  /// (<https://litestream.io/how-it-works/>).
+  package nonisolated let leavesLogToLitestream: Bool
+
   /// Stops the statement that the lane is running, from any thread.
   package nonisolated let interrupter: Interrupter
 
@@ -95,6 +101,7 @@ package actor WriterLane {
     )
     courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
+    leavesLogToLitestream = try connection.isReplicatedByLitestream()
     // Whoever commits before the first chunk is already seen to write.
     dataVersion = try connection.dataVersion()
     versionSeen = dataVersion

@@ -103,7 +103,7 @@ import Testing
     now.minuteOfDay = 23 * 60
     #expect(reason() == "minimumFreeDisk: 499 bytes are free, less than 500 bytes")
     now.freeDisk = 500
-    #expect(reason() == "maximumWAL: the write-ahead log is longer than 1 MB")
+    #expect(reason()?.hasPrefix("maximumWAL: the write-ahead log is longer than 1 MB; ") == true)
     throttle.logBytes = 1_000_000
     #expect(reason() == "identifiersPerSecond: at most 1.0")
     #expect(throttle.hold(at: .seconds(3), now) == nil)
