@@ -1,5 +1,9 @@
 import BatchTestSupport
+import Foundation
+import SystemPackage
 import Testing
+
+@testable import BatchIdentifiers
 
 @Suite struct IdentifierListCommandTests {
   /// A folder with a database of orders 1 to `count`.
@@ -179,5 +183,38 @@ import Testing
     let taken = try BatchProgram.run("ids", "b.ids", "--output", "a.ids", in: directory)
     #expect(taken.status == 2)
     #expect(try directory.read("a.ids") == before)
+  }
+
+  @Test(.timeLimit(.minutes(2)))
+  func `lists of far more keys than bytes keep no command busy`() throws {
+    let directory = try TemporaryDirectory()
+    func save(_ name: String, _ stretches: [(first: Int64, step: Int64)]) throws {
+      var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")
+      for (first, step) in stretches {
+        let stretch = IntegerStretch(first: first, step: step, count: 1 << 40)
+        builder.append(try #require(stretch))
+      }
+      let path = FilePath(directory.file(name))
+      try IdentifierFile.create(at: path, list: builder.finish())
+    }
+    try save("runs.ids", [(1, 1)])
+    try save("thirds.ids", [(1, 3)])
+    try save("down.ids", [(1 << 45, -3), (1 << 50, -1)])
+    func output(_ arguments: String...) throws -> String {
+      let program = try BatchProgram(arguments, in: directory)
+      #expect(!program.send(SIGKILL, afterSeconds: 60), "\(arguments): it does not end")
+      let result = program.wait()
+      #expect(result.status == 0, "\(arguments): \(result.errors)")
+      return result.output.trimmingCharacters(in: .newlines)
+    }
+    let count = 1 << 40
+    for name in ["runs.ids", "thirds.ids", "down.ids"] {
+      #expect(try output("ids", name, "--count") == "\(name == "down.ids" ? 2 * count : count)")
+      #expect(try output("inspect", name).contains("every block, header and record is sound"))
+      #expect(try output("ids", "split", "3", name, "--output", "\(name).part.ids") != "")
+    }
+    #expect(try output("ids", "union", "down.ids", "--count") == "\(2 * count)")
+    #expect(try output("ids", "union", "runs.ids", "runs.ids", "--count") == "\(count)")
+    #expect(try output("ids", "subtract", "thirds.ids", "thirds.ids", "--count") == "0")
   }
 }

@@ -48,7 +48,7 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
   /// The error on one line: place, message, remedy.
   public var description: String {
     var text = ""
-    if let place { text += "\(place.onOneLine): " }
+    if let place, !place.isEmpty { text += "\(place.onOneLine): " }
     text += message
     if let remedy { text += "; \(remedy)" }
     return text

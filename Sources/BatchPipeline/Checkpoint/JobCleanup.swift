@@ -29,14 +29,16 @@ public struct JobCleanup: Sendable {
     defer { withExtendedLifetime(lock) {} }
     var setAside: [Checkpoint] = []
     for file in Checkpoint.filesSetAside(of: path) {
-      // A file that is none of the job's checkpoints has its name by accident.
-      guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name
+      // A file that is none of the job's checkpoints has its name by accident; one of somebody else
+      // may name any file as its output.
+      guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name,
+        job.trusts(owner: checkpoint.owner)
       else { continue }
       setAside.append(checkpoint)
     }
     if job.action.writes, !job.database.readOnly {
       let current = try FileSystem.status(of: path).map { _ throws(BatchError) in
-        try Checkpoint(reading: path)
+        try Checkpoint(ofJob: job)
       }
       runCount = try await Self.removeLedgers(of: job, setAside.map(\.metadata.run), but: current)
     }

@@ -183,7 +183,7 @@ final class ExportFile {
     if try FileSystem.status(of: path)?.identity == identity() {
       // A killed run gave the file its name; it may not have come to take away the other.
       if partial != path { try? FileSystem.remove(partial) }
-    } else if replacing {
+    } else if replacing, FileSystem.kind(of: path) != .other {
       try FileSystem.replace(path, with: partial)
     } else if try !FileSystem.renameWithoutReplacing(partial, to: path) {
       throw BatchError(
