@@ -6,6 +6,7 @@ extension BulkChange {
   /// - Parameters:
   ///   - enforcesForeignKeys: Whether foreign keys are enforced.
   ///   - connection: A connection to the database, to compile statements; nothing is run.
+  /// - Returns: Tables and columns; more than is written where that depends on the rows.
   /// - Throws: What SQLite says.
   package func writes(
     enforcesForeignKeys: Bool,
@@ -55,7 +56,7 @@ extension BulkChange {
       let (child, column) = (references.text(at: 0), references.text(at: 1))
       let refersTo = references.text(at: 2)
       let actions = ["CASCADE", "SET NULL", "SET DEFAULT"]
-      // A key that names no column refers to the primary key, which only a trigger could set.
+      // One that names no column refers to the primary key, which a trigger might set.
       let isUpdated = refersTo.isEmpty || !written.written(of: [refersTo], in: table).isEmpty
       let name = SQLName.quoted(child)
       if written.containsRows(of: table), references.text(at: 4) == "CASCADE" {
