@@ -27,16 +27,7 @@ enum Format {
   }
 
   /// `0.41 s`, `3:05`, `2:10:00`.
-  static func seconds(_ value: Double) -> String {
-    guard value >= 60 else {
-      return value < 10 ? "\((value * 100).rounded() / 100) s" : "\(decimal(value)) s"
-    }
-    let whole = Int(value.rounded())
-    let padded = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
-    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60)
-    return hours > 0
-      ? "\(hours):\(padded(minutes)):\(padded(seconds))" : "\(minutes):\(padded(seconds))"
-  }
+  static func seconds(_ value: Double) -> String { Duration.seconds(value).shown }
 
   /// One digit after the point.
   static func decimal(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }

@@ -43,8 +43,10 @@ struct PlanCommand: AsyncParsableCommand {
     try Terminal.print("fetch     \(oneLine(report.sql.fetch))")
     for line in report.queryPlan { try Terminal.print("          \(line)") }
     try Terminal.print("apply     \(oneLine(report.sql.apply))")
+    try Terminal.print("recheck   \(text(of: report.recheck))")
     if let seconds = report.estimatedSeconds {
-      try Terminal.print("time      about \(Format.seconds(seconds)), a rough guess")
+      let about = report.recheck.isInterrupted ? "more than" : "about"
+      try Terminal.print("time      \(about) \(Format.seconds(seconds)), a rough guess")
     } else if let program = plan.program {
       try Terminal.print("time      unknown: it depends on the \(program)")
     }
@@ -56,6 +58,15 @@ struct PlanCommand: AsyncParsableCommand {
     }
     for row in report.sample { try printSample(row) }
     for warning in report.warnings { Terminal.warn(warning) }
+  }
+
+  /// What must still hold of a row, and what need not and why.
+  private func text(of recheck: PlanReport.Rechecking) -> String {
+    let terms = recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
+    let omitted = recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
+    let row = terms.isEmpty ? "the row" : "the row, and \(terms)"
+    if recheck.mode == "off" { return "the row only: recheck is off" }
+    return omitted.isEmpty ? row : "\(row); not rechecked: \(omitted.joined(separator: "; "))"
   }
 
   private func oneLine(_ sql: String) -> String {

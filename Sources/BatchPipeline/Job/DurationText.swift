@@ -16,6 +16,18 @@ extension Duration {
     )
     self = .nanoseconds(quantity.amount)
   }
+
+  /// The duration as people read it: `0.41 s`, `3:05`, `2:10:00`.
+  package var shown: String {
+    let value = self / .seconds(1)
+    let digits: Double = value < 10 ? 100 : 10
+    guard value >= 60 else { return "\((value * digits).rounded() / digits) s" }
+    let whole = Int(value.rounded())
+    let padded = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60)
+    return hours > 0
+      ? "\(hours):\(padded(minutes)):\(padded(seconds))" : "\(minutes):\(padded(seconds))"
+  }
 }
 
 /// A number of bytes, written with its unit.

@@ -14,6 +14,8 @@ public struct JobPlan: Sendable {
   public let parameters: ParameterValues
   /// Which identifiers are selected.
   package let query: IdentifierQuery
+  /// The condition that selects them, and what its terms are about; nil without one.
+  let condition: Condition?
   /// What is done with them.
   package let work: Work
   /// The programs that are told what becomes of a run.
@@ -61,23 +63,30 @@ public struct JobPlan: Sendable {
       key: job.source.key
     )
     let context = store.makeContext(label: "batch.plan")
-    let (query, work) = try await context.perform { connection throws(BatchError) in
+    let (query, condition, work) = try await context.perform { connection throws(BatchError) in
       let query: IdentifierQuery
       do throws(BatchError) {
         query = try IdentifierQuery(request, schema: store.schema, connection: connection)
       } catch {
         throw error.located(at: job.place(of: error.jobPath(in: job.source)))
       }
+      let compiler = ExpressionCompiler(
+        connection: connection,
+        entity: query.entity,
+        parameters: values.keys
+      )
+      let condition: Condition? =
+        if let predicate { try compiler.condition(predicate) } else { nil }
       let work = try Work(
         job,
         query: query,
-        predicate: predicate,
+        predicate: condition?.applied(by: job.source.recheck),
         values: values,
         store: store,
         handlers: handlers,
         connection: connection
       )
-      return (query, work)
+      return (query, condition, work)
     }
     if job.action.writes, store.isReadOnly {
       throw BatchError(
@@ -99,6 +108,7 @@ public struct JobPlan: Sendable {
     self.store = store
     self.parameters = parameters
     self.query = query
+    self.condition = condition
     self.work = work
   }
 }

@@ -22,6 +22,29 @@ public struct PlanReport: Sendable, Encodable {
     public let after: [String: SQLValue]?
   }
 
+  /// What must still hold of a row when its turn comes.
+  public struct Rechecking: Sendable, Encodable {
+    /// A term of the condition that is not looked at again.
+    public struct Omission: Sendable, Encodable {
+      /// The term.
+      public let term: String
+      /// Why.
+      public let because: String
+    }
+
+    /// What the job says: `row`, `skip`, `fail` or `off`.
+    public let mode: String
+    /// The terms of the condition that are applied again.
+    public let terms: [String]
+    /// The terms that are not.
+    public let notRechecked: [Omission]
+    /// How long the condition takes again for the first chunk; nil where it looks at the row alone,
+    /// and where that is not timed.
+    public let secondsPerChunk: Double?
+    /// Whether it takes longer than that, and was interrupted.
+    public let isInterrupted: Bool
+  }
+
   /// How many rows match now.
   public let matches: Int
   /// How many chunks that makes.
@@ -32,6 +55,8 @@ public struct PlanReport: Sendable, Encodable {
   public let queryPlan: [String]
   /// Whether `where` is decided by looking at every row.
   public let fullScan: Bool
+  /// What must still hold of a row when its turn comes.
+  public let recheck: Rechecking
   /// What an operator should know before running.
   public let warnings: [String]
   /// A rough guess, from reading some rows; nil where there are none, and of a transform, whose
@@ -53,23 +78,50 @@ extension JobPlan {
     let imported = try importedIdentifiers()?.list
     return try await context.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
+        let start = ContinuousClock.now
         let matches = if let imported { imported.count } else { try query.count(in: connection) }
-        let sampler = sampler(of: imported)
-        let queryPlan = try query.explain(in: connection)
-        let scans = queryPlan.contains { $0.hasPrefix("SCAN") }
-        let fullScan = scans && job.source.where != nil
+        let selection = start.duration(to: .now)
+        let chunks = (matches + chunkSize - 1) / chunkSize
+        let list =
+          if let imported { imported } else {
+            try firstIdentifiers(max(chunkSize, Self.sampled), in: connection)
+          }
+        let sampler = sampler(of: list)
+        let queryPlan = try query.queryPlan(in: connection)
+        let writes = try writes(in: connection)
+        let recheck = try rechecking(first: chunkSize, of: list, in: connection)
+        let fullScan = queryPlan.scans && job.source.where != nil
+        let seconds = try estimate(matches: matches, by: sampler, in: connection)
         return PlanReport(
           matches: matches,
-          chunks: (matches + chunkSize - 1) / chunkSize,
+          chunks: chunks,
           sql: .init(fetch: query.sql, apply: statements.joined(separator: "; ")),
-          queryPlan: queryPlan,
+          queryPlan: queryPlan.lines,
           fullScan: fullScan,
-          warnings: try warnings(fullScan: fullScan, in: connection),
-          estimatedSeconds: try estimate(matches: matches, by: sampler, in: connection),
+          recheck: recheck,
+          warnings: try warnings(about: queryPlan, fullScan: fullScan, in: connection)
+            + warnings(about: recheck, chunks: chunks, writes: writes)
+            + warningsAboutValues(writes: writes, in: connection),
+          estimatedSeconds: seconds.map {
+            $0 + selection / .seconds(1) + (recheck.secondsPerChunk ?? 0) * Double(chunks)
+          },
           sample: try sample(by: sampler, in: connection)
         )
       }
     }
+  }
+
+  /// How many rows are read to guess the time.
+  private static let sampled = 10_000
+
+  /// The first identifiers of the selection; nil where rows are not found by their keys without
+  /// looking at others, and are better found by the condition.
+  private func firstIdentifiers(
+    _ count: Int,
+    in connection: Connection
+  ) throws(BatchError) -> IdentifierList? {
+    guard query.findsRowsByKey else { return nil }
+    return try query.first(count).fetch(in: connection, store: store.identity)
   }
 
   /// What is run for each chunk.
@@ -85,11 +137,24 @@ extension JobPlan {
   }
 
   private func warnings(
+    about queryPlan: QueryPlan,
     fullScan: Bool,
     in connection: Connection
   ) throws(BatchError) -> [String] {
     var warnings: [String] = []
-    if fullScan {
+    let repeated = Set(queryPlan.scannedForEachRow).sorted()
+    if !repeated.isEmpty {
+      warnings.append(
+        "where looks through all of \(repeated.map(\.quotedForMessage).joined(separator: ", ")) for"
+          + " each row of \"\(entity.name)\"; an index that its subquery can use would make the"
+          + " selection much faster"
+      )
+    } else if fullScan, let condition, condition.terms.contains(where: { !$0.reads.isEmpty }) {
+      warnings.append(
+        "where is decided by looking at every row of \"\(entity.name)\", and at what its subqueries"
+          + " read; an index could help those, and the selection only"
+      )
+    } else if fullScan {
       warnings.append(
         "where is decided by looking at every row of \"\(entity.name)\"; an index would help"
           + " the selection, not the rest of the run"
@@ -123,8 +188,8 @@ extension JobPlan {
     warnings += try entity.warnings(about: job, in: connection)
     var scans = false
     for sql in statements {
-      let plan = try connection.explain(sql)
-      scans = scans || plan.contains { $0.hasPrefix("SCAN \(entity.table)") }
+      // A subquery of the condition may well look at all of the table: that is not how rows are found.
+      if try QueryPlan(of: sql, in: connection).scans(entity.table) { scans = true }
     }
     if scans {
       warnings.append(

@@ -101,7 +101,7 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<Model>
   ) throws(BatchError) -> [String] {
     try read(Model.self) { entity, connection throws(BatchError) in
-      try descriptor.query(of: entity, in: container).explain(in: connection)
+      try descriptor.query(of: entity, in: container).queryPlan(in: connection).lines
     }
   }
 

@@ -8,8 +8,8 @@ package import BatchIdentifiers
 /// functions, nothing else; and a check that the compiled statement has exactly the columns that
 /// were put around the expression. Compiling runs nothing.
 package struct ExpressionCompiler {
-  private let connection: Connection
-  private let entity: Entity
+  let connection: Connection
+  let entity: Entity
   private let parameters: Set<String>
 
   /// A compiler of expressions over the rows of an entity, in which `parameters` may be used as
@@ -76,7 +76,7 @@ package struct ExpressionCompiler {
   }
 
   /// An expression on one line, cut where it is long.
-  static func shown(_ text: String) -> String {
+  package static func shown(_ text: String) -> String {
     let line = text.onOneLine
     return "`\(line.count > 120 ? line.prefix(117) + "…" : line[...])`"
   }

@@ -19,10 +19,27 @@ struct ExpressionScanner {
     }
   }
 
+  /// A token that means something; white space and comments do not.
+  struct Token {
+    /// What a token is, as far as it matters where an expression may be cut.
+    enum Kind {
+      case open
+      case close
+      /// A keyword, a name without quotes or a number.
+      case word
+      case other
+    }
+
+    let kind: Kind
+    let range: Range<Int>
+  }
+
   private let bytes: [UInt8]
   private var index = 0
   private var depth = 0
-  private var hasTokens = false
+
+  /// The tokens, in order.
+  private(set) var tokens: [Token] = []
 
   /// Where names in double quotes stand, quotes included.
   private var doubleQuoted: [Range<Int>] = []
@@ -35,7 +52,7 @@ struct ExpressionScanner {
     bytes = Array(text.utf8)
     while let byte = peek() { try token(startingWith: byte) }
     if depth > 0 { throw Refusal("a parenthesis is not closed") }
-    if !hasTokens { throw Refusal("the expression is empty") }
+    if tokens.isEmpty { throw Refusal("the expression is empty") }
   }
 
   /// The text with names in double quotes put in backticks: SQLite takes a name in double quotes
@@ -63,11 +80,25 @@ struct ExpressionScanner {
     return String(decoding: rewritten, as: UTF8.self)
   }
 
+  /// The text from the first of some tokens to the last.
+  func text(of tokens: ArraySlice<Token>) -> String {
+    guard let first = tokens.first, let last = tokens.last else { return "" }
+    return String(decoding: bytes[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
+  }
+
+  /// Whether a token is this keyword, which is in upper case.
+  func isKeyword(_ token: Token, _ keyword: StaticString) -> Bool {
+    token.kind == .word && token.range.count == keyword.utf8CodeUnitCount
+      && text(of: [token]).uppercased() == keyword.description
+  }
+
   private func peek(_ offset: Int = 0) -> UInt8? {
     index + offset < bytes.count ? bytes[index + offset] : nil
   }
 
   private mutating func token(startingWith byte: UInt8) throws(Refusal) {
+    let start = index
+    var kind = Token.Kind.other
     switch byte {
     case 0:
       throw Refusal("the expression holds a NUL character")
@@ -89,10 +120,12 @@ struct ExpressionScanner {
     case UInt8(ascii: "("):
       depth += 1
       index += 1
+      kind = .open
     case UInt8(ascii: ")"):
       depth -= 1
       if depth < 0 { throw Refusal("a parenthesis closes that was not opened") }
       index += 1
+      kind = .close
     case UInt8(ascii: ";"):
       throw Refusal("a semicolon is not part of an expression", remedy: "write one expression only")
     case UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "$"), UInt8(ascii: "#"):
@@ -105,10 +138,11 @@ struct ExpressionScanner {
     case _ where Self.isNameByte(byte):
       // A name is taken whole, since SQLite allows $ inside one.
       while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: "$") { index += 1 }
+      kind = .word
     default:
       index += 1
     }
-    hasTokens = true
+    tokens.append(Token(kind: kind, range: start..<index))
   }
 
   private mutating func refuseNul(_ byte: UInt8) throws(Refusal) {

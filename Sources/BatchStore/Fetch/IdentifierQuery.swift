@@ -4,14 +4,12 @@ package import BatchIdentifiers
 package struct IdentifierQuery: Sendable {
   package let entity: Entity
   package let key: EntityKey
-  /// `SELECT key … FROM table WHERE … ORDER BY …`.
-  package let sql: String
   /// ` WHERE …`, or nothing.
   private let condition: String
   private let order: String
   /// The order without the key, or nothing.
   private let termOrder: String
-  private let window: Window
+  private var window: Window
   /// What the caller asked of the rows, beside what makes them the entity's.
   private let predicate: String?
   private let parameters: Parameters
@@ -113,9 +111,19 @@ package struct IdentifierQuery: Sendable {
     termOrder = order.joined(separator: ", ")
     let conditions = [entity.condition.map { SQLText($0) }, predicate].compactMap(\.self)
     condition = conditions.isEmpty ? "" : " WHERE " + SQLText.all(conditions).text
-    sql =
-      "SELECT \(columns.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\(condition)"
-      + " ORDER BY \(self.order)\(window.sql)"
+  }
+
+  /// `SELECT key … FROM table WHERE … ORDER BY …`.
+  package var sql: String {
+    "SELECT \(SQLName.list(key.columns)) FROM \(SQLName.quoted(entity.table))\(condition)"
+      + " ORDER BY \(order)\(window.sql)"
+  }
+
+  /// The query for so many of the first rows that it selects.
+  package func first(_ count: Int) -> IdentifierQuery {
+    var query = self
+    query.window.limit = min(count, window.limit ?? count)
+    return query
   }
 
   /// Fetches the identifiers straight into a list; to be called inside one read transaction.
@@ -249,9 +257,40 @@ package struct IdentifierQuery: Sendable {
     return try statement.step() ? Int(statement.integer(at: 0)) : 0
   }
 
-  /// SQLite's plan for the fetch, a line a step.
-  package func explain(in connection: Connection) throws(BatchError) -> [String] {
-    try connection.explain(sql)
+  /// SQLite's plan for the fetch.
+  package func queryPlan(in connection: Connection) throws(BatchError) -> QueryPlan {
+    try QueryPlan(of: sql, in: connection)
+  }
+
+  /// Whether rows are found by their keys without looking at others.
+  package var findsRowsByKey: Bool {
+    switch key.origin {
+    case .rowID, .primaryKey, .uniqueIndex: true
+    case .viewOrigin, .wholeRow, .declared: false
+    }
+  }
+
+  /// How long it takes to apply the condition again to the rows of some keys.
+  ///
+  /// - Returns: The time; nil if it is longer than `limit`.
+  package func timeToRecheck(
+    _ keys: ChunkKeys,
+    atMost limit: Duration,
+    in connection: Connection
+  ) throws(BatchError) -> Duration? {
+    let conditions = [keys.condition(key: key), predicate].compactMap(\.self)
+    let statement = try connection.prepare(
+      "SELECT count(*) FROM \(SQLName.quoted(entity.table)) WHERE "
+        + conditions.joined(separator: " AND ")
+    )
+    try bind(to: statement)
+    let start = ContinuousClock.now
+    return try connection.within(limit) { () throws(BatchError) in
+      try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
+        _ = try statement.step()
+      }
+      return start.duration(to: .now)
+    }
   }
 
   /// Reads something other than the key of rows found by their keys.

@@ -1,10 +1,16 @@
 import BatchIdentifiers
 import CSQLite
 
-/// Which tables a statement reads, and which its triggers write.
+/// What a statement reads, and what its triggers write.
 struct TableAccesses {
-  var read: Set<String> = []
-  var writtenByTriggers: Set<String> = []
+  /// The tables that are read, and which of their columns: none of one whose rows only count.
+  var read: [String: Set<String>] = [:]
+  /// What triggers write.
+  var writtenByTriggers = WrittenColumns()
+  /// The functions that are called, in lower case.
+  var functions: Set<String> = []
+  /// How many times something is selected, by the statement itself or a subquery.
+  var selects = 0
 }
 
 extension Connection {
@@ -17,12 +23,13 @@ extension Connection {
     let recorder = AccessRecorder(triggers: Set(triggers))
     unsafe sqlite3_set_authorizer(
       database,
-      { context, action, table, _, _, accessor in
-        guard let context = unsafe context, let table = unsafe table else { return SQLITE_OK }
+      { context, action, first, second, _, accessor in
+        guard let context = unsafe context else { return SQLITE_OK }
         unsafe Unmanaged<AccessRecorder>.fromOpaque(context)._withUnsafeGuaranteedRef {
           $0.record(
             action,
-            unsafe String(cString: table),
+            unsafe first.map { unsafe String(cString: $0) } ?? "",
+            unsafe second.map { unsafe String(cString: $0) } ?? "",
             by: unsafe accessor.map { unsafe String(cString: $0) }
           )
         }
@@ -31,8 +38,8 @@ extension Connection {
       unsafe Unmanaged.passUnretained(recorder).toOpaque()
     )
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
-    // Another text, so that it is compiled now even if the statement was before.
-    _ = try prepare("EXPLAIN \(sql)")
+    // Another text each time, so that it is compiled now even if the statement was before.
+    _ = try prepare("EXPLAIN /* \(UInt64.random(in: .min ... .max)) */ \(sql)")
     return withExtendedLifetime(recorder) { $0.accesses }
   }
 }
@@ -45,14 +52,19 @@ private final class AccessRecorder {
     self.triggers = triggers
   }
 
-  /// Notes an action on a table by a trigger or a view, or by the statement itself if that is nil.
-  func record(_ action: Int32, _ table: String, by accessor: String?) {
+  /// Notes an action by a trigger or a view, or by the statement itself if that is nil.
+  ///
+  /// Most actions name a table and perhaps a column, a call of a function names that second.
+  func record(_ action: Int32, _ table: String, _ name: String, by accessor: String?) {
     let isOfTrigger = accessor.map(triggers.contains) ?? false
-    switch action {
-    case SQLITE_READ:
-      if !isOfTrigger { accesses.read.insert(table) }
-    case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE:
-      if isOfTrigger { accesses.writtenByTriggers.insert(table) }
+    switch (action, isOfTrigger) {
+    case (SQLITE_READ, false):
+      accesses.read[table, default: []].formUnion(name.isEmpty ? [] : [name])
+    case (SQLITE_UPDATE, true): accesses.writtenByTriggers.insert([name], of: table)
+    case (SQLITE_INSERT, true), (SQLITE_DELETE, true):
+      accesses.writtenByTriggers.insertRows(of: table)
+    case (SQLITE_FUNCTION, false): accesses.functions.insert(name.lowercased())
+    case (SQLITE_SELECT, false): accesses.selects += 1
     default: break
     }
   }

@@ -174,14 +174,6 @@ package final class Connection {
     return texts
   }
 
-  /// SQLite's plan for the first of some statements, a line a step; parameters need no values.
-  package func explain(_ sql: String) throws(BatchError) -> [String] {
-    let statement = try prepare("EXPLAIN QUERY PLAN \(sql)")
-    var lines: [String] = []
-    while try statement.step() { lines.append(statement.text(at: 3)) }
-    return lines
-  }
-
   /// A number that is another one after another connection has committed.
   ///
   /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.

@@ -17,6 +17,11 @@ enum SQLName {
       && zip(left.utf8, right.utf8).allSatisfy { folded($0) == folded($1) }
   }
 
+  /// The name with ASCII letters in lower case: equal for names that are the same to SQLite.
+  static func folded(_ name: String) -> String {
+    String(decoding: name.utf8.map { folded($0) }, as: UTF8.self)
+  }
+
   private static func folded(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
   }

@@ -27,14 +27,15 @@ extension BulkChange {
     in connection: Connection
   ) throws(BatchError) -> Reach {
     let keys = ChunkKeys.shape(of: key)
-    var accesses = try connection.accesses(of: changeSQL(for: keys))
+    let accesses = try connection.accesses(of: changeSQL(for: keys))
+    var written = accesses.writtenByTriggers
     if let sql = archiveSQL(for: keys) {
-      accesses.writtenByTriggers.formUnion(try connection.accesses(of: sql).writtenByTriggers)
+      written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
     // A change that finds its row by the rowid alone need not read a column.
-    accesses.read.insert(entity.table)
-    let written = accesses.writtenByTriggers
-    let common = accesses.read.intersection(written)
+    let common = written.tables.intersection(accesses.read.keys).union(
+      written.tables.intersection([entity.table])
+    )
     if !common.isEmpty {
       let isOwn = common == [entity.table] && key.isRowID && !enforcesForeignKeys
       let isWatched = isOwn ? try !replaces(in: connection) : false

@@ -3,9 +3,12 @@ public import BatchIdentifiers
 /// What happens to a row that was selected but no longer satisfies `where` when its chunk is
 /// written.
 public enum Recheck: String, Sendable, CaseIterable {
-  /// It is left alone and counted as no longer matching.
+  /// It is left alone and counted as no longer matching; of `where` only the terms that look at the
+  /// row alone are applied again.
+  case row
+  /// It is left alone and counted as no longer matching; all of `where` is applied again.
   case skip
-  /// The chunk is rolled back and the run stops.
+  /// The chunk is rolled back and the run stops; all of `where` is applied again.
   case fail
   /// `where` is not applied again.
   case off
@@ -18,7 +21,7 @@ extension Recheck {
     throw BatchError(
       .noLongerMatching,
       "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-      remedy: "set source.recheck to \"skip\" to pass over such rows"
+      remedy: "leave source.recheck out to pass over such rows"
     )
   }
 }
@@ -57,6 +60,7 @@ package struct BulkChange: Sendable {
   package let entity: Entity
   package let key: EntityKey
   package internal(set) var action: Action
+  /// What must still hold of a row: the part of `where` that is applied again.
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]

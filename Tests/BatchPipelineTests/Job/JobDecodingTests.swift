@@ -68,7 +68,7 @@ import Testing
     #expect(job.database == .init(path: "/data/shop.db"))
     #expect(job.database.busyTimeout == .seconds(5))
     #expect(job.source == .init(entity: "orders", identifiers: "/jobs/some.ids"))
-    #expect(job.source.recheck == .skip)
+    #expect(job.source.recheck == .row)
     #expect(job.action == .delete(.init(archive: "orders_archive")))
     #expect(job.chunk.size == 1000)
     #expect(job.workers == nil)
@@ -122,7 +122,7 @@ import Testing
     ),
     (
       "\"recheck\": 1,",
-      "source.recheck: expected one of \"skip\", \"fail\", \"off\", found the number 1"
+      "source.recheck: expected one of \"row\", \"skip\", \"fail\", \"off\", found the number 1"
     ),
     (
       "\"orderBy\": \"id\",",

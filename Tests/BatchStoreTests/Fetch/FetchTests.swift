@@ -93,7 +93,7 @@ import Testing
       connection: connection
     )
     #expect(
-      try query.explain(in: connection) == ["SEARCH t USING COVERING INDEX by_n (n=?)"]
+      try query.queryPlan(in: connection).lines == ["SEARCH t USING COVERING INDEX by_n (n=?)"]
     )
   }
 

@@ -58,6 +58,27 @@ import Testing
     }
     #expect(error?.code == .interrupted)
   }
+
+  @Test func `what takes too long is interrupted, and nothing after it`() throws {
+    let directory = try TemporaryDirectory()
+    let connection = try Connection(path: TestDatabase.makeNumbers(3, in: directory))
+    let sql = "SELECT count(*) FROM numbers"
+    let count = try connection.within(.seconds(60)) { () throws(BatchError) in
+      try connection.value(sql)
+    }
+    #expect(count == .integer(3))
+    let endless: Void? = try connection.within(.milliseconds(20)) { () throws(BatchError) in
+      try connection.execute(Self.endless)
+    }
+    #expect(endless == nil)
+    #expect(try connection.value(sql) == .integer(3))
+    let error = #expect(throws: BatchError.self) {
+      try connection.within(.seconds(60)) { () throws(BatchError) in
+        try connection.execute("SELECT none")
+      }
+    }
+    #expect(error?.code != .interrupted)
+  }
 }
 
 /// Something that two threads look at.

@@ -28,7 +28,7 @@ extension Job {
       orderBy: [OrderTerm] = [],
       limit: Int? = nil,
       everything: Bool = false,
-      recheck: Recheck = .skip,
+      recheck: Recheck = .row,
       identifiers: FilePath? = nil,
       key: [String]? = nil
     ) {

@@ -1,0 +1,93 @@
+package import BatchIdentifiers
+
+extension ExpressionCompiler {
+  /// Finds the terms of a condition, and what each is about.
+  ///
+  /// - Throws: `BatchError` of code `invalidSQL` if it is no expression.
+  package func condition(_ expression: SQLExpression) throws(BatchError) -> Condition {
+    try check(expression)
+    let texts = (try? ExpressionScanner(expression.text))?.conjuncts ?? []
+    var terms: [Condition.Term] = []
+    for text in texts {
+      let part = SQLExpression(text, at: expression.place)
+      guard try isExpression(part) else {
+        terms = []
+        break
+      }
+      terms.append(try term(part))
+    }
+    if terms.isEmpty { terms = [try term(expression)] }
+    return Condition(expression: expression, terms: terms)
+  }
+
+  /// What an expression reads beside the row it is about: the columns of each table, none of one
+  /// whose rows only count.
+  ///
+  /// The expression is compiled over a row of the same names that comes from no table, so that
+  /// whatever table is read is read by a subquery.
+  package func readsElsewhere(
+    _ expression: SQLExpression
+  ) throws(BatchError) -> [String: Set<String>] {
+    guard scanner(expression)?.holdsSubquery == true else { return [:] }
+    let table = SQLName.quoted(entity.table)
+    var names = entity.attributes.map(\.column)
+    for name in ["rowid", "oid", "_rowid_"]
+    where !names.contains(where: { SQLName.equal($0, name) }) {
+      names.append(name)
+    }
+    let row = names.map { "NULL AS \(SQLName.quoted($0))" }.joined(separator: ", ")
+    do {
+      return try connection.accesses(
+        of: "SELECT \(expression.sql) FROM (SELECT \(row)) AS \(table)"
+      ).read
+    } catch {
+      guard error.sqlite != nil else { throw error }
+      // One that names the table in a way that only the table has reads of it what it reads of the row.
+      return try connection.accesses(of: "SELECT \(expression.sql) FROM \(table)").read
+    }
+  }
+
+  private func isExpression(_ text: SQLExpression) throws(BatchError) -> Bool {
+    do {
+      try check(text)
+      return true
+    } catch {
+      guard error.code == .invalidSQL else { throw error }
+      return false
+    }
+  }
+
+  private func scanner(_ expression: SQLExpression) -> ExpressionScanner? {
+    try? ExpressionScanner(expression.text)
+  }
+
+  private func term(_ expression: SQLExpression) throws(BatchError) -> Condition.Term {
+    let accesses = try connection.accesses(
+      of: "SELECT 1 FROM \(SQLName.quoted(entity.table)) WHERE \(expression.sql)"
+    )
+    let calls = accesses.functions.intersection(Self.changingFunctions)
+    guard scanner(expression)?.holdsSubquery == false else {
+      let reads = try readsElsewhere(expression)
+      return .init(
+        expression: expression,
+        reads: Set(reads.keys),
+        calls: calls,
+        isAboutRow: false
+      )
+    }
+    // What was found by reading the text SQLite confirms. A view reads its tables for every row.
+    let others = accesses.read.keys.filter { !SQLName.equal($0, entity.table) }
+    let isOfTable = entity.kind == .view || others.isEmpty && accesses.selects == 1
+    return .init(
+      expression: expression,
+      reads: entity.kind == .view ? [] : Set(others),
+      calls: calls,
+      isAboutRow: isOfTable && calls.isEmpty
+    )
+  }
+
+  /// Functions that give another value each time they are called.
+  private static let changingFunctions: Set<String> = [
+    "random", "randomblob", "changes", "total_changes", "last_insert_rowid",
+  ]
+}

@@ -1,0 +1,87 @@
+extension ExpressionScanner {
+  /// The expressions of which the whole is the conjunction: `a` and `b` of `a AND b`, `(b AND a)` or
+  /// `a AND (b)`; the whole where it is none.
+  ///
+  /// What an `AND` belongs to SQLite's grammar decides, and this does not know all of that, such as
+  /// that `end` may be a column. So each part must be compiled, and if one is no expression the whole
+  /// must be taken instead. If all are, the whole is their conjunction: of all operators only `OR`
+  /// binds looser than `AND`, and a whole that has one outside of parentheses is left alone.
+  var conjuncts: [String] {
+    conjuncts(of: tokens[...]).map { text(of: $0) }
+  }
+
+  /// Whether the expression holds a subquery.
+  ///
+  /// `SELECT`, `VALUES` and `IN` are names nowhere unless they are in quotes.
+  var holdsSubquery: Bool {
+    tokens.indices.contains { index in
+      let token = tokens[index]
+      if isKeyword(token, "IN") {
+        return index + 1 < tokens.count && tokens[index + 1].kind != .open
+      }
+      return isKeyword(token, "SELECT") || isKeyword(token, "VALUES")
+    }
+  }
+
+  private func conjuncts(of whole: ArraySlice<Token>) -> [ArraySlice<Token>] {
+    let tokens = withoutParentheses(whole)
+    var parts: [ArraySlice<Token>] = []
+    var start = tokens.startIndex
+    var (depth, cases, betweens) = (0, 0, 0)
+    for (index, token) in zip(tokens.indices, tokens) {
+      switch token.kind {
+      case .open: depth += 1
+      case .close: depth -= 1
+      case .word where depth == 0:
+        if isKeyword(token, "CASE") {
+          cases += 1
+        } else if isKeyword(token, "END") {
+          cases = max(0, cases - 1)
+        } else if cases > 0 {
+          continue
+        } else if isKeyword(token, "OR") {
+          return [tokens]
+        } else if isKeyword(token, "BETWEEN") {
+          betweens += 1
+        } else if isKeyword(token, "AND") {
+          if betweens > 0 {
+            betweens -= 1
+          } else {
+            parts.append(tokens[start..<index])
+            start = index + 1
+          }
+        }
+      case .word, .other: break
+      }
+    }
+    if parts.isEmpty { return [tokens] }
+    parts.append(tokens[start...])
+    // An operand is missing only where this has misread the whole.
+    guard parts.allSatisfy({ !$0.isEmpty }) else { return [whole] }
+    return parts.flatMap { conjuncts(of: $0) }
+  }
+
+  /// The tokens without parentheses around all of them, unless those make a subquery.
+  private func withoutParentheses(_ tokens: ArraySlice<Token>) -> ArraySlice<Token> {
+    var tokens = tokens
+    while tokens.first?.kind == .open, isClosedAtEnd(tokens) {
+      let inner = tokens.dropFirst().dropLast()
+      guard let first = inner.first,
+        !isKeyword(first, "SELECT"), !isKeyword(first, "VALUES"), !isKeyword(first, "WITH")
+      else { break }
+      tokens = inner
+    }
+    return tokens
+  }
+
+  /// Whether the parenthesis that tokens begin with is closed by the last of them.
+  private func isClosedAtEnd(_ tokens: ArraySlice<Token>) -> Bool {
+    var depth = 0
+    for (index, token) in zip(tokens.indices, tokens) {
+      if token.kind == .open { depth += 1 }
+      if token.kind == .close { depth -= 1 }
+      if depth == 0 { return index == tokens.endIndex - 1 }
+    }
+    return false
+  }
+}

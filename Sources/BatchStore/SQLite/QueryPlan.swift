@@ -1,0 +1,69 @@
+package import BatchIdentifiers
+
+/// SQLite's plan for a statement.
+package struct QueryPlan: Sendable {
+  /// A step of the plan.
+  private struct Step {
+    let text: String
+    /// Whether it is part of a subquery in an expression, and not of what the statement itself is about.
+    let isInSubquery: Bool
+    /// Whether it is done again for each row of what is around the subquery.
+    let isRepeated: Bool
+  }
+
+  private var steps: [Step] = []
+
+  /// The steps, a line each.
+  package var lines: [String] { steps.map(\.text) }
+
+  /// Whether the statement itself looks at every row of some table.
+  package var scans: Bool {
+    steps.contains { !$0.isInSubquery && $0.text.hasPrefix("SCAN") }
+  }
+
+  /// Whether the statement itself looks at every row of this table.
+  package func scans(_ table: String) -> Bool {
+    steps.contains { step in
+      !step.isInSubquery
+        && (step.text == "SCAN \(table)" || step.text.hasPrefix("SCAN \(table) "))
+    }
+  }
+
+  /// The tables, by the names they have there, that a subquery looks through for each row of the
+  /// statement.
+  package var scannedForEachRow: [String] {
+    steps.compactMap { step in
+      guard step.isRepeated, step.text.hasPrefix("SCAN ") else { return nil }
+      let name = step.text.dropFirst("SCAN ".count)
+      // Functions such as json_each, VALUES, and what other subqueries have made.
+      let isNone =
+        name.contains(" VIRTUAL TABLE ") || name.contains("CONSTANT ROW") || name.hasPrefix("(")
+      return isNone ? nil : String(name.split(separator: " USING ")[0])
+    }
+  }
+
+  /// The plan for the first of some statements; parameters need no values.
+  package init(of sql: String, in connection: Connection) throws(BatchError) {
+    let statement = try connection.prepare("EXPLAIN QUERY PLAN \(sql)")
+    // Of each subquery so far, and what is below it, whether it is repeated.
+    var subqueries: [Int64: Bool] = [:]
+    while try statement.step() {
+      let text = statement.text(at: 3)
+      let outer = subqueries[statement.integer(at: 1)]
+      // Such as `CORRELATED SCALAR SUBQUERY 1`, `LIST SUBQUERY 2`.
+      let isSubquery = text.contains(" SUBQUERY ") && !text.hasPrefix("SCAN")
+      if isSubquery || outer != nil {
+        let isRepeated = isSubquery && text.hasPrefix("CORRELATED") || outer == true
+        subqueries[statement.integer(at: 0)] = isRepeated
+      }
+      steps.append(Step(text: text, isInSubquery: outer != nil, isRepeated: outer == true))
+    }
+  }
+}
+
+extension Connection {
+  /// SQLite's plan for the first of some statements, a line a step; parameters need no values.
+  package func explain(_ sql: String) throws(BatchError) -> [String] {
+    try QueryPlan(of: sql, in: self).lines
+  }
+}

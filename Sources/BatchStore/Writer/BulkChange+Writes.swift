@@ -1,0 +1,78 @@
+package import BatchIdentifiers
+
+extension BulkChange {
+  /// What the change writes: itself, by triggers, and by the actions of foreign keys.
+  ///
+  /// - Parameters:
+  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
+  ///   - connection: A connection to the database, to compile statements; nothing is run.
+  /// - Returns: Tables and columns; more than is written where that depends on the rows.
+  /// - Throws: What SQLite says.
+  package func writes(
+    enforcesForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> WrittenColumns {
+    var written = WrittenColumns()
+    switch action {
+    case .update(let assignments): written.insert(assignments.map(\.column), of: entity.table)
+    case .assign(let assignments): written.insert(assignments.map(\.column), of: entity.table)
+    case .delete(let archive):
+      written.insertRows(of: entity.table)
+      if let archive { written.insertRows(of: archive.entity.table) }
+    }
+    let keys = ChunkKeys.shape(of: key)
+    for sql in [changeSQL(for: keys), archiveSQL(for: keys)].compactMap(\.self) {
+      written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
+    }
+    guard enforcesForeignKeys else { return written }
+    // What an action writes may set off another, until nothing more is reached.
+    var before = WrittenColumns()
+    while written != before {
+      before = written
+      for table in before.tables {
+        written.formUnion(try Self.actions(of: table, written: before, in: connection))
+      }
+    }
+    return written
+  }
+
+  /// What the foreign keys that refer to a table write if the table is written.
+  private static func actions(
+    of table: String,
+    written: WrittenColumns,
+    in connection: Connection
+  ) throws(BatchError) -> WrittenColumns {
+    let references = try connection.prepare(
+      """
+      SELECT child.name, f."from", coalesce(f."to", ''), f.on_update, f.on_delete
+      FROM sqlite_schema AS child, pragma_foreign_key_list(child.name) AS f
+      WHERE child.type = 'table' AND lower(f."table") = lower(?)
+      """
+    )
+    try references.bind(.text(table), at: 1)
+    var reached = WrittenColumns()
+    var statements: Set<String> = []
+    while try references.step() {
+      let (child, column) = (references.text(at: 0), references.text(at: 1))
+      let refersTo = references.text(at: 2)
+      let actions = ["CASCADE", "SET NULL", "SET DEFAULT"]
+      // One that names no column refers to the primary key, which a trigger might set.
+      let isUpdated = refersTo.isEmpty || !written.written(of: [refersTo], in: table).isEmpty
+      let name = SQLName.quoted(child)
+      if written.containsRows(of: table), references.text(at: 4) == "CASCADE" {
+        reached.insertRows(of: child)
+        statements.insert("DELETE FROM \(name)")
+      } else if written.containsRows(of: table) && actions.contains(references.text(at: 4))
+        || isUpdated && actions.contains(references.text(at: 3))
+      {
+        reached.insert([column], of: child)
+        let column = SQLName.quoted(column)
+        statements.insert("UPDATE \(name) SET \(column) = \(column)")
+      }
+    }
+    for sql in statements.sorted() {
+      reached.formUnion(try connection.accesses(of: sql).writtenByTriggers)
+    }
+    return reached
+  }
+}
