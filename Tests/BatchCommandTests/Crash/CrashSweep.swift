@@ -11,11 +11,14 @@ struct CrashSweep: Sendable {
 
   /// Which calls something befalls.
   enum Positions {
-    /// Every so many-th call, from the first to the last.
+    /// Every so many-th call, and each of those at the end.
     case every(Int)
     /// So many calls, spread over all of them, and so many of the last ten.
     case slice(Int, ofTheEnd: Int)
   }
+
+  /// How many calls the end of a run has, with some of what is before it.
+  private static let endLength = 50
 
   /// Makes the trials, prints a line, and fails unless every one of them is exact.
   func run(_ positions: Positions) throws {
@@ -75,7 +78,9 @@ struct CrashSweep: Sendable {
 
   private func places(_ positions: Positions, of count: Int) -> [Int] {
     switch positions {
-    case .every(let step): return Array(stride(from: 1, through: count, by: step))
+    case .every(let step):
+      let end = max(1, count - Self.endLength)...max(1, count)
+      return Set(stride(from: 1, through: count, by: step)).union(end).sorted()
     case .slice(let number, let last):
       var generator = SeededGenerator(seed: CrashSettings.seed)
       let step = max(1, count / number)
