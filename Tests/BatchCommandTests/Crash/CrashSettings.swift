@@ -21,6 +21,9 @@ enum CrashSettings {
   /// How many disks are made for each scenario.
   static let powerLosses = environment["BATCH_POWER_LOSSES"].flatMap(Int.init)
 
+  /// Whether disks keep names in order.
+  static let isOrdered = environment["BATCH_DISK_ORDERED"] == "1"
+
   /// What decides which positions and disks are taken.
   static let seed =
     environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))

@@ -24,13 +24,14 @@ struct CrashSweep: Sendable {
   func run(_ positions: Positions) throws {
     let template = try TemporaryDirectory()
     try scenario.prepare(template)
+    let calls = try undisturbed(template)
+    let count = calls.count
     let trial = CrashTrial(
       scenario: scenario,
       fault: fault,
       template: template,
-      ending: RunEnding(try undisturbed(template, .kill))
+      ending: RunEnding(calls)
     )
-    let count = try undisturbed(template, fault).count
     let queue = PositionQueue(places(positions, of: count), isOpen: positions.isOpen)
     let result = Lock<Result<CrashTally, any Error>>(.success(CrashTally()))
     // Two lanes: a run spends much of its time waiting.
@@ -63,8 +64,8 @@ struct CrashSweep: Sendable {
     )
   }
 
-  /// The calls of a run to which nothing happens.
-  private func undisturbed(_ template: TemporaryDirectory, _ fault: Fault) throws -> [TracedCall] {
+  /// The calls of a run to which nothing happens, those that the fault may befall.
+  private func undisturbed(_ template: TemporaryDirectory) throws -> [TracedCall] {
     let directory = try template.copy()
     let notes = try FaultLibrary.Notes()
     let environment = try FaultLibrary.shared().environment(notes, fault)

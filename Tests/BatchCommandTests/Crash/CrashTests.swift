@@ -18,9 +18,9 @@ import Testing
       try sweep.run(.every(stride))
     } else if CrashSettings.powerLosses == nil {
       if fault == .kill {
-        try sweep.run(.slice(5, ofTheEnd: 3))
+        try sweep.run(.slice(3, ofTheEnd: 2))
       } else if Self.thorough.contains(scenario.name) {
-        try sweep.run(.slice(2, ofTheEnd: 1))
+        try sweep.run(.slice(1, ofTheEnd: 1))
       }
     }
   }

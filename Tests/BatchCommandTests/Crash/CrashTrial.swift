@@ -20,7 +20,7 @@ struct CrashTrial {
   let fault: Fault
   /// The files that the run begins with, which are left as they are.
   let template: TemporaryDirectory
-  /// How the run ends that is left alone.
+  /// How the run ends that is left alone; asked only where the fault is a kill.
   let ending: RunEnding
 
   /// Runs the scenario and lets the fault befall a call.

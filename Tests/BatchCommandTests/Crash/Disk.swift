@@ -46,6 +46,9 @@ struct Disk {
   }
 
   private let folder: String
+  /// Whether a file that is synchronized takes all names before it with it, as ext4 does it, though no
+  /// standard says so.
+  private let isOrdered: Bool
   /// All files that ever were, by their numbers.
   private var contents: [Content] = []
   private var numbers: [UInt64: Int] = [:]
@@ -54,8 +57,9 @@ struct Disk {
   private var pendingNames: [NameChange] = []
 
   /// A folder whose files are all certain, each with its inode.
-  init(_ folder: String, _ files: [String: File]) {
+  init(_ folder: String, _ files: [String: File], isOrdered: Bool = false) {
     self.folder = folder
+    self.isOrdered = isOrdered
     for (name, file) in files.sorted(by: { $0.key < $1.key }) {
       names[name] = add(file.inode, file.bytes)
     }
@@ -96,6 +100,7 @@ struct Disk {
     case .write, .truncate, .sync:
       // The path may be that of a file which is removed already.
       if let file = numbers[entry.inode] { contents[file].carryOut(entry.effect) }
+      if isOrdered, entry.effect == .sync { makeNamesCertain() }
     }
   }
 

@@ -71,6 +71,17 @@ import Testing
     #expect(remains() == [["old": [5]]])
   }
 
+  @Test
+  mutating func `names are certain with any file that is synchronized after, where disks do so`() {
+    let files = ["old": Disk.File(bytes: [1, 2, 3], inode: 1)]
+    for isOrdered in [false, true] {
+      disk = Disk("/d", files, isOrdered: isOrdered)
+      carryOut(.create, "/d/new", 2)
+      carryOut(.sync, "/d/old", 1)
+      #expect(remains().contains(["old": [1, 2, 3]]) == !isOrdered)
+    }
+  }
+
   @Test mutating func `what is elsewhere or shared memory is not on the disk`() {
     carryOut(.create, "/elsewhere/new", 3)
     carryOut(.create, "/d/test.db-shm", 4)

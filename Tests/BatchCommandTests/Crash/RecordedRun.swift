@@ -67,7 +67,7 @@ final class RecordedRun {
 
   /// Puts the files into the folder that a loss of power leaves after so many calls.
   func losePower(after calls: Int, seed: UInt64) throws {
-    var disk = Disk(directory.path, first)
+    var disk = Disk(directory.path, first, isOrdered: CrashSettings.isOrdered)
     for entry in entries.prefix(calls) { disk.carryOut(entry) }
     var generator = SeededGenerator(seed: seed)
     for name in try directory.names() {

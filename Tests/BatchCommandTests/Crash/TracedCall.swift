@@ -13,7 +13,7 @@ struct TracedCall: Sendable, Hashable, CustomStringConvertible {
     let last = path.split(separator: "/").last ?? ""
     // A temporary file is named after its process, and an unfinished output after its run.
     name =
-      last.hasSuffix(".tmp")
+      last.hasSuffix(".tmp") || last.hasPrefix(".dat.nosync")
       ? "temporary file" : last.hasSuffix(".partial") ? "unfinished output" : String(last)
   }
 
@@ -30,23 +30,25 @@ struct TracedCall: Sendable, Hashable, CustomStringConvertible {
 /// That last change is what acknowledges the run. A process that is killed behind it cannot be told
 /// from one that ended well, so the same command may begin anew.
 struct RunEnding: Sendable {
-  private let change: TracedCall?
-  private let changeCount: Int
-  private let rest: Set<TracedCall>
+  /// The last changes but one and the last one.
+  private let changes: [TracedCall]
+  private let count: Int
 
   /// The end of a run that made these calls.
   init(_ calls: [TracedCall]) {
-    let last = calls.lastIndex(where: \.isChange)
-    change = last.map { calls[$0] }
-    changeCount = calls.count { [change] in $0 == change }
-    rest = Set(last.map { calls[($0 + 1)...] } ?? [])
+    changes = calls.filter(\.isChange).suffix(2)
+    count = calls.count { [changes] in $0 == changes.last }
   }
 
   /// Whether a run that was killed at the last of these calls had been acknowledged.
   func isPast(_ calls: [TracedCall]) -> Bool {
-    guard let change, let last = calls.dropLast().lastIndex(where: \.isChange) else { return false }
-    return calls[last] == change && calls.dropLast().count { $0 == change } == changeCount
-      && calls[(last + 1)...].allSatisfy { rest.contains($0) }
+    let made = calls.dropLast()
+    let last = Array(made.filter(\.isChange).suffix(2))
+    guard let change = changes.last, last.last == change else { return false }
+    // What follows the last word can be nothing else. Otherwise it is told by how often the file was
+    // written, which is the same in each run.
+    if changes.first?.name == "standard output" { return last == changes }
+    return made.count { $0 == change } == count
   }
 }
 #endif
