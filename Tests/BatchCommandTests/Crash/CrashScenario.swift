@@ -25,18 +25,17 @@ struct CrashScenario: Sendable, CustomTestStringConvertible {
   /// What is given after the crash.
   var nextCommand: [String] { otherCommand ?? command }
 
-  /// Runs a command of the scenario to its end.
+  /// Runs the command under the library.
   func run(
-    _ command: [String]? = nil,
     in directory: TemporaryDirectory,
-    environment: [String: String] = [:]
+    environment: [String: String]
   ) throws -> BatchProgram.Result {
-    try BatchProgram(
-      command ?? self.command,
-      of: program,
-      in: directory,
-      environment: environment
-    ).wait()
+    try BatchProgram(command, of: program, in: directory, environment: environment).wait()
+  }
+
+  /// What decides about positions and disks of this scenario: other ones in each.
+  var seed: UInt64 {
+    name.utf8.reduce(CrashSettings.seed) { ($0 ^ UInt64($1)) &* 0x0100_0000_01b3 }
   }
 
   /// How many times at most a command is given until it has to end well.
@@ -48,7 +47,12 @@ struct CrashScenario: Sendable, CustomTestStringConvertible {
   func recover(in directory: TemporaryDirectory) throws -> String? {
     var last: BatchProgram.Result?
     for _ in 1...Self.attemptLimit {
-      let result = try run(nextCommand, in: directory)
+      let program = try BatchProgram(nextCommand, of: self.program, in: directory)
+      if program.send(SIGKILL, afterSeconds: Double(FaultLibrary.timeLimitSeconds)) {
+        _ = program.wait()
+        return "given again, it takes too long"
+      }
+      let result = program.wait()
       if result.endedWell { return nil }
       last = result
     }

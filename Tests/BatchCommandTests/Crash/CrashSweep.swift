@@ -83,7 +83,7 @@ struct CrashSweep: Sendable {
       let end = max(1, count - Self.endLength)...max(1, count)
       return Set(stride(from: 1, through: count, by: step)).union(end).sorted()
     case .slice(let number, let last):
-      var generator = SeededGenerator(seed: CrashSettings.seed)
+      var generator = SeededGenerator(seed: scenario.seed)
       let step = max(1, count / number)
       let first = Int.random(in: 1...step, using: &generator)
       let end = (0..<last).map { _ in

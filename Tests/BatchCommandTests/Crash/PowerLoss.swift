@@ -58,7 +58,7 @@ struct PowerLoss: Sendable {
     _ run: RecordedRun,
     _ number: Int
   ) throws -> (CrashTrial.Outcome, String, Int) {
-    let seed = CrashSettings.seed &* 1_000_003 &+ UInt64(number)
+    let seed = scenario.seed &+ UInt64(number)
     var generator = SeededGenerator(seed: seed)
     let calls = moment(of: run, using: &generator)
     try run.losePower(after: calls, seed: generator.next())
