@@ -8,6 +8,9 @@ enum CrashSettings {
   /// Every how many-th position is tried; nil for a slice.
   static let stride = environment["BATCH_CRASH_EVERY"].flatMap(Int.init)
 
+  /// The only position that is tried.
+  static let position = environment["BATCH_CRASH_AT"].flatMap(Int.init)
+
   /// The scenarios of that name, or all.
   static let scenarios = CrashScenario.all.filter { scenario in
     environment["BATCH_CRASH_SCENARIO"].map { $0 == scenario.name } ?? true

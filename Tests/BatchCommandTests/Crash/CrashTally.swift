@@ -36,7 +36,8 @@ struct CrashTally: Sendable {
     let names = name.padding(to: 24) + kind.padding(to: 12)
     let after = acknowledged.values.reduce(0, +)
     return "crash-test \(names) positions \(positions), exact \(exact)"
-      + (after > 0 ? ", after the acknowledgement \(after)" : "") + ", not exact \(notExact)"
+      + (after > 0 ? ", after the acknowledgement \(after)" : "")
+      + ", not exact \(notExact), seed \(CrashSettings.seed)"
   }
 
   /// A line for each kind of place at which something went wrong, or a run had been acknowledged.

@@ -14,7 +14,9 @@ import Testing
     fault: Fault
   ) throws {
     let sweep = CrashSweep(scenario: scenario, fault: fault)
-    if let stride = CrashSettings.stride {
+    if let position = CrashSettings.position {
+      try sweep.run(.only(position))
+    } else if let stride = CrashSettings.stride {
       try sweep.run(.every(stride))
     } else if CrashSettings.powerLosses == nil {
       if fault == .kill {

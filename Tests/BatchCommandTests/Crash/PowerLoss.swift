@@ -38,10 +38,7 @@ struct PowerLoss: Sendable {
     let tally = try result.withLock { $0 }.get()
     let lines = [tally.line(scenario.name, "power-loss")] + tally.details
     print(lines.joined(separator: "\n"))
-    #expect(
-      tally.notExact == 0,
-      "seed \(CrashSettings.seed)\n\(lines.joined(separator: "\n"))"
-    )
+    #expect(tally.notExact == 0, "\(lines.joined(separator: "\n"))")
   }
 
   /// Half of the moments are anywhere, a quarter near the end and a quarter after it.
