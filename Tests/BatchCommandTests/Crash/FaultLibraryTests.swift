@@ -34,11 +34,10 @@ import Testing
     for kind in [
       "create job.batch.lock", "lock job.batch.lock", "write temporary file",
       "sync temporary file", "write test.db-wal", "map test.db-shm", "unlink test.db-wal",
-      "write standard output",
+      "write standard output", "sync folder",
     ] {
       #expect(kinds.contains(kind), "\(kind)")
     }
-    #expect(kinds.contains("sync \(URL(fileURLWithPath: directory.path).lastPathComponent)"))
     #expect(!calls.contains { $0.name == "comm" })
   }
 

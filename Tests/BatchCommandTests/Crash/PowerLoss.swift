@@ -78,8 +78,8 @@ struct PowerLoss: Sendable {
   private func place(_ run: RecordedRun, _ calls: Int) -> String {
     guard calls < run.entries.count else { return "the end of the run" }
     let entry = run.entries[calls]
-    let name = URL(fileURLWithPath: entry.path).lastPathComponent
-    return "\(entry.effect.name) \(name.hasSuffix(".tmp") ? "temporary file" : name)"
+    return
+      "\(entry.effect.name) \(URL(fileURLWithPath: entry.path).lastPathComponent.withoutNumbers)"
   }
 }
 

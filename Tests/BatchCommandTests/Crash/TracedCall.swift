@@ -11,10 +11,7 @@ struct TracedCall: Sendable, Hashable, CustomStringConvertible {
     kind = fields.count > 1 ? String(fields[1]) : ""
     let path = fields.count > 2 ? fields[2] : ""
     let last = path.split(separator: "/").last ?? ""
-    // A temporary file is named after its process, and an unfinished output after its run.
-    name =
-      last.hasSuffix(".tmp") || last.hasPrefix(".dat.nosync")
-      ? "temporary file" : last.hasSuffix(".partial") ? "unfinished output" : String(last)
+    name = String(last).withoutNumbers
   }
 
   var description: String { "\(kind) \(name)" }
@@ -22,6 +19,15 @@ struct TracedCall: Sendable, Hashable, CustomStringConvertible {
   /// Whether the call may give a file other content or another name, or say something.
   var isChange: Bool {
     ["write", "truncate", "rename", "link", "create", "allocate"].contains(kind)
+  }
+}
+
+extension String {
+  /// The name of a file, without what is another in each run.
+  var withoutNumbers: String {
+    if hasSuffix(".tmp") || hasPrefix(".dat.nosync") { return "temporary file" }
+    if hasSuffix(".partial") { return "unfinished output" }
+    return hasPrefix("batch-tests-") ? "folder" : self
   }
 }
 
