@@ -125,13 +125,24 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "CrashingContexts",
+      dependencies: [
+        "BatchPipeline",
+        "BatchStore",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Tests/CrashingContexts",
+      swiftSettings: settings
+    ),
     .testTarget(
       name: "BatchCommandTests",
       dependencies: [
         "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchIdentifiers",
-        "BatchTestSupport",
+        "BatchTestSupport", "CrashingContexts",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
+      exclude: ["Crash/Fault"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -1,0 +1,192 @@
+#if os(Linux)
+import BatchTestSupport
+import Foundation
+
+extension CrashScenario {
+  /// Every scenario.
+  static let all: [CrashScenario] = [
+    update("update"),
+    update("update-full", database: ["synchronous": "full"]),
+    update("update-journal", database: ["journalMode": "keep"]),
+    update("update-journal-full", database: ["journalMode": "keep", "synchronous": "full"]),
+    update("update-file-ledger", ledger: "file"),
+    update("update-grouped", adding: ["throttle": [String: Double]()]),
+    update("update-recording", adding: ["checkpoint": ["interval": "1ms"]]),
+    updateWithReport,
+    delete("delete"),
+    delete("delete-full", database: ["synchronous": "full"]),
+    delete("delete-journal", database: ["journalMode": "keep"]),
+    delete("delete-file-ledger", ledger: "file"),
+    export("export"),
+    export("export-journal", database: ["journalMode": "keep"]),
+    export("export-recording", adding: ["checkpoint": ["interval": "1ms"]]),
+    transform("transform"),
+    transform("transform-full", database: ["synchronous": "full"]),
+    retryFailed("retry-failed"),
+    retryFailed("retry-failed-full", database: ["synchronous": "full"]),
+    retryFailed("retry-failed-then-run", otherCommand: ["run", "job.json"]),
+    contexts,
+  ]
+
+  /// Settings of a job, some of them of the database and the checkpoint.
+  ///
+  /// A rest after each chunk, however short, has each committed for itself. Runs then make the same
+  /// calls each time, so that a position is the same place in all of them.
+  private static func settings(
+    database: [String: String] = [:],
+    ledger: String? = nil,
+    adding more: [String: Any] = [:]
+  ) -> [String: Any] {
+    var settings: [String: Any] = [
+      "database": ["path": "test.db"].merging(database) { $1 }, "chunk": ["size": 5], "workers": 2,
+      "throttle": ["sleepRatio": 0.001],
+    ]
+    if let ledger { settings["checkpoint"] = ["ledger": ledger] }
+    return settings.merging(more) { $1 }
+  }
+
+  private static func update(
+    _ name: String,
+    database: [String: String] = [:],
+    ledger: String? = nil,
+    adding more: [String: any Sendable] = [:]
+  ) -> CrashScenario {
+    counting(name, mayRepeat: ledger == "file") {
+      try JobText.update(adding: settings(database: database, ledger: ledger, adding: more))
+    }
+  }
+
+  /// A scenario of a job that adds one to each row.
+  private static func counting(
+    _ name: String,
+    mayRepeat: Bool = false,
+    _ job: @escaping @Sendable () throws -> String
+  ) -> CrashScenario {
+    CrashScenario(name: name, mayRepeat: mayRepeat) { directory in
+      try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+      try directory.write(job(), to: "job.json")
+    } check: { directory, runs in
+      try CrashRows.counted(runs, to: mayRepeat ? .max : nil, in: directory.file("test.db"))
+    }
+  }
+
+  /// An end that is as long as can be: a program that is told, and a report.
+  private static let updateWithReport = CrashScenario(name: "update-report") { directory in
+    try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+    try directory.write("#!/bin/sh\necho \"$BATCH_STATE\" >> told\n", to: "tell.sh")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755],
+      ofItemAtPath: directory.file("tell.sh")
+    )
+    let more: [String: Any] = [
+      "hooks": ["onFinish": ["./tell.sh"]], "report": ["path": "report.json"],
+    ]
+    try directory.write(JobText.update(adding: settings(adding: more)), to: "job.json")
+  } check: { directory, runs in
+    let report = FileManager.default.contents(atPath: directory.file("report.json"))
+    if let report, (try? JSONSerialization.jsonObject(with: report)) == nil {
+      return "the report is torn"
+    }
+    return try CrashRows.counted(runs, in: directory.file("test.db"))
+  }
+
+  private static func delete(
+    _ name: String,
+    database: [String: String] = [:],
+    ledger: String? = nil
+  ) -> CrashScenario {
+    CrashScenario(name: name) { directory in
+      try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+      try TestDatabase.make(
+        in: directory,
+        "CREATE TABLE archive (id INTEGER, n INTEGER, label TEXT)"
+      )
+      let more = settings(database: database, ledger: ledger)
+      try directory.write(JobText.delete(archive: "archive", adding: more), to: "job.json")
+    } check: { directory, _ in
+      try CrashRows.archived(in: directory.file("test.db"))
+    }
+  }
+
+  private static func export(
+    _ name: String,
+    database: [String: String] = [:],
+    adding more: [String: any Sendable] = [:]
+  ) -> CrashScenario {
+    CrashScenario(name: name) { directory in
+      try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+      let job = try JobText.export(
+        to: "out.ndjson",
+        adding: settings(database: database, adding: more)
+      )
+      try directory.write(job, to: "job.json")
+    } check: { directory, _ in
+      try CrashRows.counted(0, in: directory.file("test.db"))
+        ?? CrashRows.exported("out.ndjson", in: directory)
+    }
+  }
+
+  private static func transform(
+    _ name: String,
+    database: [String: String] = [:]
+  ) -> CrashScenario {
+    counting(name) {
+      let script = #"while read -r l; do n=${l#*'"n":'}; echo "{\"n\":$((${n%?} + 1))}"; done"#
+      let action: [String: Any] = [
+        "type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sh", "-c", script],
+      ]
+      return try JobText.update(adding: settings(database: database, adding: ["action": action]))
+    }
+  }
+
+  /// Half of the rows have failed, and are tried again now that nothing is wrong with them.
+  private static func retryFailed(
+    _ name: String,
+    database: [String: String] = [:],
+    otherCommand: [String]? = nil
+  ) -> CrashScenario {
+    let rows = 2 * CrashRows.count
+    return CrashScenario(
+      name: name,
+      command: ["retry-failed", "job.json"],
+      otherCommand: otherCommand
+    ) { directory in
+      try TestDatabase.makeNumbers(rows, in: directory)
+      try TestDatabase.make(
+        in: directory,
+        """
+        CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id % 2 = 0
+        BEGIN SELECT RAISE(ABORT, 'poison'); END
+        """
+      )
+      let more = settings(database: database, adding: ["skip": ["limit": rows]])
+      try directory.write(JobText.update(adding: more), to: "job.json")
+      let first = try BatchProgram.run("run", "job.json", in: directory)
+      guard first.status == 4 else { throw Unprepared(errors: first.errors) }
+      try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    } check: { directory, runs in
+      let path = directory.file("test.db")
+      if otherCommand == nil { return try CrashRows.counted(runs, of: rows, in: path) }
+      // What was not tried again has failed as before; what had succeeded is done once.
+      return try CrashRows.counted(runs - 1, to: runs, of: rows, in: path)
+        ?? (TestDatabase.texts(path, "SELECT 1 FROM numbers WHERE n <> \(runs) AND id % 2 = 1")
+          .isEmpty ? nil : "a row that had succeeded was done again")
+    }
+  }
+
+  private struct Unprepared: Error {
+    let errors: String
+  }
+
+  /// The call of the library, by a program that says nothing: when it ends it has returned.
+  private static let contexts = CrashScenario(
+    name: "contexts",
+    program: "CrashingContexts",
+    command: ["test.db", "contexts.batch"]
+  ) { directory in
+    try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+  } check: { directory, runs in
+    try CrashRows.counted(runs, in: directory.file("test.db"))
+  }
+}
+#endif

@@ -1,0 +1,20 @@
+#if os(Linux)
+import Testing
+
+/// The power fails during a run, and the same command makes good what is on the disk.
+@Suite struct PowerLossTests {
+  /// The scenarios whose rows are to be exact after a loss of power, by what a disk promises.
+  ///
+  /// A hook's program is not recorded.
+  private static let scenarios = CrashSettings.scenarios.filter {
+    $0.otherCommand == nil && $0.name != "update-report"
+  }
+
+  @Test(arguments: scenarios)
+  func `a run that loses power is made good by the same command`(scenario: CrashScenario) throws {
+    let disks = CrashSettings.powerLosses ?? (CrashSettings.stride == nil ? 2 : 0)
+    guard disks > 0 else { return }
+    try PowerLoss(scenario: scenario).run(disks: disks)
+  }
+}
+#endif

@@ -1,0 +1,41 @@
+import BatchPipeline
+import BatchStore
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Adds one to `n` of every row of `numbers`, by objects: what a service does that calls the library.
+///
+/// It says nothing, so that nothing comes behind the call's return: when it has ended with 0, the
+/// call has returned.
+@main
+enum CrashingContexts {
+  static func main() async {
+    do {
+      let database = CommandLine.arguments[1]
+      let container = try await ModelContainer(configurations: ModelConfiguration(path: database))
+      let list = try await container.stores[0].fetchIdentifiers(FetchRequest(entity: "numbers"))
+      let pipeline = BatchPipeline(
+        container,
+        chunkSize: 5,
+        workers: 2,
+        checkpoint: FilePath(CommandLine.arguments[2])
+      )
+      _ = try await pipeline.run(list) { context, identifiers in
+        for number in try context.fetch(identifiers, as: ManagedObject.self) {
+          if case .integer(let n) = number["n"] { number["n"] = .integer(n + 1) }
+        }
+      }
+    } catch {
+      let message = "error: \(error)\n"
+      _ = message.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+      exit(1)
+    }
+  }
+}
