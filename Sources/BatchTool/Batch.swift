@@ -29,6 +29,7 @@ struct Batch: AsyncParsableCommand {
 
       Exit status: 0 completed · 1 failed, resumable · 2 refused, nothing was written · \
       3 stopped, resumable · 4 completed with failed identifiers · 5 another run is alive · \
+      6 done, but the output could not be written · \
       64 wrong usage.
       """,
     version: batchVersion,
@@ -65,13 +66,16 @@ enum ExitStatus: Int32 {
   case stopped = 3
   case completedWithFailures = 4
   case alreadyRunning = 5
+  /// The work is done, and what came of it could not be told.
+  case untold = 6
 
   /// The status for an error that kept a command from doing its work.
   init(of error: BatchError) {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning
     case .interrupted: self = .stopped
-    case .busy, .diskFull, .databaseAccess, .outputFailed: self = .failed
+    case .busy, .diskFull, .databaseAccess, .storeChanged: self = .failed
+    case .outputFailed: self = .untold
     default: self = .refused
     }
   }

@@ -19,6 +19,8 @@ struct PlanCommand: AsyncParsableCommand {
   @Option(help: "Identifiers in a chunk, instead of the job's number.")
   var chunkSize: Int?
 
+  @OptionGroup var runID: RunIDArgument
+
   @Flag(help: "Print the plan as JSON.")
   var json = false
 
@@ -31,7 +33,8 @@ struct PlanCommand: AsyncParsableCommand {
   func run() async throws {
     let plan = try await arguments.plan()
     let report = try await plan.report(chunkSize: chunkSize)
-    if json { return try Terminal.printJSON(report, pretty: true) }
+    let next = await NextStep(of: plan.job, runID: runID.value)
+    if json { return try Terminal.printJSON(PlanLine(report: report, next: next), pretty: true) }
 
     try Terminal.print("job       \(plan.job.name) (\(plan.job.action.type))")
     try Terminal.print("database  \(plan.store.path)")
@@ -57,6 +60,7 @@ struct PlanCommand: AsyncParsableCommand {
       try Terminal.print("\nthe first \(report.sample.count)\(unknown ?? ""):")
     }
     for row in report.sample { try printSample(row) }
+    try Terminal.print("\nbatch run \(next.words)")
     for warning in report.warnings { Terminal.warn(warning) }
   }
 
@@ -101,5 +105,20 @@ extension JobPlan {
     case .handler(let name): "handler \(name.quotedForMessage)"
     case .command: "command"
     }
+  }
+}
+
+/// A plan with what comes next beside its fields.
+private struct PlanLine: Encodable {
+  let report: PlanReport
+  let next: NextStep
+
+  private enum CodingKeys: CodingKey { case next, nextWords }
+
+  func encode(to encoder: any Encoder) throws {
+    try report.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(next.name, forKey: .next)
+    try container.encode(next.words, forKey: .nextWords)
   }
 }

@@ -7,7 +7,7 @@ struct ProgressPrinter: Sendable {
   private let json: Bool
   private let quiet: Bool
   /// Why an event could not be written, which does not end the run.
-  private let failure = Lock<(any Error)?>(nil)
+  private let failure = Lock<BatchError?>(nil)
 
   init(json: Bool, quiet: Bool) {
     self.json = json
@@ -27,14 +27,14 @@ struct ProgressPrinter: Sendable {
   }
 
   private func printJSON(_ event: RunEvent) {
-    do {
+    do throws(BatchError) {
       try printLine(event)
     } catch {
       failure.withLock { $0 = $0 ?? error }
     }
   }
 
-  private func printLine(_ event: RunEvent) throws {
+  private func printLine(_ event: RunEvent) throws(BatchError) {
     switch event {
     case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
       .progress(let summary), .throttled(let summary):
@@ -107,8 +107,8 @@ struct ProgressPrinter: Sendable {
   /// Shows how the run ended.
   ///
   /// - Throws: `BatchError` if that, or an event before it, cannot be written.
-  func finish(_ summary: RunSummary) throws {
-    let written = Result { try printEnd(summary) }
+  func finish(_ summary: RunSummary) throws(BatchError) {
+    let written = Result { () throws(BatchError) in try printEnd(summary) }
     if let failure = summary.failure {
       Terminal.complain(failure)
       Terminal.say("the run can be resumed with the same command")
@@ -117,7 +117,7 @@ struct ProgressPrinter: Sendable {
     if let error = failure.withLock({ $0 }) { throw error }
   }
 
-  private func printEnd(_ summary: RunSummary) throws {
+  private func printEnd(_ summary: RunSummary) throws(BatchError) {
     if json {
       let event =
         switch summary.state {

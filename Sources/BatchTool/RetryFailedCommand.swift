@@ -17,8 +17,8 @@ struct RetryFailedCommand: AsyncParsableCommand {
   @OptionGroup var arguments: RunArguments
 
   func run() async throws {
-    try await arguments.perform(arguments.options) { run, onEvent throws(BatchError) in
-      try await run.retryFailures(onEvent: onEvent)
+    try await arguments.perform(arguments.options) { run, onEvent, answer throws(BatchError) in
+      try await run.retryFailures(onEvent: onEvent, answer: answer)
     }
   }
 }

@@ -48,7 +48,8 @@ struct RunArguments: ParsableArguments {
   /// Does something with a run of the job, shows it, and exits with its status.
   func perform(
     _ options: BatchRun.Options,
-    _ body: (BatchRun, @Sendable (RunEvent) -> Void) async throws(BatchError) -> RunSummary
+    _ body: (BatchRun, @Sendable (RunEvent) -> Void, BatchRun.Answer) async throws(BatchError) ->
+      RunSummary
   ) async throws {
     let printer = ProgressPrinter(json: json, quiet: quiet)
     var options = options
@@ -60,11 +61,18 @@ struct RunArguments: ParsableArguments {
     let signals = StopSignals(stopping: run, quiet: quiet || json)
     await signals.listen()
     defer { signals.cancel() }
-    let summary = try await body(run) { event in printer.print(event) }
-    try printer.finish(summary)
-    if summary.state != .completed {
-      throw ExitCode(ExitStatus(of: summary.state).rawValue)
+    let summary = try await body(run, { event in printer.print(event) }) {
+      summary throws(BatchError) in try printer.finish(summary)
     }
+    var status = ExitStatus(of: summary.state)
+    if let error = summary.unacknowledged {
+      Terminal.complain(error)
+      if summary.state.isFinished {
+        Terminal.say("all is done; the same command tells the end again, and does nothing else")
+        status = .untold
+      }
+    }
+    if status != .completed { throw ExitCode(status.rawValue) }
   }
 }
 

@@ -7,8 +7,9 @@ struct RunCommand: AsyncParsableCommand {
     commandName: "run",
     abstract: "Runs a job, or resumes an unfinished run of it.",
     discussion: """
-      A run that was killed or stopped is resumed by the same command. A finished job starts anew, \
-      with a new selection.
+      A run that was killed or stopped is resumed by the same command. A run that was killed after \
+      its last row only has its end told. A finished job starts anew, with a new selection; with \
+      --run-id the work of each ID is done at most once, however often and late the command is given.
 
       SIGINT (Ctrl-C) and SIGTERM finish the chunks in flight and stop with status 3; a second one \
       stops at once. Both can be resumed.
@@ -23,11 +24,14 @@ struct RunCommand: AsyncParsableCommand {
   @Flag(help: "Set an unfinished checkpoint aside and select anew.")
   var fresh = false
 
+  @OptionGroup var runID: RunIDArgument
+
   func run() async throws {
     var options = arguments.options
     options.fresh = fresh
-    try await arguments.perform(options) { run, onEvent throws(BatchError) in
-      try await run.run(onEvent: onEvent)
+    options.runID = runID.value
+    try await arguments.perform(options) { run, onEvent, answer throws(BatchError) in
+      try await run.run(onEvent: onEvent, answer: answer)
     }
   }
 }

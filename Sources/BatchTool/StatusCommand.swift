@@ -12,6 +12,8 @@ struct StatusCommand: AsyncParsableCommand {
   @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
   var job: String
 
+  @OptionGroup var runID: RunIDArgument
+
   @Flag(help: "Print the summary as JSON.")
   var json = false
 
@@ -21,17 +23,32 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let job = try Job(contentsOf: .init(job))
     while true {
-      let status = try await RunStatus(of: job)
+      let status = try await RunStatus(of: job, runID: runID.value)
       if json {
-        try Terminal.printJSON(status.summary, pretty: !watch)
+        try Terminal.printJSON(StatusLine(status: status), pretty: !watch)
       } else if watch, status.process != nil {
         try Terminal.print(ProgressPrinter.line(status.summary))
       } else {
         try SummaryText.print(status.summary)
         if let process = status.process { try Terminal.print("  process: \(process)") }
+        try Terminal.print("  batch run: \(status.next.words)")
       }
       guard watch, status.process != nil else { return }
       try await Task.sleep(for: .seconds(1))
     }
+  }
+}
+
+/// A summary with what comes next beside its fields.
+private struct StatusLine: Encodable {
+  let status: RunStatus
+
+  private enum CodingKeys: CodingKey { case next, nextWords }
+
+  func encode(to encoder: any Encoder) throws {
+    try status.summary.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(status.next.name, forKey: .next)
+    try container.encode(status.next.words, forKey: .nextWords)
   }
 }

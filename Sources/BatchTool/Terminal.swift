@@ -76,16 +76,23 @@ enum Terminal {
   }
 
   /// Writes a value as JSON to standard output: on one line, or for reading.
-  static func printJSON(_ value: some Encodable, pretty: Bool = false) throws {
+  static func printJSON(_ value: some Encodable, pretty: Bool = false) throws(BatchError) {
     try print(try jsonText(value, pretty: pretty))
   }
 
   /// A value as JSON, with its keys in the order of the alphabet.
-  static func jsonText(_ value: some Encodable, pretty: Bool = false) throws -> String {
+  static func jsonText(
+    _ value: some Encodable,
+    pretty: Bool = false
+  ) throws(BatchError) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     if pretty { encoder.outputFormatting.insert(.prettyPrinted) }
-    return String(decoding: try encoder.encode(value), as: UTF8.self)
+    do {
+      return String(decoding: try encoder.encode(value), as: UTF8.self)
+    } catch {
+      throw BatchError(.outputFailed, "the results cannot be put into JSON", underlying: error)
+    }
   }
 
   @discardableResult

@@ -77,6 +77,11 @@ public struct JobCleanup: Sendable {
 }
 
 extension Checkpoint {
+  /// The runs whose checkpoints stand beside a checkpoint, set aside.
+  static func runsSetAside(of path: FilePath) -> Set<String> {
+    Set(filesSetAside(of: path).compactMap { try? Checkpoint(reading: $0).metadata.run })
+  }
+
   /// The files beside a checkpoint that ``setAside(_:)`` may have made of it, in their order.
   fileprivate static func filesSetAside(of path: FilePath) -> [FilePath] {
     let folder = path.removingLastComponent()

@@ -110,7 +110,10 @@ public struct BatchPipeline: Sendable {
     }
     let lock = try RunLock(forCheckpoint: checkpoint, permissions: permissions(of: store))
     defer { withExtendedLifetime(lock) {} }
-    let (file, done) = try await open(checkpoint, identifiers, store)
+    let lane = try container.stores[store].makeWriterLane(WriterConfiguration())
+    // The run is this lane's, for as long as there is the lane.
+    defer { withExtendedLifetime(lane) {} }
+    let (file, done) = try await open(checkpoint, identifiers, store, lane)
     let run = file.metadata.run
     let chunks = ChunkQueue(done.remaining(of: identifiers.count), chunkSize)
     do {
@@ -215,9 +218,9 @@ public struct BatchPipeline: Sendable {
   private func open(
     _ path: FilePath,
     _ identifiers: IdentifierList,
-    _ store: Int
+    _ store: Int,
+    _ lane: WriterLane
   ) async throws(BatchError) -> (Checkpoint, DoneRanges) {
-    let lane = try container.stores[store].makeWriterLane(WriterConfiguration())
     _ = try await lane.prepareStore(container.stores[store].identity)
     if FileSystem.status(of: path) != nil {
       let file = try Checkpoint(reading: path)
@@ -234,7 +237,7 @@ public struct BatchPipeline: Sendable {
         if let done = try await lane.resume(file.metadata.run) { return (file, done) }
         guard file.progress.done.rows.isEmpty else { throw file.missingLedger() }
         // Killed after the checkpoint was saved and before the run was entered.
-        try await lane.begin(RunDescription(file.metadata, total: identifiers.count))
+        try await begin(file.metadata, identifiers, at: path, in: lane)
         return (file, DoneRanges())
       }
     }
@@ -252,13 +255,27 @@ public struct BatchPipeline: Sendable {
       metadata: metadata,
       permissions: permissions(of: store)
     )
-    try await lane.begin(RunDescription(metadata, total: identifiers.count))
+    try await begin(metadata, identifiers, at: path, in: lane)
     return (file, DoneRanges())
   }
 
   /// The permissions of the files that tell of a store's rows.
   private func permissions(of store: Int) -> FilePermissions {
     FilePermissions(like: FilePath(container.stores[store].path))
+  }
+
+  /// Enters a run in the ledger; the caller gives the list, so that earlier ones are in nobody's way.
+  private func begin(
+    _ metadata: RunMetadata,
+    _ identifiers: IdentifierList,
+    at path: FilePath,
+    in lane: WriterLane
+  ) async throws(BatchError) {
+    var description = RunDescription(metadata, total: identifiers.count, at: path)
+    description.setsOthersAside = true
+    // Files in other folders may have the same name.
+    description.job = "contexts:\(description.checkpoint)"
+    try await lane.begin(description)
   }
 
   /// The name under which the ledger keeps the runs of a checkpoint.

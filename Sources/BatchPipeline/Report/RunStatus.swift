@@ -14,11 +14,13 @@ public struct RunStatus: Sendable {
   public let summary: RunSummary
   /// The process that is running it, or nil.
   public let process: Int32?
+  /// What `batch run` would do now.
+  public let next: NextStep
 
   /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
   ///
   /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
-  public init(of job: Job) async throws(BatchError) {
+  public init(of job: Job, runID: String? = nil) async throws(BatchError) {
     let path = job.checkpointPath
     let process = RunLock.holder(ofCheckpoint: path)
     let checkpoint = try Checkpoint(ofJob: job)
@@ -41,6 +43,7 @@ public struct RunStatus: Sendable {
     }
     self.summary = summary
     self.process = process
+    next = await NextStep(of: job, runID: runID)
   }
 }
 

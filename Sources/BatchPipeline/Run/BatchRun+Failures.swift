@@ -9,12 +9,18 @@ extension BatchRun {
   /// the transaction that changes their rows; those that fail again count one attempt more. Killed or
   /// stopped, it is taken up by calling it again; ``run(onEvent:)`` leaves the rest of them failed.
   ///
-  /// - Parameter onEvent: Told what happens, on no particular thread, one event at a time.
+  /// Its end is acknowledged as that of ``run(onEvent:answer:)``: finished and not acknowledged, the next
+  /// call tries nothing again.
+  ///
+  /// - Parameters:
+  ///   - onEvent: Told what happens, on no particular thread, one event at a time.
+  ///   - answer: Told how the run stands, at least once, as the last thing before it is acknowledged.
   /// - Returns: How the run stands afterwards.
   /// - Throws: `BatchError` if nothing was tried: there is no run, it belongs to something else, or
   ///   another is alive.
   public func retryFailures(
-    onEvent: @Sendable (RunEvent) -> Void = { _ in }
+    onEvent: @Sendable (RunEvent) -> Void = { _ in },
+    answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     defer { forgetStop() }
     try job.validate()
@@ -25,6 +31,10 @@ extension BatchRun {
       withExtendedLifetime(lock) {}
     }
     let checkpoint = try Checkpoint(ofJob: job)
+    if checkpoint.progress.awaitsAcknowledgement, checkpoint.progress.isRetry == true {
+      return try await conclude(checkpoint, onEvent, answer)
+    }
+    lock.noteRetry(of: checkpoint.metadata.run)
     let run = try await reopen(checkpoint)
     guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
       throw BatchError(
@@ -45,9 +55,15 @@ extension BatchRun {
       isResumed: true,
       retrying: retried
     )
-    guard !retried.positions.isEmpty else { return session.standing() }
+    // A process may have been killed after the last chunk, before it could say that all is done.
+    guard !retried.positions.isEmpty || !checkpoint.progress.state.isFinished else {
+      return tell(
+        RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint),
+        answer
+      )
+    }
     try session.reopen()
     onEvent(.retryingFailures(session.summary()))
-    return await carryOut(run.plan, list, lane, session, onEvent)
+    return await carryOut(run.plan, list, lane, session, onEvent, answer)
   }
 }

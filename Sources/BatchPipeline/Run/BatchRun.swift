@@ -27,6 +27,12 @@ public final class BatchRun: Sendable {
     public var chunkSize: Int?
     /// Whether an unfinished checkpoint is set aside instead of resumed.
     public var fresh = false
+    /// The identifier of the work, of up to 200 bytes; nil for none.
+    ///
+    /// The work of one identifier is done at most once, whoever asks for it however late: once it is
+    /// done, the summary of its run is told again and nothing else happens. Kept in the checkpoint and in
+    /// the store, so that the loss of either does not undo it.
+    public var runID: String?
     /// How often progress is told.
     public var progressInterval = Duration.milliseconds(200)
 
@@ -74,40 +80,62 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// Runs the job to its end, or resumes it.
+  /// What is told at the end, as the last thing before a run counts as acknowledged.
+  public typealias Answer = @Sendable (RunSummary) throws(BatchError) -> Void
+
+  /// Runs the job to its end, or resumes it, or tells the end of a run that nobody may know of.
+  ///
+  /// A run is *finished* when all rows are done, the result is in place and both are durable. It is
+  /// *acknowledged* by the last write before this returns, after the log, the report, the hooks and
+  /// `answer`. Of a finished run that is not acknowledged, since the process was killed in between, the
+  /// next call does only what comes after the end: it touches no row.
   ///
   /// Cancelling the task is the same as calling ``stop()``.
   ///
-  /// - Parameter onEvent: Told what happens, on no particular thread, one event at a time.
+  /// - Parameters:
+  ///   - onEvent: Told what happens, on no particular thread, one event at a time.
+  ///   - answer: Told how the run ended, at least once. If it throws, a finished run is not
+  ///     acknowledged, and the summary says why in ``RunSummary/unacknowledged``.
   /// - Returns: How the run ended, which may be ``RunState/stopped`` or ``RunState/failed``; both
   ///   can be resumed.
   /// - Throws: `BatchError` if nothing was run: the job does not fit the database, another run
   ///   is alive, a checkpoint is damaged or belongs to something else. The database, the
   ///   checkpoint and the output are then as they were.
   public func run(
-    onEvent: @Sendable (RunEvent) -> Void = { _ in }
+    onEvent: @Sendable (RunEvent) -> Void = { _ in },
+    answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     defer { forgetStop() }
     try job.validate()
-    let path = job.checkpointPath
+    try options.check()
     let lock = try RunLock(of: job)
     ControlFile.remove(of: job)
     defer {
       ControlFile.remove(of: job)
       withExtendedLifetime(lock) {}
     }
-
-    if options.fresh, let unfinished = FileSystem.status(of: path), unfinished.size >= 0,
-      (try? Checkpoint(reading: path))?.progress.state.isFinished != true
-    {
+    if options.fresh, let path = Checkpoint.unfinished(ofJob: job) {
       onEvent(.setAside(try Checkpoint.setAside(path).string))
     }
-    let previous = FileSystem.status(of: path) == nil ? nil : try Checkpoint(reading: path)
-    try previous?.refuseForeignOwner(of: job)
-    if let previous, !previous.progress.state.isFinished {
-      return try await resume(previous, onEvent)
+    while true {
+      let findings = try await RunDecision.Findings(
+        of: job,
+        options,
+        interruptedRetry: lock.interruptedRetry
+      )
+      switch try RunDecision(findings) {
+      case .begin(let previous): return try await begin(after: previous, findings, onEvent, answer)
+      case .resume(let checkpoint): return try await resume(checkpoint, onEvent, answer)
+      case .conclude(let checkpoint): return try await conclude(checkpoint, onEvent, answer)
+      case .concludeAndBegin(let previous):
+        let last = try await conclude(previous, onEvent, answer)
+        if last.unacknowledged != nil { return last }
+        return try await begin(after: previous, findings, onEvent, answer)
+      case .restore(let run): try await restore(run, onEvent)
+      case .acknowledge(let run): return try await acknowledge(run, answer)
+      case .repeatSummary(let past): return tell(RunSummary(past, of: job), answer)
+      }
     }
-    return try await begin(after: previous, onEvent)
   }
 
   /// Lets a run that was stopped be taken up again by the same object.
@@ -119,7 +147,9 @@ public final class BatchRun: Sendable {
 
   private func begin(
     after previous: Checkpoint?,
-    _ onEvent: @Sendable (RunEvent) -> Void
+    _ findings: RunDecision.Findings,
+    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
     let run = UUID().uuidString
     let startedAt = Date.now.formatted(.iso8601)
@@ -152,14 +182,6 @@ public final class BatchRun: Sendable {
     }
 
     try plan.startChildren(run: run, atMost: workerCount, hasRows: list.count > 0)
-    // From here on files and tables are written.
-    let lane = try plan.makeLane()
-    if let lane, plan.ledger == .store,
-      try await lane.prepareStore(identity) != identity, imported == nil
-    {
-      // Another run gave the database its identity at the same moment: now it has one for good.
-      return try await begin(after: previous, onEvent)
-    }
     var metadata = RunMetadata(
       run: run,
       job: job.name,
@@ -168,24 +190,64 @@ public final class BatchRun: Sendable {
       schema: plan.entity.fingerprint,
       ledger: plan.ledger
     )
+    metadata.runID = options.runID
+    let past = findings.pastRuns(since: job.checkpoint.oldestEnd)
+    metadata.pastRuns = past.isEmpty ? nil : past
     if case .export(_, let export) = plan.work {
       metadata.output = export.file.string
       metadata.partialOutput = ExportFile.partialPath(of: export.file, run: run).string
       // Only the job's own earlier output can have the name, or the job says to overwrite.
       metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
     }
-    let checkpoint = try Checkpoint(
-      creating: job.checkpointPath,
-      list: list,
-      metadata: metadata,
-      permissions: job.filePermissions
-    )
-    if plan.ledger == .store {
-      try await lane?.begin(RunDescription(metadata, total: list.count))
+
+    // From here on files and tables are written, and what goes wrong is a failure of the run.
+    let lane: WriterLane?
+    let checkpoint: Checkpoint
+    do {
+      lane = try plan.makeLane()
+      if let lane, plan.ledger == .store {
+        guard try await lane.prepareStore(identity) == identity || imported != nil else {
+          // Another run gave the database its identity at the same moment: now it has one for good.
+          return try await begin(after: previous, findings, onEvent, answer)
+        }
+        var description = RunDescription(
+          metadata,
+          total: list.count,
+          at: job.checkpointPath
+        )
+        description.oldestEnd = job.checkpoint.oldestEnd
+        description.settledRuns = findings.settledRuns
+        description.setsOthersAside = options.fresh
+        try await lane.begin(
+          description,
+          keeping: job.checkpoint.list == .store
+            ? (list, try Checkpoint.encode(metadata)) : nil
+        )
+        // The checkpoint must not outlive a power failure that the store's identity does not.
+        _ = try await lane.makeDurable()
+      }
+      checkpoint = try Checkpoint(
+        creating: job.checkpointPath,
+        list: list,
+        metadata: metadata,
+        permissions: job.filePermissions
+      )
+    } catch {
+      // Refused by the store before anything of this run was written.
+      if error.code == .alreadyRunning || error.code == .unfinishedRun { throw error }
+      var summary = RunSummary(
+        metadata,
+        RunProgress(),
+        total: list.count,
+        path: job.checkpointPath.string
+      )
+      summary.state = .failed
+      summary.failure = error
+      return tell(summary, answer)
     }
     let session = RunSession(checkpoint: checkpoint, done: DoneRanges(), isResumed: false)
     onEvent(.started(session.summary()))
-    return await carryOut(plan, checkpoint.list, lane, session, onEvent)
+    return await carryOut(plan, checkpoint.list, lane, session, onEvent, answer)
   }
 
   private func fetchIdentifiers(
@@ -208,19 +270,14 @@ public final class BatchRun: Sendable {
     let plan: JobPlan
     let lane: WriterLane?
     /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
-    var done: DoneRanges?
+    let done: DoneRanges?
   }
 
   /// Resolves the job of a checkpoint against its database as it is now.
   func reopen(_ checkpoint: Checkpoint) async throws(BatchError) -> Reopened {
     // Found half-way, damage would end a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
-    let parameters = try ParameterValues(
-      arguments: options.parameters,
-      declarations: job.parameters,
-      runStartedAt: checkpoint.metadata.startedAt,
-      runID: checkpoint.metadata.run
-    )
+    let parameters = try parameters(of: checkpoint)
     let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
     let imported = try plan.importedIdentifiers()
     try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
@@ -247,21 +304,32 @@ public final class BatchRun: Sendable {
     return Reopened(plan: plan, lane: lane, done: done)
   }
 
+  /// The values that a checkpoint's run has for the job's parameters.
+  func parameters(of checkpoint: Checkpoint) throws(BatchError) -> ParameterValues {
+    try ParameterValues(
+      arguments: options.parameters,
+      declarations: job.parameters,
+      runStartedAt: checkpoint.metadata.startedAt,
+      runID: checkpoint.metadata.run
+    )
+  }
+
   private func resume(
     _ checkpoint: Checkpoint,
-    _ onEvent: @Sendable (RunEvent) -> Void
+    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
-    var run = try await reopen(checkpoint)
-    if let loss = checkpoint.lossOfOutput() {
-      onEvent(.message("\(loss); an export only reads, so its output begins anew"))
-      try checkpoint.beginOutputAnew()
-      run.done = DoneRanges()
-    }
+    let run = try await reopen(checkpoint)
     if run.done == nil {
       guard checkpoint.progress.done.rows.isEmpty else { throw checkpoint.missingLedger() }
-      // Killed after the checkpoint was saved and before the run was entered.
+      // Killed, or without power, after the checkpoint was saved and before the run was durable.
       _ = try await run.lane?.prepareStore()
-      let description = RunDescription(checkpoint.metadata, total: checkpoint.list.count)
+      var description = RunDescription(
+        checkpoint.metadata,
+        total: checkpoint.list.count,
+        at: checkpoint.path
+      )
+      description.settledRuns = Checkpoint.runsSetAside(of: job.checkpointPath)
       try await run.lane?.begin(description)
     }
     let session = RunSession(
@@ -270,7 +338,32 @@ public final class BatchRun: Sendable {
       isResumed: true
     )
     onEvent(.resumed(session.summary()))
-    return await carryOut(run.plan, checkpoint.list, run.lane, session, onEvent)
+    return await carryOut(run.plan, checkpoint.list, run.lane, session, onEvent, answer)
+  }
+
+  /// Makes a lost checkpoint again from the list that the store has kept.
+  private func restore(
+    _ run: StoredRun,
+    _ onEvent: @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) {
+    let store = try await Store(
+      path: job.database.path.string,
+      isReadOnly: true,
+      busyTimeout: job.database.busyTimeout
+    )
+    let path = job.checkpointPath
+    let permissions = job.filePermissions
+    _ = try await store.readList(ofRun: run.run) { next throws(BatchError) in
+      let file = try NewFile(for: path, permissions: permissions)
+      do throws(BatchError) {
+        while let piece = try next() { try file.write(piece) }
+        try file.publish(overwriting: true)
+      } catch {
+        file.remove()
+        throw error
+      }
+    }
+    onEvent(.message("the checkpoint was lost, and made again from the database"))
   }
 
   // MARK: Carrying out
@@ -281,22 +374,13 @@ public final class BatchRun: Sendable {
     _ list: IdentifierList,
     _ lane: WriterLane?,
     _ session: RunSession,
-    _ onEvent: @Sendable (RunEvent) -> Void
+    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ answer: Answer
   ) async -> RunSummary {
-    await plan.run(.onStart, session.summary())
+    await plan.hooks.run(.onStart, session.summary())
     let summary = await carryOutChunks(plan, list, lane, session, onEvent)
-    // On the lane's thread: the last connection to be closed would do it on that of whoever lets go.
-    _ = try? await lane?.emptyLog()
-    do throws(BatchError) {
-      try session.writeReport(of: job)
-    } catch {
-      onEvent(.message("\(error)"))
-    }
-    if summary.state.isFinished { await plan.run(.onFinish, summary) }
-    if summary.state == .failed { await plan.run(.onFailure, summary) }
-    await plan.hooks.settle()
     plan.tellMessages(onEvent)
-    return summary
+    return await end(summary, of: session.checkpoint, lane, plan.hooks, onEvent, answer)
   }
 
   private func carryOutChunks(
@@ -423,7 +507,7 @@ public final class BatchRun: Sendable {
         guard try session.hold(hold) else { break }
         let summary = session.summary()
         onEvent(.throttled(summary))
-        if !hold.isPace { plan.begin(.onThrottle, summary) }
+        if !hold.isPace { plan.hooks.begin(.onThrottle, summary) }
       case .released: try session.release()
       case .message(let message): onEvent(.message(message))
       case .looked:
@@ -472,25 +556,17 @@ extension JobPlan {
       onEvent(.message(message))
     }
   }
-
-  /// Runs the hook of an event, and waits for its end.
-  fileprivate func run(_ event: Job.Hooks.Event, _ summary: RunSummary) async {
-    await hooks.run(event, variables(run: summary.run).merging(summary.variables) { $1 })
-  }
-
-  /// Has the hook of an event run beside the run.
-  fileprivate func begin(_ event: Job.Hooks.Event, _ summary: RunSummary) {
-    hooks.begin(event, variables(run: summary.run).merging(summary.variables) { $1 })
-  }
 }
 
 extension RunDescription {
-  init(_ metadata: RunMetadata, total: Int) {
+  init(_ metadata: RunMetadata, total: Int, at path: FilePath) {
     self.init(
       identifier: metadata.run,
       job: metadata.job,
       total: total,
-      startedAt: metadata.startedAt
+      startedAt: metadata.startedAt,
+      checkpoint: (FileSystem.resolve(path) ?? path).string
     )
+    runID = metadata.runID
   }
 }

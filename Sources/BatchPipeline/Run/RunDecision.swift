@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchStore
+import SystemPackage
 
 /// What `batch run` does, by what it finds on the disk.
 ///
@@ -62,7 +63,8 @@ enum RunDecision {
     if let checkpoint {
       let isAskedFor = findings.runID == nil || checkpoint.metadata.runID == findings.runID
       let isRetried = checkpoint.metadata.run == findings.interruptedRetry
-      if checkpoint.progress.awaitsAcknowledgement || checkpoint.progress.state.isFinished && isRetried
+      if checkpoint.progress.awaitsAcknowledgement
+        || checkpoint.progress.state.isFinished && isRetried
       {
         self = isAskedFor ? .conclude(checkpoint) : .concludeAndBegin(checkpoint)
         return

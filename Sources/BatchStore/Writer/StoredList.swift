@@ -63,7 +63,10 @@ extension Store {
   ) async throws(BatchError) -> Bool {
     try await makeContext(label: "batch.list").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
-        let count = try? connection.value("SELECT count(*) FROM _batch_list WHERE run = ?", .text(run))
+        let count = try? connection.value(
+          "SELECT count(*) FROM _batch_list WHERE run = ?",
+          .text(run)
+        )
         guard case .integer(let count) = count, count > 0 else { return false }
         let rows = try connection.prepare(
           "SELECT bytes FROM _batch_list WHERE run = ? ORDER BY piece"

@@ -205,7 +205,8 @@ extension StoredRun {
       "the database has an unfinished \(name) of this job, with \(count) identifiers done, and its"
         + " checkpoint is not there",
       at: checkpoint,
-      remedy: "bring the checkpoint back to resume the run; --fresh selects anew, and may do rows again"
+      remedy:
+        "bring the checkpoint back to resume the run; --fresh selects anew, and may do rows again"
         + " that are done"
     )
   }
@@ -294,7 +295,7 @@ package struct RunDescription: Sendable {
   /// The run's UUID.
   package let identifier: String
   /// The job's name.
-  package let job: String
+  package var job: String
   /// How many identifiers it selected.
   package let total: Int
   /// When, as an ISO 8601 timestamp in UTC.

@@ -1,0 +1,62 @@
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+extension RunDecision.Findings {
+  /// Looks at the checkpoint of a job, and at what its store knows where that matters.
+  ///
+  /// - Throws: `BatchError` if the checkpoint is damaged or another user's.
+  init(
+    of job: Job,
+    _ options: BatchRun.Options,
+    interruptedRetry: String? = nil
+  ) async throws(BatchError) {
+    checkpoint =
+      FileSystem.status(of: job.checkpointPath) == nil ? nil : try Checkpoint(ofJob: job)
+    runID = options.runID
+    isFresh = options.fresh
+    self.interruptedRetry = interruptedRetry
+    setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
+    // A store whose run's checkpoint is there is asked once that run is entered or resumed.
+    guard job.action.writes, job.checkpoint.ledger == .store, checkpoint == nil || runID != nil
+    else { return }
+    // What is wrong with the database the job's plan says better.
+    guard
+      let store = try? await Store(
+        path: job.database.path.string,
+        isReadOnly: true,
+        busyTimeout: job.database.busyTimeout
+      )
+    else { return }
+    stored = try await store.runs(ofJob: job.name)
+    if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
+  }
+
+  /// The runs that are no hindrance to a new one, whatever the store says of them.
+  var settledRuns: Set<String> {
+    var runs = setAside
+    if let checkpoint, checkpoint.progress.state.isFinished { runs.insert(checkpoint.metadata.run) }
+    // Of earlier versions nobody knows whether their checkpoints were set aside.
+    if checkpoint != nil { runs.formUnion(stored.filter { $0.checkpoint == nil }.map(\.run)) }
+    return runs
+  }
+
+  /// The finished runs with an identifier that a new checkpoint remembers.
+  func pastRuns(since oldestEnd: String?) -> [PastRun] {
+    var known: Set<String> = []
+    let all = (checkpoint?.finishedRuns ?? []) + stored.compactMap { PastRun($0) }
+    return all.filter { $0.endedAt >= oldestEnd ?? "" && known.insert($0.run).inserted }
+      .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
+  }
+}
+
+extension Checkpoint {
+  /// The path of a job's checkpoint, if there is one and its run is not over, or cannot be read.
+  static func unfinished(ofJob job: Job) -> FilePath? {
+    let path = job.checkpointPath
+    guard FileSystem.status(of: path) != nil else { return nil }
+    guard let checkpoint = try? Checkpoint(reading: path) else { return path }
+    let progress = checkpoint.progress
+    return progress.state.isFinished && !progress.awaitsAcknowledgement ? nil : path
+  }
+}
