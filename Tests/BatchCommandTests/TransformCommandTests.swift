@@ -340,7 +340,7 @@ import Testing
       """#.replacing("\\}", with: #"\}"#)
     )
     try job.write(command: ["./compute.sh"], columns: ["n"], adding: ["chunk": ["size": 3]])
-    let other: [String: Any] = ["chunk": ["size": 7], "checkpoint": ["path": "other.batch"]]
+    let other: [String: Any] = ["chunk": ["size": 7], "name": "other"]
     try directory.write(JobText.update(["n": "n + 1"], adding: other), to: "other.json")
 
     let program = try BatchProgram(["run", "job.json", "--json", "--quiet"], in: directory)

@@ -123,6 +123,8 @@ public struct BatchPipeline: Sendable {
       _ = try? await record(.failed, in: file, store)
       throw error
     }
+    // The record is the last that is written: after it the same call begins anew.
+    _ = try? await lane.emptyLog()
     let outcomes = try await record(.completed, in: file, store)
     return Result(
       requested: outcomes.total,

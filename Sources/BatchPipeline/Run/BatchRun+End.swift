@@ -3,8 +3,8 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// Does what comes after the chunks: empties the log, writes the report, runs the hooks, gives the
-  /// answer; then, as the last write of all, records that a finished run is acknowledged.
+  /// Does what comes after the chunks: writes the report, runs the hooks, gives the answer, empties the
+  /// log; then, as the last write of all, records that a finished run is acknowledged.
   ///
   /// All of it may be done again by the next process, if this one is killed on the way.
   func end(
@@ -15,8 +15,6 @@ extension BatchRun {
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async -> RunSummary {
-    // On the lane's thread: the last connection to be closed would do it on that of whoever lets go.
-    _ = try? await lane?.emptyLog()
     if let report = job.report {
       do throws(BatchError) {
         try RunReport(summary, of: job, checkpoint).write(
@@ -33,9 +31,13 @@ extension BatchRun {
     for message in hooks.takeMessages() { onEvent(.message(message)) }
 
     var summary = tell(summary, answer)
-    guard summary.state.isFinished, summary.unacknowledged == nil else { return summary }
+    let isAcknowledged = summary.state.isFinished && summary.unacknowledged == nil
     // The word of the checkpoint counts; the store's is for the case that the checkpoint is lost.
-    try? await lane?.acknowledge(summary.run)
+    if isAcknowledged { try? await lane?.acknowledge(summary.run) }
+    // On the lane's thread: the last connection to be closed would do it on that of whoever lets go, and
+    // after the acknowledgement.
+    _ = try? await lane?.emptyLog()
+    guard isAcknowledged else { return summary }
     do throws(BatchError) {
       try checkpoint.acknowledge()
     } catch {

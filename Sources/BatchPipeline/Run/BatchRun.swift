@@ -191,7 +191,7 @@ public final class BatchRun: Sendable {
       ledger: plan.ledger
     )
     metadata.runID = options.runID
-    let past = findings.pastRuns(since: job.checkpoint.oldestEnd)
+    let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
     if case .export(_, let export) = plan.work {
       metadata.output = export.file.string
@@ -270,7 +270,7 @@ public final class BatchRun: Sendable {
     let plan: JobPlan
     let lane: WriterLane?
     /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
-    let done: DoneRanges?
+    var done: DoneRanges?
   }
 
   /// Resolves the job of a checkpoint against its database as it is now.
@@ -319,7 +319,12 @@ public final class BatchRun: Sendable {
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
-    let run = try await reopen(checkpoint)
+    var run = try await reopen(checkpoint)
+    if let loss = checkpoint.lossOfOutput() {
+      onEvent(.message("\(loss); an export only reads, so its output begins anew"))
+      try checkpoint.beginOutputAnew()
+      run.done = DoneRanges()
+    }
     if run.done == nil {
       guard checkpoint.progress.done.rows.isEmpty else { throw checkpoint.missingLedger() }
       // Killed, or without power, after the checkpoint was saved and before the run was durable.
@@ -565,7 +570,7 @@ extension RunDescription {
       job: metadata.job,
       total: total,
       startedAt: metadata.startedAt,
-      checkpoint: (FileSystem.resolve(path) ?? path).string
+      checkpoint: FileSystem.absolute(path).string
     )
     runID = metadata.runID
   }

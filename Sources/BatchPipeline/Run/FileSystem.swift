@@ -45,6 +45,13 @@ enum FileSystem {
     return FilePath(String(cString: resolved))
   }
 
+  /// The absolute path of a file that may not be there, without symbolic links in its folder.
+  static func absolute(_ path: FilePath) -> FilePath {
+    if let resolved = resolve(path) { return resolved }
+    guard let name = path.lastComponent, let folder = resolve(folder(of: path)) else { return path }
+    return folder.appending(name)
+  }
+
   /// Why no file can be made with a name, or nil if one can.
   ///
   /// A file that never has the name is made, since one with it would stay if the process were killed at

@@ -15,6 +15,7 @@ extension RunDecision.Findings {
       FileSystem.status(of: job.checkpointPath) == nil ? nil : try Checkpoint(ofJob: job)
     runID = options.runID
     isFresh = options.fresh
+    oldestEnd = job.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
     // A store whose run's checkpoint is there is asked once that run is entered or resumed.
@@ -41,8 +42,8 @@ extension RunDecision.Findings {
     return runs
   }
 
-  /// The finished runs with an identifier that a new checkpoint remembers.
-  func pastRuns(since oldestEnd: String?) -> [PastRun] {
+  /// The finished runs with an identifier that are remembered, in the order in which they ended.
+  var pastRuns: [PastRun] {
     var known: Set<String> = []
     let all = (checkpoint?.finishedRuns ?? []) + stored.compactMap { PastRun($0) }
     return all.filter { $0.endedAt >= oldestEnd ?? "" && known.insert($0.run).inserted }

@@ -32,6 +32,8 @@ enum RunDecision {
     var runID: String?
     /// The run whose failed identifiers a process was about to try again when it was killed.
     var interruptedRetry: String?
+    /// Since when finished work is remembered; nil for ever.
+    var oldestEnd: String?
     /// Whether unfinished runs make way for a new one.
     var isFresh = false
     /// The runs whose checkpoints were set aside by an earlier version.
@@ -47,9 +49,7 @@ enum RunDecision {
   init(_ findings: Findings) throws(BatchError) {
     let checkpoint = findings.checkpoint
     if let id = findings.runID {
-      let past =
-        (checkpoint?.finishedRuns ?? []) + findings.stored.compactMap { PastRun($0) }
-      if let done = past.last(where: { $0.id == id }) {
+      if let done = findings.pastRuns.last(where: { $0.id == id }) {
         if let checkpoint, checkpoint.metadata.run == done.run,
           checkpoint.progress.awaitsAcknowledgement
         {

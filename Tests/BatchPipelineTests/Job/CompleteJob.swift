@@ -31,7 +31,10 @@ enum CompleteJob {
       },
       "chunk": { "size": 500, "target": "100ms", "minimum": 50, "maximum": 2000 },
       "workers": 3,
-      "checkpoint": { "path": "state/reprice.batch", "ledger": "file", "interval": "1.5s" }
+      "checkpoint": {
+        "path": "state/reprice.batch", "ledger": "file", "interval": "1.5s", "list": "file",
+        "keepRunIDs": "90d"
+      }
     }
     """
 

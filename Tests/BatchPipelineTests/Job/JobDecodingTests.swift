@@ -55,7 +55,12 @@ import Testing
     #expect(job.workers == 3)
     #expect(
       job.checkpoint
-        == .init(path: "jobs/state/reprice.batch", ledger: .file, interval: .milliseconds(1500))
+        == .init(
+          path: "jobs/state/reprice.batch",
+          ledger: .file,
+          interval: .milliseconds(1500),
+          keepRunIDs: .seconds(90 * 86_400)
+        )
     )
   }
 

@@ -1,3 +1,4 @@
+import BatchStore
 import BatchTestSupport
 import Testing
 
@@ -7,11 +8,30 @@ import Testing
   @Test func `a program that does not end is killed, and the next one runs`() async throws {
     let directory = try TemporaryDirectory()
     var job = Job.test(in: directory)
+    job.parameters = ["x": .init(.text)]
     job.hooks = .init([
-      .onStart: ["sleep", "1000"], .onFinish: ["sh", "-c", "echo \"$BATCH_HOOK $x\" >&2"],
+      .onStart: ["sleep", "1000"], .onFinish: ["sh", "-c", "echo \"$BATCH_HOOK $BATCH_PARAM_x\" >&2"],
     ])
-    let hooks = try RunHooks(job, patience: .milliseconds(100))
-    await hooks.run(.onStart, [:])
+    let parameters = try ParameterValues(
+      arguments: ["x=y"],
+      declarations: job.parameters,
+      runStartedAt: "",
+      runID: ""
+    )
+    let summary = RunSummary(
+      PastRun(
+        id: "",
+        run: "run",
+        total: 1,
+        outcomes: Outcomes(),
+        chunks: 1,
+        elapsedSeconds: 0,
+        endedAt: ""
+      ),
+      of: job
+    )
+    let hooks = try RunHooks(job, parameters: parameters, patience: .milliseconds(100))
+    await hooks.run(.onStart, summary)
     #expect(
       hooks.takeMessages() == [
         "hooks.onStart: the program had not ended after 0.1 seconds and was killed;"
@@ -19,9 +39,9 @@ import Testing
       ]
     )
     // Only one runs beside the run; the others of its kind are not even begun.
-    for _ in 0..<100 { hooks.begin(.onStart, [:]) }
-    let patient = try RunHooks(job)
-    await patient.run(.onFinish, ["x": "y"])
+    for _ in 0..<100 { hooks.begin(.onStart, summary) }
+    let patient = try RunHooks(job, parameters: parameters)
+    await patient.run(.onFinish, summary)
     let messages = patient.takeMessages()
     #expect(messages.count == 1 && messages[0].hasSuffix("]: onFinish y"))
     await hooks.settle()

@@ -134,7 +134,6 @@ import Testing
     try other.execute("BEGIN IMMEDIATE")
     let store = try await Store(path: store.path, busyTimeout: .milliseconds(1))
     let impatient = try store.makeWriterLane(WriterConfiguration())
-    _ = try await impatient.resume("run")
     #expect(try await apply(in: impatient).count == 40)
     try other.execute("ROLLBACK")
     #expect(try await apply(in: lane) == [])

@@ -293,6 +293,23 @@ extension Job {
       JobPath("checkpoint", "interval"),
       zeroAllowed: false
     )
+    if let duration = checkpoint.keepRunIDs {
+      problems += Self.durationProblems(
+        duration,
+        JobPath("checkpoint", "keepRunIDs"),
+        zeroAllowed: false,
+        longest: (.seconds(365 * 24 * 60 * 60), "365 days")
+      )
+    }
+    if checkpoint.list == .store, !action.writes || checkpoint.ledger == .file {
+      problems.append(
+        .init(
+          JobPath("checkpoint", "list"),
+          "the database keeps the list of runs whose ledger it keeps",
+          remedy: "remove it, or set checkpoint.ledger to \"store\" in a job that writes"
+        )
+      )
+    }
     if let runtime = limits.runtime {
       problems += Self.durationProblems(
         runtime,
