@@ -65,6 +65,8 @@ struct RunArguments: ParsableArguments {
       summary throws(BatchError) in try printer.finish(summary)
     }
     var status = ExitStatus(of: summary.state)
+    // Another process has taken the run over, and will say how it ends.
+    if summary.failure?.code == .alreadyRunning { status = .alreadyRunning }
     if let error = summary.unacknowledged {
       Terminal.complain(error)
       if summary.state.isFinished {

@@ -58,6 +58,8 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
 extension BatchError.Code {
   /// A file could not be opened, read, written or renamed.
   public static let fileAccess = Self(rawValue: "fileAccess")
+  /// Another run of the same job is alive.
+  public static let alreadyRunning = Self(rawValue: "alreadyRunning")
   /// The disk is full, or a database has reached its greatest size.
   public static let diskFull = Self(rawValue: "diskFull")
   /// A file is not of the expected kind, is damaged or was cut short.

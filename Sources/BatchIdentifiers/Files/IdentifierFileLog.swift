@@ -1,9 +1,16 @@
+#if canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#else
+internal import Darwin
+#endif
 public import SystemPackage
 
 /// Adds records to the log of an ``IdentifierFile``.
 ///
-/// A record is there as a whole after a crash, or not at all. One writer at a time: who opens two
-/// for one file gets a file that is damaged.
+/// A record is there as a whole after a crash, or not at all. A file has one log at a time, in one
+/// process: another one that is opened meanwhile is refused.
 public struct IdentifierFileLog: ~Copyable, Sendable {
   private let path: FilePath
   private let descriptor: FileDescriptor
@@ -16,32 +23,56 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   ///
   /// Bytes that a killed process left behind are cut off.
   ///
-  /// - Throws: ``BatchError`` as ``IdentifierFile/init(opening:)`` does.
+  /// - Throws: ``BatchError`` as ``IdentifierFile/init(opening:)`` does; with code `.alreadyRunning` if
+  ///   the file has a log that is open.
   /// - Complexity: O(n) in the bytes of the log; the list is not read.
   public init(appendingTo path: FilePath) throws(BatchError) {
-    let file = try OpenFile(opening: path)
-    let layout = try FileLayout(reading: file)
-    let log = try LogScan(file, from: layout.logOffset)
-    let descriptor = try Self.open(path, cutTo: log.end < file.byteCount ? log.end : nil)
+    let descriptor = try FileDescriptor.openRegularFile(path, .readWrite)
+    do throws(BatchError) {
+      try Self.lock(descriptor, path)
+      let file = try OpenFile(opening: path)
+      let layout = try FileLayout(reading: file)
+      let log = try LogScan(file, from: layout.logOffset)
+      if log.end < file.byteCount { try Self.cut(descriptor, to: log.end, path) }
+      end = log.end
+      recordCount = log.recordCount
+    } catch {
+      try? descriptor.close()
+      throw error
+    }
     self.path = path
     self.descriptor = descriptor
-    end = log.end
-    recordCount = log.recordCount
   }
 
-  private static func open(
-    _ path: FilePath,
-    cutTo end: Int?
-  ) throws(BatchError) -> FileDescriptor {
-    let descriptor = try FileDescriptor.openRegularFile(path, .readWrite)
-    guard let end else { return descriptor }
+  /// Sees to it that nobody else adds records.
+  private static func lock(_ descriptor: FileDescriptor, _ path: FilePath) throws(BatchError) {
+    // Not by fcntl(2), whose locks go when the process closes the file elsewhere.
+    while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+      switch Errno(rawValue: errno) {
+      case .interrupted: continue
+      case .wouldBlock:
+        throw BatchError(
+          .alreadyRunning,
+          "another process adds records to the file",
+          at: path.string,
+          remedy: "wait for it, or stop it"
+        )
+      // A file system without such locks has none to give.
+      default: return
+      }
+    }
+  }
+
+  private static func cut(
+    _ descriptor: FileDescriptor,
+    to end: Int,
+    _ path: FilePath
+  ) throws(BatchError) {
     do {
       try descriptor.resize(to: Int64(end))
     } catch {
-      try? descriptor.close()
       throw .access(path, "its torn end cannot be cut off", error)
     }
-    return descriptor
   }
 
   deinit {

@@ -122,9 +122,20 @@ package final class Checkpoint {
 
   /// Appends how the run stands, and waits until it is on the disk.
   package func record(_ progress: RunProgress) throws(BatchError) {
-    if log == nil { log = try IdentifierFileLog(appendingTo: path) }
-    try log?.append(kind: Self.progressRecord, payload: Self.encode(progress))
+    try append(progress, sync: true)
+  }
+
+  private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
+    try takeUp()
+    try log?.append(kind: Self.progressRecord, payload: Self.encode(progress), sync: sync)
     self.progress = progress
+  }
+
+  /// Opens the file for records, which one process can do at a time.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another has it open for records.
+  func takeUp() throws(BatchError) {
+    if log == nil { log = try IdentifierFileLog(appendingTo: path) }
   }
 
   /// The identifiers that the file says have failed, ascending, with what was wrong.
@@ -152,7 +163,7 @@ package final class Checkpoint {
     let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
     let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
     guard replaces || !new.isEmpty else { return }
-    if log == nil { log = try IdentifierFileLog(appendingTo: path) }
+    try takeUp()
     var start = 0
     repeat {
       let end = min(start + FailureRecord.maximumCount, new.count)
@@ -164,10 +175,14 @@ package final class Checkpoint {
   }
 
   /// Records that whoever asked for the run knows that it is finished.
+  ///
+  /// It is one call of the system, and the last of a run: nobody waits for the disk, since a record that
+  /// is lost with the power has the end told once more, and a process that is killed while it waits
+  /// would have told nobody.
   func acknowledge() throws(BatchError) {
     var progress = progress
     progress.isAcknowledged = true
-    try record(progress)
+    try append(progress, sync: false)
   }
 
   static func encode(_ value: some Encodable) throws(BatchError) -> [UInt8] {

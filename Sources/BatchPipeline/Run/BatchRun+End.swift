@@ -3,8 +3,46 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
+  /// How a run ended, with all of it let go of but the checkpoint that is still to be acknowledged.
+  struct Ended {
+    var summary: RunSummary
+    var unacknowledged: Checkpoint?
+  }
+
+  /// Does something with the run under its lock, and acknowledges it if it is finished.
+  ///
+  /// The acknowledgement is the last change of all to any file: a process that is killed before it has its
+  /// end told again by the next, and there is nothing after it at which a process could be killed.
+  func acknowledging(
+    _ body: (RunLock) async throws(BatchError) -> Ended
+  ) async throws(BatchError) -> RunSummary {
+    defer { forgetStop() }
+    try job.validate()
+    try options.check()
+    let lock = try RunLock(of: job)
+    ControlFile.remove(of: job)
+    defer { withExtendedLifetime(lock) {} }
+    let ended: Ended
+    do {
+      ended = try await body(lock)
+    } catch {
+      ControlFile.remove(of: job)
+      throw error
+    }
+    ControlFile.remove(of: job)
+    lock.removeFile()
+    var summary = ended.summary
+    guard summary.unacknowledged == nil else { return summary }
+    do throws(BatchError) {
+      try ended.unacknowledged?.acknowledge()
+    } catch {
+      summary.unacknowledged = error
+    }
+    return summary
+  }
+
   /// Does what comes after the chunks: writes the report, runs the hooks, gives the answer, empties the
-  /// log; then, as the last write of all, records that a finished run is acknowledged.
+  /// log, closes the database.
   ///
   /// All of it may be done again by the next process, if this one is killed on the way.
   func end(
@@ -14,7 +52,7 @@ extension BatchRun {
     _ hooks: RunHooks,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
-  ) async -> RunSummary {
+  ) async -> Ended {
     if let report = job.report {
       do throws(BatchError) {
         try RunReport(summary, of: job, checkpoint).write(
@@ -30,31 +68,24 @@ extension BatchRun {
     await hooks.settle()
     for message in hooks.takeMessages() { onEvent(.message(message)) }
 
-    var summary = tell(summary, answer)
-    let isAcknowledged = summary.state.isFinished && summary.unacknowledged == nil
+    let ended = tell(summary, answer)
+    let isTold = ended.summary.state.isFinished && ended.summary.unacknowledged == nil
     // The word of the checkpoint counts; the store's is for the case that the checkpoint is lost.
-    if isAcknowledged { try? await lane?.acknowledge(summary.run) }
-    // On the lane's thread: the last connection to be closed would do it on that of whoever lets go, and
-    // after the acknowledgement.
+    if isTold { try? await lane?.acknowledge(summary.run) }
     _ = try? await lane?.emptyLog()
-    guard isAcknowledged else { return summary }
-    do throws(BatchError) {
-      try checkpoint.acknowledge()
-    } catch {
-      summary.unacknowledged = error
-    }
-    return summary
+    await lane?.close()
+    return Ended(summary: ended.summary, unacknowledged: isTold ? checkpoint : nil)
   }
 
   /// Gives the answer.
-  func tell(_ summary: RunSummary, _ answer: Answer) -> RunSummary {
+  func tell(_ summary: RunSummary, _ answer: Answer) -> Ended {
     var summary = summary
     do throws(BatchError) {
       try answer(summary)
     } catch {
       summary.unacknowledged = error
     }
-    return summary
+    return Ended(summary: summary)
   }
 
   /// Does what is left to do after the end of a finished run, and nothing to rows.
@@ -65,7 +96,7 @@ extension BatchRun {
     _ checkpoint: Checkpoint,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
-  ) async throws(BatchError) -> RunSummary {
+  ) async throws(BatchError) -> Ended {
     let parameters = try parameters(of: checkpoint)
     let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
     let isUnknown = job.source.identifiers != nil && identifiers == nil
@@ -77,6 +108,7 @@ extension BatchRun {
       )
     }
     let hooks = try RunHooks(job, parameters: parameters)
+    try checkpoint.takeUp()
     let lane = checkpoint.metadata.ledger == .store ? await existingLane() : nil
     onEvent(.message("the run was finished before; only its end is told once more"))
     let summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
@@ -87,10 +119,13 @@ extension BatchRun {
   func acknowledge(
     _ run: StoredRun,
     _ answer: Answer
-  ) async throws(BatchError) -> RunSummary {
-    let summary = tell(RunSummary(PastRun(finished: run), of: job), answer)
-    if summary.unacknowledged == nil { try await existingLane()?.acknowledge(run.run) }
-    return summary
+  ) async throws(BatchError) -> Ended {
+    let ended = tell(RunSummary(PastRun(finished: run), of: job), answer)
+    if ended.summary.unacknowledged == nil, let lane = await existingLane() {
+      try await lane.acknowledge(run.run)
+      await lane.close()
+    }
+    return ended
   }
 
   /// The lane of the job's database as it is; nil if it cannot be opened.

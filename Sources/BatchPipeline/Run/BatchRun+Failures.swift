@@ -22,14 +22,16 @@ extension BatchRun {
     onEvent: @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    defer { forgetStop() }
-    try job.validate()
-    let lock = try RunLock(of: job)
-    ControlFile.remove(of: job)
-    defer {
-      ControlFile.remove(of: job)
-      withExtendedLifetime(lock) {}
+    try await acknowledging { lock throws(BatchError) in
+      try await performRetry(lock, onEvent, answer)
     }
+  }
+
+  private func performRetry(
+    _ lock: RunLock,
+    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> Ended {
     let checkpoint = try Checkpoint(ofJob: job)
     if checkpoint.progress.awaitsAcknowledgement, checkpoint.progress.isRetry == true {
       return try await conclude(checkpoint, onEvent, answer)
@@ -62,6 +64,7 @@ extension BatchRun {
         answer
       )
     }
+    try checkpoint.takeUp()
     try session.reopen()
     onEvent(.retryingFailures(session.summary()))
     return await carryOut(run.plan, list, lane, session, onEvent, answer)

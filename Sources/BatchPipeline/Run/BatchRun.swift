@@ -105,15 +105,16 @@ public final class BatchRun: Sendable {
     onEvent: @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    defer { forgetStop() }
-    try job.validate()
-    try options.check()
-    let lock = try RunLock(of: job)
-    ControlFile.remove(of: job)
-    defer {
-      ControlFile.remove(of: job)
-      withExtendedLifetime(lock) {}
+    try await acknowledging { lock throws(BatchError) in
+      try await perform(lock, onEvent, answer)
     }
+  }
+
+  private func perform(
+    _ lock: RunLock,
+    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> Ended {
     if options.fresh, let path = Checkpoint.unfinished(ofJob: job) {
       onEvent(.setAside(try Checkpoint.setAside(path).string))
     }
@@ -129,7 +130,8 @@ public final class BatchRun: Sendable {
       case .conclude(let checkpoint): return try await conclude(checkpoint, onEvent, answer)
       case .concludeAndBegin(let previous):
         let last = try await conclude(previous, onEvent, answer)
-        if last.unacknowledged != nil { return last }
+        if last.summary.unacknowledged != nil { return last }
+        try last.unacknowledged?.acknowledge()
         return try await begin(after: previous, findings, onEvent, answer)
       case .restore(let run): try await restore(run, onEvent)
       case .acknowledge(let run): return try await acknowledge(run, answer)
@@ -150,7 +152,7 @@ public final class BatchRun: Sendable {
     _ findings: RunDecision.Findings,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
-  ) async throws(BatchError) -> RunSummary {
+  ) async throws(BatchError) -> Ended {
     let run = UUID().uuidString
     let startedAt = Date.now.formatted(.iso8601)
     let parameters = try ParameterValues(
@@ -245,6 +247,7 @@ public final class BatchRun: Sendable {
       summary.failure = error
       return tell(summary, answer)
     }
+    try checkpoint.takeUp()
     let session = RunSession(checkpoint: checkpoint, done: DoneRanges(), isResumed: false)
     onEvent(.started(session.summary()))
     return await carryOut(plan, checkpoint.list, lane, session, onEvent, answer)
@@ -318,8 +321,9 @@ public final class BatchRun: Sendable {
     _ checkpoint: Checkpoint,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
-  ) async throws(BatchError) -> RunSummary {
+  ) async throws(BatchError) -> Ended {
     var run = try await reopen(checkpoint)
+    try checkpoint.takeUp()
     if let loss = checkpoint.lossOfOutput() {
       onEvent(.message("\(loss); an export only reads, so its output begins anew"))
       try checkpoint.beginOutputAnew()
@@ -381,7 +385,7 @@ public final class BatchRun: Sendable {
     _ session: RunSession,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
-  ) async -> RunSummary {
+  ) async -> Ended {
     await plan.hooks.run(.onStart, session.summary())
     let summary = await carryOutChunks(plan, list, lane, session, onEvent)
     plan.tellMessages(onEvent)
@@ -524,6 +528,7 @@ public final class BatchRun: Sendable {
       }
     }
     defer { plan.tellMessages(onEvent) }
+    for context in contexts { await context.close() }
     try plan.children?.close()
     switch ending {
     case .completed where session.isComplete: try await complete(session, processor)

@@ -21,6 +21,7 @@ final class RunLock: Sendable {
   private let descriptor: Int32
   /// The run whose failed identifiers a process was about to try again when it was killed.
   let interruptedRetry: String?
+  private let isFileRemoved = Lock(false)
 
   /// Takes the lock of a job.
   ///
@@ -53,10 +54,20 @@ final class RunLock: Sendable {
     }
   }
 
+  /// Removes the file, so that this need not be done after the last word of a run; the lock goes with
+  /// this object. Whoever comes in between finds that the store, or the checkpoint, is taken.
+  func removeFile() {
+    guard !isFileRemoved.withLock({ isRemoved in
+      defer { isRemoved = true }
+      return isRemoved
+    }) else { return }
+    unlink(path)
+  }
+
   deinit {
     // Removed before it is released: whoever opened it meanwhile sees that the path is no longer
     // the file it has locked, and opens again.
-    unlink(path)
+    removeFile()
     close(descriptor)
     _ = heldHere.withLock { $0.remove(path) }
   }

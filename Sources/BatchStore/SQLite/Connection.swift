@@ -54,6 +54,7 @@ package final class Connection {
 
   let database: OpaquePointer
   private let isOpenedReadOnly: Bool
+  private(set) var isClosed = false
   /// How long a statement waits for another connection's lock.
   let busyTimeout: Duration
   private let statements: StatementCache
@@ -105,7 +106,12 @@ package final class Connection {
     try execute("SELECT count(*) FROM sqlite_schema")
   }
 
-  deinit {
+  deinit { close() }
+
+  /// Closes the connection now, and not when the last that holds it lets go; it is of no use after that.
+  func close() {
+    guard !isClosed else { return }
+    isClosed = true
     interrupter.close()
     statements.removeAll()
     unsafe sqlite3_close_v2(database)

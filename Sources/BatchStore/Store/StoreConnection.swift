@@ -51,6 +51,13 @@ package actor StoreConnection {
     }
   }
 
+  /// Closes the connection, if there is one; the next call opens another.
+  package func close() {
+    interrupter.withLock { $0.current = nil }
+    connection?.close()
+    connection = nil
+  }
+
   private func connect() throws(BatchError) -> Connection {
     try executor.requireThread()
     let opened =

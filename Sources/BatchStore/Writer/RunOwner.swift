@@ -1,4 +1,4 @@
-public import BatchIdentifiers
+import BatchIdentifiers
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -13,11 +13,6 @@ import Musl
 #else
 import Darwin
 #endif
-
-extension BatchError.Code {
-  /// Another run of the same job is alive.
-  public static let alreadyRunning = Self(rawValue: "alreadyRunning")
-}
 
 /// Who works on a run: one lane of one process.
 ///

@@ -35,6 +35,12 @@ struct LogCheckpoints {
     return true
   }
 
+  /// Waits for the pass that is at work, and closes the connection that makes them.
+  func close() async {
+    await pass?.value
+    await checkpointer.close()
+  }
+
   /// Throws what failed since the last call.
   mutating func throwFailure() throws(BatchError) {
     guard let failure else { return }

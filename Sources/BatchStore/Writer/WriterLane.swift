@@ -512,6 +512,12 @@ package actor WriterLane {
     WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
+  /// Closes the lane's connections, after which it must not be called any more.
+  package func close() async {
+    await checkpoints.close()
+    connection.close()
+  }
+
   /// The greatest size of the write-ahead log so far, in bytes.
   package func peakLogBytes() throws(BatchError) -> Int {
     try connection.peakLogBytes()

@@ -1,0 +1,117 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Files that go away, or are replaced, while a run is at work: the store is the judge.
+@Suite(.timeLimit(.minutes(5))) struct LostFilesTests {
+  private static let total = 300
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(Self.total, in: directory)
+  }
+
+  private func values() throws -> [String] {
+    try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
+  }
+
+  /// Begins a run that has come some way, and goes on.
+  private func begin(_ list: String = "file") throws -> BatchProgram {
+    let job = try JobText.update(
+      adding: [
+        "chunk": ["size": 10], "checkpoint": ["list": list, "interval": "1ms"],
+        "throttle": ["identifiersPerSecond": 100],
+      ]
+    )
+    try directory.write(job, to: "job.json")
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    while let line = program.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
+    }
+    return program
+  }
+
+  private func killed(_ program: BatchProgram) {
+    program.send(SIGKILL)
+    #expect(program.wait().status == -SIGKILL)
+  }
+
+  @Test func `without its checkpoint an unfinished run is not begun anew`() throws {
+    killed(try begin())
+    let checkpoint = try directory.read("job.batch")
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    let before = try values()
+    let refused = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("unfinished run"))
+    #expect(refused.errors.contains("--fresh"))
+    #expect(try values() == before)
+    try Data(checkpoint).write(to: URL(fileURLWithPath: directory.file("job.batch")))
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a list that the store keeps makes up for a lost checkpoint`() throws {
+    killed(try begin("store"))
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_list") == ["0"])
+  }
+
+  @Test func `a checkpoint that goes away under a run does not end it`() throws {
+    let program = try begin()
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    #expect(program.wait().status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+    // Nothing is unfinished.
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+  }
+
+  @Test func `a database that is replaced under a run stops it`() throws {
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
+    let program = try begin()
+    let moved = rename(directory.file("backup.db"), path)
+    #expect(moved == 0)
+    let result = program.wait()
+    #expect(result.status == 1)
+    #expect(result.errors.contains("moved, removed or replaced"))
+    // The backup knows nothing of the run.
+    let again = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(again.status == 2, "\(again.errors)")
+    #expect(again.errors.contains("the checkpoint belongs to store"))
+    #expect(try BatchProgram.run("run", "job.json", "--fresh", in: directory).status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a backup that is restored under a run stops it, and the rest is done after`() throws {
+    let program = try begin()
+    let script = """
+      import sqlite3
+      live = sqlite3.connect('test.db', timeout=60)
+      copy = sqlite3.connect('copy.db')
+      live.backup(copy)
+      done = live.execute('SELECT count(*) FROM numbers WHERE n = 1').fetchone()[0]
+      while live.execute('SELECT count(*) FROM numbers WHERE n = 1').fetchone()[0] == done: pass
+      copy.backup(live)
+      """
+    let python = Process()
+    python.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    python.arguments = ["python3", "-c", script]
+    python.currentDirectoryURL = URL(fileURLWithPath: directory.path)
+    try python.run()
+    python.waitUntilExit()
+    #expect(python.terminationStatus == 0)
+    let result = program.wait()
+    #expect(result.status == 1)
+    #expect(result.errors.contains("no longer as run"))
+    let again = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(again.status == 0, "\(again.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+}

@@ -1,0 +1,98 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// One process works on a run, whatever name its checkpoint goes by.
+@Suite(.timeLimit(.minutes(5))) struct OneProcessTests {
+  /// How a second process comes to the run of the first.
+  enum Route: CaseIterable {
+    case symbolicLink, hardLink, copiedFolder, removedLock
+  }
+
+  private static let total = 300
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(Self.total, in: directory)
+  }
+
+  private func values() throws -> [String] {
+    try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
+  }
+
+  /// A job that has come some way when it says that it is held by its pace.
+  private func job(checkpoint: String = "job.batch") throws -> String {
+    try JobText.update(
+      database: path,
+      adding: [
+        "chunk": ["size": 10], "checkpoint": ["path": checkpoint, "interval": "1ms"],
+        "throttle": ["identifiersPerSecond": 100],
+      ]
+    )
+  }
+
+  /// Takes the way to the run of `job.json`.
+  ///
+  /// - Returns: The job file of the second process.
+  private func take(_ route: Route) throws -> String {
+    let files = FileManager.default
+    let checkpoint = directory.file("job.batch")
+    switch route {
+    case .symbolicLink:
+      try files.createDirectory(atPath: directory.file("b"), withIntermediateDirectories: true)
+      try files.createSymbolicLink(
+        atPath: directory.file("b/link.batch"),
+        withDestinationPath: checkpoint
+      )
+      try directory.write(job(checkpoint: "b/link.batch"), to: "other.json")
+    case .hardLink:
+      try files.linkItem(atPath: checkpoint, toPath: directory.file("hard.batch"))
+      try directory.write(job(checkpoint: "hard.batch"), to: "other.json")
+    case .copiedFolder:
+      try files.createDirectory(atPath: directory.file("b"), withIntermediateDirectories: true)
+      try files.copyItem(atPath: checkpoint, toPath: directory.file("b/job.batch"))
+      try directory.write(job(), to: "b/other.json")
+      return "b/other.json"
+    case .removedLock:
+      try files.removeItem(atPath: directory.file("job.batch.lock"))
+      return "job.json"
+    }
+    return "other.json"
+  }
+
+  @Test(arguments: Route.allCases)
+  func `a second process is refused while the first is alive, and resumes when it is not`(
+    route: Route
+  ) throws {
+    try directory.write(job(), to: "job.json")
+    let first = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    while let line = first.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
+    }
+    let other = try take(route)
+    let second = try BatchProgram.run("run", other, in: directory)
+    #expect(second.status == 5, "\(second.errors)")
+    first.send(SIGKILL)
+    #expect(first.wait().status == -SIGKILL)
+    let third = try BatchProgram.run("run", other, in: directory)
+    #expect(third.status == 0, "\(third.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a run that was taken over stops before it does anything twice`() throws {
+    try directory.write(job(), to: "job.json")
+    let first = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    while let line = first.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
+    }
+    // As a process of another machine would have it, which cannot see this one.
+    try TestDatabase.make(in: directory, "UPDATE _batch_run SET owner = 'elsewhere'")
+    let result = first.wait()
+    #expect(result.status == 5, "\(result.errors)")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+}

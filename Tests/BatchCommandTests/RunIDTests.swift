@@ -1,0 +1,138 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Work with an identifier is done at most once, whoever asks for it however late.
+@Suite(.timeLimit(.minutes(5))) struct RunIDTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(100, in: directory)
+  }
+
+  private func sum() throws -> Int {
+    try TestDatabase.texts(path, "SELECT sum(n) FROM numbers").first.flatMap { Int($0) } ?? -1
+  }
+
+  private func run(_ id: String?, _ more: String...) throws -> BatchProgram.Result {
+    let arguments = ["run", "job.json"] + (id.map { ["--run-id", $0] } ?? []) + more
+    return try BatchProgram(arguments, in: directory).wait()
+  }
+
+  @Test(arguments: [false, true])
+  func `each ID is done once, in any order and by the environment too`(losesCheckpoint: Bool) throws
+  {
+    try directory.write(JobText.update(), to: "job.json")
+    for (index, id) in ["mon", "tue", "wed"].enumerated() {
+      #expect(try run(id).status == 0)
+      #expect(try sum() == 100 * (index + 1))
+    }
+    if losesCheckpoint { try FileManager.default.removeItem(atPath: directory.file("job.batch")) }
+    for id in ["mon", "wed", "tue", "mon"] {
+      let result = try run(id, "--json")
+      #expect(result.status == 0)
+      let last = try #require(JSONOutput.lines(result.output).last)
+      #expect(last["event"] as? String == "finished" && last["runID"] as? String == id)
+      #expect(last["done"] as? Int == 100)
+    }
+    let variables = ["BATCH_RUN_ID": "tue"]
+    #expect(
+      try BatchProgram.run("run", "job.json", in: directory, environment: variables).status == 0
+    )
+    #expect(try sum() == 300)
+    // Work without an ID is new each time, and forgets none.
+    #expect(try run(nil).status == 0)
+    #expect(try run("mon").status == 0)
+    #expect(try sum() == 400)
+  }
+
+  @Test func `a database that forgot is made up for by the checkpoint`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    #expect(try run("mon").status == 0)
+    #expect(try run("tue").status == 0)
+    try TestDatabase.make(
+      in: directory,
+      "DELETE FROM _batch_run",
+      "DELETE FROM _batch_ledger"
+    )
+    #expect(try run("mon").status == 0)
+    #expect(try run("tue").status == 0)
+    #expect(try sum() == 200)
+  }
+
+  @Test func `a failure ends as it did`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id = 5
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    try directory.write(JobText.update(adding: ["skip": ["limit": 1]]), to: "job.json")
+    #expect(try run("mon").status == 4)
+    #expect(try run("mon").status == 4)
+    #expect(try sum() == 99)
+  }
+
+  @Test func `unfinished work is resumed by its own ID only`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER stop BEFORE UPDATE ON numbers WHEN old.id = 55
+      BEGIN SELECT RAISE(ABORT, 'stop'); END
+      """
+    )
+    let more: [String: Any] = ["chunk": ["size": 10], "workers": 1]
+    try directory.write(JobText.update(adding: more), to: "job.json")
+    #expect(try run("mon").status == 1)
+    let done = try sum()
+    #expect(0 < done && done < 100)
+    try Refusal.expect(
+      ["run", "job.json", "--run-id", "tue"],
+      in: directory,
+      says: ["run \"mon\" of this job is unfinished", "--run-id mon"]
+    )
+    let plan = try BatchProgram.run("plan", "job.json", "--run-id", "tue", "--json", in: directory)
+    #expect(try JSONOutput.object(plan.output)["next"] as? String == "refuse")
+    try TestDatabase.make(in: directory, "DROP TRIGGER stop")
+    #expect(try run("mon").status == 0)
+    #expect(try sum() == 100)
+    #expect(try run("tue").status == 0)
+    #expect(try sum() == 200)
+  }
+
+  @Test func `IDs of exports are kept in the checkpoint`() throws {
+    try directory.write(JobText.export(to: "out.ndjson"), to: "job.json")
+    #expect(try run("mon").status == 0)
+    #expect(try run("tue").status == 0)
+    try TestDatabase.make(in: directory, "UPDATE numbers SET n = 7")
+    #expect(try run("mon").status == 0)
+    #expect(try !String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("7,\"label"))
+    #expect(try run("wed").status == 0)
+    #expect(try String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("\"n\":7"))
+  }
+
+  @Test func `an ID that is none is refused`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    for id in ["", String(repeating: "x", count: 201), "a\u{7}b"] {
+      try Refusal.expect(["run", "job.json", "--run-id", id], in: directory, says: ["run ID"])
+    }
+  }
+
+  @Test func `IDs are forgotten after as long as the job says`() throws {
+    let more: [String: Any] = ["checkpoint": ["keepRunIDs": "1h"]]
+    try directory.write(JobText.update(adding: more), to: "job.json")
+    #expect(try run("mon").status == 0)
+    #expect(try run("tue").status == 0)
+    #expect(try run("mon").status == 0)
+    #expect(try sum() == 200)
+    #expect(try BatchProgram.run("cleanup", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.texts(path, "SELECT run_id FROM _batch_run ORDER BY 1") == ["mon", "tue"])
+    try TestDatabase.make(in: directory, "UPDATE _batch_run SET ended_at = '2020-01-01T00:00:00Z'")
+    #expect(try BatchProgram.run("cleanup", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.texts(path, "SELECT run_id FROM _batch_run") == [])
+  }
+}
