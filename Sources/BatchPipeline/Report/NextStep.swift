@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchStore
 
 /// What `batch run` would do now, by what is on the disk.
 public struct NextStep: Sendable, Encodable {
@@ -22,7 +23,9 @@ public struct NextStep: Sendable, Encodable {
       var options = BatchRun.Options()
       options.runID = runID
       try options.check()
-      let decision = try RunDecision(try await RunDecision.Findings(of: job, options))
+      let findings = try await RunDecision.Findings(of: job, options, isThorough: true)
+      if let alive = findings.stored.first(where: { $0.process != nil }) { throw alive.isAlive }
+      let decision = try RunDecision(findings)
       name = decision.name
       words = decision.words
     } catch {

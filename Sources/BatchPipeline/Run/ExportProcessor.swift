@@ -26,6 +26,8 @@ struct ExportProcessor: ChunkProcessor {
     try await context.perform { connection throws(BatchError) in
       let clock = ContinuousClock()
       let start = clock.now
+      // The lines of one output are those of one database.
+      try connection.refuseIfMoved()
       let keys = try ChunkKeys(list, positions, key: key)
       let read = try export.lines(for: keys, failing: failureLimit, in: connection)
       return Lines(read: read, duration: start.duration(to: clock.now))

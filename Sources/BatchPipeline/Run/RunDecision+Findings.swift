@@ -3,13 +3,18 @@ import BatchStore
 import SystemPackage
 
 extension RunDecision.Findings {
-  /// Looks at the checkpoint of a job, and at what its store knows where that matters.
+  /// Looks at the checkpoint of a job, and at what its store knows.
+  ///
+  /// A run need not ask the store about the run of its checkpoint, or about others when it begins one:
+  /// it does so again when that is resumed or entered, in the transaction. Whoever only tells what a run
+  /// would do looks thoroughly.
   ///
   /// - Throws: `BatchError` if the checkpoint is damaged or another user's.
   init(
     of job: Job,
     _ options: BatchRun.Options,
-    interruptedRetry: String? = nil
+    interruptedRetry: String? = nil,
+    isThorough: Bool = false
   ) async throws(BatchError) {
     checkpoint =
       FileSystem.status(of: job.checkpointPath) == nil ? nil : try Checkpoint(ofJob: job)
@@ -18,8 +23,8 @@ extension RunDecision.Findings {
     oldestEnd = job.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
-    // A store whose run's checkpoint is there is asked once that run is entered or resumed.
-    guard job.action.writes, job.checkpoint.ledger == .store, checkpoint == nil || runID != nil
+    guard job.action.writes, job.checkpoint.ledger == .store,
+      isThorough || checkpoint == nil || runID != nil
     else { return }
     // What is wrong with the database the job's plan says better.
     guard

@@ -65,13 +65,15 @@ import Testing
   }
 
   @Test func `failed identifiers are added, and replaced when fewer have failed`() throws {
-    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
-    try checkpoint.record(failed([]))
-    #expect(try IdentifierFile(opening: path).recordCount == 0)
-    try checkpoint.record(failed([3, 70]))
-    try checkpoint.record(failed([3, 50, 70]))
-    // Those that are known are not written again.
-    try checkpoint.record(failed([3, 50, 70]))
+    do {
+      let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+      try checkpoint.record(failed([]))
+      #expect(try IdentifierFile(opening: path).recordCount == 0)
+      try checkpoint.record(failed([3, 70]))
+      try checkpoint.record(failed([3, 50, 70]))
+      // Those that are known are not written again.
+      try checkpoint.record(failed([3, 50, 70]))
+    }
     #expect(try IdentifierFile(opening: path).recordCount == 2)
     #expect(try Checkpoint(reading: path).failedAttempts.keys.sorted() == [3, 50, 70])
     let inspection = try FileInspection(of: path)
@@ -132,10 +134,17 @@ import Testing
   }
 
   @Test func `a record cut short leaves the one before it, and the next is appended`() throws {
-    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
-    try checkpoint.record(progress(10))
-    let whole = try directory.read("job.batch")
-    try checkpoint.record(progress(20))
+    let whole: [UInt8]
+    do {
+      let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+      try checkpoint.record(progress(10))
+      whole = try directory.read("job.batch")
+      try checkpoint.record(progress(20))
+      // One process adds records at a time.
+      let other = try Checkpoint(reading: path)
+      let refusal = #expect(throws: BatchError.self) { try other.record(progress(30)) }
+      #expect(refusal?.code == .alreadyRunning)
+    }
     let longer = try directory.read("job.batch")
     for length in whole.count..<longer.count {
       try Data(longer.prefix(length)).write(to: URL(fileURLWithPath: path.string))
