@@ -24,8 +24,10 @@ struct RunLoop<Processor: ChunkProcessor> {
     case looked
   }
 
+  private typealias Prepared = Result<PreparedChunk<Processor.Prepared>, BatchError>
+
   private enum Answer: Sendable {
-    case prepared(Range<Int>, worker: Int, Duration, Result<Processor.Prepared, BatchError>)
+    case prepared(Range<Int>, worker: Int, Duration, Prepared)
     case committed(Range<Int>, Result<Commit, BatchError>)
     case rested(Range<Int>)
     case look
@@ -145,9 +147,17 @@ struct RunLoop<Processor: ChunkProcessor> {
   private mutating func hear(_ answer: Answer, in group: inout TaskGroup<Answer>) {
     switch answer {
     case .prepared(let chunk, let worker, let duration, .success(let value)):
-      prepared[chunk] = value
+      let end = chunk.lowerBound + value.count
+      prepared[chunk.lowerBound..<end] = value.content
       regulate(in: &group)
-      perform(machine.prepared(chunk, worker: worker, took: duration), in: &group)
+      let actions = machine.prepared(
+        chunk,
+        worker: worker,
+        upTo: end,
+        holding: value.byteCount,
+        took: duration
+      )
+      perform(actions, in: &group)
     case .prepared(let chunk, let worker, _, .failure(let error)):
       note(error, of: chunk)
       let isTransient = error.isTransient
@@ -253,7 +263,7 @@ struct RunLoop<Processor: ChunkProcessor> {
       throttle.throttle = job.throttle
       let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
       machine.tune(
-        ChunkSizing(job, startingAt: machine.chunkSize),
+        ChunkSizing(job, startingAt: machine.chunkSize, bytes: machine.chunkBytes),
         committing: throttle.setsPace ? 1 : ofJob.committing
       )
     }
@@ -288,7 +298,7 @@ struct RunLoop<Processor: ChunkProcessor> {
         let context = workers[worker]
         group.addTask { [clock] in
           let start = clock.now
-          let result: Result<Processor.Prepared, BatchError>
+          let result: Prepared
           do throws(BatchError) {
             result = .success(try await processor.prepare(chunk, in: context))
           } catch {
