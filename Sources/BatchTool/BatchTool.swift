@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchPipeline
 public import BatchStore
 
 #if canImport(FoundationEssentials)
@@ -48,6 +49,7 @@ public struct BatchTool: Sendable {
   /// Reads the command line, does what it says, and ends the process with the status of
   /// `Documentation/CommandLine.md` unless that is 0.
   public func run() async {
+    returnLargeBlocks()
     // Before anything is awaited: a task for which there is no thread would wait for ever.
     do throws(BatchError) {
       let cores = ProcessInfo.processInfo.activeProcessorCount

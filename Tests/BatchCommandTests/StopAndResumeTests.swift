@@ -67,6 +67,27 @@ import Testing
     #expect(resumed.wait().status == -SIGKILL)
   }
 
+  /// An expression that never has a value once `id` is more than 20.
+  private static let endless = """
+    n + 1 + CASE WHEN id <= 20 THEN 0 ELSE
+    (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i FROM c) SELECT count(*) FROM c) END
+    """
+
+  @Test func `a signal ends an expression that does not end, after a grace`() throws {
+    let job = try JobText.update(["n": Self.endless], adding: ["chunk": ["size": 10]])
+    try directory.write(job, to: "job.json")
+    let program = try start()
+    try waitForProgress()
+    program.send(SIGINT)
+    let result = program.wait()
+    #expect(result.status == 3, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    #expect(last["state"] as? String == "stopped")
+    let done = try #require(last["done"] as? Int)
+    #expect(done == 10 || done == 20)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
+  }
+
   @Test func `a stopped run goes on where it was`() throws {
     // What is slow is slow on the first 100 rows only, and for the rest of them quick.
     let slow = "n + 1 + CASE WHEN id > 100 THEN 0 ELSE \(JobText.slowZero) END"

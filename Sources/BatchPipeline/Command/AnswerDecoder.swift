@@ -1,12 +1,6 @@
 import BatchIdentifiers
 import BatchStore
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// Reads the answers of a program: a JSON object of changed columns on each line.
 ///
 /// An object of nothing, or `null`, leaves the row as it is. `{"$error": "…"}` says that this row
@@ -15,8 +9,6 @@ struct AnswerDecoder {
   /// What the answers to some rows say.
   struct Answers {
     var changes: RowChanges
-    /// Whether each repeats the identifier of its row, so that none can be another row's.
-    var areIdentified = true
     /// What the first row says that is to be tried again later, and with it its chunk.
     var retry: BatchError?
   }
@@ -40,12 +32,9 @@ struct AnswerDecoder {
     names = columns.map { Array($0.utf8) }
   }
 
-  /// Reads the answers to some rows, from as many lines.
-  func answers(
-    from lines: [UInt8],
-    for rows: ChunkRows
-  ) throws(BatchError) -> Answers {
-    var answers = Answers(
+  /// No answers to some rows yet.
+  func noAnswers(for rows: ChunkRows) -> Answers {
+    Answers(
       changes: RowChanges(
         values: ValueBlock(
           columns: columns.count,
@@ -55,11 +44,23 @@ struct AnswerDecoder {
         )
       )
     )
+  }
+
+  /// Reads the answers to some of the rows, from as many lines.
+  ///
+  /// - Returns: Whether each repeats the identifier of its row, so that none can be another row's.
+  func read(
+    _ lines: [UInt8],
+    for rows: ChunkRows,
+    _ asked: Range<Int>,
+    into answers: inout Answers
+  ) throws(BatchError) -> Bool {
+    var areIdentified = true
     var scanner = JSONLineScanner(lines)
-    for row in 0..<rows.count {
+    for row in asked {
       do throws(JSONLineScanner.Problem) {
         let remarks = try readAnswer(&scanner, row, rows, into: &answers.changes.values)
-        if !remarks.isIdentified { answers.areIdentified = false }
+        if !remarks.isIdentified { areIdentified = false }
         if let reason = remarks.retry, answers.retry == nil {
           answers.retry = BatchError(
             .retryLater,
@@ -80,7 +81,7 @@ struct AnswerDecoder {
         )
       }
     }
-    return answers
+    return areIdentified
   }
 
   /// Reads a line.
@@ -178,20 +179,20 @@ struct AnswerDecoder {
   private func readBlob(
     _ scanner: inout JSONLineScanner
   ) throws(JSONLineScanner.Problem) -> [UInt8] {
-    var encoded: [UInt8]?
+    var encoded: ArraySlice<UInt8>?
     var isMarked = false
     try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
       switch String(decoding: key, as: UTF8.self) {
       case "$base64":
         guard case .boolean(true) = try scanner.readValue() else { throw .init("has no value") }
         isMarked = true
-      case "encoded": encoded = Array(try scanner.readString())
+      case "encoded": encoded = try scanner.readString()
       default: throw .init("has an object where a value is expected")
       }
     }
-    guard isMarked, let encoded, let data = Data(base64Encoded: Data(encoded)) else {
+    guard isMarked, let bytes = encoded.flatMap(Base64.bytes(of:)) else {
       throw .init("has an object that is no blob where a value is expected")
     }
-    return [UInt8](data)
+    return bytes
   }
 }

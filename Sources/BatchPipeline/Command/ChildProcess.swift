@@ -100,42 +100,58 @@ final class ChildProcess {
 
   // MARK: Asking and answering
 
+  /// What a program is asked: lines for some of the rows of a chunk, after others that are answered.
+  struct Question {
+    /// The lines, which are dropped once they are written.
+    var lines: [UInt8]
+    /// How many they are.
+    var count: Int
+    /// How many rows of the chunk were answered before, and how many it has.
+    var answeredBefore: Int
+    var chunkCount: Int
+    /// When the first row of the chunk was asked, and how long all of them may take.
+    var start: ContinuousClock.Instant
+    var timeout: Duration
+  }
+
   /// Writes lines and reads as many answers.
   ///
   /// - Returns: The answers, each with its line feed; ``accept(identified:)`` looks for more of them.
   /// - Throws: `BatchError` of code `handlerFailed` if there are fewer, if one is too long, if the
   ///   program ends, or if it takes longer than `timeout`. It is of no use any more then.
-  func answers(
-    to lines: [UInt8],
-    count: Int,
-    within timeout: Duration
-  ) throws(BatchError) -> [UInt8] {
+  func answers(to question: consuming Question) throws(BatchError) -> [UInt8] {
     guard standing == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     let start = ContinuousClock.now
-    let deadline = start + timeout
+    let deadline = question.start + question.timeout
+    let count = question.count
+    let lineBytes = question.lines.count
+    let (before, total) = (question.answeredBefore, question.chunkCount)
     let limit = max(Self.answerLimit, count * Self.rowShare)
     var written = 0
     var answers: [UInt8] = []
     var found = 0
     var lineStart = 0
-    while found < count || written < lines.count {
+    while found < count || written < lineBytes {
       // Seen on each pass: a program may write to standard error all the time. What has come when
       // the time is over is still read.
       let left = ContinuousClock.now.duration(to: deadline)
       var waits = [
         pollfd(fd: output, events: Int16(POLLIN), revents: 0),
         pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
-        pollfd(fd: written < lines.count ? input : -1, events: Int16(POLLOUT), revents: 0),
+        pollfd(fd: written < lineBytes ? input : -1, events: Int16(POLLOUT), revents: 0),
       ]
       let patience = max(0, min(left / .milliseconds(1), 1e9)).rounded(.up)
       if poll(&waits, nfds_t(waits.count), Int32(patience)) < 0, errno != EINTR {
         throw Self.error("cannot wait for the command", errno)
       }
       if waits[1].revents != 0 { readErrors(atMost: 1) }
-      if waits[2].revents != 0 { written = try send(lines, from: written) }
+      if waits[2].revents != 0 {
+        written = try send(question.lines, from: written)
+        if written == lineBytes { question.lines = [] }
+      }
       if waits[0].revents != 0 {
         let end = answers.count
-        guard try receive(into: &answers) else { throw ended(found, count) }
+        guard try receive(into: &answers) else { throw ended(before + found, total) }
         found += answers[end...].count { $0 == 0x0a }
         lineStart = answers[end...].lastIndex(of: 0x0a).map { $0 + 1 } ?? lineStart
       }
@@ -148,24 +164,24 @@ final class ChildProcess {
       }
       if answers.count > limit {
         throw failure(
-          "has written \(limit >> 20) MB of answers to \(found) of \(count) rows",
+          "has written \(limit >> 20) MB of answers to \(before + found) of \(total) rows",
           remedy: "lower chunk.size"
         )
       }
-      if left <= .zero, found < count || written < lines.count {
+      if left <= .zero, found < count || written < lineBytes {
         throw failure(
-          "has answered \(found) of \(count) rows after \(timeout)",
+          "has answered \(before + found) of \(total) rows after \(question.timeout)",
           remedy: "it must flush its output after each line; or raise action.timeout"
         )
       }
-      if written == lines.count { rest(since: start, found, of: count) }
+      if written == lineBytes { rest(since: start, found, of: count) }
     }
     readErrors()
     if lineStart < answers.count || found > count {
       let end = Self.end(ofLine: count, in: answers)
       surplus += answers[end...].prefix(Self.surplusLimit)
       answers.removeSubrange(end...)
-      guard written == lines.count else { throw tooMany() }
+      guard written == lineBytes else { throw tooMany() }
     }
     let end = ContinuousClock.now
     lastAnswer = (end, start.duration(to: end) * 2 / max(count, 1))

@@ -8,6 +8,7 @@ struct CommandHandler: RowHandler {
   private let encoder: RowLineEncoder
   private let decoder: AnswerDecoder
   private let timeout: Duration
+  private let pieces = Lock(PieceSizing())
 
   /// A handler for the columns of a job.
   ///
@@ -27,19 +28,38 @@ struct CommandHandler: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int
+    failing limit: Int,
+    holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
-    var lines: [UInt8] = []
-    for row in 0..<rows.count { encoder.append(rows, row, to: &lines) }
-    let answers = try pool.withChild { child throws(BatchError) in
-      let answers = try decoder.answers(
-        from: try child.answers(to: lines, count: rows.count, within: timeout),
-        for: rows
+    let start = ContinuousClock.now
+    var answers = decoder.noAnswers(for: rows)
+    var count = 0
+    while count < rows.count, count == 0 || answers.changes.values.bytes.count < byteLimit {
+      let size = pieces.withLock { $0.size }
+      let piece = count..<min(rows.count, count + size)
+      var lines: [UInt8] = []
+      for row in piece { encoder.append(rows, row, to: &lines) }
+      var question = ChildProcess.Question(
+        lines: lines,
+        count: piece.count,
+        answeredBefore: count,
+        chunkCount: rows.count,
+        start: start,
+        timeout: timeout
       )
-      try child.accept(identified: answers.areIdentified)
-      return answers
+      lines = []
+      try pool.withChild { child throws(BatchError) in
+        let asked = question
+        question.lines = []
+        let text = try child.answers(to: asked)
+        pieces.withLock { $0.observe(piece.count, text.count) }
+        let areIdentified = try decoder.read(text, for: rows, piece, into: &answers)
+        try child.accept(identified: areIdentified)
+      }
+      count = piece.upperBound
+      if let retry = answers.retry { throw retry }
     }
-    if let retry = answers.retry { throw retry }
+    answers.changes.values.count = count
     return answers.changes
   }
 
@@ -78,5 +98,27 @@ struct CommandHandler: RowHandler {
       }
     }
     return variables
+  }
+}
+
+/// How many rows of a chunk a program is asked at once: as many as are not too much when they are
+/// answered, of which nothing is known before the first.
+private struct PieceSizing {
+  /// How much larger than those before it a piece may be.
+  private static let growth = 8
+
+  private var largest = 0
+  /// How long the answer to a row is, on average; long ones are forgotten slowly.
+  private var answerBytes = 0.0
+
+  mutating func observe(_ count: Int, _ bytes: Int) {
+    largest = max(largest, count)
+    let observed = Double(bytes) / Double(count)
+    answerBytes = max(observed, (answerBytes + observed) / 2)
+  }
+
+  var size: Int {
+    let held = answerBytes > 0 ? Double(ChunkBytes.chunkLimit) / answerBytes : .infinity
+    return max(1, Int(min(held, Double(largest * Self.growth))))
   }
 }

@@ -476,8 +476,12 @@ public final class BatchRun: Sendable {
   ) async throws(BatchError) -> RunSummary {
     var job = job
     if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
-    let sizing = ChunkSizing(job, startingAt: session.meanChunkSize)
     let remaining = session.remaining
+    let sizing = ChunkSizing(
+      job,
+      startingAt: session.meanChunkSize,
+      bytes: ChunkBytes(ofRows: remaining.reduce(0) { $0 + $1.count }, in: job.database.path)
+    )
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // While the programs of a command compute, one context more has the next rows ready for them.
     let contextCount = workerCount + (plan.children == nil ? 0 : 1)

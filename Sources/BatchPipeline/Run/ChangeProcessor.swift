@@ -17,11 +17,13 @@ struct ChangeProcessor: ChunkProcessor {
   func prepare(
     _ positions: Range<Int>,
     in context: StoreConnection
-  ) async throws(BatchError) -> ChunkKeys {
-    try await context.compute { () throws(BatchError) in
+  ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
+    let keys = try await context.compute { () throws(BatchError) in
       let keys = try ChunkKeys(list, positions, key: change.key)
       return isRowByRow ? keys.singly : keys
     }
+    // The rows stay in the database.
+    return PreparedChunk(content: keys, count: positions.count, byteCount: 0)
   }
 
   func commit(

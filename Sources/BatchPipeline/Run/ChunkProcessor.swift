@@ -9,11 +9,12 @@ protocol ChunkProcessor: Sendable {
   /// Whether chunks must be committed in the order of their positions.
   var inOrder: Bool { get }
 
-  /// Reads and computes what the chunk needs, in a background context.
+  /// Reads and computes what the chunk needs, in a background context: of its first positions, as
+  /// many as are to be held at once.
   func prepare(
     _ positions: Range<Int>,
     in context: StoreConnection
-  ) async throws(BatchError) -> Prepared
+  ) async throws(BatchError) -> PreparedChunk<Prepared>
 
   /// Makes the chunk's effect lasting, all of it or none.
   func commit(
@@ -33,4 +34,13 @@ protocol ChunkProcessor: Sendable {
 
   /// Puts the result of a completed run into place, and completes `progress`.
   func finish(_ progress: inout RunProgress) async throws(BatchError)
+}
+
+/// What a worker hands over: the first positions of its chunk, at least one, and what they hold.
+struct PreparedChunk<Content: Sendable>: Sendable {
+  let content: Content
+  /// How many positions were reached.
+  let count: Int
+  /// How many bytes of values wait to be written.
+  let byteCount: Int
 }

@@ -42,6 +42,8 @@ struct ChunkSizing {
   private let bounds: ClosedRange<Int>
   private var writing: Cost
   private var preparing: Cost
+  /// What chunks hold.
+  private(set) var bytes: ChunkBytes
   /// What the last chunk was allowed to hold; before there is one, what the first is.
   private var last: Int
   /// The most that is known to be no accident.
@@ -52,7 +54,8 @@ struct ChunkSizing {
   /// - Parameters:
   ///   - job: The job.
   ///   - size: What chunks had lately, if a target is to go on from there.
-  init(_ job: Job, startingAt size: Int? = nil) {
+  ///   - bytes: What is known of what chunks hold.
+  init(_ job: Job, startingAt size: Int? = nil, bytes: ChunkBytes = ChunkBytes()) {
     let most = job.throttle.largestChunk ?? Job.chunkSizeLimit
     let bounds = job.chunk.bounds
     var first = job.chunk.size
@@ -69,7 +72,8 @@ struct ChunkSizing {
       min(first, most),
       target: job.chunk.target,
       bounds: min(bounds.lowerBound, most)...min(bounds.upperBound, most),
-      preparing: patience
+      preparing: patience,
+      bytes: bytes
     )
   }
 
@@ -78,7 +82,8 @@ struct ChunkSizing {
     _ size: Int,
     target: Duration? = nil,
     bounds: ClosedRange<Int> = 1...Job.chunkSizeLimit,
-    preparing patience: Duration = .seconds(1)
+    preparing patience: Duration = .seconds(1),
+    bytes: ChunkBytes = ChunkBytes()
   ) {
     precondition(size > 0 && bounds.lowerBound > 0, "a chunk of no identifiers")
     self.target = target
@@ -87,10 +92,14 @@ struct ChunkSizing {
     preparing = Cost(limit: patience)
     last = size
     largest = size
+    self.bytes = bytes
   }
 
   /// The size of the next chunk.
-  var size: Int {
+  var size: Int { max(1, Int(min(Double(timedSize), bytes.rows))) }
+
+  /// The size that the times allow, or the job says.
+  private var timedSize: Int {
     guard target != nil, writing.seconds != nil || preparing.seconds != nil else { return last }
     let wanted =
       writing.seconds == nil
@@ -109,8 +118,10 @@ struct ChunkSizing {
   ///
   /// - Returns: How many identifiers it holds at most.
   mutating func next() -> Int {
-    last = size
-    return last
+    let next = size
+    // Without a target it stays the job's.
+    if target != nil { last = next }
+    return next
   }
 
   /// Takes note of how long a chunk took at the writer.
@@ -120,8 +131,9 @@ struct ChunkSizing {
     largest = max(largest, count)
   }
 
-  /// Takes note of how long a chunk took to prepare.
-  mutating func observe(_ count: Int, preparedIn duration: Duration) {
+  /// Takes note of how long a chunk took to prepare, and what it holds.
+  mutating func observe(_ count: Int, preparedIn duration: Duration, bytes held: Int = 0) {
+    bytes.observe(count, held)
     guard target != nil, count > 0 else { return }
     preparing.observe(count, took: duration, weight: weight(of: count))
   }
@@ -130,6 +142,9 @@ struct ChunkSizing {
   private func weight(of count: Int) -> Double {
     Self.weight * min(1, Double(count) / Double(last))
   }
+
+  /// What the next chunk will hold, in bytes.
+  var expectedBytes: Double { bytes.expected(of: size) }
 
   // MARK: What is ahead
 

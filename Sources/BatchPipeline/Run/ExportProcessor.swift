@@ -22,16 +22,23 @@ struct ExportProcessor: ChunkProcessor {
   func prepare(
     _ positions: Range<Int>,
     in context: StoreConnection
-  ) async throws(BatchError) -> Lines {
-    try await context.perform { connection throws(BatchError) in
+  ) async throws(BatchError) -> PreparedChunk<Lines> {
+    let lines = try await context.perform { connection throws(BatchError) in
       let clock = ContinuousClock()
       let start = clock.now
       // The lines of one output are those of one database.
       try connection.refuseIfMoved()
       let keys = try ChunkKeys(list, positions, key: key)
-      let read = try export.lines(for: keys, failing: failureLimit, in: connection)
+      let read = try export.lines(
+        for: keys,
+        failing: failureLimit,
+        holding: ChunkBytes.chunkLimit,
+        in: connection
+      )
       return Lines(read: read, duration: start.duration(to: clock.now))
     }
+    let read = lines.read
+    return PreparedChunk(content: lines, count: read.outcomes.total, byteCount: read.bytes.count)
   }
 
   func commit(

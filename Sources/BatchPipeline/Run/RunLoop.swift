@@ -11,6 +11,8 @@ struct RunLoop<Processor: ChunkProcessor> {
     /// The lane whose log is emptied when it has grown too long; nil for a run that writes nothing.
     var lane: WriterLane?
     var stopRequests: AsyncStream<Void>
+    /// How long chunks in flight have to finish after a request to stop.
+    var grace = Duration.seconds(5)
   }
 
   /// What happens in a run.
@@ -24,8 +26,10 @@ struct RunLoop<Processor: ChunkProcessor> {
     case looked
   }
 
+  private typealias Prepared = Result<PreparedChunk<Processor.Prepared>, BatchError>
+
   private enum Answer: Sendable {
-    case prepared(Range<Int>, worker: Int, Duration, Result<Processor.Prepared, BatchError>)
+    case prepared(Range<Int>, worker: Int, Duration, Prepared)
     case committed(Range<Int>, Result<Commit, BatchError>)
     case rested(Range<Int>)
     case look
@@ -39,6 +43,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   private let workers: [StoreConnection]
   private let settings: Settings
   private let backoff: Backoff
+  private let grace: StopGrace
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
   private var machine: RunStateMachine
@@ -80,6 +85,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     )
     control = ControlFile(of: settings.job)
     backoff = Backoff(settings.job.retry)
+    grace = StopGrace(settings.grace)
     var limits = RunStateMachine.Limits(
       workers: workers.count,
       inOrder: processor.inOrder,
@@ -96,6 +102,17 @@ struct RunLoop<Processor: ChunkProcessor> {
   mutating func run(
     observe: (Event) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
+    let watch = grace.watch(settings.lane, workers, of: settings.job)
+    let ending = await carryOut(observe: observe)
+    // So that nothing interrupts whoever records how the run ended.
+    watch.cancel()
+    await watch.value
+    return ending
+  }
+
+  private mutating func carryOut(
+    observe: (Event) async throws(BatchError) -> Void
+  ) async -> RunStateMachine.Ending {
     await withTaskGroup(of: Answer.self) { group in
       listen(in: &group)
       tick(in: &group)
@@ -109,7 +126,7 @@ struct RunLoop<Processor: ChunkProcessor> {
           do throws(BatchError) {
             try await observe(event)
           } catch {
-            fail(error, in: &group)
+            if !grace.excuses(error) { fail(error, in: &group) }
           }
         }
         guard ending == nil, let answer = await group.next() else { break }
@@ -122,14 +139,19 @@ struct RunLoop<Processor: ChunkProcessor> {
 
   private func listen(in group: inout TaskGroup<Answer>) {
     let stopRequests = settings.stopRequests
-    group.addTask {
+    group.addTask { [grace] in
       // Ends with the first request, or when this task is cancelled.
       for await _ in stopRequests { break }
+      grace.begin()
       return .stop
     }
     guard let deadline = settings.deadline else { return }
-    group.addTask {
-      try? await Task.sleep(until: deadline, clock: .continuous)
+    group.addTask { [grace, runtime = settings.job.limits.runtime] in
+      // Cancelled, the run is told to stop, and not by its time.
+      guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
+        return .stop
+      }
+      grace.begin(atLeast: runtime ?? .zero)
       return .outOfTime
     }
   }
@@ -145,12 +167,20 @@ struct RunLoop<Processor: ChunkProcessor> {
   private mutating func hear(_ answer: Answer, in group: inout TaskGroup<Answer>) {
     switch answer {
     case .prepared(let chunk, let worker, let duration, .success(let value)):
-      prepared[chunk] = value
+      let end = chunk.lowerBound + value.count
+      prepared[chunk.lowerBound..<end] = value.content
       regulate(in: &group)
-      perform(machine.prepared(chunk, worker: worker, took: duration), in: &group)
+      let actions = machine.prepared(
+        chunk,
+        worker: worker,
+        upTo: end,
+        holding: value.byteCount,
+        took: duration
+      )
+      perform(actions, in: &group)
     case .prepared(let chunk, let worker, _, .failure(let error)):
       note(error, of: chunk)
-      let isTransient = error.isTransient
+      let isTransient = error.isTransient || grace.excuses(error)
       let actions = machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
       settle(chunk, actions, in: &group)
     case .committed(let chunk, .success(let commit)):
@@ -162,7 +192,8 @@ struct RunLoop<Processor: ChunkProcessor> {
       perform(machine.committed(chunk, took: commit.duration), in: &group)
     case .committed(let chunk, .failure(let error)):
       note(error, of: chunk)
-      settle(chunk, machine.failedToCommit(chunk, isTransient: error.isTransient), in: &group)
+      let isTransient = error.isTransient || grace.excuses(error)
+      settle(chunk, machine.failedToCommit(chunk, isTransient: isTransient), in: &group)
     case .rested(let chunk): perform(machine.rested(chunk), in: &group)
     case .look:
       willLook = false
@@ -175,7 +206,8 @@ struct RunLoop<Processor: ChunkProcessor> {
     case .emptiedLog(.success(let bytes)):
       throttle.logBytes = bytes
       regulate(in: &group)
-    case .emptiedLog(.failure(let error)): fail(error, in: &group)
+    case .emptiedLog(.failure(let error)):
+      if !grace.excuses(error) { fail(error, in: &group) }
     case .stop: perform(machine.stop(), in: &group)
     case .outOfTime:
       stopReason = stopReason ?? "the time of limits.runtime is over"
@@ -244,6 +276,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   private mutating func obey(_ control: RunControl, in group: inout TaskGroup<Answer>) {
     if control.isCancelled, !asked.isCancelled {
       stopReason = stopReason ?? "batch cancel"
+      grace.begin()
       perform(machine.stop(), in: &group)
     }
     // Whoever asked has checked the settings; a file made by hand is not obeyed in this.
@@ -253,7 +286,7 @@ struct RunLoop<Processor: ChunkProcessor> {
       throttle.throttle = job.throttle
       let ofJob = RunStateMachine.Limits(workers: workers.count, inOrder: processor.inOrder)
       machine.tune(
-        ChunkSizing(job, startingAt: machine.chunkSize),
+        ChunkSizing(job, startingAt: machine.chunkSize, bytes: machine.chunkBytes),
         committing: throttle.setsPace ? 1 : ofJob.committing
       )
     }
@@ -288,7 +321,7 @@ struct RunLoop<Processor: ChunkProcessor> {
         let context = workers[worker]
         group.addTask { [clock] in
           let start = clock.now
-          let result: Result<Processor.Prepared, BatchError>
+          let result: Prepared
           do throws(BatchError) {
             result = .success(try await processor.prepare(chunk, in: context))
           } catch {

@@ -6,7 +6,9 @@
 ///
 /// Bounds: at most one chunk a worker is being prepared, and at most ``Limits/inFlight`` chunks
 /// exist between "handed to a worker" and "committed", however slow the writer is. Where sizes
-/// follow a target there are fewer, since each of them has a size of the past.
+/// follow a target there are fewer, since each of them has a size of the past, and where rows are large,
+/// down to one, since all of them are in memory. A worker hands over the first positions of its chunk
+/// when they hold enough; the others are handed out again before any later ones.
 ///
 /// A chunk that fails for the moment rests and is prepared anew; it keeps its place among those in
 /// flight, and the others go on as far as the order allows.
@@ -77,6 +79,7 @@ struct RunStateMachine {
   private var isHeld = false
   /// Whether the run ends, or has ended, with a failure.
   private(set) var hasFailed = false
+  /// What is to be handed out, the next positions last.
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
   private var preparing: [Int: Range<Int>] = [:]
@@ -91,11 +94,16 @@ struct RunStateMachine {
   private var resting: [Range<Int>] = []
   /// Chunks that have rested, ascending.
   private var rested: [Range<Int>] = []
+  /// What the chunks that wait for the writer or are there hold, by their first positions.
+  private var bytes: [Int: Int] = [:]
   /// The first position that will not be committed any more; in order, nothing after it will be.
   private var givenUp = Int.max
 
   /// The size of the next chunk.
   var chunkSize: Int { sizing.size }
+
+  /// What is known of what chunks hold.
+  var chunkBytes: ChunkBytes { sizing.bytes }
 
   /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
   init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
@@ -111,20 +119,36 @@ struct RunStateMachine {
   /// Begins.
   mutating func start() -> [Action] { next() }
 
-  /// A worker has prepared its chunk, which took so long.
+  /// A worker has prepared its chunk, or as many of its first positions as are to be held at once,
+  /// which took so long.
+  ///
+  /// - Parameters:
+  ///   - chunk: The chunk as it was handed out; from here on it ends at `end`.
+  ///   - worker: The worker.
+  ///   - end: The first position that was not reached; nil if all were.
+  ///   - byteCount: What is held for it.
+  ///   - duration: How long it took.
+  /// - Returns: What to do.
   mutating func prepared(
     _ chunk: Range<Int>,
     worker: Int,
+    upTo end: Int? = nil,
+    holding byteCount: Int = 0,
     took duration: Duration
   ) -> [Action] {
     release(worker, chunk)
-    sizing.observe(chunk.count, preparedIn: duration)
-    guard canCommit(chunk) else { return [.discard(chunk)] + giveUp([chunk]) + next() }
+    let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
+    let rest = reached.upperBound..<chunk.upperBound
+    precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
+    sizing.observe(reached.count, preparedIn: duration, bytes: byteCount)
+    guard canCommit(reached) else { return [.discard(reached)] + giveUp([chunk]) + next() }
+    let dropped = rest.isEmpty ? [] : takeBack(rest)
+    bytes[reached.lowerBound] = byteCount
     waiting.insert(
-      chunk,
-      at: waiting.firstIndex { $0.lowerBound > chunk.lowerBound } ?? waiting.count
+      reached,
+      at: waiting.firstIndex { $0.lowerBound > reached.lowerBound } ?? waiting.count
     )
-    return next()
+    return dropped + next()
   }
 
   /// A worker could not prepare its chunk, for the moment or for good.
@@ -169,6 +193,8 @@ struct RunStateMachine {
   mutating func stop() -> [Action] {
     guard case .running = phase else { return [] }
     phase = .stopping(.stopped)
+    // In order, nothing is committed that comes after positions that a worker did not reach.
+    givenUp = min(givenUp, remaining.last?.lowerBound ?? .max)
     return giveUp(resting + rested) + next()
   }
 
@@ -204,6 +230,7 @@ struct RunStateMachine {
 
   private mutating func settle(_ chunk: Range<Int>) {
     precondition(committing.remove(chunk) != nil, "a chunk nobody commits")
+    bytes[chunk.lowerBound] = nil
   }
 
   /// Whether a prepared chunk may still be committed.
@@ -236,7 +263,21 @@ struct RunStateMachine {
     rested.removeAll(where: chunks.contains)
     uncommitted.removeAll(where: (chunks + dropped).map(\.lowerBound).contains)
     remaining += chunks + dropped
+    for chunk in dropped { bytes[chunk.lowerBound] = nil }
     return dropped.map(Action.discard)
+  }
+
+  /// Takes positions back that a worker did not reach: they are the next to be handed out, or left to
+  /// the next run.
+  private mutating func takeBack(_ rest: Range<Int>) -> [Action] {
+    guard case .running = phase else { return giveUp([rest]) }
+    let place = remaining.lastIndex { $0.lowerBound > rest.lowerBound }.map { $0 + 1 } ?? 0
+    if place > 0, remaining[place - 1].lowerBound == rest.upperBound {
+      remaining[place - 1] = rest.lowerBound..<remaining[place - 1].upperBound
+    } else {
+      remaining.insert(rest, at: place)
+    }
+    return []
   }
 
   /// Something beside the chunks went wrong: what is prepared is dropped.
@@ -245,6 +286,7 @@ struct RunStateMachine {
     phase = .stopping(.failed)
     hasFailed = true
     let dropped = waiting.map(Action.discard)
+    for chunk in waiting { bytes[chunk.lowerBound] = nil }
     waiting.removeAll()
     resting.removeAll()
     rested.removeAll()
@@ -291,17 +333,33 @@ struct RunStateMachine {
 
   private func nextToCommit() -> Range<Int>? {
     guard let chunk = waiting.first else { return nil }
-    if limits.inOrder, chunk.lowerBound != uncommitted.first { return nil }
+    guard limits.inOrder else { return chunk }
+    if chunk.lowerBound != uncommitted.first { return nil }
+    // What a worker did not reach comes first; when the run stops such chunks are given up.
+    if case .running = phase, let next = remaining.last, next.lowerBound < chunk.lowerBound {
+      return nil
+    }
     return chunk
   }
 
+  /// Whether there is memory for one chunk more. One there may always be: in order, it may be what
+  /// those that hold the memory wait for.
+  private var hasRoom: Bool {
+    if preparing.isEmpty, committing.isEmpty { return true }
+    let expected = sizing.expectedBytes
+    let held = Double(bytes.values.reduce(0, +)) + Double(preparing.count) * expected
+    return held + expected <= Double(ChunkBytes.totalLimit)
+  }
+
   private mutating func nextToPrepare() -> Range<Int>? {
+    guard hasRoom else { return nil }
     if !rested.isEmpty { return rested.removeFirst() }
     // Those that rest are in nobody's way, but they are bounded too.
     let underWay = uncommitted.count - resting.count
     guard underWay < depth.inFlight, uncommitted.count < limits.inFlight, let chunk = nextChunk()
     else { return nil }
-    uncommitted.append(chunk.lowerBound)
+    let place = uncommitted.lastIndex { $0 < chunk.lowerBound }.map { $0 + 1 } ?? 0
+    uncommitted.insert(chunk.lowerBound, at: place)
     return chunk
   }
 

@@ -22,17 +22,22 @@ struct TransformProcessor: ChunkProcessor {
   func prepare(
     _ positions: Range<Int>,
     in context: StoreConnection
-  ) async throws(BatchError) -> Prepared {
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let chunk = try await compute(in: context) { connection, look, limit throws(BatchError) in
       try transform.prepare(
         ChunkKeys(list, positions, key: transform.target.key),
         run: run,
         look: look,
         failing: limit,
+        holding: ChunkBytes.chunkLimit,
         in: connection
       )
     }
-    return Prepared(chunk: chunk, context: context)
+    return PreparedChunk(
+      content: Prepared(chunk: chunk, context: context),
+      count: chunk.count,
+      byteCount: chunk.byteCount
+    )
   }
 
   func commit(

@@ -1,11 +1,46 @@
 /// The encoding of RFC 4648 §4, with padding, for blobs in text.
-struct Base64 {
+package struct Base64 {
   private static let digits = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
   )
 
+  /// What each byte of a text stands for; 64 for what is no digit.
+  private static let values = {
+    var values = [UInt8](repeating: 64, count: 256)
+    for (value, digit) in digits.enumerated() { values[Int(digit)] = UInt8(value) }
+    return values
+  }()
+
+  /// The bytes that a text stands for; nil if it is none of this encoding.
+  package static func bytes(of text: ArraySlice<UInt8>) -> [UInt8]? {
+    guard text.count % 4 == 0 else { return nil }
+    let padding = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
+    let values = values
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.count / 4 * 3)
+    var group: UInt32 = 0
+    var count = 0
+    for digit in text.dropLast(padding) {
+      let value = values[Int(digit)]
+      guard value < 64 else { return nil }
+      group = group << 6 | UInt32(value)
+      count += 1
+      guard count == 4 else { continue }
+      bytes.append(UInt8(truncatingIfNeeded: group >> 16))
+      bytes.append(UInt8(truncatingIfNeeded: group >> 8))
+      bytes.append(UInt8(truncatingIfNeeded: group))
+      count = 0
+      group = 0
+    }
+    // Two or three digits are left of a group that was filled up.
+    if count > 1 { bytes.append(UInt8(truncatingIfNeeded: group >> (count == 2 ? 4 : 10))) }
+    if count > 2 { bytes.append(UInt8(truncatingIfNeeded: group >> 2)) }
+    return bytes
+  }
+
   /// Appends the text that stands for some bytes.
   static func append(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
+    text.reserve(forLarge: (bytes.count + 2) / 3 * 4)
     for start in stride(from: 0, to: bytes.count, by: 3) {
       let count = min(3, bytes.count - start)
       var group: UInt32 = 0
@@ -19,5 +54,13 @@ struct Base64 {
         )
       }
     }
+  }
+}
+
+extension [UInt8] {
+  /// Makes room for so many bytes more if they are many: an array that grows by itself takes twice
+  /// what it holds.
+  mutating func reserve(forLarge count: Int) {
+    if count >= 1 << 16 { reserveCapacity(self.count + count + 1024) }
   }
 }

@@ -118,6 +118,7 @@ struct RowEncoder {
   }
 
   static func appendJSON(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
+    line.reserve(forLarge: bytes.count)
     line.append(UInt8(ascii: "\""))
     var plain = 0
     for index in bytes.indices {
@@ -125,8 +126,8 @@ struct RowEncoder {
       if byte >= 0x80 {
         // Only text outside ASCII can be ill-formed; it takes the way that repairs.
         unsafe line.append(contentsOf: bytes[plain..<index])
-        let rest = unsafe String(decoding: bytes[index...], as: UTF8.self)
-        for byte in rest.utf8 { appendEscaped(byte, to: &line) }
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
+        unsafe forEachRepairedByte(of: rest) { appendEscaped($0, to: &line) }
         line.append(UInt8(ascii: "\""))
         return
       }
@@ -164,14 +165,32 @@ struct RowEncoder {
           || $0 >= 0x80
       }
     guard needsQuotes else {
+      line.reserve(forLarge: bytes.count)
       unsafe line.append(contentsOf: bytes)
       return
     }
+    line.reserve(forLarge: bytes.count)
     line.append(UInt8(ascii: "\""))
-    for byte in unsafe String(decoding: bytes, as: UTF8.self).utf8 {
+    unsafe forEachRepairedByte(of: bytes) { byte in
       if byte == UInt8(ascii: "\"") { line.append(byte) }
       line.append(byte)
     }
     line.append(UInt8(ascii: "\""))
+  }
+
+  /// Gives a text to `body` with what is not UTF-8 repaired, a piece at a time: a string of all of it
+  /// would be a copy.
+  private static func forEachRepairedByte(
+    of text: UnsafeRawBufferPointer,
+    _ body: (UInt8) -> Void
+  ) {
+    var start = 0
+    while start < text.count {
+      var end = min(start + (1 << 16), text.count)
+      // Where no character goes on, repairs do not either.
+      while unsafe end < text.count && text[end] & 0xc0 == 0x80 { end += 1 }
+      for byte in unsafe String(decoding: text[start..<end], as: UTF8.self).utf8 { body(byte) }
+      start = end
+    }
   }
 }

@@ -37,9 +37,11 @@ package struct RowExport: Sendable {
     // The predicate is a column rather than a condition, which tells rows that no longer satisfy
     // it from rows that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
     let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
+    // The key says which of a range a row is.
+    let rowID = if keys.isRange { ", \(SQLName.quoted(key.columns[0]))" } else { "" }
     let order = if keys.isRange { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
     return """
-      SELECT \(SQLName.list(columns))\(check) FROM \(SQLName.quoted(entity.table)) \
+      SELECT \(SQLName.list(columns))\(check)\(rowID) FROM \(SQLName.quoted(entity.table)) \
       WHERE \(keys.condition(key: key))\(order)
       """
   }
@@ -60,23 +62,31 @@ package struct RowExport: Sendable {
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - limit: How many may fail and be left out.
+  ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
   ///   - connection: The worker's connection.
-  /// - Returns: The lines, in the order of the list.
+  /// - Returns: The lines, in the order of the list, of as many of the first identifiers as the
+  ///   outcomes are.
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   package func lines(
     for keys: ChunkKeys,
     failing limit: Int = 0,
+    holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> Lines {
     try connection.transaction(.deferred) { () throws(BatchError) in
       var lines = Lines()
       // Parts still to do, the next one last.
       var parts = [0..<keys.identifierCount]
-      while let part = parts.popLast() {
+      while lines.bytes.count < byteLimit, let part = parts.popLast() {
         let start = lines.bytes.count
         do throws(BatchError) {
           let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
-          lines.outcomes += try append(partKeys, to: &lines.bytes, in: connection)
+          lines.outcomes += try append(
+            partKeys,
+            to: &lines.bytes,
+            upTo: byteLimit,
+            in: connection
+          )
         } catch {
           guard error.isAboutRows else { throw error }
           lines.bytes.removeLast(lines.bytes.count - start)
@@ -96,29 +106,37 @@ package struct RowExport: Sendable {
     }
   }
 
-  /// Appends the lines of some keys.
+  /// Appends the lines of some keys, until there are as many bytes as are held.
+  ///
+  /// - Returns: What became of the identifiers up to there.
   private func append(
     _ keys: ChunkKeys,
     to lines: inout [UInt8],
+    upTo byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> Outcomes {
     let encoder = RowEncoder(format: format, columns: columns)
     let statement = try connection.prepare(sql(for: keys))
     try statement.bind(parameters)
     var outcomes = Outcomes()
-    let selected = keys.identifierCount
-    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
-      while try statement.step() {
+    var reached = keys.identifierCount
+    let keyColumn = columns.count + (predicate == nil ? 0 : 1)
+    try keys.forEachBinding(of: statement, key: key) { numbers throws(BatchError) in
+      while lines.count < byteLimit, try statement.step() {
         if predicate == nil || statement.integer(at: columns.count) != 0 {
           encoder.append(statement, to: &lines)
           outcomes.succeeded += 1
         } else {
           outcomes.noLongerMatching += 1
         }
+        guard lines.count >= byteLimit else { continue }
+        var numbers = numbers
+        let rowID = keys.isRange ? statement.integer(at: keyColumn) : 0
+        reached = (numbers.next(rowID) ?? 0) + 1
       }
     }
-    guard outcomes.total <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
-    outcomes.vanished = selected - outcomes.succeeded - outcomes.noLongerMatching
+    guard outcomes.total <= reached else { throw BatchError.ambiguousKey(of: entity, key) }
+    outcomes.vanished = reached - outcomes.succeeded - outcomes.noLongerMatching
     try recheck.check(outcomes)
     return outcomes
   }

@@ -127,6 +127,14 @@ package final class Connection {
   /// How many rows the last statement inserted, changed or deleted, triggers not counted.
   package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
+  /// How many pages were written to the database or its log since the last call.
+  func takeWrittenPages() -> Int {
+    var count: Int32 = 0
+    var most: Int32 = 0
+    _ = unsafe sqlite3_db_status(database, SQLITE_DBSTATUS_CACHE_WRITE, &count, &most, 1)
+    return Int(count)
+  }
+
   /// A compiled statement, taken from the cache when the same text was compiled before.
   ///
   /// - Throws: `BatchError` if the text does not compile, or holds more than one statement.
@@ -226,7 +234,8 @@ package final class Connection {
       return result
     } catch {
       // Some errors (a full disk, an I/O error) have already rolled back.
-      if !isAutocommit { try? execute("ROLLBACK") }
+      // Others may interrupt this too.
+      for _ in 0..<10 where !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
   }

@@ -20,8 +20,13 @@ final class RowCollector {
   /// What keeps the next row from being taken.
   private var obstacle: Obstacle?
 
+  /// How many bytes of texts and blobs are held; the row that comes to as many is the last.
+  private var byteLimit = Int.max
+
   private enum Obstacle {
     case noRoom
+    /// The bytes of texts and blobs are as many as are to be held.
+    case full
     case error(BatchError)
   }
 
@@ -59,15 +64,26 @@ final class RowCollector {
       .joined(separator: ", ")
   }
 
-  /// Runs a statement, and appends the rows that it finds to a block with as many columns.
+  /// What came of collecting.
+  enum Collected {
+    case all
+    /// Not all: the block holds as many bytes as it shall.
+    case some
+    /// There is no room in the block for all rows.
+    case tooMany
+  }
+
+  /// Runs a statement, and appends the rows that it finds to a block with as many columns, until its
+  /// texts and blobs have `byteLimit` bytes.
   ///
-  /// - Returns: False if there is no room in the block for all of them.
   /// - Throws: What SQLite says, or `BatchError` of code `valueTooLarge`.
   func collect(
     from statement: borrowing Statement,
-    into rows: inout ValueBlock
-  ) throws(BatchError) -> Bool {
+    into rows: inout ValueBlock,
+    upTo byteLimit: Int = .max
+  ) throws(BatchError) -> Collected {
     isUTF8 = statement.connection.isUTF8
+    self.byteLimit = byteLimit
     obstacle = nil
     do throws(BatchError) {
       try unsafe withUnsafeMutablePointer(to: &rows) { rows throws(BatchError) in
@@ -75,10 +91,11 @@ final class RowCollector {
         defer { unsafe block = nil }
         _ = try statement.step()
       }
-      return true
+      return .all
     } catch {
       switch obstacle {
-      case .noRoom: return false
+      case .noRoom: return .tooMany
+      case .full: return .some
       case .error(let obstacle): throw obstacle
       case nil: throw error
       }
@@ -127,6 +144,12 @@ final class RowCollector {
           }
           place += stride
         }
+      }
+      // Asked of a row whose last values these are: what SQLite has in hand is not read once more.
+      let isWhole = unsafe first + arguments.count - 1 == block.pointee.columnCount
+      if isWhole, unsafe block.pointee.bytes.count >= byteLimit {
+        obstacle = .full
+        return false
       }
       return true
     } catch {

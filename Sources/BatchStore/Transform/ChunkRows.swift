@@ -8,10 +8,12 @@ package struct ChunkRows: Sendable {
   package internal(set) var values = ValueBlock(columns: 0, capacity: 0)
   /// The number of each row's identifier within the chunk, ascending.
   package internal(set) var numbers: [Int] = []
+  /// The numbers of identifiers whose rows no longer satisfy `where`, ascending.
+  var notMatching: [Int] = []
   /// The rowids of the rows, where those are the keys.
   var rowIDs: [Int64] = []
   /// The keys of the chunk.
-  let keys: ChunkKeys
+  var keys: ChunkKeys
 
   /// No rows of a chunk.
   init(columns: [String], keys: ChunkKeys) {
@@ -34,6 +36,22 @@ package struct ChunkRows: Sendable {
   func keys(ofRows rows: [Int]) -> ChunkKeys {
     keys.isRange
       ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
+  }
+
+  /// The first rows, as those of a chunk that ends before the next one, and what became of the other
+  /// identifiers of that chunk.
+  func prefix(_ count: Int) -> (ChunkRows, Outcomes) {
+    let end = numbers[count]
+    var part = self
+    part.values = values.selecting(0..<count)
+    part.keys = keys.part(0..<end)
+    part.numbers.removeSubrange(count...)
+    part.notMatching.removeAll { $0 >= end }
+    if !rowIDs.isEmpty { part.rowIDs.removeSubrange(count...) }
+    var outcomes = Outcomes()
+    outcomes.noLongerMatching = part.notMatching.count
+    outcomes.vanished = end - count - part.notMatching.count
+    return (part, outcomes)
   }
 
   /// Some of the rows, in the same order.

@@ -42,7 +42,8 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int
+    failing limit: Int,
+    holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     let context = ModelContext(container)
     context.registry.reserveCapacity(rows.count)
@@ -72,6 +73,10 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         changes.failures.append((row, error))
         if changes.failures.count > limit { break }
         context.reset()
+      }
+      if changes.values.bytes.count >= byteLimit {
+        changes.values.count = row + 1
+        break
       }
     }
     return changes

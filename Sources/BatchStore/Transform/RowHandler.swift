@@ -11,19 +11,22 @@ package protocol RowHandler: Sendable {
   ///   - rows: The rows.
   ///   - run: The run that they are changed by.
   ///   - limit: How many rows may fail; the rest need not be tried after one more has.
-  /// - Returns: The values, and the rows that failed.
+  ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many may be
+  ///     the last.
+  /// - Returns: The values of the first rows, at least one, and those of them that failed.
   /// - Throws: `BatchError` if it cannot be said which row failed. If the code is `handlerFailed`,
   ///   parts of the rows may be tried.
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int
+    failing limit: Int,
+    holding byteLimit: Int
   ) throws(BatchError) -> RowChanges
 }
 
 /// What a handler makes of some rows.
 package struct RowChanges: Sendable {
-  /// The values of the written columns, a row for each row that was given.
+  /// The values of the written columns, a row for each row that was reached.
   package var values: ValueBlock
   /// The rows that failed, ascending.
   package var failures: [(row: Int, error: BatchError)] = []

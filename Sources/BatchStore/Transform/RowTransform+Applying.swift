@@ -133,6 +133,8 @@ extension RowTransform {
       }
     )
     connection.values.block = chunk.values
+    // The lane outlives the chunk, whose values may be large.
+    defer { connection.values.block = ValueBlock(columns: 0, capacity: 0) }
     let applied = try change.apply(
       to: keys,
       at: 0,

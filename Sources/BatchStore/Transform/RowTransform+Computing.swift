@@ -8,20 +8,26 @@ extension RowTransform {
   ///   - run: The run that changes them.
   ///   - look: What the lane's ``WriterLane/look`` was before.
   ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - byteLimit: How many bytes are held of what is read, and of what is computed; the row that
+  ///     comes to as many is the last.
   ///   - connection: The worker's connection.
-  /// - Returns: What the lane applies.
+  /// - Returns: What the lane applies: the first identifiers of the chunk.
   /// - Throws: What SQLite says, and what the handler does.
   package func prepare(
     _ keys: ChunkKeys,
     run: String,
     look: Int,
     failing limit: Int?,
+    holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
-    let (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
-      try read(keys, in: connection)
+    var (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
+      try read(keys, holding: byteLimit, in: connection)
     }
-    let changes = try changes(of: rows, run: run, failing: limit)
+    let changes = try changes(of: rows, run: run, failing: limit, holding: byteLimit)
+    if changes.values.count < rows.count {
+      (rows, found) = rows.prefix(changes.values.count)
+    }
     return TransformedChunk(rows, found, changes, run: run, look: look)
   }
 
@@ -44,10 +50,13 @@ extension RowTransform {
 
   /// Has the handler compute, and where it says no more than that something failed, has it compute
   /// halves, down to single rows.
+  ///
+  /// - Returns: The changes of the first rows, as many as are held.
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int?
+    failing limit: Int?,
+    holding byteLimit: Int = .max
   ) throws(BatchError) -> RowChanges {
     if rows.count == 0 { return RowChanges(values: ValueBlock(columns: writes.count, capacity: 0)) }
     var whole: RowChanges?
@@ -60,8 +69,10 @@ extension RowTransform {
         var changes = try handler.changes(
           of: isWhole ? rows : rows.selecting(Array(part)),
           run: run,
-          failing: (limit ?? 0) - failedSoFar
+          failing: (limit ?? 0) - failedSoFar,
+          holding: byteLimit
         )
+        let reached = part.lowerBound + changes.values.count
         changes.failures = changes.failures.map { ($0.row + part.lowerBound, $0.error) }
         if let failure = changes.failures.first, limit == nil {
           throw failure.error.about(rows.key(of: failure.row))
@@ -71,6 +82,7 @@ extension RowTransform {
         } else {
           try whole?.values.replace(from: part.lowerBound, with: changes.values)
           whole?.failures += changes.failures
+          if reached < part.upperBound { parts.append(reached..<part.upperBound) }
         }
       } catch {
         guard let limit, error.isAboutRows else { throw error }
@@ -87,6 +99,10 @@ extension RowTransform {
       if let limit, let whole, whole.failures.count > limit {
         let failure = whole.failures[limit]
         throw failure.error.pastSkip.about(rows.key(of: failure.row))
+      }
+      if let count = whole?.values.bytes.count, count >= byteLimit, let next = parts.last {
+        whole?.values.count = next.lowerBound
+        break
       }
     }
     return whole ?? RowChanges(values: unset(rows.count))

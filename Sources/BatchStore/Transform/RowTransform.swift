@@ -76,8 +76,18 @@ package struct RowTransform: Sendable {
   }
 
   /// Reads the declared columns of the rows of a chunk, in a transaction of the caller.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many is the
+  ///     last.
+  ///   - connection: The connection.
+  /// - Returns: The rows, with the keys up to the last that was reached, and what became of the other
+  ///   identifiers up to there.
+  /// - Throws: What SQLite says.
   func read(
     _ keys: ChunkKeys,
+    holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> (ChunkRows, Outcomes) {
     let statement = try connection.prepare(readSQL(for: keys))
@@ -87,21 +97,31 @@ package struct RowTransform: Sendable {
     let keyColumn = reads.count + (isChecked ? 1 : 0)
     var values = ValueBlock(columns: keyColumn + (keys.isRange ? 1 : 0), capacity: selected)
     var rows = ChunkRows(columns: reads, keys: keys)
+    var reached = selected
     rows.numbers.reserveCapacity(selected)
     if keys.isRange { rows.rowIDs.reserveCapacity(selected) }
     // The rows that satisfy `where`, as those of a chunk nearly always all do.
     var matching: [Int] = []
     matching.reserveCapacity(selected)
     try keys.forEachBinding(of: statement, key: target.key) { numbers throws(BatchError) in
+      guard reached == selected else { return }
       let found = values.count
-      guard try connection.collector.collect(from: statement, into: &values) else {
-        throw BatchError.ambiguousKey(of: target.entity, target.key)
-      }
+      let collected = try connection.collector.collect(
+        from: statement,
+        into: &values,
+        upTo: byteLimit
+      )
+      if collected == .tooMany { throw BatchError.ambiguousKey(of: target.entity, target.key) }
       var numbers = numbers
-      for row in found..<values.count where !isChecked || values.word(row, reads.count) != 0 {
+      for row in found..<values.count {
         let rowID = keys.isRange ? values.word(row, keyColumn) : 0
         guard let number = numbers.next(rowID) else {
           throw BatchError.ambiguousKey(of: target.entity, target.key)
+        }
+        if collected == .some { reached = number + 1 }
+        if isChecked, values.word(row, reads.count) == 0 {
+          rows.notMatching.append(number)
+          continue
         }
         matching.append(row)
         rows.numbers.append(number)
@@ -109,10 +129,12 @@ package struct RowTransform: Sendable {
       }
     }
     var outcomes = Outcomes()
-    outcomes.noLongerMatching = values.count - matching.count
+    outcomes.noLongerMatching = rows.notMatching.count
     values.keepColumns(reads.count)
-    rows.values = matching.count == values.count ? values : values.selecting(matching)
-    outcomes.vanished = selected - rows.count - outcomes.noLongerMatching
+    let isWhole = matching.count == values.count && reached == selected
+    rows.values = isWhole ? values : values.selecting(matching)
+    if reached < selected { rows.keys = keys.part(0..<reached) }
+    outcomes.vanished = reached - rows.count - outcomes.noLongerMatching
     guard outcomes.vanished >= 0 else {
       throw BatchError.ambiguousKey(of: target.entity, target.key)
     }

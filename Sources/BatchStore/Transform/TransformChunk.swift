@@ -210,8 +210,10 @@ struct EachChunkHandler: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int
+    failing limit: Int,
+    holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
+    // It computes all rows at once, so only what was read bounds them.
     var chunk = TransformChunk(rows, run: run, writes: writes)
     do {
       try body(&chunk)

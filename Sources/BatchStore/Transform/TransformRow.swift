@@ -161,10 +161,12 @@ struct EachRowHandler: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int
+    failing limit: Int,
+    holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     var row = TransformRow(rows, run: run, writes: writes)
     var failures: [(row: Int, error: BatchError)] = []
+    var count = rows.count
     for index in 0..<rows.count {
       row.index = index
       do {
@@ -176,8 +178,13 @@ struct EachRowHandler: RowHandler {
         failures.append((index, error))
         if failures.count > limit { break }
       }
+      if row.output.bytes.count >= byteLimit {
+        count = index + 1
+        break
+      }
     }
     var changes = RowChanges(values: row.output)
+    changes.values.count = count
     changes.failures = failures
     return changes
   }

@@ -36,6 +36,12 @@ package struct TransformedChunk: Sendable {
     values = isWhole ? changes.values : changes.values.selecting(changed)
   }
 
+  /// How many identifiers it has: the first of those that were asked for.
+  package var count: Int { rows.keys.identifierCount }
+
+  /// How many bytes of texts and blobs it holds.
+  package var byteCount: Int { rows.values.bytes.count + changes.values.bytes.count }
+
   /// The identifiers whose rows the handler could not do, ascending, by their numbers in the chunk.
   var failures: [(number: Int, error: BatchError)] {
     changes.failures.map { (rows.numbers[$0.row], $0.error) }

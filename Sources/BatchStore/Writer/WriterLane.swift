@@ -39,6 +39,9 @@ package actor WriterLane {
   private(set) var courtesy: Courtesy
   /// The version of the database when others were looked for last.
   private var versionSeen: Int64
+  /// Whether what undoes a statement that fails half-way is kept in memory; SQLite would put it into a
+  /// file that is made and removed for each chunk.
+  private var keepsJournalsInMemory = false
   private var ledger: Ledger?
   /// What SQLite gave as the version of the database when the ledger was as this lane knows it.
   private var ledgerVersion: Int64 = 0
@@ -90,9 +93,6 @@ package actor WriterLane {
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
-    // What undoes a statement that fails half-way is of the size of a chunk, and would otherwise go
-    // to a file that is made and removed for each of them.
-    try connection.execute("PRAGMA temp_store = memory")
     if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
@@ -406,6 +406,8 @@ package actor WriterLane {
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
+    let rows = chunks.prefix(applied.count).reduce(0) { $0 + $1.positions.count }
+    keepJournals(ofPages: connection.takeWrittenPages(), rows: rows)
     checkpointIfLong()
     makeWay(after: duration)
     // Each has had its own time, and its share of the commit.
@@ -417,6 +419,19 @@ package actor WriterLane {
         Commit(outcomes: outcomes, duration: applied.elapsed - end + shared, logBytes: logBytes)
       }
     }
+  }
+
+  /// The most bytes that a row writes for which what undoes its statement is kept in memory.
+  private static let journaledRow = 32 << 10
+
+  /// Keeps in memory what undoes the statements to come, unless rows are large: it is as long as the
+  /// pages that a chunk changes, and rows are about as large as those before.
+  private func keepJournals(ofPages written: Int, rows: Int) {
+    let isSmall = written * pageSize <= Self.journaledRow * rows
+    guard isSmall != keepsJournalsInMemory else { return }
+    keepsJournalsInMemory = isSmall
+    // Without it they are slower, or as long as they were.
+    try? connection.execute("PRAGMA temp_store = \(isSmall ? "memory" : "default")")
   }
 
   /// Applies a chunk and enters it in the ledger, in a transaction.

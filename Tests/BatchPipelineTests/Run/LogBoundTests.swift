@@ -21,8 +21,8 @@ import Testing
     func prepare(
       _ positions: Range<Int>,
       in context: StoreConnection
-    ) async throws(BatchError) -> ChunkKeys {
-      try await context.perform { connection throws(BatchError) in
+    ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
+      let keys = try await context.perform { connection throws(BatchError) in
         guard positions.lowerBound == 0 else {
           return try ChunkKeys(list, positions, key: change.key)
         }
@@ -32,6 +32,7 @@ import Testing
           return try ChunkKeys(list, positions, key: change.key)
         }
       }
+      return PreparedChunk(content: keys, count: positions.count, byteCount: 0)
     }
 
     func commit(

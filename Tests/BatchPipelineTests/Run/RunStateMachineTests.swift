@@ -18,6 +18,8 @@ import Testing
     /// How often each chunk was prepared, by its first position.
     var tries: [Int: Int] = [:]
     let backoff: Backoff
+    /// Whether workers hand over as many of the first positions of a chunk as they like.
+    var arePartial = false
     var prepared: Set<Range<Int>> = []
     var committed: [Range<Int>] = []
     var discarded: Set<Range<Int>> = []
@@ -170,9 +172,15 @@ import Testing
               machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient)
             )
           } else {
-            prepared.insert(chunk)
+            let isPartial = arePartial && .random(using: &random)
+            let end = isPartial ? Int.random(in: chunk, using: &random) + 1 : chunk.upperBound
+            prepared.insert(chunk.lowerBound..<end)
+            let bytes =
+              arePartial ? Int.random(in: 0...2 * ChunkBytes.chunkLimit, using: &random) : 0
             let duration = Duration.microseconds(Int.random(in: 0...100_000, using: &random))
-            perform(machine.prepared(chunk, worker: worker, took: duration))
+            perform(
+              machine.prepared(chunk, worker: worker, upTo: end, holding: bytes, took: duration)
+            )
           }
         } else {
           let chunk = committing.remove(at: index - preparing.count)
@@ -207,11 +215,15 @@ import Testing
     return ranges
   }
 
-  @Test(arguments: [(0, 0), (0, 20), (15, 0), (15, 15), (200, 100)], 0..<4 as Range<UInt64>)
+  @Test(
+    arguments: [(0, 0), (0, 20), (15, 0), (15, 15), (200, 100)],
+    Array(0..<4 as Range<UInt64>).flatMap { [($0, false), ($0, true)] }
+  )
   func `any schedule keeps the promises of a run`(
     chances: (failing: Int, stopping: Int),
-    seed: UInt64
+    schedule: (seed: UInt64, isPartial: Bool)
   ) {
+    let (seed, isPartial) = schedule
     var random = SeededGenerator(seed: seed)
     for _ in 0..<400 {
       let ranges = remaining(using: &random)
@@ -232,6 +244,7 @@ import Testing
         limits: limits,
         random: SeededGenerator(seed: random.next())
       )
+      driver.arePartial = isPartial
       driver.run(failing: chances.failing, stopping: chances.stopping)
       #expect(driver.problems == [])
       let positions = driver.committed.flatMap { Array($0) }
@@ -339,6 +352,115 @@ import Testing
         .discard(20..<30), .end(.stopped),
       ]
     )
+  }
+
+  @Test func `positions that a worker did not reach are handed out before later ones`() {
+    var machine = RunStateMachine(
+      remaining: [0..<30],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 2, inOrder: true)
+    )
+    #expect(machine.start() == [.prepare(0..<10, worker: 0), .prepare(10..<20, worker: 1)])
+    #expect(
+      machine.prepared(0..<10, worker: 0, upTo: 4, took: .zero) == [
+        .commit(0..<4), .prepare(4..<10, worker: 0),
+      ]
+    )
+    #expect(
+      machine.prepared(10..<20, worker: 1, upTo: 13, took: .zero) == [
+        .prepare(13..<23, worker: 1)
+      ]
+    )
+    // Not before what comes before it.
+    #expect(machine.committed(0..<4, took: .zero) == [])
+    #expect(
+      machine.prepared(4..<10, worker: 0, upTo: 9, took: .zero) == [
+        .commit(4..<9), .prepare(9..<10, worker: 0),
+      ]
+    )
+    #expect(machine.committed(4..<9, took: .zero) == [])
+    // Nobody will prepare it any more.
+    #expect(machine.stop() == [])
+    #expect(machine.prepared(9..<10, worker: 0, took: .zero) == [.commit(9..<10)])
+    #expect(machine.committed(9..<10, took: .zero) == [.commit(10..<13)])
+    #expect(machine.prepared(13..<23, worker: 1, upTo: 20, took: .zero) == [])
+    #expect(machine.committed(10..<13, took: .zero) == [.commit(13..<20)])
+    #expect(machine.committed(13..<20, took: .zero) == [.end(.stopped)])
+  }
+
+  @Test func `a stop drops what comes after positions that were not reached`() {
+    var machine = RunStateMachine(
+      remaining: [0..<30],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 3, inOrder: true)
+    )
+    #expect(machine.start().count == 3)
+    #expect(machine.prepared(10..<20, worker: 1, took: .zero) == [])
+    #expect(machine.stop() == [])
+    #expect(
+      machine.prepared(0..<10, worker: 0, upTo: 4, took: .zero) == [
+        .discard(10..<20), .commit(0..<4),
+      ]
+    )
+    #expect(machine.prepared(20..<30, worker: 2, took: .zero) == [.discard(20..<30)])
+    #expect(machine.committed(0..<4, took: .zero) == [.end(.stopped)])
+  }
+
+  /// Runs over rows that hold so many bytes each, answering the oldest first, and tells the most
+  /// that was held at once.
+  private func most(
+    heldOver count: Int,
+    rowsOf rowBytes: Int,
+    workers: Int,
+    inOrder: Bool,
+    guess: Double
+  ) -> (bytes: Int, committed: Int) {
+    var machine = RunStateMachine(
+      remaining: [0..<count],
+      sizing: ChunkSizing(1000, bytes: ChunkBytes(perRow: guess)),
+      limits: .init(workers: workers, inOrder: inOrder)
+    )
+    var actions = machine.start()
+    var most = 0
+    var held: [Int: Int] = [:]
+    var committed = 0
+    while !actions.isEmpty {
+      switch actions.removeFirst() {
+      case .prepare(let chunk, let worker):
+        let rows = min(chunk.count, max(1, (ChunkBytes.chunkLimit + rowBytes - 1) / rowBytes))
+        held[chunk.lowerBound] = rows * rowBytes
+        most = max(most, held.values.reduce(0, +))
+        actions += machine.prepared(
+          chunk,
+          worker: worker,
+          upTo: chunk.lowerBound + rows,
+          holding: rows * rowBytes,
+          took: .milliseconds(1)
+        )
+      case .commit(let chunk):
+        committed += chunk.count
+        held[chunk.lowerBound] = nil
+        actions += machine.committed(chunk, took: .milliseconds(1))
+      case .end(let ending): #expect(ending == .completed)
+      case .rest, .discard: Issue.record("a chunk failed that did not")
+      }
+    }
+    return (most, committed)
+  }
+
+  @Test(arguments: [true, false], [1, 100, 100_000, 5_000_000, 50_000_000])
+  func `what is in flight is bounded in bytes`(inOrder: Bool, rowBytes: Int) {
+    for workers in [1, 2, 16] {
+      let (bytes, committed) = most(
+        heldOver: 5000,
+        rowsOf: rowBytes,
+        workers: workers,
+        inOrder: inOrder,
+        guess: Double(rowBytes) * 1.1
+      )
+      #expect(committed == 5000)
+      #expect(bytes <= max(ChunkBytes.totalLimit, rowBytes))
+    }
   }
 
   @Test func `a held run hands nothing out and goes on where it was`() {

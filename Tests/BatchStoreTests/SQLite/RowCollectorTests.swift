@@ -17,7 +17,7 @@ import Testing
     _ expressions: [String],
     _ rest: String,
     into block: inout ValueBlock
-  ) throws -> Bool {
+  ) throws -> RowCollector.Collected {
     let statement = try connection.prepare("SELECT \(RowCollector.columns(expressions)) \(rest)")
     return try connection.collector.collect(from: statement, into: &block)
   }
@@ -27,7 +27,7 @@ import Testing
     let kinds = ["id", "n", "NULL", "id / 3.0", "label", "CAST(label AS BLOB)", "''", "x''"]
     let expressions = (0..<width).map { "\(kinds[$0 % kinds.count])" }
     var block = ValueBlock(columns: width, capacity: 7)
-    #expect(try collect(expressions, "FROM numbers NOT INDEXED WHERE id <= 7", into: &block))
+    #expect(try collect(expressions, "FROM numbers NOT INDEXED WHERE id <= 7", into: &block) == .all)
     #expect(block.count == 7)
     let statement = try connection.prepare(
       "SELECT \(expressions.joined(separator: ", ")) FROM numbers WHERE id <= 7 ORDER BY id"
@@ -42,16 +42,30 @@ import Testing
 
   @Test func `rows are appended, and one for which there is no room is told of`() throws {
     var block = ValueBlock(columns: 1, capacity: 5)
-    #expect(try collect(["id"], "FROM numbers WHERE id = 9", into: &block))
-    #expect(try collect(["id"], "FROM numbers WHERE id = 900", into: &block))
-    #expect(try collect(["id"], "FROM numbers WHERE id BETWEEN 20 AND 23", into: &block))
+    #expect(try collect(["id"], "FROM numbers WHERE id = 9", into: &block) == .all)
+    #expect(try collect(["id"], "FROM numbers WHERE id = 900", into: &block) == .all)
+    #expect(try collect(["id"], "FROM numbers WHERE id BETWEEN 20 AND 23", into: &block) == .all)
     #expect((0..<block.count).map { block.word($0, 0) } == [9, 20, 21, 22, 23])
-    #expect(try !collect(["id"], "FROM numbers WHERE id = 30", into: &block))
+    #expect(try collect(["id"], "FROM numbers WHERE id = 30", into: &block) == .tooMany)
     #expect(block.count == 5)
     // As good as new.
     var other = ValueBlock(columns: 2, capacity: 1)
-    #expect(try collect(["label", "n"], "FROM numbers WHERE id = 1", into: &other))
+    #expect(try collect(["label", "n"], "FROM numbers WHERE id = 1", into: &other) == .all)
     #expect(other.string(0, 0) == "label 1")
+  }
+
+  @Test(arguments: [1, 200]) func `rows are taken until they hold enough`(columns: Int) throws {
+    var block = ValueBlock(columns: columns, capacity: 100)
+    let statement = try connection.prepare(
+      """
+      SELECT \(RowCollector.columns(["label"] + (1..<columns).map { _ in "n" })) \
+      FROM numbers NOT INDEXED
+      """
+    )
+    let collected = try connection.collector.collect(from: statement, into: &block, upTo: 15)
+    #expect(collected == .some)
+    #expect((0..<block.count).map { block.string($0, 0) } == ["label 1", "label 2", "label 3"])
+    #expect((1..<columns).allSatisfy { block.kind(2, $0) == .integer })
   }
 
   @Test func `an error of an expression is SQLite's, and the next statement runs`() throws {
@@ -61,7 +75,7 @@ import Testing
     }
     #expect(error?.message.contains("integer overflow") == true)
     var other = ValueBlock(columns: 1, capacity: 1)
-    #expect(try collect(["label"], "FROM numbers WHERE id = 2", into: &other))
+    #expect(try collect(["label"], "FROM numbers WHERE id = 2", into: &other) == .all)
     #expect(other.string(0, 0) == "label 2")
   }
 
@@ -76,7 +90,7 @@ import Testing
     let connection = try Connection(path: path)
     var block = ValueBlock(columns: 1, capacity: 2)
     let statement = try connection.prepare("SELECT \(RowCollector.columns(["s"])) FROM t")
-    #expect(try connection.collector.collect(from: statement, into: &block))
+    #expect(try connection.collector.collect(from: statement, into: &block) == .all)
     #expect([block.string(0, 0), block.string(1, 0)] == ["čeština 🧵", ""])
   }
 }

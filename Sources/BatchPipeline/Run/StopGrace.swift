@@ -1,0 +1,50 @@
+import BatchIdentifiers
+import BatchStore
+
+/// The time that chunks in flight have after a run was told to stop; when it is over, their statements
+/// are interrupted, again and again until the run has ended: one may just not have been running.
+///
+/// It has a task of its own, since the run itself may wait for the lane.
+final class StopGrace: Sendable {
+  /// How often statements are interrupted.
+  private static let interval = Duration.milliseconds(10)
+
+  /// How long chunks have after a request.
+  private let duration: Duration
+  private let deadline = Lock<ContinuousClock.Instant?>(nil)
+
+  init(_ duration: Duration) {
+    self.duration = duration
+  }
+
+  /// Begins, unless it has begun and ends earlier.
+  ///
+  /// - Parameter least: How long it lasts if that is longer than after a request.
+  func begin(atLeast least: Duration = .zero) {
+    let end = ContinuousClock.now + max(duration, least)
+    deadline.withLock { $0 = min($0 ?? end, end) }
+  }
+
+  /// Whether statements are interrupted.
+  var isOver: Bool { deadline.withLock { $0.map { $0 <= ContinuousClock.now } ?? false } }
+
+  /// Whether an error comes of that: the chunk was undone, and nothing is wrong with it.
+  func excuses(_ error: BatchError) -> Bool { isOver && error.code == .interrupted }
+
+  /// Interrupts the statements of a run when the time is over, until the task is cancelled; looks for a
+  /// request to stop in the meantime.
+  func watch(_ lane: WriterLane?, _ workers: [StoreConnection], of job: Job) -> Task<Void, Never> {
+    Task {
+      var control = ControlFile(of: job)
+      while !Task.isCancelled {
+        if isOver {
+          lane?.interrupter.interrupt()
+          for worker in workers { worker.interrupt() }
+        } else if control.look()?.isCancelled == true {
+          begin()
+        }
+        try? await Task.sleep(for: isOver ? Self.interval : Throttle.lookInterval)
+      }
+    }
+  }
+}

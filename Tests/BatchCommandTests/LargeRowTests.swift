@@ -1,0 +1,62 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Rows that are each a good part of the memory that a run may take.
+@Suite(.serialized) struct LargeRowTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (id INTEGER PRIMARY KEY, n INTEGER NOT NULL DEFAULT 0, b NOT NULL)",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 12)
+      INSERT INTO numbers (b) SELECT printf('%.*c', 10000000, 'a') FROM c
+      """
+    )
+  }
+
+  /// The most memory that the job took, in bytes.
+  private func peak(_ job: String) throws -> Int {
+    try directory.write(job, to: "job.json")
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    #expect((last["outcomes"] as? [String: Int])?["succeeded"] == 12)
+    return try #require(last["peakResidentBytes"] as? Int)
+  }
+
+  @Test func `an export holds about one row of them at a time`() throws {
+    #expect(try peak(JobText.export(to: "out.ndjson")) < 128_000_000)
+    let size = try FileManager.default.attributesOfItem(atPath: directory.file("out.ndjson"))[.size]
+    #expect(try #require(size as? Int) > 120_000_000)
+  }
+
+  @Test func `a command that writes large values is asked one row at a time`() throws {
+    try directory.write(
+      """
+      #!/bin/sh
+      while read -r line; do
+        printf '{"b":"'; head -c 10000000 /dev/zero | tr '\\0' z; printf '"}\\n'
+      done
+      """,
+      to: "compute.sh"
+    )
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["id"], "writes": ["b"], "command": ["sh", "compute.sh"],
+    ]
+    #expect(try peak(JobText.update(where: "1", adding: ["action": action])) < 128_000_000)
+    let lengths = try TestDatabase.texts(
+      path,
+      "SELECT DISTINCT length(b) || rtrim(b, 'z') FROM numbers"
+    )
+    #expect(lengths == ["10000000"])
+  }
+
+  @Test func `a change of large rows keeps what undoes it in a file`() throws {
+    #expect(try peak(JobText.update(["b": "replace(b, 'a', 'c')"])) < 128_000_000)
+  }
+}

@@ -1,0 +1,93 @@
+import BatchIdentifiers
+@testable import BatchPipeline
+@testable import BatchStore
+import BatchTestSupport
+import Testing
+
+/// A run that is told to stop while SQLite works on an expression that does not end.
+@Suite struct StopGraceTests {
+  private static let endless =
+    "(WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i FROM c) SELECT count(*) FROM c)"
+
+  /// Changes four rows, of which the last two never come to an end.
+  private func run(
+    runtime: Duration? = nil,
+    stopRequests: AsyncStream<Void>
+  ) async throws -> (RunStateMachine.Ending, reason: String?, BatchError?) {
+    let directory = try TemporaryDirectory()
+    let store = try await Store(path: TestDatabase.makeNumbers(4, in: directory))
+    let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers"))
+    let entity = try store.schema.entity(named: "numbers")
+    let value = "CASE WHEN id > 2 THEN \(Self.endless) ELSE n + 1 END"
+    let change = BulkChange(
+      entity: entity,
+      key: try entity.requireKey(),
+      action: .update([("n", SQLExpression(value))]),
+      predicate: nil,
+      recheck: .skip,
+      parameters: [:]
+    )
+    let lane = try store.makeWriterLane(WriterConfiguration())
+    _ = try await lane.prepareStore()
+    try await lane.begin(RunDescription(identifier: "run", job: "job", total: 4, startedAt: ""))
+    var job = Job.test(in: directory)
+    job.limits.runtime = runtime
+    var loop = RunLoop(
+      remaining: [0..<4],
+      sizing: ChunkSizing(1),
+      workers: [store.makeContext(label: "worker")],
+      processor: ChangeProcessor(
+        list: list,
+        change: change,
+        isRowByRow: false,
+        lane: lane,
+        ledger: .store,
+        failureLimit: 0
+      ),
+      settings: .init(
+        job: job,
+        deadline: runtime.map { .now + $0 },
+        lane: lane,
+        stopRequests: stopRequests,
+        grace: .milliseconds(100)
+      )
+    )
+    // What is recorded meanwhile waits for the lane, and must not keep the run from hearing.
+    let ending = await loop.run { event throws(BatchError) in
+      if case .committed = event { _ = try await lane.makeDurable() }
+    }
+    let durable = try await lane.makeDurable()
+    // One that shared its transaction with one that did not end may have been undone with it.
+    #expect(durable.done.count == 1 || durable.done.count == 2)
+    let sum = try TestDatabase.value(store.path, "SELECT sum(n) FROM numbers")
+    #expect(sum == .integer(Int64(durable.done.count)))
+    return (ending, loop.stopReason, loop.failure)
+  }
+
+  @Test func `a request interrupts what is in flight, and nothing has failed`() async throws {
+    let (requests, listener) = AsyncStream.makeStream(of: Void.self)
+    let request = Task {
+      try await Task.sleep(for: .milliseconds(300))
+      listener.yield()
+    }
+    let (ending, reason, failure) = try await run(stopRequests: requests)
+    try await request.value
+    #expect(ending == .stopped && reason == nil && failure == nil)
+  }
+
+  @Test func `so does the end of its time`() async throws {
+    let (ending, reason, failure) = try await run(
+      runtime: .milliseconds(200),
+      stopRequests: AsyncStream { _ in }
+    )
+    #expect(ending == .stopped && reason?.contains("limits.runtime") == true && failure == nil)
+  }
+
+  @Test func `so does the end of its task`() async throws {
+    let task = Task { try await run(stopRequests: AsyncStream { _ in }) }
+    try await Task.sleep(for: .milliseconds(300))
+    task.cancel()
+    let (ending, reason, failure) = try await task.value
+    #expect(ending == .stopped && reason == nil && failure == nil)
+  }
+}
