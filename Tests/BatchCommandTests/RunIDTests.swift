@@ -110,7 +110,9 @@ import Testing
     #expect(try run("tue").status == 0)
     try TestDatabase.make(in: directory, "UPDATE numbers SET n = 7")
     #expect(try run("mon").status == 0)
-    #expect(try !String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("7,\"label"))
+    #expect(
+      try !String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("7,\"label")
+    )
     #expect(try run("wed").status == 0)
     #expect(try String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("\"n\":7"))
   }
@@ -130,7 +132,9 @@ import Testing
     #expect(try run("mon").status == 0)
     #expect(try sum() == 200)
     #expect(try BatchProgram.run("cleanup", "job.json", in: directory).status == 0)
-    #expect(try TestDatabase.texts(path, "SELECT run_id FROM _batch_run ORDER BY 1") == ["mon", "tue"])
+    #expect(
+      try TestDatabase.texts(path, "SELECT run_id FROM _batch_run ORDER BY 1") == ["mon", "tue"]
+    )
     try TestDatabase.make(in: directory, "UPDATE _batch_run SET ended_at = '2020-01-01T00:00:00Z'")
     #expect(try BatchProgram.run("cleanup", "job.json", in: directory).status == 0)
     #expect(try TestDatabase.texts(path, "SELECT run_id FROM _batch_run") == [])

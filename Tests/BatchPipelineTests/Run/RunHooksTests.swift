@@ -10,7 +10,8 @@ import Testing
     var job = Job.test(in: directory)
     job.parameters = ["x": .init(.text)]
     job.hooks = .init([
-      .onStart: ["sleep", "1000"], .onFinish: ["sh", "-c", "echo \"$BATCH_HOOK $BATCH_PARAM_x\" >&2"],
+      .onStart: ["sleep", "1000"],
+      .onFinish: ["sh", "-c", "echo \"$BATCH_HOOK $BATCH_PARAM_x\" >&2"],
     ])
     let parameters = try ParameterValues(
       arguments: ["x=y"],

@@ -27,7 +27,9 @@ import Testing
     let kinds = ["id", "n", "NULL", "id / 3.0", "label", "CAST(label AS BLOB)", "''", "x''"]
     let expressions = (0..<width).map { "\(kinds[$0 % kinds.count])" }
     var block = ValueBlock(columns: width, capacity: 7)
-    #expect(try collect(expressions, "FROM numbers NOT INDEXED WHERE id <= 7", into: &block) == .all)
+    #expect(
+      try collect(expressions, "FROM numbers NOT INDEXED WHERE id <= 7", into: &block) == .all
+    )
     #expect(block.count == 7)
     let statement = try connection.prepare(
       "SELECT \(expressions.joined(separator: ", ")) FROM numbers WHERE id <= 7 ORDER BY id"

@@ -199,7 +199,7 @@ import Testing
       let lane = try store.makeWriterLane(WriterConfiguration())
       _ = try await lane.prepareStore()
       try await lane.begin(
-        RunDescription(identifier: "\(size)", job: "job", total: Self.total, startedAt: "")
+        RunDescription(identifier: "\(size)", job: "job \(size)", total: Self.total, startedAt: "")
       )
       let transform = try makeTransform { _ in }
       var chunks: [(Range<Int>, TransformedChunk)] = []
