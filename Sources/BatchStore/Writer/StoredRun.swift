@@ -225,7 +225,8 @@ extension StoredRun {
     let statement = try connection.prepare("SELECT owner, checkpoint FROM _batch_run WHERE run = ?")
     try statement.bind(.text(run), at: 1)
     guard try statement.step() else { return }
-    if !statement.isNull(at: 0), let process = RunOwner.livingProcess(statement.text(at: 0)) {
+    if !statement.isNull(at: 0), statement.text(at: 0) != owner.text,
+      let process = RunOwner.livingProcess(statement.text(at: 0)) {
       throw .alreadyRunning(
         process,
         run,

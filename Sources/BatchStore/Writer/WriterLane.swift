@@ -197,6 +197,9 @@ package actor WriterLane {
 
   /// Records that whoever asked for a run knows that all of it is done.
   package func acknowledge(_ run: String) throws(BatchError) {
+    // A store that keeps no ledger gets no tables.
+    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
+    guard try connection.value(table) != nil else { return }
     try connection.transaction(.immediate) { () throws(BatchError) in
       try Ledger.createTables(in: connection)
       try StoredRun.acknowledge(run, in: connection)

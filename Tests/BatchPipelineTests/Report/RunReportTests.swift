@@ -79,7 +79,7 @@ import Testing
     )
     #expect(
       Set(object.keys) == [
-        "job", "run", "state", "total", "done", "outcomes", "chunks", "resumedAt",
+        "job", "run", "runID", "state", "total", "done", "outcomes", "chunks", "resumedAt",
         "elapsedSeconds", "identifiersPerSecond", "etaSeconds", "peakResidentBytes",
         "peakWALBytes", "checkpoint", "output", "throttle", "throttledSeconds", "stopReason",
         "error",
