@@ -532,7 +532,10 @@ public final class BatchRun: Sendable {
       }
     }
     defer { plan.tellMessages(onEvent) }
-    for context in contexts { await context.close() }
+    // A handler that never returned has its context for good: nobody waits for that.
+    if loop.failure?.code != .handlerTimeout {
+      for context in contexts { await context.close() }
+    }
     try plan.children?.close()
     switch ending {
     case .completed where session.isComplete: try await complete(session, processor)

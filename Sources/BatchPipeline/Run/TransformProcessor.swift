@@ -10,6 +10,24 @@ struct TransformProcessor: ChunkProcessor {
   let ledger: LedgerPlace
   /// How many identifiers of the run may fail.
   let failureLimit: Int
+  private let times: HandlerTimes
+
+  init(
+    list: IdentifierList,
+    transform: RowTransform,
+    run: String,
+    lane: WriterLane,
+    ledger: LedgerPlace,
+    failureLimit: Int
+  ) {
+    self.list = list
+    self.transform = transform
+    self.run = run
+    self.lane = lane
+    self.ledger = ledger
+    self.failureLimit = failureLimit
+    times = HandlerTimes(limit: transform.timeout)
+  }
 
   var inOrder: Bool { false }
 
@@ -92,9 +110,7 @@ struct TransformProcessor: ChunkProcessor {
       ) throws(BatchError) -> TransformedChunk
   ) async throws(BatchError) -> TransformedChunk {
     let (lane, failureLimit) = (lane, failureLimit)
-    // A handler that never returns cannot be stopped, since Swift has no way to end a thread. It is
-    // given up: the run fails, and what is committed stays.
-    return try await withTimeLimit(transform.timeout) { begin throws(BatchError) in
+    return try await times.wait(for: context) { begin throws(BatchError) in
       try await context.perform { connection throws(BatchError) in
         begin()
         // Noted before anything is read: whatever others commit from here on is noticed.
@@ -113,48 +129,5 @@ struct TransformProcessor: ChunkProcessor {
 
   func finish(_ progress: inout RunProgress) async throws(BatchError) {
     try await lane.finish(after: progress.elapsedSeconds)
-  }
-}
-
-/// Waits for `body`, but no longer than so long after it has called `begin`; a `body` that goes on
-/// after that is left alone.
-private func withTimeLimit<Value: Sendable>(
-  _ limit: Duration?,
-  _ body: @escaping @Sendable (_ begin: @Sendable () -> Void) async throws(BatchError) -> Value
-) async throws(BatchError) -> Value {
-  guard let limit else { return try await body {} }
-  typealias Answer = Result<Value, BatchError>
-  let result = await withCheckedContinuation { (continuation: CheckedContinuation<Answer, Never>) in
-    let waiting = Lock<CheckedContinuation<Answer, Never>?>(continuation)
-    let timer = Lock<Task<Void, Never>?>(nil)
-    Task {
-      let answer: Answer
-      do throws(BatchError) {
-        answer = .success(
-          try await body {
-            let task = Task {
-              guard (try? await Task.sleep(for: limit)) != nil else { return }
-              waiting.take()?.resume(returning: .failure(.handlerTimeout(after: limit)))
-            }
-            timer.withLock { $0 = task }
-          }
-        )
-      } catch {
-        answer = .failure(error)
-      }
-      timer.take()?.cancel()
-      waiting.take()?.resume(returning: answer)
-    }
-  }
-  return try result.get()
-}
-
-extension Lock {
-  /// Takes out what there is.
-  fileprivate func take<Wrapped>() -> Wrapped? where Value == Wrapped? {
-    withLock { value in
-      defer { value = nil }
-      return value
-    }
   }
 }

@@ -393,7 +393,8 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(summary.failure?.message == "the handler set 1 values of column \"n\" for 10 rows")
   }
 
-  @Test func `a handler that never returns fails the run in time`() async throws {
+  @Test(.timeLimit(.minutes(5)))
+  func `a handler that never returns fails the run in time`() async throws {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       return { row in
@@ -405,5 +406,32 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(summary.state == .failed)
     #expect(summary.failure?.code == .handlerTimeout)
     #expect(summary.failure?.place?.contains("positions 40 to 49") == true)
+  }
+
+  @Test(.timeLimit(.minutes(5)))
+  func `a chunk whose worker is lost in a later one fails the run too`() async throws {
+    let blocker = Lock(try Connection(path: path))
+    // The first chunk has to wait for the lock; when it gets it, a row of it has changed, and who would
+    // compute that again never returns.
+    let handler = TransformHandler.rows { columns in
+      let id = try columns.input("id", as: Int64.self)
+      let n = try columns.output("n", as: Int64.self)
+      return { row in
+        let id = try row[id]
+        if id == 1 { blocker.withLock { try? $0.execute("BEGIN IMMEDIATE") } }
+        guard id == 11 else { return row.set(n, to: 7) }
+        blocker.withLock { connection in
+          try? connection.execute("UPDATE numbers SET n = 1000 WHERE id = 1")
+          try? connection.execute("COMMIT")
+        }
+        while true { Thread.sleep(forTimeInterval: 1000) }
+      }
+    }
+    var job = job(timeout: .milliseconds(500))
+    job.workers = 1
+    let summary = try await run(handler, job)
+    #expect(summary.state == .failed)
+    #expect(summary.failure?.code == .handlerTimeout)
+    #expect(try TestDatabase.texts(path, "SELECT n FROM numbers WHERE id = 1") == ["1000"])
   }
 }
