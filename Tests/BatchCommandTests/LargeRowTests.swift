@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func `an export holds about one row of them at a time`() throws {
-    #expect(try peak(JobText.export(to: "out.ndjson")) < 200_000_000)
+    #expect(try peak(JobText.export(to: "out.ndjson")) < 128_000_000)
     let size = try FileManager.default.attributesOfItem(atPath: directory.file("out.ndjson"))[.size]
     #expect(try #require(size as? Int) > 120_000_000)
   }

@@ -1,3 +1,4 @@
+import BatchStore
 import CSpawn
 
 #if canImport(Glibc)
@@ -12,6 +13,12 @@ import Darwin
 func peakResidentBytes() -> Int {
   var usage = rusage()
   #if os(Linux)
+  // What getrusage(2) says survives execve(2): a small process that a large one has started would seem
+  // as large.
+  let peak = kernelText(at: "/proc/self/status")?
+    .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
+    .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
+  if let peak { return peak * 1024 }
   getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
   return usage.ru_maxrss * 1024
   #else

@@ -75,7 +75,7 @@ package final class RunOwner: Sendable {
     return "\(start.tv_sec).\(start.tv_usec)"
   }
   #else
-  private static let boot = contents(of: "/proc/sys/kernel/random/boot_id") ?? "-"
+  private static let boot = kernelText(at: "/proc/sys/kernel/random/boot_id") ?? "-"
 
   /// Process numbers are those of a namespace.
   private static let container: String = {
@@ -86,25 +86,13 @@ package final class RunOwner: Sendable {
   /// When a process started, in ticks since the boot; nil if there is none.
   private static func startTime(of number: Int32) -> String? {
     // The name of the program, in parentheses, may hold anything; field 22 is the 20th behind it.
-    guard let text = contents(of: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")") else {
+    guard let text = kernelText(at: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")") else {
       return nil
     }
     let fields = text[text.index(after: end)...].split(separator: " ")
     // A zombie has ended, and nobody has asked how.
     guard fields.count > 19, fields[0] != "Z", fields[0] != "X" else { return nil }
     return String(fields[19])
-  }
-
-  /// The text of a small file; those of `/proc` have no size.
-  private static func contents(of path: String) -> String? {
-    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return nil }
-    defer { close(file) }
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
-    guard count > 0 else { return nil }
-    let text = String(decoding: bytes.prefix(count), as: UTF8.self)
-    return text.hasSuffix("\n") ? String(text.dropLast()) : text
   }
   #endif
 
