@@ -223,12 +223,10 @@ import Testing
     )
     try expectExactlyOnce()
 
-    // The checkpoint says that all is done, so the job begins anew on the backup as it is.
+    // The checkpoint says that all is done, and the store knows better.
     try put(directory.read("backup.db"), "test.db")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
-    #expect(
-      try TestDatabase.texts(path, "SELECT n, count(*) FROM numbers GROUP BY n") == ["1", "2"]
-    )
+    try expectExactlyOnce()
   }
 
   @Test func `a backup is taken back while the run is unfinished`() throws {

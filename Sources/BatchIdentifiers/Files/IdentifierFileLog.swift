@@ -29,7 +29,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   public init(appendingTo path: FilePath) throws(BatchError) {
     let descriptor = try FileDescriptor.openRegularFile(path, .readWrite)
     do throws(BatchError) {
-      try Self.lock(descriptor, path)
+      try descriptor.lock(path)
       let file = try OpenFile(opening: path)
       let layout = try FileLayout(reading: file)
       let log = try LogScan(file, from: layout.logOffset)
@@ -42,25 +42,6 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     }
     self.path = path
     self.descriptor = descriptor
-  }
-
-  /// Sees to it that nobody else adds records.
-  private static func lock(_ descriptor: FileDescriptor, _ path: FilePath) throws(BatchError) {
-    // Not by fcntl(2), whose locks go when the process closes the file elsewhere.
-    while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
-      switch Errno(rawValue: errno) {
-      case .interrupted: continue
-      case .wouldBlock:
-        throw BatchError(
-          .alreadyRunning,
-          "another process adds records to the file",
-          at: path.string,
-          remedy: "wait for it, or stop it"
-        )
-      // A file system without such locks has none to give.
-      default: return
-      }
-    }
   }
 
   private static func cut(

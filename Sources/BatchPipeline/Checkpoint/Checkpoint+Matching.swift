@@ -28,8 +28,15 @@ extension Checkpoint {
     }
   }
 
-  /// Refuses what is not the job that the run began with, as far as it can be told without a database.
-  func refuse(
+  /// Refuses what is not the job that the run began with, as far as it can be told without a database,
+  /// and without a list of identifiers that is gone.
+  func refuse(unless job: Job, _ parameters: ParameterValues) throws(BatchError) {
+    let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
+    guard job.source.identifiers == nil || identifiers != nil else { return }
+    try refuse(unless: job, parameters, identifiersHash: identifiers?.contentHash)
+  }
+
+  private func refuse(
     unless job: Job,
     _ parameters: ParameterValues,
     identifiersHash: String?

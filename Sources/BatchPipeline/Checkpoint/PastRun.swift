@@ -16,6 +16,8 @@ package struct PastRun: Codable, Sendable {
   package var elapsedSeconds: Double
   /// When it ended, as an ISO 8601 timestamp in UTC.
   package var endedAt: String
+  /// Where done chunks were recorded.
+  package var ledger: LedgerPlace?
 
   /// The most that a checkpoint remembers; those that ended first are forgotten first.
   static let limit = 50_000
@@ -32,7 +34,8 @@ extension PastRun {
       outcomes: progress.done.outcomes,
       chunks: progress.done.chunks,
       elapsedSeconds: progress.elapsedSeconds,
-      endedAt: progress.endedAt ?? metadata.startedAt
+      endedAt: progress.endedAt ?? metadata.startedAt,
+      ledger: metadata.ledger
     )
   }
 
@@ -52,7 +55,8 @@ extension PastRun {
       outcomes: stored.done.outcomes,
       chunks: stored.done.chunks,
       elapsedSeconds: stored.elapsedSeconds,
-      endedAt: stored.endedAt ?? stored.startedAt
+      endedAt: stored.endedAt ?? stored.startedAt,
+      ledger: .store
     )
   }
 }

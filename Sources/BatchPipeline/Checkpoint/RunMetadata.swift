@@ -20,6 +20,8 @@ package struct RunMetadata: Codable, Sendable {
   package var replacesOwnOutput = false
   /// The identifier that the caller gave to the work.
   package var runID: String?
+  /// Whether the store knew the run before there was a checkpoint; nil in what an earlier version wrote.
+  package var isEntered: Bool?
   /// Earlier runs of the job that had such an identifier, so that none of that work is done again.
   package var pastRuns: [PastRun]?
 }

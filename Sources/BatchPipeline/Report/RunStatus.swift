@@ -23,6 +23,10 @@ public struct RunStatus: Sendable {
   public init(of job: Job, runID: String? = nil) async throws(BatchError) {
     let path = job.checkpointPath
     let process = RunLock.holder(ofCheckpoint: path)
+    let next = await NextStep(of: job, runID: runID)
+    guard FileSystem.status(of: path) != nil else {
+      throw .noCheckpoint(ofJob: job, remedy: "batch run \(next.words)")
+    }
     let checkpoint = try Checkpoint(ofJob: job)
     var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
     let done = try await checkpoint.doneRanges(ofJob: job)
@@ -43,21 +47,14 @@ public struct RunStatus: Sendable {
     }
     self.summary = summary
     self.process = process
-    next = await NextStep(of: job, runID: runID)
+    self.next = next
   }
 }
 
 extension Checkpoint {
   /// The checkpoint of a job's last run.
   package convenience init(ofJob job: Job) throws(BatchError) {
-    guard FileSystem.status(of: job.checkpointPath) != nil else {
-      throw BatchError(
-        .fileAccess,
-        "job \"\(job.name)\" has no checkpoint",
-        at: job.checkpointPath.string,
-        remedy: "run it first"
-      )
-    }
+    guard FileSystem.status(of: job.checkpointPath) != nil else { throw .noCheckpoint(ofJob: job) }
     try self.init(reading: job.checkpointPath)
     try refuseForeignOwner(of: job)
   }
@@ -71,5 +68,17 @@ extension Checkpoint {
       busyTimeout: job.database.busyTimeout
     )
     return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
+  }
+}
+
+extension BatchError {
+  /// The error for a job that never ran, or whose checkpoint is gone.
+  static func noCheckpoint(ofJob job: Job, remedy: String = "run it first") -> BatchError {
+    BatchError(
+      .fileAccess,
+      "job \"\(job.name)\" has no checkpoint",
+      at: job.checkpointPath.string,
+      remedy: remedy
+    )
   }
 }

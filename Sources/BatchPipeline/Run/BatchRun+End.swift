@@ -20,8 +20,11 @@ extension BatchRun {
     try job.validate()
     try options.check()
     let lock = try RunLock(of: job)
+    // Where the store has no ledger, it cannot say who is at work on it.
+    let databaseLock =
+      job.action.writes && job.checkpoint.ledger == .file ? try RunLock(ofDatabaseOf: job) : nil
     ControlFile.remove(of: job)
-    defer { withExtendedLifetime(lock) {} }
+    defer { withExtendedLifetime((lock, databaseLock)) {} }
     let ended: Ended
     do {
       ended = try await body(lock)
@@ -31,6 +34,7 @@ extension BatchRun {
     }
     ControlFile.remove(of: job)
     lock.removeFile()
+    databaseLock?.removeFile()
     var summary = ended.summary
     guard summary.unacknowledged == nil else { return summary }
     do throws(BatchError) {
@@ -68,6 +72,15 @@ extension BatchRun {
     await hooks.settle()
     for message in hooks.takeMessages() { onEvent(.message(message)) }
 
+    var summary = summary
+    if summary.state.isFinished {
+      do throws(BatchError) {
+        try await lane?.verifyStore()
+      } catch {
+        summary.state = .failed
+        summary.failure = error
+      }
+    }
     let ended = tell(summary, answer)
     let isTold = ended.summary.state.isFinished && ended.summary.unacknowledged == nil
     // The word of the checkpoint counts; the store's is for the case that the checkpoint is lost.
@@ -98,15 +111,7 @@ extension BatchRun {
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     let parameters = try parameters(of: checkpoint)
-    let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
-    let isUnknown = job.source.identifiers != nil && identifiers == nil
-    if !isUnknown {
-      try checkpoint.refuse(
-        unless: job,
-        parameters,
-        identifiersHash: identifiers?.contentHash
-      )
-    }
+    try checkpoint.refuse(unless: job, parameters)
     let hooks = try RunHooks(job, parameters: parameters)
     try checkpoint.takeUp()
     let lane = checkpoint.metadata.ledger == .store ? await existingLane() : nil

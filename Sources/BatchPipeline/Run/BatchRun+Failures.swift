@@ -32,8 +32,15 @@ extension BatchRun {
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
-    let checkpoint = try Checkpoint(ofJob: job)
-    if checkpoint.progress.awaitsAcknowledgement, checkpoint.progress.isRetry == true {
+    let findings = try await RunDecision.Findings(of: job, options)
+    guard let checkpoint = findings.checkpoint else {
+      if let lost = try findings.lost { throw lost.isInTheWay }
+      throw .noCheckpoint(ofJob: job)
+    }
+    if checkpoint.progress.state.isFinished { try findings.refuseIfUnknown(checkpoint) }
+    if checkpoint.progress.awaitsAcknowledgement, checkpoint.progress.isRetry == true,
+      findings.isFinished(checkpoint)
+    {
       return try await conclude(checkpoint, onEvent, answer)
     }
     lock.noteRetry(of: checkpoint.metadata.run)

@@ -115,9 +115,6 @@ public final class BatchRun: Sendable {
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
-    if options.fresh, let path = Checkpoint.unfinished(ofJob: job) {
-      onEvent(.setAside(try Checkpoint.setAside(path).string))
-    }
     while true {
       let findings = try await RunDecision.Findings(
         of: job,
@@ -126,11 +123,12 @@ public final class BatchRun: Sendable {
       )
       switch try RunDecision(findings) {
       case .begin(let previous): return try await begin(after: previous, findings, onEvent, answer)
-      case .resume(let checkpoint): return try await resume(checkpoint, onEvent, answer)
+      case .resume(let checkpoint):
+        return try await resume(checkpoint, findings, onEvent, answer)
       case .conclude(let checkpoint): return try await conclude(checkpoint, onEvent, answer)
       case .concludeAndBegin(let previous):
         let last = try await conclude(previous, onEvent, answer)
-        if last.summary.unacknowledged != nil { return last }
+        if let problem = last.summary.unacknowledged { throw previous.isNotTold(problem) }
         try last.unacknowledged?.acknowledge()
         return try await begin(after: previous, findings, onEvent, answer)
       case .restore(let run): try await restore(run, onEvent)
@@ -195,6 +193,7 @@ public final class BatchRun: Sendable {
     metadata.runID = options.runID
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
+    metadata.isEntered = plan.ledger == .store ? true : nil
     if case .export(_, let export) = plan.work {
       metadata.output = export.file.string
       metadata.partialOutput = ExportFile.partialPath(of: export.file, run: run).string
@@ -206,6 +205,7 @@ public final class BatchRun: Sendable {
     let lane: WriterLane?
     let checkpoint: Checkpoint
     do {
+      if findings.replacedFile != nil { try findings.checkpoint?.takeUp() }
       lane = try plan.makeLane()
       if let lane, plan.ledger == .store {
         guard try await lane.prepareStore(identity) == identity || imported != nil else {
@@ -227,6 +227,10 @@ public final class BatchRun: Sendable {
         )
         // The checkpoint must not outlive a power failure that the store's identity does not.
         _ = try await lane.makeDurable()
+      }
+      // Not before the new run is certain to begin: whoever is refused finds the old one as it was.
+      if let file = findings.replacedFile {
+        onEvent(.setAside(try Checkpoint.setAside(file).string))
       }
       checkpoint = try Checkpoint(
         creating: job.checkpointPath,
@@ -319,6 +323,7 @@ public final class BatchRun: Sendable {
 
   private func resume(
     _ checkpoint: Checkpoint,
+    _ findings: RunDecision.Findings,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
@@ -330,8 +335,9 @@ public final class BatchRun: Sendable {
       run.done = DoneRanges()
     }
     if run.done == nil {
-      guard checkpoint.progress.done.rows.isEmpty else { throw checkpoint.missingLedger() }
-      // Killed, or without power, after the checkpoint was saved and before the run was durable.
+      try findings.refuseIfUnknown(checkpoint)
+      guard !checkpoint.wasEntered else { throw checkpoint.missingLedger() }
+      // An earlier version was killed after it had saved the checkpoint and before it entered the run.
       _ = try await run.lane?.prepareStore()
       var description = RunDescription(
         checkpoint.metadata,

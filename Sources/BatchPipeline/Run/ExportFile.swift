@@ -86,13 +86,19 @@ final class ExportFile {
       file = try FileDescriptor.open(
         partial,
         .writeOnly,
-        options: [.create, .truncate, .noFollow, .closeOnExec, .nonBlocking],
+        options: [.create, .noFollow, .closeOnExec, .nonBlocking],
         permissions: permissions
       )
     } catch {
       throw FileSystem.failed("cannot create the output", partial, error)
     }
     count = 0
+    try file.lock(partial)
+    do {
+      try file.resize(to: 0)
+    } catch {
+      throw FileSystem.failed("cannot empty the output", partial, error)
+    }
     // Before anything says that it is there.
     try FileSystem.synchronizeFolder(of: partial)
     try append(header)
@@ -141,6 +147,7 @@ final class ExportFile {
     } catch {
       throw FileSystem.failed("cannot open the unfinished output", partial, error)
     }
+    try file.lock(self.partial)
     let size = try FileSystem.status(of: file).size
     guard size >= count else {
       throw BatchError(

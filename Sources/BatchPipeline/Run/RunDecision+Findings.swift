@@ -5,64 +5,76 @@ import SystemPackage
 extension RunDecision.Findings {
   /// Looks at the checkpoint of a job, and at what its store knows.
   ///
-  /// A run need not ask the store about the run of its checkpoint, or about others when it begins one:
-  /// it does so again when that is resumed or entered, in the transaction. Whoever only tells what a run
-  /// would do looks thoroughly.
-  ///
-  /// - Throws: `BatchError` if the checkpoint is damaged or another user's.
+  /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to make way, or
+  ///   if the store's own tables contradict one another.
   init(
     of job: Job,
     _ options: BatchRun.Options,
-    interruptedRetry: String? = nil,
-    isThorough: Bool = false
+    interruptedRetry: String? = nil
   ) async throws(BatchError) {
-    checkpoint =
-      FileSystem.status(of: job.checkpointPath) == nil ? nil : try Checkpoint(ofJob: job)
+    let file = FileSystem.status(of: job.checkpointPath) == nil ? nil : job.checkpointPath
+    do throws(BatchError) {
+      checkpoint = try file.map { _ throws(BatchError) in try Checkpoint(ofJob: job) }
+    } catch {
+      guard options.fresh else { throw error }
+    }
+    self.job = job.name
     runID = options.runID
     isFresh = options.fresh
     oldestEnd = job.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
-    guard job.action.writes, job.checkpoint.ledger == .store,
-      isThorough || checkpoint == nil || runID != nil
-    else { return }
-    // What is wrong with the database the job's plan says better.
-    guard
+    if job.action.writes, job.checkpoint.ledger == .store, let store = await Self.store(of: job) {
+      stored = try await store.runs(ofJob: job.name)
+      if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
+    }
+    guard isFresh, let file else { return }
+    let isOver = checkpoint.map { isFinished($0) && !$0.progress.awaitsAcknowledgement } ?? false
+    replacedFile = isOver ? nil : file
+  }
+
+  /// The database of a job; nil if it cannot be opened, which the job's plan says better.
+  private static func store(of job: Job) async -> Store? {
+    // A journal that a killed process left is rolled back by whoever may write.
+    for isReadOnly in [false, true] {
       let store = try? await Store(
         path: job.database.path.string,
-        isReadOnly: true,
+        isReadOnly: isReadOnly,
         busyTimeout: job.database.busyTimeout
       )
-    else { return }
-    stored = try await store.runs(ofJob: job.name)
-    if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
+      if let store { return store }
+    }
+    return nil
   }
 
   /// The runs that are no hindrance to a new one, whatever the store says of them.
   var settledRuns: Set<String> {
     var runs = setAside
-    if let checkpoint, checkpoint.progress.state.isFinished { runs.insert(checkpoint.metadata.run) }
+    if let checkpoint, isFinished(checkpoint) { runs.insert(checkpoint.metadata.run) }
     // Of earlier versions nobody knows whether their checkpoints were set aside.
-    if checkpoint != nil { runs.formUnion(stored.filter { $0.checkpoint == nil }.map(\.run)) }
+    if checkpoint != nil { runs.formUnion((stored ?? []).filter { $0.checkpoint == nil }.map(\.run)) }
     return runs
   }
 
   /// The finished runs with an identifier that are remembered, in the order in which they ended.
   var pastRuns: [PastRun] {
-    var known: Set<String> = []
-    let all = (checkpoint?.finishedRuns ?? []) + stored.compactMap { PastRun($0) }
-    return all.filter { $0.endedAt >= oldestEnd ?? "" && known.insert($0.run).inserted }
+    var seen: Set<String> = []
+    let remembered = checkpoint.map { isFinished($0) ? $0.finishedRuns : $0.metadata.pastRuns ?? [] }
+    // A retry that was killed is not over, though the store has nothing left to do.
+    let unfinished = checkpoint.flatMap { isFinished($0) || isFresh ? nil : $0.metadata.run }
+    let known = (stored ?? []).filter { $0.run != unfinished }.compactMap { PastRun($0) }
+    let all = (remembered ?? []) + known
+    return all.filter { $0.endedAt >= oldestEnd ?? "" && seen.insert($0.run).inserted }
+      .filter { !isFresh || isKnown($0) }
       .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
   }
-}
 
-extension Checkpoint {
-  /// The path of a job's checkpoint, if there is one and its run is not over, or cannot be read.
-  static func unfinished(ofJob job: Job) -> FilePath? {
-    let path = job.checkpointPath
-    guard FileSystem.status(of: path) != nil else { return nil }
-    guard let checkpoint = try? Checkpoint(reading: path) else { return path }
-    let progress = checkpoint.progress
-    return progress.state.isFinished && !progress.awaitsAcknowledgement ? nil : path
+  /// The run that has done the work that is asked for.
+  var requestedPastRun: PastRun? { runID.flatMap { id in pastRuns.last { $0.id == id } } }
+
+  /// Whether the store knows a run that it must know.
+  func isKnown(_ run: PastRun) -> Bool {
+    guard let stored, run.ledger == .store else { return true }
+    return stored.contains { $0.run == run.run }
   }
 }

@@ -24,10 +24,12 @@ enum RunDecision {
 
   /// What there is to decide by.
   struct Findings {
-    /// The checkpoint, if there is one.
+    /// The job's name.
+    let job: String
+    /// The checkpoint, if there is one that can be read.
     var checkpoint: Checkpoint?
-    /// The job's runs that the store knows.
-    var stored: [StoredRun] = []
+    /// The job's runs that the store knows; nil if it was not asked, or cannot be.
+    var stored: [StoredRun]?
     /// The identifier of the work that is asked for.
     var runID: String?
     /// The run whose failed identifiers a process was about to try again when it was killed.
@@ -36,6 +38,8 @@ enum RunDecision {
     var oldestEnd: String?
     /// Whether unfinished runs make way for a new one.
     var isFresh = false
+    /// The file that then makes way for the new checkpoint: of a run that is not over, or damaged.
+    var replacedFile: FilePath?
     /// The runs whose checkpoints were set aside by an earlier version.
     var setAside: Set<String> = []
     /// Whether the store keeps the list of a run.
@@ -45,37 +49,43 @@ enum RunDecision {
   /// Decides.
   ///
   /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way, or one whose checkpoint
-  ///   is gone; `alreadyRunning` if that is alive.
+  ///   is gone; `alreadyRunning` if that is alive; `otherRun` if the store does not know what the checkpoint
+  ///   says is done.
   init(_ findings: Findings) throws(BatchError) {
     let checkpoint = findings.checkpoint
-    if let id = findings.runID {
-      if let done = findings.pastRuns.last(where: { $0.id == id }) {
-        if let checkpoint, checkpoint.metadata.run == done.run,
-          checkpoint.progress.awaitsAcknowledgement
-        {
-          self = .conclude(checkpoint)
-        } else {
-          self = .repeatSummary(done)
-        }
-        return
+    if let checkpoint, checkpoint.progress.state.isFinished, !findings.isFresh {
+      try findings.refuseIfUnknown(checkpoint)
+    }
+    if let done = findings.requestedPastRun {
+      try findings.refuseIfUnknown(done)
+      if let checkpoint, checkpoint.metadata.run == done.run,
+        checkpoint.progress.awaitsAcknowledgement
+      {
+        self = .conclude(checkpoint)
+      } else {
+        self = .repeatSummary(done)
       }
+      return
+    }
+    if findings.isFresh {
+      if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
+      self = .begin(after: findings.replacedFile == nil ? checkpoint : nil)
+      return
     }
     if let checkpoint {
       let isAskedFor = findings.runID == nil || checkpoint.metadata.runID == findings.runID
-      let isRetried = checkpoint.metadata.run == findings.interruptedRetry
-      if checkpoint.progress.awaitsAcknowledgement
-        || checkpoint.progress.state.isFinished && isRetried
-      {
-        self = isAskedFor ? .conclude(checkpoint) : .concludeAndBegin(checkpoint)
-        return
-      }
-      if !checkpoint.progress.state.isFinished {
+      guard findings.isFinished(checkpoint) else {
         guard isAskedFor else { throw checkpoint.isUnfinished }
         self = .resume(checkpoint)
         return
       }
+      let isRetried = checkpoint.metadata.run == findings.interruptedRetry
+      if checkpoint.progress.awaitsAcknowledgement || isRetried {
+        self = isAskedFor ? .conclude(checkpoint) : .concludeAndBegin(checkpoint)
+        return
+      }
     }
-    if !findings.isFresh, let lost = try findings.lost {
+    if let lost = try findings.lost {
       // The work of another identifier is finished first by whoever gives that.
       let isAskedFor = findings.runID == nil || lost.runID == findings.runID
       if isAskedFor, lost.standing == .finished {
@@ -97,7 +107,7 @@ extension RunDecision.Findings {
   /// checkpoint of it; nil if nothing of it is done, so that nothing is lost with it.
   var lost: StoredRun? {
     get throws(BatchError) {
-      let candidates = stored.filter { run in
+      let candidates = (stored ?? []).filter { run in
         guard run.run != checkpoint?.metadata.run, !setAside.contains(run.run) else { return false }
         // Of earlier versions nobody knows whether their checkpoint was set aside.
         if run.checkpoint == nil, checkpoint != nil { return false }
@@ -112,9 +122,78 @@ extension RunDecision.Findings {
       return lost
     }
   }
+
+  /// Whether all of the checkpoint's run is done: the file says so, and the store does not deny it.
+  ///
+  /// It does when it was taken back to a backup of the time before.
+  func isFinished(_ checkpoint: Checkpoint) -> Bool {
+    checkpoint.progress.state.isFinished
+      && stored(checkpoint).map { $0.done.count >= $0.total } ?? true
+  }
+
+  /// What the store says of the checkpoint's run.
+  private func stored(_ checkpoint: Checkpoint) -> StoredRun? {
+    guard checkpoint.metadata.ledger == .store else { return nil }
+    return stored?.first { $0.run == checkpoint.metadata.run }
+  }
+
+  /// Refuses a checkpoint of the job that says what the store must know and does not.
+  ///
+  /// Of a run that is to be resumed the comparison of job and store comes first: it can say more.
+  func refuseIfUnknown(_ checkpoint: Checkpoint) throws(BatchError) {
+    guard let stored, checkpoint.metadata.ledger == .store, checkpoint.metadata.job == job else {
+      return
+    }
+    if let own = self.stored(checkpoint) { return try own.refuseIfIncomplete() }
+    let progress = checkpoint.progress
+    if progress.state.isFinished {
+      // What is acknowledged the store may have forgotten.
+      if progress.awaitsAcknowledgement { throw checkpoint.isUnknown }
+    } else if checkpoint.wasEntered
+      || stored.contains(where: { $0.startedAt > checkpoint.metadata.startedAt })
+    {
+      throw checkpoint.missingLedger()
+    }
+  }
+
+  /// Refuses work that is done by the word of a checkpoint, if the store must know of it and does not.
+  fileprivate func refuseIfUnknown(_ done: PastRun) throws(BatchError) {
+    guard !isKnown(done) else { return }
+    throw BatchError(
+      .otherRun,
+      "the checkpoint says that run \(done.id.quotedForMessage) is done, and the database does not know"
+        + " it: another file has its name, or a backup was restored",
+      at: checkpoint?.path.string,
+      remedy: "bring the right database back; --fresh does the work anew"
+    )
+  }
 }
 
 extension Checkpoint {
+  /// Whether the store knew of the run before this file was there, so that it still must.
+  var wasEntered: Bool { metadata.isEntered == true || !progress.done.rows.isEmpty }
+
+  /// The error for other work that cannot begin, since nobody could be told how this run ended.
+  func isNotTold(_ problem: BatchError) -> BatchError {
+    BatchError(
+      .unfinishedRun,
+      "the end of the last run could not be told, so that nothing was begun: \(problem.message)",
+      at: path.string,
+      remedy: "give the command again where its output can be written",
+      underlying: problem
+    )
+  }
+
+  fileprivate var isUnknown: BatchError {
+    BatchError(
+      .otherRun,
+      "the run is finished by the word of its checkpoint, and the database does not know it: another"
+        + " file has its name, or a backup was restored",
+      at: path.string,
+      remedy: "bring the right database back; --fresh sets the checkpoint aside and selects anew"
+    )
+  }
+
   fileprivate var isUnfinished: BatchError {
     let name = metadata.runID.map { "run \($0.quotedForMessage)" } ?? "a run without an identifier"
     return BatchError(

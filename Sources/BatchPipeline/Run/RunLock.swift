@@ -30,20 +30,49 @@ final class RunLock: Sendable {
     try self.init(forCheckpoint: job.checkpointPath, permissions: job.filePermissions)
   }
 
+  /// Takes the lock that runs of a job have beside its database, whatever their checkpoints are called;
+  /// nil if there is no database.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
+  convenience init?(ofDatabaseOf job: Job) throws(BatchError) {
+    guard let database = FileSystem.resolve(job.database.path) else { return nil }
+    // A name may hold what no file name does.
+    let name = String(XXHash64.hash(Array(job.name.utf8)), radix: 16)
+    try self.init(
+      at: "\(database.string)-batch-\(name).lock",
+      beside: "database",
+      database,
+      job.filePermissions
+    )
+  }
+
   /// Takes the lock of a checkpoint.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
-  init(
+  convenience init(
     forCheckpoint checkpoint: FilePath,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
   ) throws(BatchError) {
-    let path = Self.path(forCheckpoint: checkpoint)
+    try self.init(
+      at: Self.path(forCheckpoint: checkpoint),
+      beside: "checkpoint",
+      checkpoint,
+      permissions
+    )
+  }
+
+  private init(
+    at path: String,
+    beside what: String,
+    _ place: FilePath,
+    _ permissions: FilePermissions
+  ) throws(BatchError) {
     // POSIX locks do not keep a process from locking twice.
     guard heldHere.withLock({ $0.insert(path).inserted }) else {
-      throw Self.alreadyRunning(getpid(), checkpoint)
+      throw Self.alreadyRunning(getpid(), place)
     }
     do {
-      descriptor = try Self.lock(path, checkpoint, permissions)
+      descriptor = try Self.lock(path, beside: what, place, permissions)
       interruptedRetry = Self.contents(descriptor).flatMap { text in
         text.hasPrefix(Self.retryMark) ? String(text.dropFirst(Self.retryMark.count)) : nil
       }
@@ -112,7 +141,8 @@ final class RunLock: Sendable {
 
   private static func lock(
     _ path: String,
-    _ checkpoint: FilePath,
+    beside what: String,
+    _ place: FilePath,
     _ permissions: FilePermissions
   ) throws(BatchError) -> Int32 {
     while true {
@@ -129,16 +159,18 @@ final class RunLock: Sendable {
         guard let cause = error.underlying as? Errno else { throw error }
         throw BatchError(
           .fileAccess,
-          "cannot write beside the checkpoint: \(cause)",
+          "cannot write beside the \(what): \(cause)",
           at: path,
-          remedy: "make the folder writable, or name another with checkpoint.path"
+          remedy: what == "checkpoint"
+            ? "make the folder writable, or name another with checkpoint.path"
+            : "make the folder writable"
         )
       }
       var range = wholeFile()
       guard fcntl(descriptor, F_SETLK, &range) == 0 else {
         let holder = holder(descriptor)
         close(descriptor)
-        throw alreadyRunning(holder, checkpoint)
+        throw alreadyRunning(holder, place)
       }
       var locked = stat()
       var named = stat()

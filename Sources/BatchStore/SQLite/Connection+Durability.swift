@@ -54,6 +54,9 @@ extension Connection {
     guard status == SQLITE_OK else { throw error(status, "sync", sql: nil) }
   }
 
+  /// Whether there is a file of the database's name.
+  var hasFile: Bool { unsafe access(path, F_OK) == 0 }
+
   /// Stops if the path names another file than the one that is open: it was moved, removed or replaced.
   package func refuseIfMoved() throws(BatchError) {
     var hasMoved: Int32 = 0

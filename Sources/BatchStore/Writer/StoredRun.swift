@@ -155,15 +155,20 @@ extension StoredRun {
     for other in try all(ofJob: description.job, in: connection) {
       let isSettled = description.settledRuns.contains(other.run)
       if other.process != nil { throw other.isAlive }
-      if let id = description.runID, other.runID == id, !other.done.rows.isEmpty {
-        throw other.isInTheWay
+      let isRecent = (description.oldestEnd ?? "") <= (other.endedAt ?? "")
+      if let id = description.runID, other.runID == id, other.done.count == other.total, isRecent {
+        throw other.isDoneMeanwhile
       }
       switch other.standing {
       case .acknowledged: break
       case _ where isSettled: break
       case .setAside: continue
+      case .finished:
+        // Nothing is left to do, and whoever asked for it was not told, or has lost the checkpoint.
+        try acknowledge(other.run, in: connection)
+        continue
       case .unfinished where other.done.rows.isEmpty && !description.setsOthersAside: break
-      case .unfinished, .finished:
+      case .unfinished:
         guard description.setsOthersAside else { throw other.isInTheWay }
         try connection.execute(
           "UPDATE _batch_run SET state = 'setAside' WHERE run = ?",
@@ -173,7 +178,6 @@ extension StoredRun {
       }
       // The identifier of work that is done outlives the run.
       let isKept = other.runID != nil && other.done.count == other.total
-      let isRecent = (description.oldestEnd ?? "") <= (other.endedAt ?? "")
       if isKept, isRecent {
         try connection.execute("DELETE FROM _batch_failure WHERE run = ?", .text(other.run))
       } else if !isSettled || other.done.count == other.total {
@@ -199,15 +203,33 @@ extension StoredRun {
   /// The error for a run that keeps another one of its job from being begun.
   package var isInTheWay: BatchError {
     let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
-    let count = done.count < total ? "\(done.count) of \(total)" : "all \(total)"
+    let (kind, count) =
+      done.count < total ? ("unfinished", "\(done.count) of \(total)") : ("finished", "all \(total)")
     return BatchError(
       .unfinishedRun,
-      "the database has an unfinished \(name) of this job, with \(count) identifiers done, and its"
+      "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and its"
         + " checkpoint is not there",
       at: checkpoint,
       remedy:
         "bring the checkpoint back to resume the run; --fresh selects anew, and may do rows again"
         + " that are done"
+    )
+  }
+
+  /// Refuses a run that has ended and whose ledger says that it has not.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile`.
+  package func refuseIfIncomplete() throws(BatchError) {
+    if endedAt != nil, done.count < total { throw Ledger.damaged(run) }
+  }
+
+  /// The error for work that another process has done since this one looked.
+  private var isDoneMeanwhile: BatchError {
+    BatchError(
+      .unfinishedRun,
+      "run \((runID ?? "").quotedForMessage) of this job was done meanwhile (\(run))",
+      at: checkpoint,
+      remedy: "give the command again to see what came of it"
     )
   }
 

@@ -216,16 +216,9 @@ package actor WriterLane {
     guard let ledger else { return }
     let version = try connection.dataVersion()
     guard version != ledgerVersion else { return }
-    guard let stored = try Ledger(of: ledger.run, in: connection), stored.done == ledger.done else {
-      throw BatchError(
-        .storeChanged,
-        "the database is no longer as run \(ledger.run) left it: a backup was restored, or its tables"
-          + " were changed",
-        at: connection.path,
-        remedy: "run again to go on from what the database has"
-      )
-    }
-    guard try StoredRun.isOwned(ledger.run, by: owner, in: connection) else {
+    let stored = try Ledger(of: ledger.run, in: connection)
+    if let stored, try !StoredRun.isOwned(ledger.run, by: owner, in: connection),
+      stored.done.count >= ledger.done.count {
       throw BatchError(
         .alreadyRunning,
         "another process has taken over run \(ledger.run)",
@@ -233,7 +226,27 @@ package actor WriterLane {
         remedy: "let it go on; this process has lost nothing and done nothing twice"
       )
     }
+    guard stored?.done == ledger.done else {
+      throw BatchError(
+        .storeChanged,
+        "the database is no longer as run \(ledger.run) left it: a backup was restored, or its tables"
+          + " were changed",
+        at: connection.path,
+        remedy: stored == nil
+          ? "it no longer knows the run: bring the right one back, or select anew with --fresh"
+          : "run again to go on from what the database has"
+      )
+    }
     ledgerVersion = version
+  }
+
+  /// Sees that the run is still as this lane has left it, after others had time to change the store.
+  ///
+  /// - Throws: `BatchError` of code `storeChanged` or `alreadyRunning`; nothing if the file is gone, which
+  ///   a hook may have moved to its place.
+  package func verifyStore() throws(BatchError) {
+    guard ledger != nil, connection.hasFile else { return }
+    try connection.transaction(.deferred) { () throws(BatchError) in try verifyLedger() }
   }
 
   /// Makes the chunks to come be of places in the list of identifiers that failed.

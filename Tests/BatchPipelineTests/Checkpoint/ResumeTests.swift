@@ -117,17 +117,34 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT max(n) || sum(n) FROM numbers") == .text("1300"))
   }
 
-  @Test func `a checkpoint whose run was never entered begins it`() async throws {
+  @Test(arguments: [false, true])
+  func `only an earlier version left a checkpoint whose run was never entered`(
+    isEarlier: Bool
+  ) async throws {
     let stopped = try await stop(.test(in: directory))
-    let bytes = try directory.read("job.batch")
-    let size = try IdentifierFile(opening: FilePath(directory.file("job.batch"))).snapshotByteCount
+    let path = FilePath(directory.file("job.batch"))
+    let file = try IdentifierFile(opening: path)
+    var metadata = String(decoding: file.metadata, as: UTF8.self)
+    if isEarlier {
+      metadata = metadata.replacingOccurrences(of: #""isEntered":true,"#, with: "")
+      #expect(metadata.utf8.count < file.metadata.count)
+    }
     // As if the process had been killed between the two.
-    try Data(bytes.prefix(size)).write(to: URL(fileURLWithPath: directory.file("job.batch")))
-    let connection = try Connection(path: path)
+    try IdentifierFile.create(
+      at: path,
+      list: file.list,
+      metadata: Array(metadata.utf8),
+      overwriting: true
+    )
+    let connection = try Connection(path: self.path)
     for table in ["_batch_run", "_batch_ledger"] { try connection.execute("DROP TABLE \(table)") }
     try connection.execute("UPDATE numbers SET n = 0")
+    guard isEarlier else {
+      #expect(try await refusal(.test(in: directory))?.message.contains("no ledger") == true)
+      return
+    }
     let summary = try await BatchRun(.test(in: directory)).run()
     #expect(summary.state == .completed && summary.run == stopped.run)
-    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
+    #expect(try TestDatabase.value(self.path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 }

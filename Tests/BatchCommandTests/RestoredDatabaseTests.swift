@@ -1,0 +1,284 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Checkpoint and database of different times: the store is the judge of what is done.
+@Suite(.timeLimit(.minutes(5))) struct RestoredDatabaseTests {
+  private static let total = 300
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(Self.total, in: directory)
+    // With an identity of its own from the beginning, as a database has that was worked on before.
+    try directory.write(JobText.update(["label": "'x'"], adding: ["name": "before"]), to: "b.json")
+    #expect(try run("b.json").status == 0)
+  }
+
+  private func values() throws -> [String] {
+    try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
+  }
+
+  private func write(_ more: [String: Any] = [:]) throws {
+    var adding: [String: Any] = ["chunk": ["size": 10], "checkpoint": ["interval": "1ms"]]
+    adding.merge(more) { $1 }
+    try directory.write(JobText.update(adding: adding), to: "job.json")
+  }
+
+  @discardableResult
+  private func run(_ arguments: String...) throws -> BatchProgram.Result {
+    try BatchProgram(["run"] + (arguments.isEmpty ? ["job.json"] : arguments), in: directory).wait()
+  }
+
+  /// Kills a run that has come some way.
+  private func beginAndKill(_ arguments: String...) throws {
+    try write(["throttle": ["identifiersPerSecond": 100]])
+    let program = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory)
+    while let line = program.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
+    }
+    program.send(SIGKILL)
+    #expect(program.wait().status == -SIGKILL)
+    try write()
+  }
+
+  private func backUp() throws {
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
+  }
+
+  private func restore() throws {
+    for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + end) }
+    #expect(rename(directory.file("backup.db"), path) == 0)
+  }
+
+  /// Ends a run so that its end is not acknowledged.
+  private func runUntold(_ arguments: String = "") throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", "exec '\(BatchProgram.path)' run job.json \(arguments) >/dev/full"]
+    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 6)
+  }
+
+  private func expectNext(_ next: String, _ arguments: String...) throws {
+    let plan = try BatchProgram(["plan", "job.json", "--json"] + arguments, in: directory).wait()
+    #expect(try JSONOutput.object(plan.output)["next"] as? String == next)
+  }
+
+  @Test(arguments: [false, true], [nil, "mon"])
+  func `a run that the restored database has half of is resumed`(
+    isTold: Bool,
+    id: String?
+  ) throws {
+    let option = id.map { ["--run-id", $0] } ?? []
+    try write(["throttle": ["identifiersPerSecond": 100]])
+    let program = try BatchProgram(["run", "job.json", "--json"] + option, in: directory)
+    while let line = program.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
+    }
+    program.send(SIGKILL)
+    _ = program.wait()
+    try write()
+    try backUp()
+    if isTold {
+      #expect(try BatchProgram(["run", "job.json"] + option, in: directory).wait().status == 0)
+    } else {
+      try runUntold(option.joined(separator: " "))
+    }
+    #expect(try values() == ["1: \(Self.total)"])
+    try restore()
+    #expect(try values().count == 2)
+    let again = try BatchProgram(["run", "job.json"] + option, in: directory).wait()
+    #expect(again.status == 0, "\(again.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `the end of a run is not told of a database that does not know it`() throws {
+    try write()
+    try backUp()
+    try runUntold()
+    try restore()
+    try expectNext("refuse")
+    let refused = try run()
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("the database does not know it"))
+    #expect(try run("job.json", "--fresh").status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a run that was told of begins anew on a database of the time before`() throws {
+    try write()
+    try backUp()
+    #expect(try run().status == 0)
+    try restore()
+    #expect(try run().status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `work is not done by the word of a checkpoint alone`() throws {
+    try write()
+    try backUp()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    try restore()
+    try expectNext("refuse", "--run-id", "mon")
+    let refused = try run("job.json", "--run-id", "mon")
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("run \"mon\" is done, and the database does not know it"))
+    #expect(try run("job.json", "--run-id", "mon", "--fresh").status == 0)
+    for _ in 0..<2 { #expect(try run("job.json", "--run-id", "mon").status == 0) }
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test(arguments: [
+    "rm -f test.db-wal test.db-shm; mv backup.db test.db",
+    """
+    python3 -c "import sqlite3; o = sqlite3.connect; o('backup.db').backup(o('test.db'))"
+    """,
+  ])
+  func `a database that is restored while a hook runs is not told to be complete`(
+    restore: String
+  ) throws {
+    try beginAndKill()
+    try backUp()
+    let hook = ["sh", "-c", "[ -e quiet ] || { \(restore); }"]
+    try write(["hooks": ["onFinish": hook]])
+    let result = try run()
+    #expect(result.status == 1)
+    #expect(try values().count == 2)
+    try directory.write("", to: "quiet")
+    let again = try run()
+    #expect(again.status == 0, "\(again.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test(arguments: [0, 1])
+  func `a checkpoint of a run that the store has forgotten is refused`(chunks: Int) throws {
+    try beginAndKill()
+    let early = try directory.read("job.batch")
+    #expect(try run().status == 0)
+    #expect(try run().status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+    // As if it had no record of progress yet, too: the records follow the list.
+    let file = directory.file("job.batch")
+    try Data(early).write(to: URL(fileURLWithPath: file))
+    if chunks == 0 { try TestDatabase.make(in: directory, "DELETE FROM _batch_ledger") }
+    let refused = try run()
+    #expect(refused.status == 2, "\(refused.errors)")
+    #expect(try values() == ["2: \(Self.total)"])
+  }
+
+  @Test func `a ledger that contradicts the end of its run is refused`() throws {
+    try write()
+    #expect(try run().status == 0)
+    try TestDatabase.make(in: directory, "DELETE FROM _batch_ledger")
+    let refused = try run()
+    #expect(refused.status == 2)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a refused fresh run leaves the unfinished one as it was`() throws {
+    try beginAndKill("--run-id", "mon")
+    try directory.write(JobText.update(["nowhere": "1"]), to: "job.json")
+    #expect(try run("job.json", "--fresh").status == 2)
+    try write()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test(arguments: [false, true])
+  func `fresh work of the same ID begins anew, and counts from then on`(
+    losesCheckpoint: Bool
+  ) throws {
+    try beginAndKill("--run-id", "mon")
+    if losesCheckpoint { try FileManager.default.removeItem(atPath: directory.file("job.batch")) }
+    try expectNext(losesCheckpoint ? "refuse" : "resume", "--run-id", "mon")
+    #expect(try run("job.json", "--fresh", "--run-id", "mon").status == 0)
+    let once = try values()
+    #expect(once.count == 2 && once[0].hasPrefix("1:") && once[1].hasPrefix("2:"))
+    for more in [[], ["--fresh"]] {
+      let again = ["run", "job.json", "--run-id", "mon"] + more
+      #expect(try BatchProgram(again, in: directory).wait().status == 0)
+      #expect(try values() == once)
+    }
+  }
+
+  @Test func `other work begins only when the end of the last was told`() throws {
+    try write()
+    try runUntold("--run-id mon")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = [
+      "-c", "exec '\(BatchProgram.path)' run job.json --run-id tue >/dev/full 2>errors",
+    ]
+    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 2)
+    #expect(try String(decoding: directory.read("errors"), as: UTF8.self).contains("nothing was begun"))
+    #expect(try values() == ["1: \(Self.total)"])
+    for _ in 0..<2 { #expect(try run("job.json", "--run-id", "tue").status == 0) }
+    #expect(try values() == ["2: \(Self.total)"])
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+  }
+
+  @Test func `other work begins where the checkpoint of a finished run is lost`() throws {
+    try write()
+    try runUntold("--run-id mon")
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    #expect(try run("job.json", "--run-id", "tue").status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+    #expect(try run().status == 0)
+    #expect(try values() == ["3: \(Self.total)"])
+  }
+
+  @Test func `work that is no longer remembered can be done again`() throws {
+    try write(["checkpoint": ["keepRunIDs": "1h"]])
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    try TestDatabase.make(in: directory, "UPDATE _batch_run SET ended_at = '2020-01-01T00:00:00Z'")
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+  }
+
+  @Test func `a retry that was killed is completed by the ID of its run`() throws {
+    try write(["skip": ["limit": 10]])
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id % 100 = 0
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    #expect(try run("job.json", "--run-id", "mon").status == 4)
+    // Held while it tries them again.
+    try write(["skip": ["limit": 10], "hooks": ["onStart": ["sleep", "5"]]])
+    let retry = try BatchProgram(["retry-failed", "job.json", "--json"], in: directory)
+    while let line = retry.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "retryingFailures" { break }
+    }
+    retry.send(SIGKILL)
+    _ = retry.wait()
+    try write(["skip": ["limit": 10]])
+    #expect(try run("job.json", "--run-id", "tue").status == 2)
+    #expect(try run("job.json", "--run-id", "mon").status == 4)
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    let last = try run("job.json", "--run-id", "tue")
+    #expect(last.status == 0, "\(last.errors)")
+    #expect(try values() == ["1: 3", "2: 297"])
+  }
+
+  @Test func `status compares the job with the run`() throws {
+    try beginAndKill()
+    try directory.write(JobText.update(["n": "n + 2"]), to: "job.json")
+    let status = try BatchProgram(["status", "job.json", "--json"], in: directory).wait()
+    #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
+  }
+}
