@@ -281,4 +281,34 @@ import Testing
     let status = try BatchProgram(["status", "job.json", "--json"], in: directory).wait()
     #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
   }
+
+  @Test func `a journal that a killed process left is rolled back before the store is asked`() throws {
+    // The rollback journal as it was when nothing had been committed of a change of all rows.
+    let more: [String: Any] = [
+      "database": ["path": "test.db", "journalMode": "keep"],
+      "checkpoint": ["list": "store", "interval": "1ms"],
+    ]
+    try TestDatabase.make(in: directory, "PRAGMA journal_mode = DELETE")
+    try write(more)
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    _ = program.nextLine()
+    program.send(SIGKILL)
+    _ = program.wait()
+    do {
+      let connection = try Connection(path: path)
+      try connection.execute("PRAGMA cache_size = 1")
+      try connection.execute("BEGIN")
+      try connection.execute("UPDATE numbers SET label = hex(randomblob(2000))")
+      for end in ["", "-journal"] {
+        try Data(directory.read("test.db\(end)"))
+          .write(to: URL(fileURLWithPath: directory.file("hot.db\(end)")))
+      }
+      try connection.execute("ROLLBACK")
+    }
+    for end in ["", "-journal"] { #expect(rename(directory.file("hot.db\(end)"), path + end) == 0) }
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    let again = try run()
+    #expect(again.status == 0, "\(again.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
+  }
 }
