@@ -42,13 +42,26 @@ public struct JobPlan: Sendable {
     parameters: ParameterValues,
     handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
+    try await self.init(job, parameters: parameters, handlers: handlers, store: nil)
+  }
+
+  /// Resolves a job against its database, which may be open.
+  init(
+    _ job: Job,
+    parameters: ParameterValues,
+    handlers: [String: TransformHandler],
+    store open: Store?
+  ) async throws(BatchError) {
     let store: Store
     do throws(BatchError) {
-      store = try await Store(
-        path: job.database.path.string,
-        isReadOnly: job.database.readOnly,
-        busyTimeout: job.database.busyTimeout
-      )
+      store =
+        if let open { open } else {
+          try await Store(
+            keepingOpen: job.database.path.string,
+            isReadOnly: job.database.readOnly,
+            busyTimeout: job.database.busyTimeout
+          )
+        }
     } catch {
       throw error.located(at: job.place(of: .database))
     }
@@ -62,7 +75,7 @@ public struct JobPlan: Sendable {
       parameters: values,
       key: job.source.key
     )
-    let context = store.makeContext(label: "batch.plan")
+    let context = store.callContext(label: "batch.plan")
     let (query, condition, work) = try await context.perform { connection throws(BatchError) in
       let query: IdentifierQuery
       do throws(BatchError) {

@@ -25,7 +25,10 @@ public struct RunStatus: Sendable {
     let process = RunLock.holder(ofCheckpoint: path)
     let next = await NextStep(of: job, runID: runID)
     guard FileSystem.status(of: path) != nil else {
-      throw .noCheckpoint(ofJob: job, remedy: "batch run \(next.words)")
+      throw .noCheckpoint(
+        ofJob: job,
+        remedy: next.name == "begin" ? "run it first" : "batch run \(next.words)"
+      )
     }
     let checkpoint = try Checkpoint(ofJob: job)
     var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)

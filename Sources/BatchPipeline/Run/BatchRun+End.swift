@@ -107,6 +107,7 @@ extension BatchRun {
   /// and a hook that has run may have changed what there is.
   func conclude(
     _ checkpoint: Checkpoint,
+    _ findings: RunDecision.Findings,
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
@@ -114,7 +115,8 @@ extension BatchRun {
     try checkpoint.refuse(unless: job, parameters)
     let hooks = try RunHooks(job, parameters: parameters)
     try checkpoint.takeUp()
-    let lane = checkpoint.metadata.ledger == .store ? await existingLane() : nil
+    let lane = findings.lane()
+    await findings.store?.close()
     onEvent(.message("the run was finished before; only its end is told once more"))
     let summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
     return await end(summary, of: checkpoint, lane, hooks, onEvent, answer)
@@ -123,22 +125,22 @@ extension BatchRun {
   /// Tells the end of a finished run whose checkpoint is gone.
   func acknowledge(
     _ run: StoredRun,
+    _ findings: RunDecision.Findings,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     let ended = tell(RunSummary(PastRun(finished: run), of: job), answer)
-    if ended.summary.unacknowledged == nil, let lane = await existingLane() {
+    if ended.summary.unacknowledged == nil, let lane = findings.lane() {
+      await findings.store?.close()
       try await lane.acknowledge(run.run)
       await lane.close()
     }
     return ended
   }
+}
 
-  /// The lane of the job's database as it is; nil if it cannot be opened.
-  private func existingLane() async -> WriterLane? {
-    let store = try? await Store(
-      path: job.database.path.string,
-      busyTimeout: job.database.busyTimeout
-    )
+extension RunDecision.Findings {
+  /// A lane of the store as it is; nil if there is no store that can be written.
+  fileprivate func lane() -> WriterLane? {
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = false
     return try? store?.makeWriterLane(configuration)

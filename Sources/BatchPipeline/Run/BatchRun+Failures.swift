@@ -41,10 +41,10 @@ extension BatchRun {
     if checkpoint.progress.awaitsAcknowledgement, checkpoint.progress.isRetry == true,
       findings.isFinished(checkpoint)
     {
-      return try await conclude(checkpoint, onEvent, answer)
+      return try await conclude(checkpoint, findings, onEvent, answer)
     }
     lock.noteRetry(of: checkpoint.metadata.run)
-    let run = try await reopen(checkpoint)
+    let run = try await reopen(checkpoint, findings)
     guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
       throw BatchError(
         .invalidJob,

@@ -115,26 +115,26 @@ public final class BatchRun: Sendable {
     _ onEvent: @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
-    while true {
-      let findings = try await RunDecision.Findings(
-        of: job,
-        options,
-        interruptedRetry: lock.interruptedRetry
-      )
-      switch try RunDecision(findings) {
-      case .begin(let previous): return try await begin(after: previous, findings, onEvent, answer)
-      case .resume(let checkpoint):
-        return try await resume(checkpoint, findings, onEvent, answer)
-      case .conclude(let checkpoint): return try await conclude(checkpoint, onEvent, answer)
-      case .concludeAndBegin(let previous):
-        let last = try await conclude(previous, onEvent, answer)
-        if let problem = last.summary.unacknowledged { throw previous.isNotTold(problem) }
-        try last.unacknowledged?.acknowledge()
-        return try await begin(after: previous, findings, onEvent, answer)
-      case .restore(let run): try await restore(run, onEvent)
-      case .acknowledge(let run): return try await acknowledge(run, answer)
-      case .repeatSummary(let past): return tell(RunSummary(past, of: job), answer)
-      }
+    let findings = try await RunDecision.Findings(
+      of: job,
+      options,
+      interruptedRetry: lock.interruptedRetry
+    )
+    switch try RunDecision(findings) {
+    case .begin(let previous): return try await begin(after: previous, findings, onEvent, answer)
+    case .resume(let checkpoint):
+      return try await resume(checkpoint, findings, onEvent, answer)
+    case .conclude(let checkpoint): return try await conclude(checkpoint, findings, onEvent, answer)
+    case .concludeAndBegin(let previous):
+      let last = try await conclude(previous, findings, onEvent, answer)
+      if let problem = last.summary.unacknowledged { throw previous.isNotTold(problem) }
+      try last.unacknowledged?.acknowledge()
+      return try await begin(after: previous, findings, onEvent, answer)
+    case .restore(let run):
+      try await restore(run, findings, onEvent)
+      return try await perform(lock, onEvent, answer)
+    case .acknowledge(let run): return try await acknowledge(run, findings, answer)
+    case .repeatSummary(let past): return tell(RunSummary(past, of: job), answer)
     }
   }
 
@@ -159,7 +159,12 @@ public final class BatchRun: Sendable {
       runStartedAt: startedAt,
       runID: run
     )
-    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
+    let plan = try await JobPlan(
+      job,
+      parameters: parameters,
+      handlers: handlers,
+      store: findings.store
+    )
     if case .export(_, let export) = plan.work {
       try ExportFile.checkName(
         export.file,
@@ -210,6 +215,9 @@ public final class BatchRun: Sendable {
       if let lane, plan.ledger == .store {
         guard try await lane.prepareStore(identity) == identity || imported != nil else {
           // Another run gave the database its identity at the same moment: now it has one for good.
+          await findings.store?.close()
+          var findings = findings
+          findings.store = nil
           return try await begin(after: previous, findings, onEvent, answer)
         }
         var description = RunDescription(
@@ -270,117 +278,6 @@ public final class BatchRun: Sendable {
     return try await fetch.run(store: identity)
   }
 
-  // MARK: Resuming
-
-  /// What an unfinished run, or one whose failures are tried again, goes on with.
-  struct Reopened {
-    let plan: JobPlan
-    let lane: WriterLane?
-    /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
-    var done: DoneRanges?
-  }
-
-  /// Resolves the job of a checkpoint against its database as it is now.
-  func reopen(_ checkpoint: Checkpoint) async throws(BatchError) -> Reopened {
-    // Found half-way, damage would end a run that has begun instead of refusing it.
-    try checkpoint.list.verifyChecksums()
-    let parameters = try parameters(of: checkpoint)
-    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
-    let imported = try plan.importedIdentifiers()
-    try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
-    let lane = try plan.makeLane()
-    var done: DoneRanges? = checkpoint.progress.done
-    if let lane, checkpoint.metadata.ledger == .store {
-      // The ledger commits with the data, so it alone knows what is done; the file lags behind.
-      done = try await lane.resume(checkpoint.metadata.run)
-    }
-    guard done?.rows.last?.next ?? 0 <= checkpoint.list.count else {
-      throw BatchError(
-        .damagedFile,
-        "the ledger and the checkpoint do not belong together",
-        at: checkpoint.path.string,
-        remedy: "run with --fresh to select anew"
-      )
-    }
-    let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
-    try plan.startChildren(
-      run: checkpoint.metadata.run,
-      atMost: workerCount,
-      hasRows: !isDone
-    )
-    return Reopened(plan: plan, lane: lane, done: done)
-  }
-
-  /// The values that a checkpoint's run has for the job's parameters.
-  func parameters(of checkpoint: Checkpoint) throws(BatchError) -> ParameterValues {
-    try ParameterValues(
-      arguments: options.parameters,
-      declarations: job.parameters,
-      runStartedAt: checkpoint.metadata.startedAt,
-      runID: checkpoint.metadata.run
-    )
-  }
-
-  private func resume(
-    _ checkpoint: Checkpoint,
-    _ findings: RunDecision.Findings,
-    _ onEvent: @Sendable (RunEvent) -> Void,
-    _ answer: Answer
-  ) async throws(BatchError) -> Ended {
-    var run = try await reopen(checkpoint)
-    try checkpoint.takeUp()
-    if let loss = checkpoint.lossOfOutput() {
-      onEvent(.message("\(loss); an export only reads, so its output begins anew"))
-      try checkpoint.beginOutputAnew()
-      run.done = DoneRanges()
-    }
-    if run.done == nil {
-      try findings.refuseIfUnknown(checkpoint)
-      guard !checkpoint.wasEntered else { throw checkpoint.missingLedger() }
-      // An earlier version was killed after it had saved the checkpoint and before it entered the run.
-      _ = try await run.lane?.prepareStore()
-      var description = RunDescription(
-        checkpoint.metadata,
-        total: checkpoint.list.count,
-        at: checkpoint.path
-      )
-      description.settledRuns = Checkpoint.runsSetAside(of: job.checkpointPath)
-      try await run.lane?.begin(description)
-    }
-    let session = RunSession(
-      checkpoint: checkpoint,
-      done: run.done ?? DoneRanges(),
-      isResumed: true
-    )
-    onEvent(.resumed(session.summary()))
-    return await carryOut(run.plan, checkpoint.list, run.lane, session, onEvent, answer)
-  }
-
-  /// Makes a lost checkpoint again from the list that the store has kept.
-  private func restore(
-    _ run: StoredRun,
-    _ onEvent: @Sendable (RunEvent) -> Void
-  ) async throws(BatchError) {
-    let store = try await Store(
-      path: job.database.path.string,
-      isReadOnly: true,
-      busyTimeout: job.database.busyTimeout
-    )
-    let path = job.checkpointPath
-    let permissions = job.filePermissions
-    _ = try await store.readList(ofRun: run.run) { next throws(BatchError) in
-      let file = try NewFile(for: path, permissions: permissions)
-      do throws(BatchError) {
-        while let piece = try next() { try file.write(piece) }
-        try file.publish(overwriting: true)
-      } catch {
-        file.remove()
-        throw error
-      }
-    }
-    onEvent(.message("the checkpoint was lost, and made again from the database"))
-  }
-
   // MARK: Carrying out
 
   /// Does what a session has to do, of the identifiers of `list`, and tells those who are to know.
@@ -395,6 +292,7 @@ public final class BatchRun: Sendable {
     await plan.hooks.run(.onStart, session.summary())
     let summary = await carryOutChunks(plan, list, lane, session, onEvent)
     plan.tellMessages(onEvent)
+    await plan.store.close()
     return await end(summary, of: session.checkpoint, lane, plan.hooks, onEvent, answer)
   }
 
@@ -469,7 +367,7 @@ public final class BatchRun: Sendable {
   }
 
   /// How many connections read at once.
-  private var workerCount: Int {
+  var workerCount: Int {
     options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
   }
 

@@ -24,7 +24,10 @@ extension RunDecision.Findings {
     oldestEnd = job.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
-    if job.action.writes, job.checkpoint.ledger == .store, let store = await Self.store(of: job) {
+    if job.action.writes, job.checkpoint.ledger == .store {
+      store = await Self.store(of: job)
+    }
+    if let store {
       stored = try await store.runs(ofJob: job.name)
       if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
     }
@@ -36,9 +39,9 @@ extension RunDecision.Findings {
   /// The database of a job; nil if it cannot be opened, which the job's plan says better.
   private static func store(of job: Job) async -> Store? {
     // A journal that a killed process left is rolled back by whoever may write.
-    for isReadOnly in [false, true] {
+    for isReadOnly in [job.database.readOnly, true] {
       let store = try? await Store(
-        path: job.database.path.string,
+        keepingOpen: job.database.path.string,
         isReadOnly: isReadOnly,
         busyTimeout: job.database.busyTimeout
       )

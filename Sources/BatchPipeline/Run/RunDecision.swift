@@ -28,6 +28,8 @@ enum RunDecision {
     let job: String
     /// The checkpoint, if there is one that can be read.
     var checkpoint: Checkpoint?
+    /// The store, open; nil if it was not asked, or cannot be.
+    var store: Store?
     /// The job's runs that the store knows; nil if it was not asked, or cannot be.
     var stored: [StoredRun]?
     /// The identifier of the work that is asked for.

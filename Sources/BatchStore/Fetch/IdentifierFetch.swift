@@ -20,7 +20,8 @@ package struct IdentifierFetch: Sendable {
   /// Prepares a fetch by at most so many connections at once; reads nothing.
   package init(_ query: IdentifierQuery, from store: Store, readers count: Int) {
     self.query = query
-    readers = (0..<max(1, count)).map { store.makeContext(label: "batch.fetch.\($0)") }
+    let others = (1..<max(1, count)).map { store.makeContext(label: "batch.fetch.\($0)") }
+    readers = [store.callContext(label: "batch.fetch.0")] + others
   }
 
   /// Makes the fetch fail with `BatchError` of code `interrupted`; from any thread.

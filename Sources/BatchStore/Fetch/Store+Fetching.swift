@@ -18,7 +18,7 @@ extension Store {
     _ request: FetchRequest,
     readers: Int = 1
   ) async throws(BatchError) -> IdentifierList {
-    let query = try await makeContext(label: "batch.fetch").perform {
+    let query = try await callContext(label: "batch.fetch").perform {
       connection throws(BatchError) in
       try IdentifierQuery(request, schema: schema, connection: connection)
     }
@@ -27,7 +27,7 @@ extension Store {
 
   /// Counts the rows that satisfy a request.
   public func fetchCount(_ request: FetchRequest) async throws(BatchError) -> Int {
-    let context = makeContext(label: "batch.count")
+    let context = callContext(label: "batch.count")
     return try await context.perform { connection throws(BatchError) in
       try IdentifierQuery(request, schema: schema, connection: connection).count(in: connection)
     }

@@ -24,6 +24,8 @@ public struct Store: Sendable {
   private(set) var options: Connection.Options
   /// What keeps a database in memory alive; nil for one in a file.
   var anchor: StoreConnection?
+  /// The context of calls that follow one another; nil if each opens one of its own.
+  private var reader: StoreConnection?
 
   /// Opens an existing database.
   ///
@@ -39,14 +41,43 @@ public struct Store: Sendable {
     isReadOnly: Bool = false,
     busyTimeout: Duration = .seconds(5)
   ) async throws(BatchError) {
+    self = try await Self.open(path, isReadOnly, busyTimeout).store
+  }
+
+  /// Opens an existing database, and keeps it open until ``close()``: the log of a database that
+  /// nobody else has open would be removed after each call, and made again by the next.
+  package init(
+    keepingOpen path: String,
+    isReadOnly: Bool = false,
+    busyTimeout: Duration
+  ) async throws(BatchError) {
+    let (store, reader) = try await Self.open(path, isReadOnly, busyTimeout)
+    self = store
+    self.reader = reader
+  }
+
+  private static func open(
+    _ path: String,
+    _ isReadOnly: Bool,
+    _ busyTimeout: Duration
+  ) async throws(BatchError) -> (store: Store, context: StoreConnection) {
     let path = try resolvedPath(path)
     let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
-    let context = StoreConnection(label: "batch.open", path: path, options: options)
-    self = try await context.perform { connection throws(BatchError) in
+    let context = StoreConnection(label: "batch.reader", path: path, options: options)
+    let store = try await context.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try Store(reading: connection, options: options)
       }
     }
+    return (store, context)
+  }
+
+  /// Closes what is kept open; the store may be used after it.
+  package func close() async { await reader?.close() }
+
+  /// The context of a single call.
+  package func callContext(label: String) -> StoreConnection {
+    reader ?? makeContext(label: label)
   }
 
   init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
@@ -89,7 +120,7 @@ public struct Store: Sendable {
 extension Store {
   /// What the store's ledger has of a run, or nil if it knows no such run.
   package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
-    try await makeContext(label: "batch.ledger").perform { connection throws(BatchError) in
+    try await callContext(label: "batch.ledger").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try Ledger(of: run, in: connection)?.done
       }
@@ -98,7 +129,7 @@ extension Store {
 
   /// How many rows an entity has now.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
-    try await makeContext(label: "batch.count").perform { connection throws(BatchError) in
+    try await callContext(label: "batch.count").perform { connection throws(BatchError) in
       let sql = "SELECT count(*) FROM \(SQLName.quoted(entity.table))"
       guard case .integer(let count) = try connection.value(sql) else { return 0 }
       return Int(count)

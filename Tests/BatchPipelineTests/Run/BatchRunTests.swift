@@ -205,8 +205,9 @@ import Testing
     )
     async let first = BatchRun(update).run()
     async let second = BatchRun(label).run()
-    let states = try await [first.state, second.state]
-    #expect(states == [.completed, .completed])
+    for summary in try await [first, second] {
+      #expect(summary.state == .completed, "\(summary.failure.map(String.init(describing:)) ?? "")")
+    }
     #expect(try histogram() == ["1:500"])
     #expect(
       try TestDatabase.value(path, "SELECT count(*) FROM numbers WHERE label LIKE 'label _%!'")

@@ -1,0 +1,118 @@
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+extension BatchRun {
+  /// What an unfinished run, or one whose failures are tried again, goes on with.
+  struct Reopened {
+    let plan: JobPlan
+    let lane: WriterLane?
+    /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
+    var done: DoneRanges?
+  }
+
+  /// Resolves the job of a checkpoint against its database as it is now.
+  func reopen(
+    _ checkpoint: Checkpoint,
+    _ findings: RunDecision.Findings
+  ) async throws(BatchError) -> Reopened {
+    // Found half-way, damage would end a run that has begun instead of refusing it.
+    try checkpoint.list.verifyChecksums()
+    let parameters = try parameters(of: checkpoint)
+    let plan = try await JobPlan(
+      job,
+      parameters: parameters,
+      handlers: handlers,
+      store: findings.store
+    )
+    let imported = try plan.importedIdentifiers()
+    try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
+    let lane = try plan.makeLane()
+    var done: DoneRanges? = checkpoint.progress.done
+    if let lane, checkpoint.metadata.ledger == .store {
+      // The ledger commits with the data, so it alone knows what is done; the file lags behind.
+      done = try await lane.resume(checkpoint.metadata.run)
+    }
+    guard done?.rows.last?.next ?? 0 <= checkpoint.list.count else {
+      throw BatchError(
+        .damagedFile,
+        "the ledger and the checkpoint do not belong together",
+        at: checkpoint.path.string,
+        remedy: "run with --fresh to select anew"
+      )
+    }
+    let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
+    try plan.startChildren(
+      run: checkpoint.metadata.run,
+      atMost: workerCount,
+      hasRows: !isDone
+    )
+    return Reopened(plan: plan, lane: lane, done: done)
+  }
+
+  /// The values that a checkpoint's run has for the job's parameters.
+  func parameters(of checkpoint: Checkpoint) throws(BatchError) -> ParameterValues {
+    try ParameterValues(
+      arguments: options.parameters,
+      declarations: job.parameters,
+      runStartedAt: checkpoint.metadata.startedAt,
+      runID: checkpoint.metadata.run
+    )
+  }
+
+  func resume(
+    _ checkpoint: Checkpoint,
+    _ findings: RunDecision.Findings,
+    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> Ended {
+    var run = try await reopen(checkpoint, findings)
+    try checkpoint.takeUp()
+    if let loss = checkpoint.lossOfOutput() {
+      onEvent(.message("\(loss); an export only reads, so its output begins anew"))
+      try checkpoint.beginOutputAnew()
+      run.done = DoneRanges()
+    }
+    if run.done == nil {
+      try findings.refuseIfUnknown(checkpoint)
+      guard !checkpoint.wasEntered else { throw checkpoint.missingLedger() }
+      // An earlier version was killed after it had saved the checkpoint and before it entered the run.
+      _ = try await run.lane?.prepareStore()
+      var description = RunDescription(
+        checkpoint.metadata,
+        total: checkpoint.list.count,
+        at: checkpoint.path
+      )
+      description.settledRuns = Checkpoint.runsSetAside(of: job.checkpointPath)
+      try await run.lane?.begin(description)
+    }
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: run.done ?? DoneRanges(),
+      isResumed: true
+    )
+    onEvent(.resumed(session.summary()))
+    return await carryOut(run.plan, checkpoint.list, run.lane, session, onEvent, answer)
+  }
+
+  /// Makes a lost checkpoint again from the list that the store has kept.
+  func restore(
+    _ run: StoredRun,
+    _ findings: RunDecision.Findings,
+    _ onEvent: @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) {
+    let path = job.checkpointPath
+    let permissions = job.filePermissions
+    _ = try await findings.store?.readList(ofRun: run.run) { next throws(BatchError) in
+      let file = try NewFile(for: path, permissions: permissions)
+      do throws(BatchError) {
+        while let piece = try next() { try file.write(piece) }
+        try file.publish(overwriting: true)
+      } catch {
+        file.remove()
+        throw error
+      }
+    }
+    onEvent(.message("the checkpoint was lost, and made again from the database"))
+  }
+}
