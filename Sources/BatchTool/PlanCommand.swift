@@ -33,7 +33,11 @@ struct PlanCommand: AsyncParsableCommand {
   func run() async throws {
     let plan = try await arguments.plan()
     let report = try await plan.report(chunkSize: chunkSize)
-    let next = await NextStep(of: plan.job, runID: runID.value)
+    let next = await NextStep(
+      of: plan.job,
+      runID: runID.value,
+      handlers: BatchTool.handlers
+    )
     if json { return try Terminal.printJSON(PlanLine(report: report, next: next), pretty: true) }
 
     try Terminal.print("job       \(plan.job.name) (\(plan.job.action.type))")

@@ -111,7 +111,10 @@ struct ProgressPrinter: Sendable {
     let written = Result { () throws(BatchError) in try printEnd(summary) }
     if let failure = summary.failure {
       Terminal.complain(failure)
-      Terminal.say("the run can be resumed with the same command")
+      // Whose database was taken back, its remedy says what to do.
+      if failure.code != .storeChanged {
+        Terminal.say("the run can be resumed with the same command")
+      }
     }
     try written.get()
     if let error = failure.withLock({ $0 }) { throw error }

@@ -17,8 +17,7 @@ struct RunIDArgument: ParsableArguments {
   var runID: String?
 
   /// The identifier, or that of the environment; nil for none.
-  var value: String? {
-    let id = runID ?? ProcessInfo.processInfo.environment["BATCH_RUN_ID"]
-    return id?.isEmpty == true && runID == nil ? nil : id
-  }
+  ///
+  /// An empty one is refused, wherever it comes from: it is of a variable that was not set.
+  var value: String? { runID ?? ProcessInfo.processInfo.environment["BATCH_RUN_ID"] }
 }

@@ -23,7 +23,11 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let job = try Job(contentsOf: .init(job))
     while true {
-      let status = try await RunStatus(of: job, runID: runID.value)
+      let status = try await RunStatus(
+        of: job,
+        runID: runID.value,
+        handlers: BatchTool.handlers
+      )
       if json {
         try Terminal.printJSON(StatusLine(status: status), pretty: !watch)
       } else if watch, status.process != nil {

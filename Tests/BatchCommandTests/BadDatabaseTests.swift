@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(5)), arguments: 1...4)
+  @Test(.timeLimit(.minutes(20)), arguments: 1...4)
   func `a database with flipped bits ends no command by a signal`(seed: UInt64) throws {
     try TestDatabase.make(
       in: directory,

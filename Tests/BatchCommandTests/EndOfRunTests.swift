@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// What comes after the last row: it may come twice, and rows change once all the same.
-@Suite(.timeLimit(.minutes(5))) struct EndOfRunTests {
+@Suite(.timeLimit(.minutes(20))) struct EndOfRunTests {
   private let directory: TemporaryDirectory
   private let path: String
 

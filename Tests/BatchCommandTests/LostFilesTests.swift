@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Files that go away, or are replaced, while a run is at work: the store is the judge.
-@Suite(.timeLimit(.minutes(5))) struct LostFilesTests {
+@Suite(.timeLimit(.minutes(20))) struct LostFilesTests {
   private static let total = 300
   private let directory: TemporaryDirectory
   private let path: String

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// One process works on a run, whatever name its checkpoint goes by.
-@Suite(.timeLimit(.minutes(5))) struct OneProcessTests {
+@Suite(.timeLimit(.minutes(20))) struct OneProcessTests {
   /// How a second process comes to the run of the first.
   enum Route: CaseIterable {
     case symbolicLink, hardLink, copiedFolder, removedLock

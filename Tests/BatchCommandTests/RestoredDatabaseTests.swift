@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Checkpoint and database of different times: the store is the judge of what is done.
-@Suite(.timeLimit(.minutes(5))) struct RestoredDatabaseTests {
+@Suite(.timeLimit(.minutes(20))) struct RestoredDatabaseTests {
   private static let total = 300
   private let directory: TemporaryDirectory
   private let path: String
@@ -310,5 +310,120 @@ import Testing
     let again = try run()
     #expect(again.status == 0, "\(again.errors)")
     #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `cleanup forgets no work of a run that was set aside when all of it was done`() throws {
+    try write()
+    try runUntold("--run-id mon")
+    #expect(try run("job.json", "--fresh", "--run-id", "tue").status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+    #expect(try BatchProgram(["cleanup", "job.json"], in: directory).wait().status == 0)
+    for more in [[], ["--fresh"]] {
+      let again = ["run", "job.json", "--run-id", "mon"] + more
+      #expect(try BatchProgram(again, in: directory).wait().status == 0)
+    }
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+  }
+
+  @Test(arguments: [false, true])
+  func `work that the restored database has half of is not done by the word of a later run`(
+    hasID: Bool
+  ) throws {
+    try beginAndKill("--run-id", "mon")
+    try backUp()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    let later = ["run", "job.json"] + (hasID ? ["--run-id", "tue"] : [])
+    #expect(try BatchProgram(later, in: directory).wait().status == 0)
+    try restore()
+    try expectNext("refuse", "--run-id", "mon")
+    let refused = try run("job.json", "--run-id", "mon")
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("unfinished run \"mon\""))
+    #expect(try run("job.json", "--fresh", "--run-id", "mon").status == 0)
+    let most = try TestDatabase.texts(path, "SELECT max(n) FROM numbers WHERE n > 0")
+    #expect(try most == ["2"] && values().count == 2)
+  }
+
+  @Test func `a retry says that the restored database has a part only`() throws {
+    try beginAndKill("--run-id", "mon")
+    try backUp()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    try restore()
+    #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 3)
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test(arguments: ["", ">/dev/full"])
+  func `failures that a backup has again are told and can be retried`(output: String) throws {
+    try write(["skip": ["limit": 10]])
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id % 100 = 0
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    #expect(try run("job.json", "--run-id", "mon").status == 4)
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    try backUp()
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", "exec '\(BatchProgram.path)' retry-failed job.json \(output)"]
+    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == (output.isEmpty ? 0 : 6))
+    #expect(try values() == ["1: \(Self.total)"])
+    try restore()
+    #expect(try run("job.json", "--run-id", "mon").status == 4)
+    #expect(try values() == ["0: 3", "1: \(Self.total - 3)"])
+    #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a retry of nothing leaves the end of a run acknowledged`() throws {
+    try write()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 0)
+    for count in 2...4 {
+      #expect(try run().status == 0)
+      #expect(try values() == ["\(count): \(Self.total)"])
+    }
+  }
+
+  @Test func `IDs are told apart by their bytes`() throws {
+    try write()
+    for (index, id) in ["e\u{301}", "\u{e9}"].enumerated() {
+      #expect(try run("job.json", "--run-id", id).status == 0)
+      #expect(try values() == ["\(index + 1): \(Self.total)"])
+    }
+    let variables = ["BATCH_RUN_ID": ""]
+    #expect(
+      try BatchProgram.run("run", "job.json", in: directory, environment: variables).status == 2
+    )
+  }
+
+  @Test func `a database with two names is refused`() throws {
+    try write()
+    #expect(link(path, directory.file("other.db")) == 0)
+    let refused = try run()
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("2 names"))
+    #expect(try values() == ["0: \(Self.total)"])
+  }
+
+  @Test func `next says what a run would refuse`() throws {
+    try directory.write(JobText.export(to: "out.ndjson"), to: "job.json")
+    try directory.write("mine", to: "out.ndjson")
+    try expectNext("refuse")
+    try write()
+    #expect(try run().status == 0)
+    try directory.write(JobText.update(["nowhere": "1"]), to: "job.json")
+    let status = try BatchProgram(["status", "job.json", "--json"], in: directory).wait()
+    #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
   }
 }

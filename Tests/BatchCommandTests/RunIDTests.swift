@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Work with an identifier is done at most once, whoever asks for it however late.
-@Suite(.timeLimit(.minutes(5))) struct RunIDTests {
+@Suite(.timeLimit(.minutes(20))) struct RunIDTests {
   private let directory: TemporaryDirectory
   private let path: String
 

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Names that are not those of regular files: nothing waits for them, or puts something in their place.
-@Suite(.timeLimit(.minutes(2))) struct SpecialFileTests {
+@Suite(.timeLimit(.minutes(20))) struct SpecialFileTests {
   private let directory: TemporaryDirectory
 
   init() throws {

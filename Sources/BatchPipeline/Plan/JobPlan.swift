@@ -109,6 +109,15 @@ public struct JobPlan: Sendable {
         remedy: "make the file and its folder writable, or export instead"
       )
     }
+    if job.action.writes, let links = FileSystem.linkCount(of: FilePath(store.path)), links > 1 {
+      throw BatchError(
+        .fileAccess,
+        "the database has \(links) names, and SQLite keeps a log for each: changes by one are lost by"
+          + " another",
+        at: store.path,
+        remedy: "remove the other names, or run the job on a copy: cp FILE COPY"
+      )
+    }
     if let report = job.report {
       do throws(BatchError) {
         try RunReport.check(report)

@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-package import BatchStore
+public import BatchStore
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -19,11 +19,20 @@ public struct RunStatus: Sendable {
 
   /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
   ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - runID: The identifier of the work that `batch run` would be asked for.
+  ///   - handlers: What the `handler` of a transform may name; without that of the job, ``next`` cannot
+  ///     tell whether it fits the database.
   /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
-  public init(of job: Job, runID: String? = nil) async throws(BatchError) {
+  public init(
+    of job: Job,
+    runID: String? = nil,
+    handlers: [String: TransformHandler] = [:]
+  ) async throws(BatchError) {
     let path = job.checkpointPath
     let process = RunLock.holder(ofCheckpoint: path)
-    let next = await NextStep(of: job, runID: runID)
+    let next = await NextStep(of: job, runID: runID, handlers: handlers)
     guard FileSystem.status(of: path) != nil else {
       throw .noCheckpoint(
         ofJob: job,
@@ -64,13 +73,19 @@ extension Checkpoint {
 
   /// What is done, from the ledger in the store where there is one: the file may lag behind it.
   package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
-    guard metadata.ledger == .store, !progress.state.isFinished else { return progress.done }
-    let store = try await Store(
-      path: job.database.path.string,
-      isReadOnly: true,
-      busyTimeout: job.database.busyTimeout
-    )
-    return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
+    guard metadata.ledger == .store else { return progress.done }
+    do {
+      let store = try await Store(
+        path: job.database.path.string,
+        isReadOnly: true,
+        busyTimeout: job.database.busyTimeout
+      )
+      return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
+    } catch {
+      // What is finished the file knows as well.
+      guard progress.state.isFinished else { throw error }
+      return progress.done
+    }
   }
 }
 

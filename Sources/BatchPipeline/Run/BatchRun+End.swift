@@ -118,6 +118,11 @@ extension BatchRun {
     let lane = findings.lane()
     await findings.store?.close()
     onEvent(.message("the run was finished before; only its end is told once more"))
+    if let output = checkpoint.metadata.output.map({ FilePath($0) }),
+      FileSystem.status(of: output)?.identity != checkpoint.progress.outputIdentity
+    {
+      onEvent(.message("the output is no longer there, or no longer as it was: \(output)"))
+    }
     let summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
     return await end(summary, of: checkpoint, lane, hooks, onEvent, answer)
   }

@@ -65,7 +65,7 @@ extension BatchRun {
       retrying: retried
     )
     // A process may have been killed after the last chunk, before it could say that all is done.
-    guard !retried.positions.isEmpty || !checkpoint.progress.state.isFinished else {
+    guard !retried.positions.isEmpty || !findings.isFinished(checkpoint) else {
       return tell(
         RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint),
         answer

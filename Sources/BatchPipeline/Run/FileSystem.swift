@@ -87,6 +87,13 @@ enum FileSystem {
     return FilePermissions(rawValue: CModeT(status.st_mode & 0o666))
   }
 
+  /// How many names a file has.
+  static func linkCount(of path: FilePath) -> Int? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return Int(status.st_nlink)
+  }
+
   /// The user that a file belongs to.
   static func owner(of path: FilePath) -> UInt32? {
     var status = stat()

@@ -66,18 +66,19 @@ extension RunDecision.Findings {
     // A retry that was killed is not over, though the store has nothing left to do.
     let unfinished = checkpoint.flatMap { isFinished($0) || isFresh ? nil : $0.metadata.run }
     let known = (stored ?? []).filter { $0.run != unfinished }.compactMap { PastRun($0) }
-    let all = (remembered ?? []) + known
+    // Of a run that both know, the store's word counts.
+    let all = known + (remembered ?? [])
     return all.filter { $0.endedAt >= oldestEnd ?? "" && seen.insert($0.run).inserted }
       .filter { !isFresh || isKnown($0) }
       .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
   }
 
   /// The run that has done the work that is asked for.
-  var requestedPastRun: PastRun? { runID.flatMap { id in pastRuns.last { $0.id == id } } }
+  var requestedPastRun: PastRun? { runID.flatMap { id in pastRuns.last { $0.id.hasSameBytes(as: id) } } }
 
   /// Whether the store knows a run that it must know.
   func isKnown(_ run: PastRun) -> Bool {
     guard let stored, run.ledger == .store else { return true }
-    return stored.contains { $0.run == run.run }
+    return stored.contains { $0.run == run.run && $0.done.count >= $0.total }
   }
 }

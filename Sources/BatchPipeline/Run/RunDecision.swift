@@ -75,7 +75,7 @@ enum RunDecision {
       return
     }
     if let checkpoint {
-      let isAskedFor = findings.runID == nil || checkpoint.metadata.runID == findings.runID
+      let isAskedFor = findings.asksFor(checkpoint.metadata.runID)
       guard findings.isFinished(checkpoint) else {
         guard isAskedFor else { throw checkpoint.isUnfinished }
         self = .resume(checkpoint)
@@ -89,7 +89,7 @@ enum RunDecision {
     }
     if let lost = try findings.lost {
       // The work of another identifier is finished first by whoever gives that.
-      let isAskedFor = findings.runID == nil || lost.runID == findings.runID
+      let isAskedFor = findings.asksFor(lost.runID)
       if isAskedFor, lost.standing == .finished {
         self = .acknowledge(lost)
         return
@@ -129,8 +129,19 @@ extension RunDecision.Findings {
   ///
   /// It does when it was taken back to a backup of the time before.
   func isFinished(_ checkpoint: Checkpoint) -> Bool {
-    checkpoint.progress.state.isFinished
-      && stored(checkpoint).map { $0.done.count >= $0.total } ?? true
+    guard checkpoint.progress.state.isFinished, let stored = stored(checkpoint) else {
+      return checkpoint.progress.state.isFinished
+    }
+    // Nobody was told of a retry, and a backup from before it has the failures that it made good.
+    let isUndone = stored.done.outcomes.failed != checkpoint.progress.done.outcomes.failed
+    if isUndone, checkpoint.progress.awaitsAcknowledgement { return false }
+    return stored.done.count >= stored.total
+  }
+
+  /// Whether work of an identifier, or of none, is what is asked for.
+  fileprivate func asksFor(_ id: String?) -> Bool {
+    guard let runID else { return true }
+    return id?.hasSameBytes(as: runID) == true
   }
 
   /// What the store says of the checkpoint's run.
@@ -161,6 +172,10 @@ extension RunDecision.Findings {
   /// Refuses work that is done by the word of a checkpoint, if the store must know of it and does not.
   fileprivate func refuseIfUnknown(_ done: PastRun) throws(BatchError) {
     guard !isKnown(done) else { return }
+    if let stored = stored?.first(where: { $0.run == done.run }) { throw stored.isInTheWay }
+    if let checkpoint, checkpoint.metadata.job != job {
+      throw checkpoint.refusal("this is the checkpoint of job \"\(checkpoint.metadata.job)\"")
+    }
     throw BatchError(
       .otherRun,
       "the checkpoint says that run \(done.id.quotedForMessage) is done, and the database does not know"

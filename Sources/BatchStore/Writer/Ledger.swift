@@ -49,13 +49,12 @@ struct Ledger {
     try createTables(in: connection)
     var count = 0
     for stored in try StoredRun.all(ofJob: job, in: connection) where stored.run != kept {
-      let isRemembered = stored.runID != nil && (oldestEnd ?? "") <= (stored.endedAt ?? "")
       switch stored.standing {
       case _ where stored.process != nil: continue
+      case _ where stored.isRemembered(since: oldestEnd): continue
       case _ where runs.contains(stored.run): break
-      case .setAside: break
-      case .acknowledged where !isRemembered: break
-      case .acknowledged, .unfinished, .finished: continue
+      case .setAside, .acknowledged: break
+      case .unfinished, .finished: continue
       }
       try connection.execute("DELETE FROM _batch_run WHERE run = ?", .text(stored.run))
       count += connection.changes

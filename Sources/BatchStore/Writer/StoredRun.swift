@@ -57,6 +57,15 @@ package struct StoredRun: Sendable {
   }
 }
 
+extension StoredRun {
+  /// Whether the run has done all of the work of an identifier that is not forgotten yet.
+  ///
+  /// - Parameter oldestEnd: When a run ended that is just still remembered; nil for ever.
+  func isRemembered(since oldestEnd: String?) -> Bool {
+    runID != nil && done.count == total && (oldestEnd ?? "") <= (endedAt ?? "")
+  }
+}
+
 // MARK: The table
 
 extension StoredRun {
@@ -155,8 +164,8 @@ extension StoredRun {
     for other in try all(ofJob: description.job, in: connection) {
       let isSettled = description.settledRuns.contains(other.run)
       if other.process != nil { throw other.isAlive }
-      let isRecent = (description.oldestEnd ?? "") <= (other.endedAt ?? "")
-      if let id = description.runID, other.runID == id, other.done.count == other.total, isRecent {
+      let isRemembered = other.isRemembered(since: description.oldestEnd)
+      if isRemembered, let id = description.runID, other.runID?.hasSameBytes(as: id) == true {
         throw other.isDoneMeanwhile
       }
       switch other.standing {
@@ -177,8 +186,8 @@ extension StoredRun {
         continue
       }
       // The identifier of work that is done outlives the run.
-      let isKept = other.runID != nil && other.done.count == other.total
-      if isKept, isRecent {
+      if isRemembered {
+        try acknowledge(other.run, in: connection)
         try connection.execute("DELETE FROM _batch_failure WHERE run = ?", .text(other.run))
       } else if !isSettled || other.done.count == other.total {
         try connection.execute("DELETE FROM _batch_run WHERE run = ?", .text(other.run))
@@ -207,8 +216,8 @@ extension StoredRun {
       done.count < total ? ("unfinished", "\(done.count) of \(total)") : ("finished", "all \(total)")
     return BatchError(
       .unfinishedRun,
-      "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and its"
-        + " checkpoint is not there",
+      "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and the"
+        + " checkpoint of that run is not there",
       at: checkpoint,
       remedy:
         "bring the checkpoint back to resume the run; --fresh selects anew, and may do rows again"
@@ -257,7 +266,7 @@ extension StoredRun {
     }
     statement.reset()
     try connection.execute(
-      "UPDATE _batch_run SET owner = ?, state = NULL WHERE run = ?",
+      "UPDATE _batch_run SET owner = ?, state = nullif(state, 'setAside') WHERE run = ?",
       .text(owner.text),
       .text(run)
     )

@@ -393,7 +393,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(summary.failure?.message == "the handler set 1 values of column \"n\" for 10 rows")
   }
 
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(20)))
   func `a handler that never returns fails the run in time`() async throws {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
@@ -408,7 +408,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(summary.failure?.place?.contains("positions 40 to 49") == true)
   }
 
-  @Test(.timeLimit(.minutes(5)))
+  @Test(.timeLimit(.minutes(20)))
   func `a chunk whose worker is lost in a later one fails the run too`() async throws {
     let blocker = Lock(try Connection(path: path))
     // The first chunk has to wait for the lock; when it gets it, a row of it has changed, and who would
