@@ -78,7 +78,8 @@ final class RecordedRun {
 
   private func put(_ file: Disk.File, at name: String) throws {
     let path = directory.file(name)
-    if stashed.contains(file.inode) {
+    // A database is known by its contents, and is not to have a second name.
+    if stashed.contains(file.inode), !name.hasSuffix(".db") {
       try FileManager.default.linkItem(atPath: stash.file("\(file.inode)"), toPath: path)
     } else {
       guard FileManager.default.createFile(atPath: path, contents: nil) else {
