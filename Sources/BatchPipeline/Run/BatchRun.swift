@@ -371,13 +371,13 @@ public final class BatchRun: Sendable {
     options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
   }
 
-  private func loop(
+  private func loop<Processor: ChunkProcessor>(
     _ plan: JobPlan,
     _ session: RunSession,
-    _ processor: some ChunkProcessor,
+    _ processor: Processor,
     _ lane: WriterLane?,
     _ onEvent: @Sendable (RunEvent) -> Void
-  ) async throws(BatchError) -> RunSummary {
+  ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
     var job = job
     if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
     let remaining = session.remaining
@@ -404,7 +404,7 @@ public final class BatchRun: Sendable {
       settings: .init(
         job: job,
         deadline: job.limits.runtime.map { session.start + $0 },
-        lane: lane,
+        writer: lane,
         stopRequests: listenForStop()
       )
     )

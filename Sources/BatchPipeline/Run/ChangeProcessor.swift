@@ -46,7 +46,11 @@ struct ChangeProcessor: ChunkProcessor {
   }
 }
 
-extension WriterLane {
+extension StoreConnection: ChunkWorker {}
+
+extension WriterLane: ChunkWriter {
+  nonisolated func interrupt() { interrupter.interrupt() }
+
   /// Waits until everything committed is on the disk, and completes `progress`.
   func synchronize(
     _ progress: inout RunProgress,

@@ -8,8 +8,9 @@ struct RunLoop<Processor: ChunkProcessor> {
     var job: Job
     /// When the run stops by itself.
     var deadline: ContinuousClock.Instant?
-    /// The lane whose log is emptied when it has grown too long; nil for a run that writes nothing.
-    var lane: WriterLane?
+    /// What commits the chunks, whose log is emptied when it has grown too long; nil for a run that writes
+    /// to no store.
+    var writer: (any ChunkWriter)?
     var stopRequests: AsyncStream<Void>
     /// How long chunks in flight have to finish after a request to stop.
     var grace = Duration.seconds(5)
@@ -40,7 +41,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private let processor: Processor
-  private let workers: [StoreConnection]
+  private let workers: [Processor.Worker]
   private let settings: Settings
   private let backoff: Backoff
   private let grace: StopGrace
@@ -70,7 +71,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   init(
     remaining: [Range<Int>],
     sizing: ChunkSizing,
-    workers: [StoreConnection],
+    workers: [Processor.Worker],
     processor: Processor,
     settings: Settings
   ) {
@@ -81,7 +82,7 @@ struct RunLoop<Processor: ChunkProcessor> {
     throttle = Throttle(
       settings.job.throttle,
       database: settings.job.database.path,
-      hasLitestream: settings.lane?.leavesLogToLitestream ?? false
+      hasLitestream: settings.writer?.leavesLogToLitestream ?? false
     )
     control = ControlFile(of: settings.job)
     backoff = Backoff(settings.job.retry)
@@ -102,7 +103,7 @@ struct RunLoop<Processor: ChunkProcessor> {
   mutating func run(
     observe: (Event) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
-    let watch = grace.watch(settings.lane, workers, of: settings.job)
+    let watch = grace.watch(settings.writer, workers, of: settings.job)
     let ending = await carryOut(observe: observe)
     // So that nothing interrupts whoever records how the run ended.
     watch.cancel()
@@ -296,12 +297,12 @@ struct RunLoop<Processor: ChunkProcessor> {
   /// Empties the log when it is what holds the run and none of the run's readers is in the way.
   private mutating func emptyLogIfQuiet(in group: inout TaskGroup<Answer>) {
     guard held?.cause == .maximumWAL, mayEmptyLog, machine.isQuiet, ending == nil,
-      let lane = settings.lane
+      let writer = settings.writer
     else { return }
     mayEmptyLog = false
     group.addTask {
       do throws(BatchError) {
-        return .emptiedLog(.success(try await lane.emptyLog()))
+        return .emptiedLog(.success(try await writer.emptyLog()))
       } catch {
         return .emptiedLog(.failure(error))
       }

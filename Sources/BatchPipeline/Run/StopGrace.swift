@@ -33,12 +33,16 @@ final class StopGrace: Sendable {
 
   /// Interrupts the statements of a run when the time is over, until the task is cancelled; looks for a
   /// request to stop in the meantime.
-  func watch(_ lane: WriterLane?, _ workers: [StoreConnection], of job: Job) -> Task<Void, Never> {
+  func watch(
+    _ writer: (any ChunkWriter)?,
+    _ workers: [some ChunkWorker],
+    of job: Job
+  ) -> Task<Void, Never> {
     Task {
       var control = ControlFile(of: job)
       while !Task.isCancelled {
         if isOver {
-          lane?.interrupter.interrupt()
+          writer?.interrupt()
           for worker in workers { worker.interrupt() }
         } else if control.look()?.isCancelled == true {
           begin()

@@ -87,7 +87,7 @@ import Testing
       ),
       settings: .init(
         job: job,
-        lane: lane,
+        writer: lane,
         stopRequests: AsyncStream { _ in }
       )
     )

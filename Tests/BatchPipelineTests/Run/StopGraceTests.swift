@@ -47,7 +47,7 @@ import Testing
       settings: .init(
         job: job,
         deadline: runtime.map { .now + $0 },
-        lane: lane,
+        writer: lane,
         stopRequests: stopRequests,
         grace: .milliseconds(100)
       )
