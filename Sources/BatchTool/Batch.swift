@@ -51,7 +51,7 @@ struct Batch: AsyncParsableCommand {
       }
     } catch let error as BatchError {
       Terminal.complain(error)
-      Glibc.exit(ExitStatus(of: error).rawValue)
+      ExitStatus(of: error).end()
     } catch {
       exit(withError: error)
     }
@@ -79,6 +79,9 @@ enum ExitStatus: Int32 {
     default: self = .refused
     }
   }
+
+  /// Ends the process.
+  func end() -> Never { exit(rawValue) }
 
   /// The status for the end of a run.
   init(of state: RunState) {
