@@ -93,7 +93,9 @@ import Testing
     let third = try BatchProgram.run("run", other, in: directory)
     #expect(third.status == 0, "\(third.errors)")
     if record == .export {
-      let lines = try String(decoding: directory.read("out.ndjson"), as: UTF8.self).split(separator: "\n")
+      let lines = try String(decoding: directory.read("out.ndjson"), as: UTF8.self).split(
+        separator: "\n"
+      )
       #expect(lines.count == Self.total && Set(lines).count == Self.total)
     } else {
       // Without a ledger in the store the last chunks before a kill may be done again, once.

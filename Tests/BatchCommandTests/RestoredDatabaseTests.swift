@@ -219,7 +219,9 @@ import Testing
     try process.run()
     process.waitUntilExit()
     #expect(process.terminationStatus == 2)
-    #expect(try String(decoding: directory.read("errors"), as: UTF8.self).contains("nothing was begun"))
+    #expect(
+      try String(decoding: directory.read("errors"), as: UTF8.self).contains("nothing was begun")
+    )
     #expect(try values() == ["1: \(Self.total)"])
     for _ in 0..<2 { #expect(try run("job.json", "--run-id", "tue").status == 0) }
     #expect(try values() == ["2: \(Self.total)"])
@@ -282,7 +284,9 @@ import Testing
     #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
   }
 
-  @Test func `a journal that a killed process left is rolled back before the store is asked`() throws {
+  @Test func `a journal that a killed process left is rolled back before the store is asked`()
+    throws
+  {
     // The rollback journal as it was when nothing had been committed of a change of all rows.
     let more: [String: Any] = [
       "database": ["path": "test.db", "journalMode": "keep"],
@@ -312,7 +316,8 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `cleanup forgets no work of a run that was set aside when all of it was done`() throws {
+  @Test func `cleanup forgets no work of a run that was set aside when all of it was done`() throws
+  {
     try write()
     try runUntold("--run-id mon")
     #expect(try run("job.json", "--fresh", "--run-id", "tue").status == 0)

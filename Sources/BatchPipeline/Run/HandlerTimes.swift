@@ -10,8 +10,8 @@ final class HandlerTimes: Sendable {
 
   private struct State {
     var number = 0
-    var waiting: [Int: (context: ObjectIdentifier, continuation: CheckedContinuation<Answer, Never>)]
-      = [:]
+    var waiting:
+      [Int: (context: ObjectIdentifier, continuation: CheckedContinuation<Answer, Never>)] = [:]
     /// Contexts that were given up.
     var lost: Set<ObjectIdentifier> = []
   }

@@ -55,14 +55,18 @@ extension RunDecision.Findings {
     var runs = setAside
     if let checkpoint, isFinished(checkpoint) { runs.insert(checkpoint.metadata.run) }
     // Of earlier versions nobody knows whether their checkpoints were set aside.
-    if checkpoint != nil { runs.formUnion((stored ?? []).filter { $0.checkpoint == nil }.map(\.run)) }
+    if checkpoint != nil {
+      runs.formUnion((stored ?? []).filter { $0.checkpoint == nil }.map(\.run))
+    }
     return runs
   }
 
   /// The finished runs with an identifier that are remembered, in the order in which they ended.
   var pastRuns: [PastRun] {
     var seen: Set<String> = []
-    let remembered = checkpoint.map { isFinished($0) ? $0.finishedRuns : $0.metadata.pastRuns ?? [] }
+    let remembered = checkpoint.map {
+      isFinished($0) ? $0.finishedRuns : $0.metadata.pastRuns ?? []
+    }
     // A retry that was killed is not over, though the store has nothing left to do.
     let unfinished = checkpoint.flatMap { isFinished($0) || isFresh ? nil : $0.metadata.run }
     let known = (stored ?? []).filter { $0.run != unfinished }.compactMap { PastRun($0) }
@@ -74,7 +78,9 @@ extension RunDecision.Findings {
   }
 
   /// The run that has done the work that is asked for.
-  var requestedPastRun: PastRun? { runID.flatMap { id in pastRuns.last { $0.id.hasSameBytes(as: id) } } }
+  var requestedPastRun: PastRun? {
+    runID.flatMap { id in pastRuns.last { $0.id.hasSameBytes(as: id) } }
+  }
 
   /// Whether the store knows a run that it must know.
   func isKnown(_ run: PastRun) -> Bool {

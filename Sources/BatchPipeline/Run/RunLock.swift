@@ -83,8 +83,10 @@ final class RunLock: Sendable {
     }
   }
 
-  /// Removes the file, so that this need not be done after the last word of a run; the lock goes with
-  /// this object. Whoever comes in between finds that the store, or the checkpoint, is taken.
+  /// Removes the file, so that this need not be done after the last word of a run.
+  ///
+  /// The lock goes with this object. Whoever comes in between finds that the store, or the checkpoint, is
+  /// taken.
   func removeFile() {
     guard
       !isFileRemoved.withLock({ isRemoved in

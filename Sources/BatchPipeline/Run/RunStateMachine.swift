@@ -342,8 +342,9 @@ struct RunStateMachine {
     return chunk
   }
 
-  /// Whether there is memory for one chunk more. One there may always be: in order, it may be what
-  /// those that hold the memory wait for.
+  /// Whether there is memory for one chunk more.
+  ///
+  /// One there may always be: in order, it may be what those that hold the memory wait for.
   private var hasRoom: Bool {
     if preparing.isEmpty, committing.isEmpty { return true }
     let expected = sizing.expectedBytes

@@ -36,6 +36,8 @@ struct Ledger {
   ///   - oldestEnd: Since when finished runs with an identifier are remembered; nil for ever.
   ///   - connection: The connection, in a transaction.
   /// - Returns: How many there were.
+  /// - Throws: What SQLite says, and `BatchError` of code `damagedFile` for a ledger that contradicts
+  ///   itself.
   static func remove(
     ofJob job: String,
     and runs: [String],

@@ -86,7 +86,8 @@ package final class RunOwner: Sendable {
   /// When a process started, in ticks since the boot; nil if there is none.
   private static func startTime(of number: Int32) -> String? {
     // The name of the program, in parentheses, may hold anything; field 22 is the 20th behind it.
-    guard let text = kernelText(at: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")") else {
+    guard let text = kernelText(at: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")")
+    else {
       return nil
     }
     let fields = text[text.index(after: end)...].split(separator: " ")

@@ -57,6 +57,7 @@ extension Store {
   ///   - run: The run's UUID.
   ///   - body: Takes the pieces, in order, until there are none.
   /// - Returns: Whether the store has the list; `body` is not called if it has not.
+  /// - Throws: What `body` throws, and what SQLite says.
   package func readList(
     ofRun run: String,
     _ body: @Sendable (_ next: () throws(BatchError) -> [UInt8]?) throws(BatchError) -> Void

@@ -58,9 +58,8 @@ package struct StoredRun: Sendable {
 }
 
 extension StoredRun {
-  /// Whether the run has done all of the work of an identifier that is not forgotten yet.
-  ///
-  /// - Parameter oldestEnd: When a run ended that is just still remembered; nil for ever.
+  /// Whether the run has done all of the work of an identifier that is not forgotten yet: one that
+  /// ended at `oldestEnd` just still is, and nil is for ever.
   func isRemembered(since oldestEnd: String?) -> Bool {
     runID != nil && done.count == total && (oldestEnd ?? "") <= (endedAt ?? "")
   }
@@ -213,7 +212,8 @@ extension StoredRun {
   package var isInTheWay: BatchError {
     let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
     let (kind, count) =
-      done.count < total ? ("unfinished", "\(done.count) of \(total)") : ("finished", "all \(total)")
+      done.count < total
+      ? ("unfinished", "\(done.count) of \(total)") : ("finished", "all \(total)")
     return BatchError(
       .unfinishedRun,
       "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and the"
@@ -257,7 +257,8 @@ extension StoredRun {
     try statement.bind(.text(run), at: 1)
     guard try statement.step() else { return }
     if !statement.isNull(at: 0), statement.text(at: 0) != owner.text,
-      let process = RunOwner.livingProcess(statement.text(at: 0)) {
+      let process = RunOwner.livingProcess(statement.text(at: 0))
+    {
       throw .alreadyRunning(
         process,
         run,

@@ -218,7 +218,8 @@ package actor WriterLane {
     guard version != ledgerVersion else { return }
     let stored = try Ledger(of: ledger.run, in: connection)
     if let stored, try !StoredRun.isOwned(ledger.run, by: owner, in: connection),
-      stored.done.count >= ledger.done.count {
+      stored.done.count >= ledger.done.count
+    {
       throw BatchError(
         .alreadyRunning,
         "another process has taken over run \(ledger.run)",
