@@ -39,7 +39,7 @@ struct RunArguments: ParsableArguments {
   /// What differs from the job's own settings.
   var options: BatchRun.Options {
     var options = BatchRun.Options()
-    options.parameters = job.parameters
+    options.parameterTexts = job.parameters
     options.workers = workers
     options.chunkSize = chunkSize
     return options

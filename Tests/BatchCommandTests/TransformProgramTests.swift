@@ -55,7 +55,7 @@ import Testing
     let last = try #require(try JSONOutput.lines(run.output).last)
     #expect((last["error"] as? String)?.contains("has written 16 MB without a line feed") == true)
     // An array of 16 MB has room for 32, and two chunks may be under way.
-    #expect(try #require(last["peakResidentBytes"] as? Int) < 400 << 20)
+    #expect(try #require(last["peakResidentBytes"] as? Int) < 128 << 20)
   }
 
   @Test func `a program that repeats the identifiers is not waited for`() throws {

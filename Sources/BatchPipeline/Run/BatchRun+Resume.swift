@@ -52,11 +52,27 @@ extension BatchRun {
 
   /// The values that a checkpoint's run has for the job's parameters.
   func parameters(of checkpoint: Checkpoint) throws(BatchError) -> ParameterValues {
-    try ParameterValues(
-      arguments: options.parameters,
+    try parameters(ofRun: checkpoint.metadata.run, startedAt: checkpoint.metadata.startedAt)
+  }
+
+  /// The values that a run has for the job's parameters.
+  func parameters(
+    ofRun run: String,
+    startedAt: String
+  ) throws(BatchError) -> ParameterValues {
+    if let texts = options.parameterTexts {
+      return try ParameterValues(
+        arguments: texts,
+        declarations: job.parameters,
+        runStartedAt: startedAt,
+        runID: run
+      )
+    }
+    return try ParameterValues(
+      options.parameters,
       declarations: job.parameters,
-      runStartedAt: checkpoint.metadata.startedAt,
-      runID: checkpoint.metadata.run
+      runStartedAt: startedAt,
+      runID: run
     )
   }
 

@@ -19,8 +19,10 @@ import Foundation
 public final class BatchRun: Sendable {
   /// What may differ from one run of a job to the next.
   public struct Options: Sendable {
-    /// Values for the job's parameters, each `name=value`.
-    public var parameters: [String] = []
+    /// Values for the job's parameters: `["rate": 1.1, "country": "CZ"]`.
+    public var parameters: [String: ParameterValue] = [:]
+    /// The same as texts, each `name=value`, if they are from a command line.
+    package var parameterTexts: [String]?
     /// The number of background contexts, in place of the job's.
     public var workers: Int?
     /// The number of identifiers in a chunk, in place of the job's.
@@ -153,12 +155,7 @@ public final class BatchRun: Sendable {
   ) async throws(BatchError) -> Ended {
     let run = UUID().uuidString
     let startedAt = Date.now.formatted(.iso8601)
-    let parameters = try ParameterValues(
-      arguments: options.parameters,
-      declarations: job.parameters,
-      runStartedAt: startedAt,
-      runID: run
-    )
+    let parameters = try parameters(ofRun: run, startedAt: startedAt)
     let plan = try await JobPlan(
       job,
       parameters: parameters,

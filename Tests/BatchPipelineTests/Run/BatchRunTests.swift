@@ -194,6 +194,29 @@ import Testing
     #expect(try histogram() == ["1:500"])
   }
 
+  @Test func `parameters are given as values`() async throws {
+    var job = Job.test(
+      in: directory,
+      .init(entity: "numbers", where: "id <= :last"),
+      .update(.init(set: [.init("label", to: ":label"), .init("n", to: ":rate * 10")]))
+    )
+    job.parameters = [
+      "last": .init(.integer), "label": .init(.text, default: .value(.text("none"))),
+      "rate": .init(.real),
+    ]
+    var options = BatchRun.Options()
+    options.parameters = ["last": 5, "label": "x=y", "rate": 1.5]
+    #expect(try await BatchRun(job, options: options).run().total == 5)
+    let rows = "SELECT DISTINCT label || ' ' || n FROM numbers WHERE id <= 5"
+    #expect(try TestDatabase.texts(path, rows) == ["x=y 15"])
+    options.parameters = ["last": "five", "rate": 1]
+    let error = await #expect(throws: BatchError.self) {
+      try await BatchRun(job, options: options).run()
+    }
+    #expect(error?.code == .invalidParameter)
+    #expect(error?.description.contains("last") == true)
+  }
+
   @Test func `two jobs on one store at once both come out exact`() async throws {
     let update = Job.test("update", in: directory, chunk: 5)
     let label = Job.test(

@@ -11,3 +11,22 @@ public enum ParameterValue: Hashable, Sendable {
   /// A text.
   case text(String)
 }
+
+extension ParameterValue: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+  ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByNilLiteral
+{
+  /// The integer of a literal.
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+
+  /// The number of a literal.
+  public init(floatLiteral value: Double) { self = .real(value) }
+
+  /// The text of a literal.
+  public init(stringLiteral value: String) { self = .text(value) }
+
+  /// 1 for `true` and 0 for `false`.
+  public init(booleanLiteral value: Bool) { self = .integer(value ? 1 : 0) }
+
+  /// NULL.
+  public init(nilLiteral: ()) { self = .null }
+}
