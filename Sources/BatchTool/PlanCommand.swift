@@ -33,9 +33,12 @@ struct PlanCommand: AsyncParsableCommand {
   func run() async throws {
     let plan = try await arguments.plan()
     let report = try await plan.report(chunkSize: chunkSize)
+    var options = BatchRun.Options()
+    options.runID = runID.value
+    options.parameterTexts = arguments.parameters
     let next = await NextStep(
       of: plan.job,
-      runID: runID.value,
+      options: options,
       handlers: BatchTool.handlers
     )
     if json { return try Terminal.printJSON(PlanLine(report: report, next: next), pretty: true) }

@@ -22,10 +22,12 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try Job(contentsOf: .init(job))
+    var options = BatchRun.Options()
+    options.runID = runID.value
     while true {
       let status = try await RunStatus(
         of: job,
-        runID: runID.value,
+        options: options,
         handlers: BatchTool.handlers
       )
       if json {

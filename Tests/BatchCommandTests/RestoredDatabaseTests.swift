@@ -431,4 +431,59 @@ import Testing
     let status = try BatchProgram(["status", "job.json", "--json"], in: directory).wait()
     #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
   }
+
+  @Test func `next compares parameters that are given, and else the rest of the job`() throws {
+    let more: [String: Any] = [
+      "parameters": ["k": ["type": "integer"]], "throttle": ["identifiersPerSecond": 100],
+      "chunk": ["size": 10], "checkpoint": ["interval": "1ms"],
+    ]
+    try directory.write(JobText.update(["n": "n + :k"], adding: more), to: "job.json")
+    let program = try BatchProgram(["run", "job.json", "--json", "--param", "k=1"], in: directory)
+    while let line = program.nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
+    }
+    program.send(SIGKILL)
+    _ = program.wait()
+    try expectNext("resume", "--param", "k=1")
+    try expectNext("refuse", "--param", "k=2")
+    func next() throws -> String? {
+      let status = try BatchProgram(["status", "job.json", "--json"], in: directory).wait()
+      return try JSONOutput.object(status.output)["next"] as? String
+    }
+    #expect(try next() == "resume")
+    try directory.write(JobText.update(["n": "n + 2 * :k"], adding: more), to: "job.json")
+    #expect(try next() == "refuse")
+  }
+
+  @Test func `an ID that the database knows is answered whatever else is unknown`() throws {
+    try write()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    try backUp()
+    try runUntold("--run-id tue")
+    try restore()
+    #expect(try run("job.json", "--run-id", "mon").status == 0)
+    let refused = try run("job.json", "--run-id", "tue")
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("run \"tue\" is done"))
+    #expect(try values() == ["1: \(Self.total)"])
+  }
+
+  @Test func `a retry of nothing tells an end that nobody was told`() throws {
+    try write()
+    try runUntold()
+    #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 0)
+    #expect(try run().status == 0)
+    #expect(try values() == ["2: \(Self.total)"])
+  }
+
+  @Test func `next knows of a retry that was killed before it had begun`() throws {
+    try write()
+    #expect(try run().status == 0)
+    let run = try TestDatabase.texts(path, "SELECT run FROM _batch_run WHERE job = 'job'")
+    try directory.write("retry-failed \(#require(run.first))", to: "job.batch.lock")
+    try expectNext("acknowledge")
+    #expect(try self.run().status == 0)
+    #expect(try values() == ["1: \(Self.total)"])
+    try expectNext("begin")
+  }
 }

@@ -30,7 +30,12 @@ extension Checkpoint {
 
   /// Refuses what is not the job that the run began with, as far as it can be told without a database,
   /// and without a list of identifiers that is gone.
-  func refuse(unless job: Job, _ parameters: ParameterValues) throws(BatchError) {
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters; nil if they are not known.
+  /// - Throws: `BatchError` of code `otherRun`.
+  func refuse(unless job: Job, _ parameters: ParameterValues?) throws(BatchError) {
     let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
     guard job.source.identifiers == nil || identifiers != nil else { return }
     try refuse(unless: job, parameters, identifiersHash: identifiers?.contentHash)
@@ -38,7 +43,7 @@ extension Checkpoint {
 
   private func refuse(
     unless job: Job,
-    _ parameters: ParameterValues,
+    _ parameters: ParameterValues?,
     identifiersHash: String?
   ) throws(BatchError) {
     guard metadata.job == job.name else {
@@ -46,14 +51,15 @@ extension Checkpoint {
     }
     let now = JobFingerprint(
       job: job,
-      parameters: parameters,
+      parameters: parameters ?? ParameterValues(),
       store: "",
       identifiersHash: identifiersHash
     )
     let then = JobFingerprint(text: metadata.fingerprint)
-    guard now == then else {
-      let differences = now.differences(from: then).joined(separator: ", ")
-      throw refusal("the job has changed since the run began: \(differences)")
+    let differences = now.differences(from: then, comparingParameters: parameters != nil)
+    guard differences.isEmpty else {
+      let list = differences.joined(separator: ", ")
+      throw refusal("the job has changed since the run began: \(list)")
     }
   }
 

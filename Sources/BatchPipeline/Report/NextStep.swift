@@ -18,11 +18,13 @@ public struct NextStep: Sendable, Encodable {
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - runID: The identifier of the work that would be asked for.
-  ///   - handlers: What the `handler` of a transform may name.
+  ///   - options: What may differ from one run to the next. Parameters of which one is missing are not
+  ///     compared with those of an unfinished run.
+  ///   - handlers: What the `handler` of a transform may name. Without that of the job, it is not looked
+  ///     whether the job fits its database.
   public init(
     of job: Job,
-    runID: String? = nil,
+    options: BatchRun.Options = .init(),
     handlers: [String: TransformHandler] = [:]
   ) async {
     if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
@@ -31,13 +33,15 @@ public struct NextStep: Sendable, Encodable {
       return
     }
     do throws(BatchError) {
-      var options = BatchRun.Options()
-      options.runID = runID
       try options.check()
-      let findings = try await RunDecision.Findings(of: job, options)
+      let findings = try await RunDecision.Findings(
+        of: job,
+        options,
+        interruptedRetry: RunLock.interruptedRetry(ofCheckpoint: job.checkpointPath)
+      )
       if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
       let decision = try RunDecision(findings)
-      try await decision.refuse(unless: job, handlers)
+      try await decision.refuse(unless: BatchRun(job, options: options, handlers: handlers))
       if case .resume(let checkpoint) = decision { try findings.refuseIfUnknown(checkpoint) }
       name = decision.name
       words = decision.words
@@ -50,14 +54,11 @@ public struct NextStep: Sendable, Encodable {
 
 extension RunDecision {
   /// Refuses what a run would refuse: a job that is not that of the run which it would go on with, or
-  /// does not fit its database; as far as that shows without the values that its parameters will have.
-  fileprivate func refuse(
-    unless job: Job,
-    _ handlers: [String: TransformHandler]
-  ) async throws(BatchError) {
+  /// does not fit its database; as far as that shows without parameters that are not given.
+  fileprivate func refuse(unless run: BatchRun) async throws(BatchError) {
     switch self {
     case .begin(let previous):
-      guard let plan = try await plan(of: job, previous?.metadata, handlers) else { return }
+      guard let plan = try await run.plan(previous?.metadata) else { return }
       if case .export(_, let export) = plan.work {
         try ExportFile.checkName(
           export.file,
@@ -66,40 +67,32 @@ extension RunDecision {
         )
       }
     case .resume(let checkpoint):
-      guard let parameters = parameters(of: job, checkpoint.metadata) else { return }
-      try checkpoint.refuse(unless: job, parameters)
-      guard let plan = try await plan(of: job, checkpoint.metadata, handlers) else { return }
+      try checkpoint.refuse(unless: run.job, run.parameters(checkpoint.metadata))
+      guard let plan = try await run.plan(checkpoint.metadata) else { return }
       let imported = try plan.importedIdentifiers()
       try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
     case .conclude(let checkpoint), .concludeAndBegin(let checkpoint):
-      guard let parameters = parameters(of: job, checkpoint.metadata) else { return }
-      try checkpoint.refuse(unless: job, parameters)
+      try checkpoint.refuse(unless: run.job, run.parameters(checkpoint.metadata))
     case .restore, .acknowledge, .repeatSummary: break
     }
   }
+}
 
-  /// The values of the parameters, if all have one without an argument.
-  private func parameters(of job: Job, _ metadata: RunMetadata?) -> ParameterValues? {
-    try? ParameterValues(
-      arguments: [],
-      declarations: job.parameters,
-      runStartedAt: metadata?.startedAt ?? Date.now.formatted(.iso8601),
-      runID: metadata?.run ?? ""
-    )
+extension BatchRun {
+  /// The values of the parameters; nil if one is missing.
+  fileprivate func parameters(_ metadata: RunMetadata?) -> ParameterValues? {
+    let startedAt = metadata?.startedAt ?? Date.now.formatted(.iso8601)
+    return try? parameters(ofRun: metadata?.run ?? "", startedAt: startedAt)
   }
 
   /// The job's plan, if it is known what it works with.
-  private func plan(
-    of job: Job,
-    _ metadata: RunMetadata?,
-    _ handlers: [String: TransformHandler]
-  ) async throws(BatchError) -> JobPlan? {
+  fileprivate func plan(_ metadata: RunMetadata?) async throws(BatchError) -> JobPlan? {
     if case .transform(let transform) = job.action, case .handler(let name) = transform.program,
       handlers[name] == nil
     {
       return nil
     }
-    guard let parameters = parameters(of: job, metadata) else { return nil }
+    guard let parameters = parameters(metadata) else { return nil }
     return try await JobPlan(job, parameters: parameters, handlers: handlers)
   }
 }

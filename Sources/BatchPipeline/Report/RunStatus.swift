@@ -21,18 +21,17 @@ public struct RunStatus: Sendable {
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - runID: The identifier of the work that `batch run` would be asked for.
-  ///   - handlers: What the `handler` of a transform may name; without that of the job, ``next`` cannot
-  ///     tell whether it fits the database.
+  ///   - options: What the next run may be told.
+  ///   - handlers: What the `handler` of a transform may name; see ``NextStep``.
   /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
   public init(
     of job: Job,
-    runID: String? = nil,
+    options: BatchRun.Options = .init(),
     handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
     let path = job.checkpointPath
     let process = RunLock.holder(ofCheckpoint: path)
-    let next = await NextStep(of: job, runID: runID, handlers: handlers)
+    let next = await NextStep(of: job, options: options, handlers: handlers)
     guard FileSystem.status(of: path) != nil else {
       throw .noCheckpoint(
         ofJob: job,

@@ -66,6 +66,10 @@ extension BatchRun {
     )
     // A process may have been killed after the last chunk, before it could say that all is done.
     guard !retried.positions.isEmpty || !findings.isFinished(checkpoint) else {
+      if checkpoint.progress.awaitsAcknowledgement {
+        await lane.close()
+        return try await conclude(checkpoint, findings, onEvent, answer)
+      }
       return tell(
         RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint),
         answer

@@ -55,9 +55,6 @@ enum RunDecision {
   ///   says is done.
   init(_ findings: Findings) throws(BatchError) {
     let checkpoint = findings.checkpoint
-    if let checkpoint, checkpoint.progress.state.isFinished, !findings.isFresh {
-      try findings.refuseIfUnknown(checkpoint)
-    }
     if let done = findings.requestedPastRun {
       try findings.refuseIfUnknown(done)
       if let checkpoint, checkpoint.metadata.run == done.run,
@@ -75,6 +72,7 @@ enum RunDecision {
       return
     }
     if let checkpoint {
+      if checkpoint.progress.state.isFinished { try findings.refuseIfUnknown(checkpoint) }
       let isAskedFor = findings.asksFor(checkpoint.metadata.runID)
       guard findings.isFinished(checkpoint) else {
         guard isAskedFor else { throw checkpoint.isUnfinished }
@@ -204,8 +202,8 @@ extension Checkpoint {
   fileprivate var isUnknown: BatchError {
     BatchError(
       .otherRun,
-      "the run is finished by the word of its checkpoint, and the database does not know it: another"
-        + " file has its name, or a backup was restored",
+      "run \(metadata.runID?.quotedForMessage ?? metadata.run) is finished by the word of the checkpoint,"
+        + " and the database does not know it: another file has its name, or a backup was restored",
       at: path.string,
       remedy: "bring the right database back; --fresh sets the checkpoint aside and selects anew"
     )

@@ -73,9 +73,7 @@ final class RunLock: Sendable {
     }
     do {
       descriptor = try Self.lock(path, beside: what, place, permissions)
-      interruptedRetry = Self.contents(descriptor).flatMap { text in
-        text.hasPrefix(Self.retryMark) ? String(text.dropFirst(Self.retryMark.count)) : nil
-      }
+      interruptedRetry = Self.notedRetry(descriptor)
       self.path = path
     } catch {
       _ = heldHere.withLock { $0.remove(path) }
@@ -115,10 +113,22 @@ final class RunLock: Sendable {
     _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
   }
 
-  private static func contents(_ descriptor: Int32) -> String? {
+  /// The run whose failed identifiers a process was about to try again when it was killed.
+  ///
+  /// - Precondition: This process does not hold the lock: it would give it up.
+  static func interruptedRetry(ofCheckpoint checkpoint: FilePath) -> String? {
+    let path = FilePath(path(forCheckpoint: checkpoint))
+    let file = try? FileDescriptor.openRegularFile(path, .readOnly, options: .noFollow)
+    guard let file else { return nil }
+    defer { try? file.close() }
+    return notedRetry(file.rawValue)
+  }
+
+  private static func notedRetry(_ descriptor: Int32) -> String? {
     var bytes = [UInt8](repeating: 0, count: 100)
     let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-    return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
+    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    return text.hasPrefix(retryMark) ? String(text.dropFirst(retryMark.count)) : nil
   }
 
   /// The process that holds the lock of a checkpoint, or nil if none does.

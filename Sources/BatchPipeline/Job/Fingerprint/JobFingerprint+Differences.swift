@@ -2,9 +2,14 @@ import BatchIdentifiers
 extension JobFingerprint {
   /// What is no longer as it was, in words: `where was "a > 1", is now "a > 2"`.
   ///
-  /// - Parameter earlier: The fingerprint that a checkpoint has kept.
+  /// - Parameters:
+  ///   - earlier: The fingerprint that a checkpoint has kept.
+  ///   - comparesParameters: Whether the values of parameters are known, and compared.
   /// - Returns: A clause for each difference; none if the fingerprints are the same.
-  public func differences(from earlier: JobFingerprint) -> [String] {
+  public func differences(
+    from earlier: JobFingerprint,
+    comparingParameters comparesParameters: Bool = true
+  ) -> [String] {
     if text == earlier.text { return [] }
     guard let now = Facts(text), let was = Facts(earlier.text) else {
       return ["the fingerprint is of another kind"]
@@ -15,6 +20,7 @@ extension JobFingerprint {
     let labels = was.labels + now.labels.filter { !was.labels.contains($0) }
     return labels.compactMap { label in
       guard now.values[label] != was.values[label] else { return nil }
+      if !comparesParameters, was.parameters.union(now.parameters).contains(label) { return nil }
       if !comparesActions, now.partsOfAction.union(was.partsOfAction).contains(label) { return nil }
       if now.secrets.contains(label), was.secrets.contains(label) {
         return "\(label) has another value"
@@ -32,6 +38,7 @@ private struct Facts {
   var values: [String: String] = [:]
   var secrets: Set<String> = []
   var partsOfAction: Set<String> = []
+  var parameters: Set<String> = []
 
   /// Reads the text of a fingerprint; nil if it is none.
   init?(_ text: String) {
@@ -61,6 +68,7 @@ private struct Facts {
     if case .object(let parameters)? = members["parameters"] {
       for (name, value) in parameters.sorted(by: { $0.key < $1.key }) {
         let label = "parameter \(name.quotedForMessage)"
+        self.parameters.insert(label)
         guard case .object(let typed) = value, let (type, content) = typed.first else { continue }
         if type == "secret" { secrets.insert(label) }
         state(label, content)

@@ -30,6 +30,9 @@ public struct ParameterValues: Hashable, Sendable {
   /// All parameters by name.
   public private(set) var entries: [String: Entry] = [:]
 
+  /// The values of a job without parameters.
+  init() {}
+
   /// Binds texts of a command line, each of the form `name=value`.
   ///
   /// - Parameters:
