@@ -18,16 +18,9 @@ import Testing
     try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
   }
 
-  /// Runs a command without a shell's standard output: `to` stands behind `>`.
+  /// Runs a command with its standard output somewhere else: `to` stands behind `>`.
   private func run(_ command: String, to output: String) throws -> Int32 {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "exec '\(BatchProgram.path)' \(command) \(output)"]
-    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    return process.terminationStatus
+    try BatchProgram.shell("\(command) \(output)", in: directory).status
   }
 
   @Test func `a run that is killed while its hook runs is not begun anew`() throws {

@@ -28,9 +28,7 @@ import Testing
     )
     try directory.write(job, to: "job.json")
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
-    while let line = program.nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
-    }
+    try program.wait(forEvent: "throttled")
     return program
   }
 

@@ -43,9 +43,7 @@ import Testing
   /// Begins the run of `job.json` and waits until it has come some way.
   private func begin() throws -> BatchProgram {
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
-    while let line = program.nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
-    }
+    try program.wait(forEvent: "throttled")
     return program
   }
 

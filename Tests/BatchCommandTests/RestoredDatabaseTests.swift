@@ -36,12 +36,21 @@ import Testing
   private func beginAndKill(_ arguments: String...) throws {
     try write(["throttle": ["identifiersPerSecond": 100]])
     let program = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory)
-    while let line = program.nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
-    }
+    try program.wait(forEvent: "throttled")
     program.send(SIGKILL)
     #expect(program.wait().status == -SIGKILL)
     try write()
+  }
+
+  /// Has three rows refuse to be changed.
+  private func poison() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id % 100 = 0
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
   }
 
   private func backUp() throws {
@@ -55,14 +64,8 @@ import Testing
 
   /// Ends a run so that its end is not acknowledged.
   private func runUntold(_ arguments: String = "") throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "exec '\(BatchProgram.path)' run job.json \(arguments) >/dev/full"]
-    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 6)
+    let result = try BatchProgram.shell("run job.json \(arguments) >/dev/full", in: directory)
+    #expect(result.status == 6)
   }
 
   private func expectNext(_ next: String, _ arguments: String...) throws {
@@ -78,9 +81,7 @@ import Testing
     let option = id.map { ["--run-id", $0] } ?? []
     try write(["throttle": ["identifiersPerSecond": 100]])
     let program = try BatchProgram(["run", "job.json", "--json"] + option, in: directory)
-    while let line = program.nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
-    }
+    try program.wait(forEvent: "throttled")
     program.send(SIGKILL)
     _ = program.wait()
     try write()
@@ -210,18 +211,9 @@ import Testing
   @Test func `other work begins only when the end of the last was told`() throws {
     try write()
     try runUntold("--run-id mon")
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = [
-      "-c", "exec '\(BatchProgram.path)' run job.json --run-id tue >/dev/full 2>errors",
-    ]
-    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 2)
-    #expect(
-      try String(decoding: directory.read("errors"), as: UTF8.self).contains("nothing was begun")
-    )
+    let refused = try BatchProgram.shell("run job.json --run-id tue >/dev/full", in: directory)
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("nothing was begun"))
     #expect(try values() == ["1: \(Self.total)"])
     for _ in 0..<2 { #expect(try run("job.json", "--run-id", "tue").status == 0) }
     #expect(try values() == ["2: \(Self.total)"])
@@ -252,20 +244,12 @@ import Testing
 
   @Test func `a retry that was killed is completed by the ID of its run`() throws {
     try write(["skip": ["limit": 10]])
-    try TestDatabase.make(
-      in: directory,
-      """
-      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id % 100 = 0
-      BEGIN SELECT RAISE(ABORT, 'poison'); END
-      """
-    )
+    try poison()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
     // Held while it tries them again.
     try write(["skip": ["limit": 10], "hooks": ["onStart": ["sleep", "5"]]])
     let retry = try BatchProgram(["retry-failed", "job.json", "--json"], in: directory)
-    while let line = retry.nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == "retryingFailures" { break }
-    }
+    try retry.wait(forEvent: "retryingFailures")
     retry.send(SIGKILL)
     _ = retry.wait()
     try write(["skip": ["limit": 10]])
@@ -364,24 +348,12 @@ import Testing
   @Test(arguments: ["", ">/dev/full"])
   func `failures that a backup has again are told and can be retried`(output: String) throws {
     try write(["skip": ["limit": 10]])
-    try TestDatabase.make(
-      in: directory,
-      """
-      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id % 100 = 0
-      BEGIN SELECT RAISE(ABORT, 'poison'); END
-      """
-    )
+    try poison()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
     try TestDatabase.make(in: directory, "DROP TRIGGER poison")
     try backUp()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "exec '\(BatchProgram.path)' retry-failed job.json \(output)"]
-    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == (output.isEmpty ? 0 : 6))
+    let retry = try BatchProgram.shell("retry-failed job.json \(output)", in: directory)
+    #expect(retry.status == (output.isEmpty ? 0 : 6))
     #expect(try values() == ["1: \(Self.total)"])
     try restore()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
@@ -439,9 +411,7 @@ import Testing
     ]
     try directory.write(JobText.update(["n": "n + :k"], adding: more), to: "job.json")
     let program = try BatchProgram(["run", "job.json", "--json", "--param", "k=1"], in: directory)
-    while let line = program.nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == "throttled" { break }
-    }
+    try program.wait(forEvent: "throttled")
     program.send(SIGKILL)
     _ = program.wait()
     try expectNext("resume", "--param", "k=1")

@@ -1,0 +1,29 @@
+import BatchTestSupport
+import Foundation
+
+extension BatchProgram {
+  /// Reads what a run with `--json` says until it says an event, or nothing more.
+  func wait(forEvent name: String) throws {
+    while let line = nextLine() {
+      if try JSONOutput.object(line)["event"] as? String == name { return }
+    }
+  }
+
+  /// Runs a command, `run job.json >/dev/full`, in a shell whose current folder is `directory`; returns
+  /// its exit status, and what it wrote to standard error.
+  static func shell(
+    _ command: String,
+    in directory: TemporaryDirectory
+  ) throws -> (status: Int32, errors: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", "exec '\(path)' \(command)"]
+    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
+    let errors = Pipe()
+    process.standardError = errors
+    try process.run()
+    let text = errors.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+  }
+}
