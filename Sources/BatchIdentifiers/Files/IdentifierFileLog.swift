@@ -15,6 +15,10 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   private let path: FilePath
   private let descriptor: FileDescriptor
   private var end: Int
+  /// Whether a record may be there that is not on the disk yet.
+  ///
+  /// Of two such, a power failure could tear the first and leave the second, which looks like damage.
+  private var isUncertain = true
 
   /// The number of records, those that were there before included.
   public private(set) var recordCount: Int
@@ -67,7 +71,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   /// - Parameters:
   ///   - kind: What the record is about, not zero.
   ///   - payload: What it says, up to ``IdentifierFile/maximumRecordByteCount``.
-  ///   - sync: Whether to wait until it is on the disk.
+  ///   - sync: Whether to wait until it is on the disk; if not, the next one waits for it first.
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
   /// - Complexity: O(payload); the lengths of list and log do not matter.
   public mutating func append(
@@ -84,6 +88,8 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
         remedy: "split it into records of at most 16 MiB"
       )
     }
+    if isUncertain { try synchronize() }
+    isUncertain = true
     let bytes = LogFrame(kind: kind, payload: payload).encoded(at: end) + payload
     do {
       try descriptor.writeAll(toAbsoluteOffset: Int64(end), bytes)
@@ -92,7 +98,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
       try? descriptor.resize(to: Int64(end))
       throw .access(path, "a record cannot be written", error)
     }
-    if sync { try descriptor.synchronize(path) }
+    if sync { try synchronize() }
     end += bytes.count
     recordCount += 1
   }
@@ -100,7 +106,8 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   /// Waits until all records are on the disk.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
-  public func synchronize() throws(BatchError) {
+  public mutating func synchronize() throws(BatchError) {
     try descriptor.synchronize(path)
+    isUncertain = false
   }
 }

@@ -125,6 +125,11 @@ package final class Checkpoint {
     try append(progress, sync: true)
   }
 
+  /// Appends how the run stands where nothing is lost with the record: the store knows as much.
+  func recordUnsynced(_ progress: RunProgress) throws(BatchError) {
+    try append(progress, sync: false)
+  }
+
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
     try takeUp()
     try log?.append(kind: Self.progressRecord, payload: Self.encode(progress), sync: sync)

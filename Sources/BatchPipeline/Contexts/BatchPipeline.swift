@@ -123,7 +123,8 @@ public struct BatchPipeline: Sendable {
       _ = try? await record(.failed, in: file, store)
       throw error
     }
-    // The record is the last that is written: after it the same call begins anew.
+    // The record is the last that is written: after it the same call begins anew. Nobody waits for the
+    // disk: if that failed, the caller would be told of a failure after which nothing is to be resumed.
     _ = try? await lane.emptyLog()
     let outcomes = try await record(.completed, in: file, store)
     return Result(
@@ -293,7 +294,11 @@ public struct BatchPipeline: Sendable {
     progress.state = state
     progress.done =
       try await container.stores[store].doneRanges(ofRun: file.metadata.run) ?? DoneRanges()
-    try file.record(progress)
+    if state.isFinished {
+      try file.recordUnsynced(progress)
+    } else {
+      try file.record(progress)
+    }
     return progress.done.outcomes
   }
 }

@@ -7,7 +7,7 @@ extension BatchRun {
   ///
   /// It is the same run, with the same checkpoint: identifiers that succeed leave the failed ones, in
   /// the transaction that changes their rows; those that fail again count one attempt more. Killed or
-  /// stopped, it is taken up by calling it again; ``run(onEvent:)`` leaves the rest of them failed.
+  /// stopped, it is taken up by calling it again; ``run(onEvent:answer:)`` leaves the rest of them failed.
   ///
   /// Its end is acknowledged as that of ``run(onEvent:answer:)``: finished and not acknowledged, the next
   /// call tries nothing again.
