@@ -24,7 +24,9 @@ let package = Package(
   products: [
     .library(name: "BatchTool", targets: ["BatchTool"]),
     .library(name: "BatchPipeline", targets: ["BatchPipeline"]),
+    .library(name: "BatchModels", targets: ["BatchModels"]),
     .library(name: "BatchStore", targets: ["BatchStore"]),
+    .library(name: "BatchEngine", targets: ["BatchEngine"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
     .executable(name: "batch", targets: ["BatchCommand"]),
   ],
@@ -54,13 +56,28 @@ let package = Package(
       swiftSettings: settings
     ),
     .target(
+      name: "BatchEngine",
+      dependencies: [
+        "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings
+    ),
+    .target(
       name: "BatchStore",
-      dependencies: ["BatchIdentifiers", "CSQLite"],
+      dependencies: ["BatchEngine", "BatchIdentifiers", "CSQLite"],
+      swiftSettings: settings + [.strictMemorySafety()]
+    ),
+    .target(
+      name: "BatchModels",
+      dependencies: ["BatchStore", "BatchEngine", "BatchIdentifiers"],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
       name: "BatchPipeline",
       dependencies: [
+        "BatchEngine",
+        "BatchModels",
         "BatchStore",
         "BatchIdentifiers",
         "CSpawn",
@@ -73,6 +90,7 @@ let package = Package(
       dependencies: [
         "BatchPipeline",
         "BatchStore",
+        "BatchEngine",
         "BatchIdentifiers",
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -88,8 +106,6 @@ let package = Package(
       name: "IdentifierExamples",
       dependencies: [
         "BatchPipeline",
-        "BatchStore",
-        "BatchIdentifiers",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Examples/Identifiers",
@@ -113,14 +129,28 @@ let package = Package(
       swiftSettings: settings
     ),
     .testTarget(
+      name: "BatchEngineTests",
+      dependencies: [
+        "BatchEngine", "BatchIdentifiers", "BatchTestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
       name: "BatchStoreTests",
-      dependencies: ["BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      dependencies: ["BatchStore", "BatchEngine", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchModelsTests",
+      dependencies: ["BatchModels", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
       name: "BatchPipelineTests",
       dependencies: [
-        "BatchPipeline", "BatchStore", "BatchIdentifiers", "BatchTestSupport",
+        "BatchPipeline", "BatchModels", "BatchStore", "BatchEngine", "BatchIdentifiers",
+        "BatchTestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings
@@ -129,6 +159,7 @@ let package = Package(
       name: "CrashingContexts",
       dependencies: [
         "BatchPipeline",
+        "BatchModels",
         "BatchStore",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -138,7 +169,8 @@ let package = Package(
     .testTarget(
       name: "BatchCommandTests",
       dependencies: [
-        "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchIdentifiers",
+        "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchEngine",
+        "BatchIdentifiers",
         "BatchTestSupport", "CrashingContexts",
         .product(name: "SystemPackage", package: "swift-system"),
       ],

@@ -29,13 +29,19 @@ let package = Package(
     .executableTarget(
       name: "LibraryBenchmark",
       dependencies: [
+        .product(name: "BatchModels", package: "batch"),
         .product(name: "BatchPipeline", package: "batch"),
         .product(name: "BatchStore", package: "batch"),
       ]
     ),
     .executableTarget(
+      name: "ContextBenchmark",
+      dependencies: [.product(name: "BatchPipeline", package: "batch")]
+    ),
+    .executableTarget(
       name: "TransformBenchmark",
       dependencies: [
+        .product(name: "BatchModels", package: "batch"),
         .product(name: "BatchStore", package: "batch"),
         .product(name: "BatchTool", package: "batch"),
       ]

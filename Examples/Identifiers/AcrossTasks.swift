@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum AcrossTasks: Example {
   static let summary = "identifiers cross tasks, objects do not"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum AutomaticMerging: Example {
   static let summary = "a context that is always up to date"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 /// What a service does with invoices: an actor whose context runs on a thread of its own.
 actor Cashier: ModelActor {

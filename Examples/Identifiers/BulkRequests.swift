@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 import Foundation
 
 enum BulkRequests: Example {

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum Chunks: Example {
   static let summary = "every object visited, a thousand in memory"

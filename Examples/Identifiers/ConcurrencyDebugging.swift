@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum ConcurrencyDebugging: Example {
   static let summary = "a context where it does not belong; see it with BATCH_CONCURRENCY_DEBUG=1"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum Conflicts: Example {
   static let summary = "two contexts change one row: the second save throws"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 import Foundation
 
 /// A file that belongs to an object in another store.

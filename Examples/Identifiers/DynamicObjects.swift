@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum DynamicObjects: Example {
   static let summary = "tables without classes"

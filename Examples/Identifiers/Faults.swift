@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum Faults: Example {
   static let summary = "objects that read their row when it is needed"

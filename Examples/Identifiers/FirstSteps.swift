@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 import Foundation
 
 /// A row of table `orders`.

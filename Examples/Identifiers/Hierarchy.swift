@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 class Payment: ManagedObject, PersistentModel {
   class var mapping: ModelMapping { paymentMapping }

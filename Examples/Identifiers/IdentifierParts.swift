@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum IdentifierParts: Example {
   static let summary = "an identifier is a store, an entity and a key"

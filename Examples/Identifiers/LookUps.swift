@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum LookUps: Example {
   static let summary = "four ways from an identifier to its object"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 /// The invoices of a program with a main actor: it reads there and works in the background.
 @MainActor

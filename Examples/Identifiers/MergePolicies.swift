@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum MergePolicies: Example {
   static let summary = "five ways to settle a conflict"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum MergingContexts: Example {
   static let summary = "telling one context what another one saved"

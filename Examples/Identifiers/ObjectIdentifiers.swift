@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 extension Invoice {
   /// What collections that ask for an `id` get of invoices from here on.

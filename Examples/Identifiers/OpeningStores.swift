@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum OpeningStores: Example {
   static let summary = "opening databases, and what may be wrong with them"

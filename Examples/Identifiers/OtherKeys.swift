@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum OtherKeys: Example {
   static let summary = "keys of text, of bytes and of several columns"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum Performing: Example {
   static let summary = "work on a background context, awaited or waited for"

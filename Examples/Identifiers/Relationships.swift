@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 import Foundation
 
 /// Whoever has something to pay.

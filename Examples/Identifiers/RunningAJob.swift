@@ -1,5 +1,4 @@
 import BatchPipeline
-import BatchStore
 import SystemPackage
 
 enum RunningAJob: Example {

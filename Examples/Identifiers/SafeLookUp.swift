@@ -1,4 +1,4 @@
-import BatchStore
+import BatchPipeline
 import Foundation
 
 enum SafeLookUp: Example {

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 import SystemPackage
 
 enum SavedList: Example {

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum SavingAndRollingBack: Example {
   static let summary = "insert, change, delete; save it all or none"

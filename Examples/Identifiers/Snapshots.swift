@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 /// Gives out invoices as values, and takes them back.
 actor InvoiceDesk: ModelActor {

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum Staleness: Example {
   static let summary = "when an object sees what others saved"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum TemporaryIdentifiers: Example {
   static let summary = "a new object has a temporary identifier"

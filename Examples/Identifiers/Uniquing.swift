@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum Uniquing: Example {
   static let summary = "one object for a row in a context"

@@ -1,5 +1,4 @@
-import BatchIdentifiers
-import BatchStore
+import BatchPipeline
 
 enum VanishedRows: Example {
   static let summary = "a row that is gone is an error, and no crash"

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchPipeline
 
 /// Numbers as people read them.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore

@@ -25,8 +25,8 @@ struct PlanCommand: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    if let chunkSize, !(1...Job.chunkSizeLimit).contains(chunkSize) {
-      throw ValidationError("--chunk-size must be from 1 to \(Job.chunkSizeLimit).")
+    if let chunkSize, !(1...RunPolicy.chunkSizeLimit).contains(chunkSize) {
+      throw ValidationError("--chunk-size must be from 1 to \(RunPolicy.chunkSizeLimit).")
     }
   }
 

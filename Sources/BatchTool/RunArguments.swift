@@ -28,11 +28,11 @@ struct RunArguments: ParsableArguments {
   var quiet = false
 
   func validate() throws {
-    if let workers, !(1...Job.workerLimit).contains(workers) {
-      throw ValidationError("--workers must be from 1 to \(Job.workerLimit).")
+    if let workers, !(1...RunPolicy.workerLimit).contains(workers) {
+      throw ValidationError("--workers must be from 1 to \(RunPolicy.workerLimit).")
     }
-    if let chunkSize, !(1...Job.chunkSizeLimit).contains(chunkSize) {
-      throw ValidationError("--chunk-size must be from 1 to \(Job.chunkSizeLimit).")
+    if let chunkSize, !(1...RunPolicy.chunkSizeLimit).contains(chunkSize) {
+      throw ValidationError("--chunk-size must be from 1 to \(RunPolicy.chunkSizeLimit).")
     }
   }
 
@@ -48,7 +48,8 @@ struct RunArguments: ParsableArguments {
   /// Does something with a run of the job, shows it, and exits with its status.
   func perform(
     _ options: BatchRun.Options,
-    _ body: (BatchRun, @Sendable (RunEvent) -> Void, BatchRun.Answer) async throws(BatchError) ->
+    _ body: (BatchRun, @escaping @Sendable (RunEvent) -> Void, BatchRun.Answer)
+      async throws(BatchError) ->
       RunSummary
   ) async throws {
     let printer = ProgressPrinter(json: json, quiet: quiet)

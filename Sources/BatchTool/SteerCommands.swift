@@ -41,7 +41,7 @@ struct SetCommand: AsyncParsableCommand {
     commandName: "set",
     abstract: "Changes settings of the live run of a job, until that ends.",
     discussion: """
-      The settings are \(Job.liveSettings.joined(separator: ", ")); none takes one away.
+      The settings are \(RunPolicy.liveSettings.joined(separator: ", ")); none takes one away.
 
         batch set job.json chunk.size=500 throttle.identifiersPerSecond=2000
       """
@@ -72,6 +72,7 @@ struct LiveJob: ParsableArguments {
 
   /// Asks something of the run, which hears it after its chunk.
   func ask(_ change: (inout RunControl) -> Void) throws {
-    try RunControl.change(of: Job(contentsOf: FilePath(job)), change)
+    let job = try Job(contentsOf: FilePath(job))
+    try RunControl.change(of: job.files, job.policy, change)
   }
 }

@@ -137,7 +137,7 @@ import Testing
     let reason =
       "maximumWAL: the write-ahead log is longer than 1 MB; another connection is reading from it and"
       + " keeps it from being emptied: look for a long SELECT, an open transaction or a backup, as with"
-      + " fuser -v test.db"
+      + " fuser -v \(path)"
     #expect(event["throttle"] as? String == reason)
     // It still sees what it saw first.
     #expect(try connection.value("SELECT sum(n) FROM numbers") == .integer(0))

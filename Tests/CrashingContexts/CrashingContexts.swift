@@ -1,5 +1,4 @@
 import BatchPipeline
-import BatchStore
 import SystemPackage
 
 #if canImport(Glibc)
@@ -20,18 +19,22 @@ enum CrashingContexts {
     do {
       let database = CommandLine.arguments[1]
       let container = try await ModelContainer(configurations: ModelConfiguration(path: database))
-      let list = try await container.stores[0].fetchIdentifiers(FetchRequest(entity: "numbers"))
-      let pipeline = BatchPipeline(
+      let run = BatchRun(
         container,
-        chunkSize: 5,
-        workers: 2,
-        checkpoint: FilePath(CommandLine.arguments[2])
-      )
-      _ = try await pipeline.run(list) { context, identifiers in
+        named: "numbers",
+        fetching: FetchRequest(entity: "numbers"),
+        policy: RunPolicy(
+          chunk: .init(size: 5),
+          workers: 2,
+          checkpoint: .init(path: FilePath(CommandLine.arguments[2]))
+        )
+      ) { context, identifiers in
         for number in try context.fetch(identifiers, as: ManagedObject.self) {
           if case .integer(let n) = number["n"] { number["n"] = .integer(n + 1) }
         }
       }
+      let summary = try await run.run()
+      if let failure = summary.failure { throw failure }
     } catch {
       let message = "error: \(error)\n"
       _ = message.withCString { write(STDERR_FILENO, $0, strlen($0)) }

@@ -7,7 +7,6 @@
 // fresh context for each thousand; both print the resident memory before, and its peak.
 
 import BatchPipeline
-import BatchStore
 import FoundationEssentials
 
 #if canImport(Glibc)
@@ -41,15 +40,17 @@ case ("identifiers", 5):
   let request = FetchRequest(entity: arguments[2], where: arguments[3])
   print(try await store.fetchIdentifiers(request, readers: readers).count, terminator: " ")
 case ("objects", 3):
-  let list = try await store.fetchIdentifiers(FetchRequest(entity: arguments[2]))
-  let visited = try await BatchPipeline(container, chunkSize: 1000, workers: 2).run(list) {
-    context,
-    identifiers in
+  let run = BatchRun(
+    container,
+    named: "visit",
+    fetching: FetchRequest(entity: arguments[2]),
+    policy: RunPolicy(workers: 2)
+  ) { context, identifiers in
     for object in try context.fetch(identifiers, as: ManagedObject.self) {
       guard !object.isFault else { throw CancellationError() }
     }
   }
-  print(visited.resolved, terminator: " ")
+  print(try await run.run().outcomes.succeeded, terminator: " ")
 default: refuse()
 }
 print("\(before) kB before, \(memory("VmHWM")) kB at the peak")

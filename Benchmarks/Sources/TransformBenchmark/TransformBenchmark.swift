@@ -1,3 +1,4 @@
+import BatchModels
 import BatchStore
 import BatchTool
 

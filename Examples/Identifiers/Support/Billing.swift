@@ -1,4 +1,4 @@
-import BatchStore
+import BatchPipeline
 import Foundation
 
 /// What a customer has to pay.

@@ -55,6 +55,19 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
   }
 }
 
+extension BatchError {
+  /// The error with a place, unless it has a more exact one.
+  package func located(at place: String) -> BatchError {
+    var error = self
+    if let inner = self.place {
+      if !inner.hasPrefix(place.prefix { $0 != ":" }) { error.place = "\(place): \(inner)" }
+    } else {
+      error.place = place
+    }
+    return error
+  }
+}
+
 extension BatchError.Code {
   /// A file could not be opened, read, written or renamed.
   public static let fileAccess = Self(rawValue: "fileAccess")

@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 import BatchStore
 import SystemPackage
@@ -25,14 +26,14 @@ public struct JobCleanup: Sendable {
   /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or what the database says.
   public init(of job: Job) async throws(BatchError) {
     let path = job.checkpointPath
-    let lock = try RunLock(of: job)
+    let lock = try RunLock(of: job.files)
     defer { withExtendedLifetime(lock) {} }
     var setAside: [Checkpoint] = []
     for file in Checkpoint.filesSetAside(of: path) {
       // A file that is none of the job's checkpoints has its name by accident; one of somebody else
       // may name any file as its output.
       guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name,
-        job.trusts(owner: checkpoint.owner)
+        job.files.trusts(owner: checkpoint.owner)
       else { continue }
       setAside.append(checkpoint)
     }

@@ -3,8 +3,6 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// A text is not JSON.
   public static let invalidJSON = Self(rawValue: "invalidJSON")
-  /// A job breaks a rule of the job file.
-  public static let invalidJob = Self(rawValue: "invalidJob")
   /// A parameter is missing, unknown, or has a value that is not of its type.
   public static let invalidParameter = Self(rawValue: "invalidParameter")
 }

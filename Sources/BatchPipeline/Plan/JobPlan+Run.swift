@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchStore
 import SystemPackage
@@ -15,11 +16,6 @@ extension JobPlan {
     )
   }
 
-  /// Where done chunks are recorded.
-  var ledger: LedgerPlace {
-    job.action.writes && job.checkpoint.ledger == .store ? .store : .file
-  }
-
   /// The lane of a job that writes to the store.
   func makeLane() throws(BatchError) -> WriterLane? {
     guard job.action.writes else { return nil }
@@ -28,11 +24,7 @@ extension JobPlan {
     configuration.enforcesForeignKeys = job.database.foreignKeys
     configuration.synchronous = job.database.synchronous
     configuration.courtesyTarget = job.chunk.target
-    // Checkpointed long before the run would have to be held.
-    configuration.checkpointBytes = min(
-      configuration.checkpointBytes,
-      Int(clamping: job.throttle.maximumWAL / 2)
-    )
+    configuration.limitCheckpoints(to: job.throttle.maximumWAL)
     return try store.makeWriterLane(configuration)
   }
 

@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 public import BatchStore
 import SystemPackage
@@ -109,15 +110,7 @@ public struct JobPlan: Sendable {
         remedy: "make the file and its folder writable, or export instead"
       )
     }
-    if job.action.writes, let links = FileSystem.linkCount(of: FilePath(store.path)), links > 1 {
-      throw BatchError(
-        .fileAccess,
-        "the database has \(links) names, and SQLite keeps a log for each: changes by one are lost by"
-          + " another",
-        at: store.path,
-        remedy: "remove the other names, or run the job on a copy: cp FILE COPY"
-      )
-    }
+    if job.action.writes { try store.refuseIfLinked() }
     if let report = job.report {
       do throws(BatchError) {
         try RunReport.check(report)
@@ -145,6 +138,14 @@ extension JobPlan.Work {
     handlers: [String: TransformHandler],
     connection: Connection
   ) throws(BatchError) {
+    if job.action == .contexts {
+      throw BatchError(
+        .invalidJob,
+        "only the program that has the closure can run this",
+        at: job.checkpointPath.string,
+        remedy: "call it again: it resumes"
+      )
+    }
     if case .export(var action) = job.action {
       do throws(BatchError) {
         action.file = try ExportFile.resolve(action.file)
@@ -207,6 +208,20 @@ extension JobPlan.Work {
   }
 }
 
+extension Store {
+  /// Refuses a database that has several names.
+  func refuseIfLinked() throws(BatchError) {
+    guard let links = FileSystem.linkCount(of: FilePath(path)), links > 1 else { return }
+    throw BatchError(
+      .fileAccess,
+      "the database has \(links) names, and SQLite keeps a log for each: changes by one are lost by"
+        + " another",
+      at: path,
+      remedy: "remove the other names, or run the job on a copy: cp FILE COPY"
+    )
+  }
+}
+
 extension Entity {
   /// The attributes that an export writes.
   fileprivate func attributes(
@@ -264,7 +279,7 @@ extension Entity {
       } catch {
         throw error.located(at: job.place(of: .archive))
       }
-    case .export, .transform:
+    case .export, .transform, .contexts:
       preconditionFailure("there is no SQL for what a \(job.action.type) does")
     }
   }
@@ -290,17 +305,6 @@ extension Entity {
 }
 
 extension BatchError {
-  /// The error with a place, unless it has a more exact one.
-  func located(at place: String) -> BatchError {
-    var error = self
-    if let inner = self.place {
-      if !inner.hasPrefix(place.prefix { $0 != ":" }) { error.place = "\(place): \(inner)" }
-    } else {
-      error.place = place
-    }
-    return error
-  }
-
   /// The part of a job's source that the error is about.
   fileprivate func jobPath(in source: Job.Source) -> JobPath {
     switch code {

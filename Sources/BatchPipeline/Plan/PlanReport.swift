@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 public import BatchStore
 
@@ -72,7 +73,7 @@ extension JobPlan {
   /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let context = store.callContext(label: "batch.plan")
-    let bounds = job.chunk.target == nil ? 1...Job.chunkSizeLimit : job.chunk.bounds
+    let bounds = job.chunk.target == nil ? 1...RunPolicy.chunkSizeLimit : job.chunk.bounds
     let size = chunkSize ?? min(max(job.chunk.size, bounds.lowerBound), bounds.upperBound)
     let chunkSize = min(size, job.throttle.largestChunk ?? size)
     let imported = try importedIdentifiers()?.list

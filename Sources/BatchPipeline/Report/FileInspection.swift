@@ -1,5 +1,6 @@
+public import BatchEngine
 public import BatchIdentifiers
-public import BatchStore
+import BatchStore
 public import SystemPackage
 
 /// What an identifier file or a checkpoint holds, in the form of `inspect --json`.

@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 import BatchStore
 public import SystemPackage
@@ -24,7 +25,7 @@ public struct IdentifierSelection: Sendable {
   /// Identifiers of a job's last run.
   public init(ofJob job: Job, outcome: Outcome) async throws(BatchError) {
     let checkpoint = try Checkpoint(ofJob: job)
-    permissions = job.filePermissions
+    permissions = job.files.permissions
     all = checkpoint.list
     let done = try await checkpoint.doneRanges(ofJob: job)
     if outcome == .failed {

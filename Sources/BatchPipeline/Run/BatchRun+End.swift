@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchStore
 import SystemPackage
@@ -14,26 +15,30 @@ extension BatchRun {
   /// The acknowledgement is the last change of all to any file: a process that is killed before it has its
   /// end told again by the next, and there is nothing after it at which a process could be killed.
   func acknowledging(
-    _ body: (RunLock) async throws(BatchError) -> Ended
+    _ body: (RunLock?) async throws(BatchError) -> Ended
   ) async throws(BatchError) -> RunSummary {
-    defer { forgetStop() }
+    defer {
+      forgetStop()
+      endEvents()
+    }
     try job.validate()
     try options.check()
-    let lock = try RunLock(of: job)
+    let lock = job.keepsRecord ? try RunLock(of: job.files) : nil
     // Where the store has no ledger, it cannot say who is at work on it.
     let databaseLock =
-      job.action.writes && job.checkpoint.ledger == .file ? try RunLock(ofDatabaseOf: job) : nil
-    ControlFile.remove(of: job)
+      job.action.writes && job.keepsRecord && job.checkpoint.ledger == .file
+      ? try RunLock(besideStoreOf: job.files) : nil
+    ControlFile.remove(of: job.files)
     defer { withExtendedLifetime((lock, databaseLock)) {} }
     let ended: Ended
     do {
       ended = try await body(lock)
     } catch {
-      ControlFile.remove(of: job)
+      ControlFile.remove(of: job.files)
       throw error
     }
-    ControlFile.remove(of: job)
-    lock.removeFile()
+    ControlFile.remove(of: job.files)
+    lock?.removeFile()
     databaseLock?.removeFile()
     var summary = ended.summary
     guard summary.unacknowledged == nil else { return summary }
@@ -45,6 +50,19 @@ extension BatchRun {
     return summary
   }
 
+  /// Has what is left of a run done, and what comes after it.
+  func end(_ execution: RunExecution, _ answer: Answer) async -> Ended {
+    let summary = await execution.perform()
+    return await end(
+      summary,
+      of: execution.session.checkpoint,
+      execution.lane,
+      execution.plan.hooks,
+      execution.onEvent,
+      answer
+    )
+  }
+
   /// Does what comes after the chunks: writes the report, runs the hooks, gives the answer, empties the
   /// log, closes the database.
   ///
@@ -54,14 +72,14 @@ extension BatchRun {
     of checkpoint: Checkpoint,
     _ lane: WriterLane?,
     _ hooks: RunHooks,
-    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async -> Ended {
     if let report = job.report {
       do throws(BatchError) {
         try RunReport(summary, of: job, checkpoint).write(
           to: report,
-          permissions: job.filePermissions
+          permissions: job.files.permissions
         )
       } catch {
         onEvent(.message("\(error)"))
@@ -84,7 +102,9 @@ extension BatchRun {
     let ended = tell(summary, answer)
     let isTold = ended.summary.state.isFinished && ended.summary.unacknowledged == nil
     // The word of the checkpoint counts; the store's is for the case that the checkpoint is lost.
-    if isTold { try? await lane?.acknowledge(summary.run) }
+    if isTold, checkpoint.metadata.ledger == .store {
+      try? await lane?.acknowledge(summary.run)
+    }
     _ = try? await lane?.emptyLog()
     await lane?.close()
     return Ended(summary: ended.summary, unacknowledged: isTold ? checkpoint : nil)
@@ -103,17 +123,15 @@ extension BatchRun {
 
   /// Does what is left to do after the end of a finished run, and nothing to rows.
   ///
-  /// The job is compared with that of the run, but not resolved against the database: the run is over,
+  /// The work is compared with that of the run, but not resolved against the database: the run is over,
   /// and a hook that has run may have changed what there is.
   func conclude(
     _ checkpoint: Checkpoint,
     _ findings: RunDecision.Findings,
-    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
-    let parameters = try parameters(of: checkpoint)
-    try checkpoint.refuse(unless: job, parameters)
-    let hooks = try RunHooks(job, parameters: parameters)
+    let hooks = try work.hooks(after: checkpoint)
     try checkpoint.takeUp()
     let lane = findings.lane()
     await findings.store?.close()
@@ -133,7 +151,7 @@ extension BatchRun {
     _ findings: RunDecision.Findings,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
-    let ended = tell(RunSummary(PastRun(finished: run), of: job), answer)
+    let ended = tell(RunSummary(PastRun(finished: run), of: job.files), answer)
     if ended.summary.unacknowledged == nil, let lane = findings.lane() {
       await findings.store?.close()
       try await lane.acknowledge(run.run)

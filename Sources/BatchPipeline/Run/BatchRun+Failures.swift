@@ -1,3 +1,4 @@
+public import BatchEngine
 public import BatchIdentifiers
 import BatchStore
 import SystemPackage
@@ -19,19 +20,21 @@ extension BatchRun {
   /// - Throws: `BatchError` if nothing was tried: there is no run, it belongs to something else, or
   ///   another is alive.
   public func retryFailures(
-    onEvent: @Sendable (RunEvent) -> Void = { _ in },
+    onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    try await acknowledging { lock throws(BatchError) in
+    let onEvent = observed(onEvent)
+    return try await acknowledging { lock throws(BatchError) in
       try await performRetry(lock, onEvent, answer)
     }
   }
 
   private func performRetry(
-    _ lock: RunLock,
-    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ lock: RunLock?,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
+    guard job.keepsRecord else { throw .noCheckpoint(ofJob: job) }
     let findings = try await RunDecision.Findings(of: job, options)
     guard let checkpoint = findings.checkpoint else {
       if let lost = try findings.lost { throw lost.isInTheWay }
@@ -43,7 +46,7 @@ extension BatchRun {
     {
       return try await conclude(checkpoint, findings, onEvent, answer)
     }
-    lock.noteRetry(of: checkpoint.metadata.run)
+    lock?.noteRetry(of: checkpoint.metadata.run)
     let run = try await reopen(checkpoint, findings)
     guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
       throw BatchError(
@@ -78,6 +81,14 @@ extension BatchRun {
     try checkpoint.takeUp()
     try session.reopen()
     onEvent(.retryingFailures(session.summary()))
-    return await carryOut(run.plan, list, lane, session, onEvent, answer)
+    let execution = RunExecution(
+      run: self,
+      plan: run.plan,
+      list: list,
+      lane: lane,
+      session: session,
+      onEvent: onEvent
+    )
+    return await end(execution, answer)
   }
 }

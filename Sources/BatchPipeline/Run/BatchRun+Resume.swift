@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchStore
 import SystemPackage
@@ -5,28 +6,21 @@ import SystemPackage
 extension BatchRun {
   /// What an unfinished run, or one whose failures are tried again, goes on with.
   struct Reopened {
-    let plan: JobPlan
+    let plan: any RunPlan
     let lane: WriterLane?
     /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
     var done: DoneRanges?
   }
 
-  /// Resolves the job of a checkpoint against its database as it is now.
+  /// Resolves the work of a checkpoint against its store as it is now.
   func reopen(
     _ checkpoint: Checkpoint,
     _ findings: RunDecision.Findings
   ) async throws(BatchError) -> Reopened {
     // Found half-way, damage would end a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
-    let parameters = try parameters(of: checkpoint)
-    let plan = try await JobPlan(
-      job,
-      parameters: parameters,
-      handlers: handlers,
-      store: findings.store
-    )
-    let imported = try plan.importedIdentifiers()
-    try checkpoint.refuse(unless: plan, identifiersHash: imported?.hash)
+    let plan = try await work.plan(of: RunIdentity(checkpoint.metadata), in: findings.store)
+    try await plan.refuse(unlessFor: checkpoint)
     let lane = try plan.makeLane()
     var done: DoneRanges? = checkpoint.progress.done
     if let lane, checkpoint.metadata.ledger == .store {
@@ -42,7 +36,7 @@ extension BatchRun {
       )
     }
     let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
-    try plan.startChildren(
+    try plan.start(
       run: checkpoint.metadata.run,
       atMost: workerCount,
       hasRows: !isDone
@@ -50,36 +44,10 @@ extension BatchRun {
     return Reopened(plan: plan, lane: lane, done: done)
   }
 
-  /// The values that a checkpoint's run has for the job's parameters.
-  func parameters(of checkpoint: Checkpoint) throws(BatchError) -> ParameterValues {
-    try parameters(ofRun: checkpoint.metadata.run, startedAt: checkpoint.metadata.startedAt)
-  }
-
-  /// The values that a run has for the job's parameters.
-  func parameters(
-    ofRun run: String,
-    startedAt: String
-  ) throws(BatchError) -> ParameterValues {
-    if let texts = options.parameterTexts {
-      return try ParameterValues(
-        arguments: texts,
-        declarations: job.parameters,
-        runStartedAt: startedAt,
-        runID: run
-      )
-    }
-    return try ParameterValues(
-      options.parameters,
-      declarations: job.parameters,
-      runStartedAt: startedAt,
-      runID: run
-    )
-  }
-
   func resume(
     _ checkpoint: Checkpoint,
     _ findings: RunDecision.Findings,
-    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     var run = try await reopen(checkpoint, findings)
@@ -108,17 +76,25 @@ extension BatchRun {
       isResumed: true
     )
     onEvent(.resumed(session.summary()))
-    return await carryOut(run.plan, checkpoint.list, run.lane, session, onEvent, answer)
+    let execution = RunExecution(
+      run: self,
+      plan: run.plan,
+      list: checkpoint.list,
+      lane: run.lane,
+      session: session,
+      onEvent: onEvent
+    )
+    return await end(execution, answer)
   }
 
   /// Makes a lost checkpoint again from the list that the store has kept.
   func restore(
     _ run: StoredRun,
     _ findings: RunDecision.Findings,
-    _ onEvent: @Sendable (RunEvent) -> Void
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) {
     let path = job.checkpointPath
-    let permissions = job.filePermissions
+    let permissions = job.files.permissions
     _ = try await findings.store?.readList(ofRun: run.run) { next throws(BatchError) in
       let file = try NewFile(for: path, permissions: permissions)
       do throws(BatchError) {

@@ -1,3 +1,4 @@
+public import BatchEngine
 public import BatchIdentifiers
 public import BatchStore
 import SystemPackage
@@ -35,6 +36,10 @@ public final class BatchRun: Sendable {
     /// done, the summary of its run is told again and nothing else happens. Kept in the checkpoint and in
     /// the store, so that the loss of either does not undo it.
     public var runID: String?
+    /// Programs that are told what becomes of a run by objects; a job has its own.
+    public var hooks = Job.Hooks()
+    /// Where it is told how a run by objects ended; a job has its own.
+    public var report: Job.Report?
     /// How often progress is told.
     public var progressInterval = Duration.milliseconds(200)
 
@@ -44,8 +49,9 @@ public final class BatchRun: Sendable {
 
   let job: Job
   let options: Options
-  let handlers: [String: TransformHandler]
+  let work: any RunWork
   private let stopRequest = Lock(StopRequest())
+  private let listeners = Lock<[AsyncStream<RunEvent>.Continuation]>([])
 
   /// Whether the run was told to stop, and who is to know.
   private struct StopRequest {
@@ -68,7 +74,52 @@ public final class BatchRun: Sendable {
   ) {
     self.job = job
     self.options = options
-    self.handlers = handlers
+    work = JobWork(job: job, options: options, handlers: handlers)
+  }
+
+  /// A run of some work, with the names, files and settings of a job.
+  init(_ job: Job, options: Options, work: any RunWork) {
+    self.job = job
+    self.options = options
+    self.work = work
+  }
+
+  /// What happens in the run that goes on, or in the next one, until it ends.
+  ///
+  ///     let events = run.events()
+  ///     async let summary = run.run()
+  ///     for await event in events { print(event.name) }
+  ///
+  /// Each call gives a stream of its own. Call it before ``run(onEvent:answer:)`` to miss nothing.
+  ///
+  /// - Parameter limit: How many events wait for a reader who is slow; of more the newest are kept.
+  /// - Returns: A stream that ends with the run.
+  public func events(keepingNewest limit: Int = 1000) -> AsyncStream<RunEvent> {
+    let (events, listener) = AsyncStream.makeStream(
+      of: RunEvent.self,
+      bufferingPolicy: .bufferingNewest(limit)
+    )
+    listeners.withLock { $0.append(listener) }
+    return events
+  }
+
+  /// Tells those who read ``events(keepingNewest:)`` what `onEvent` is told.
+  func observed(
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) -> @Sendable (RunEvent) -> Void {
+    { [self] event in
+      onEvent(event)
+      for listener in listeners.withLock({ $0 }) { listener.yield(event) }
+    }
+  }
+
+  /// Ends the streams of events.
+  func endEvents() {
+    let ended = listeners.withLock { listeners in
+      defer { listeners.removeAll() }
+      return listeners
+    }
+    for listener in ended { listener.finish() }
   }
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
@@ -104,23 +155,27 @@ public final class BatchRun: Sendable {
   ///   is alive, a checkpoint is damaged or belongs to something else. The database, the
   ///   checkpoint and the output are then as they were.
   public func run(
-    onEvent: @Sendable (RunEvent) -> Void = { _ in },
+    onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    try await acknowledging { lock throws(BatchError) in
+    let onEvent = observed(onEvent)
+    return try await acknowledging { lock throws(BatchError) in
       try await perform(lock, onEvent, answer)
     }
   }
 
   private func perform(
-    _ lock: RunLock,
-    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ lock: RunLock?,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
+    guard job.keepsRecord else {
+      return try await begin(after: nil, RunDecision.Findings(job: job.name), onEvent, answer)
+    }
     let findings = try await RunDecision.Findings(
       of: job,
       options,
-      interruptedRetry: lock.interruptedRetry
+      interruptedRetry: lock?.interruptedRetry
     )
     switch try RunDecision(findings) {
     case .begin(let previous): return try await begin(after: previous, findings, onEvent, answer)
@@ -136,7 +191,7 @@ public final class BatchRun: Sendable {
       try await restore(run, findings, onEvent)
       return try await perform(lock, onEvent, answer)
     case .acknowledge(let run): return try await acknowledge(run, findings, answer)
-    case .repeatSummary(let past): return tell(RunSummary(past, of: job), answer)
+    case .repeatSummary(let past): return tell(RunSummary(past, of: job.files), answer)
     }
   }
 
@@ -150,58 +205,34 @@ public final class BatchRun: Sendable {
   private func begin(
     after previous: Checkpoint?,
     _ findings: RunDecision.Findings,
-    _ onEvent: @Sendable (RunEvent) -> Void,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
-    let run = UUID().uuidString
-    let startedAt = Date.now.formatted(.iso8601)
-    let parameters = try parameters(ofRun: run, startedAt: startedAt)
-    let plan = try await JobPlan(
-      job,
-      parameters: parameters,
-      handlers: handlers,
-      store: findings.store
+    let run = RunIdentity()
+    let plan = try await work.plan(of: run, in: findings.store)
+    var metadata = RunMetadata(
+      run: run.run,
+      job: job.name,
+      startedAt: run.startedAt,
+      fingerprint: "",
+      schema: [],
+      ledger: plan.ledger
     )
-    if case .export(_, let export) = plan.work {
-      try ExportFile.checkName(
-        export.file,
-        overwrite: export.overwrite,
-        made: previous?.progress.outputIdentity
-      )
-      try ExportFile.checkFolder(of: ExportFile.partialPath(of: export.file, run: run))
-    }
-    let imported = try plan.importedIdentifiers()
+    metadata.database = FileSystem.absolute(job.database.path).string
+    metadata.runID = options.runID
+    let past = findings.pastRuns
+    metadata.pastRuns = past.isEmpty ? nil : past
+    metadata.isEntered = plan.ledger == .store ? true : nil
+    try plan.describeOutput(in: &metadata, after: previous)
 
     // The selection may be refused or interrupted, so it is made before anything is written; a
     // store that has no identity yet is given the one that its identifiers carry.
     let identity =
       plan.ledger == .store && plan.store.identity.isDerived ? .made() : plan.store.identity
-    let list: IdentifierList
-    if let imported {
-      list = imported.list
-    } else {
-      list = try await fetchIdentifiers(plan, identity)
-    }
-
-    try plan.startChildren(run: run, atMost: workerCount, hasRows: list.count > 0)
-    var metadata = RunMetadata(
-      run: run,
-      job: job.name,
-      startedAt: startedAt,
-      fingerprint: plan.fingerprint(identifiersHash: imported?.hash).text,
-      schema: plan.entity.fingerprint,
-      ledger: plan.ledger
-    )
-    metadata.runID = options.runID
-    let past = findings.pastRuns
-    metadata.pastRuns = past.isEmpty ? nil : past
-    metadata.isEntered = plan.ledger == .store ? true : nil
-    if case .export(_, let export) = plan.work {
-      metadata.output = export.file.string
-      metadata.partialOutput = ExportFile.partialPath(of: export.file, run: run).string
-      // Only the job's own earlier output can have the name, or the job says to overwrite.
-      metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
-    }
+    let selection = try await plan.select(for: self, identity)
+    let list = selection.list
+    plan.describeWork(in: &metadata, selection)
+    try plan.start(run: run.run, atMost: workerCount, hasRows: list.count > 0)
 
     // From here on files and tables are written, and what goes wrong is a failure of the run.
     let lane: WriterLane?
@@ -210,7 +241,7 @@ public final class BatchRun: Sendable {
       if findings.replacedFile != nil { try findings.checkpoint?.takeUp() }
       lane = try plan.makeLane()
       if let lane, plan.ledger == .store {
-        guard try await lane.prepareStore(identity) == identity || imported != nil else {
+        guard try await lane.prepareStore(identity) == identity || selection.isGiven else {
           // Another run gave the database its identity at the same moment: now it has one for good.
           await findings.store?.close()
           var findings = findings
@@ -237,12 +268,15 @@ public final class BatchRun: Sendable {
       if let file = findings.replacedFile {
         onEvent(.setAside(try Checkpoint.setAside(file).string))
       }
-      checkpoint = try Checkpoint(
-        creating: job.checkpointPath,
-        list: list,
-        metadata: metadata,
-        permissions: job.filePermissions
-      )
+      checkpoint =
+        job.keepsRecord
+        ? try Checkpoint(
+          creating: job.checkpointPath,
+          list: list,
+          metadata: metadata,
+          permissions: job.files.permissions
+        )
+        : Checkpoint(unkept: list, metadata: metadata)
     } catch {
       // Refused by the store before anything of this run was written.
       if error.code == .alreadyRunning || error.code == .unfinishedRun { throw error }
@@ -259,14 +293,24 @@ public final class BatchRun: Sendable {
     try checkpoint.takeUp()
     let session = RunSession(checkpoint: checkpoint, done: DoneRanges(), isResumed: false)
     onEvent(.started(session.summary()))
-    return await carryOut(plan, checkpoint.list, lane, session, onEvent, answer)
+    let execution = RunExecution(
+      run: self,
+      plan: plan,
+      list: checkpoint.list,
+      lane: lane,
+      session: session,
+      onEvent: onEvent
+    )
+    return await end(execution, answer)
   }
 
-  private func fetchIdentifiers(
-    _ plan: JobPlan,
+  /// Fetches the identifiers of a new run.
+  func fetchIdentifiers(
+    _ query: IdentifierQuery,
+    from store: Store,
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
-    let fetch = IdentifierFetch(plan.query, from: plan.store, readers: workerCount)
+    let fetch = IdentifierFetch(query, from: store, readers: workerCount)
     stopRequest.withLock { request in
       request.fetching = fetch
       if request.isMade { fetch.interrupt() }
@@ -275,83 +319,10 @@ public final class BatchRun: Sendable {
     return try await fetch.run(store: identity)
   }
 
-  // MARK: Carrying out
-
-  /// Does what a session has to do, of the identifiers of `list`, and tells those who are to know.
-  func carryOut(
-    _ plan: JobPlan,
-    _ list: IdentifierList,
-    _ lane: WriterLane?,
-    _ session: RunSession,
-    _ onEvent: @Sendable (RunEvent) -> Void,
-    _ answer: Answer
-  ) async -> Ended {
-    await plan.hooks.run(.onStart, session.summary())
-    let summary = await carryOutChunks(plan, list, lane, session, onEvent)
-    plan.tellMessages(onEvent)
-    await plan.store.close()
-    return await end(summary, of: session.checkpoint, lane, plan.hooks, onEvent, answer)
-  }
-
-  private func carryOutChunks(
-    _ plan: JobPlan,
-    _ list: IdentifierList,
-    _ lane: WriterLane?,
-    _ session: RunSession,
-    _ onEvent: @Sendable (RunEvent) -> Void
-  ) async -> RunSummary {
-    do {
-      switch plan.work {
-      case .change(let change, let isRowByRow):
-        guard let lane else { preconditionFailure("a change without a writer lane") }
-        let processor = ChangeProcessor(
-          list: list,
-          change: change,
-          isRowByRow: isRowByRow,
-          lane: lane,
-          ledger: plan.ledger,
-          failureLimit: session.failureLimit(job.skip)
-        )
-        return try await loop(plan, session, processor, lane, onEvent)
-      case .transform(let transform, _, _):
-        guard let lane else { preconditionFailure("a transform without a writer lane") }
-        let processor = TransformProcessor(
-          list: list,
-          transform: transform,
-          run: session.run,
-          lane: lane,
-          ledger: plan.ledger,
-          failureLimit: session.failureLimit(job.skip)
-        )
-        return try await loop(plan, session, processor, lane, onEvent)
-      case .export(let export, let action):
-        let file = try session.openOutput(
-          header: export.header,
-          permissions: job.filePermissions
-        )
-        let processor = ExportProcessor(
-          list: list,
-          key: plan.query.key,
-          export: export,
-          writer: ExportWriter(
-            file,
-            done: session.done,
-            failed: try session.failedOutput(),
-            overwrites: action.overwrite || session.replacesOwnOutput
-          ),
-          failureLimit: session.failureLimit(job.skip)
-        )
-        return try await loop(plan, session, processor, lane, onEvent)
-      }
-    } catch {
-      return session.failed(error)
-    }
-  }
-
   /// Requests to stop, the one included that was made before anybody listened.
   ///
   /// A stream ends with its reader, so each loop has one of its own.
-  private func listenForStop() -> AsyncStream<Void> {
+  func listenForStop() -> AsyncStream<Void> {
     let (requests, listener) = AsyncStream.makeStream(
       of: Void.self,
       bufferingPolicy: .bufferingNewest(1)
@@ -366,113 +337,6 @@ public final class BatchRun: Sendable {
   /// How many connections read at once.
   var workerCount: Int {
     options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
-  }
-
-  private func loop<Processor: ChunkProcessor>(
-    _ plan: JobPlan,
-    _ session: RunSession,
-    _ processor: Processor,
-    _ lane: WriterLane?,
-    _ onEvent: @Sendable (RunEvent) -> Void
-  ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
-    var job = job
-    if let size = options.chunkSize { job.chunk = Job.Chunk(size: size) }
-    let remaining = session.remaining
-    let sizing = ChunkSizing(
-      job,
-      startingAt: session.meanChunkSize,
-      bytes: ChunkBytes(ofRows: remaining.reduce(0) { $0 + $1.count }, in: job.database.path)
-    )
-    let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
-    // While the programs of a command compute, one context more has the next rows ready for them.
-    let contextCount = workerCount + (plan.children == nil ? 0 : 1)
-    // The lane decides how long a run takes, since there is one: it goes first.
-    var contexts: [StoreConnection] = []
-    for number in 1...max(1, min(contextCount, chunks)) {
-      contexts.append(
-        plan.store.makeContext(label: "batch.worker.\(number)", priority: .background)
-      )
-    }
-    var loop = RunLoop(
-      remaining: remaining,
-      sizing: sizing,
-      workers: contexts,
-      processor: processor,
-      settings: .init(
-        job: job,
-        deadline: job.limits.runtime.map { session.start + $0 },
-        writer: lane,
-        stopRequests: listenForStop()
-      )
-    )
-    let ending = await loop.run { event throws(BatchError) in
-      switch event {
-      case .committed(let chunk, let outcomes):
-        session.committed(chunk, outcomes)
-        plan.tellMessages(onEvent)
-        if session.isDue(after: job.checkpoint.interval) {
-          try await session.recordProgress(with: processor)
-        }
-        if session.shouldTell(every: options.progressInterval) {
-          onEvent(.progress(session.summary()))
-        }
-      case .retrying(let retry): onEvent(.retrying(retry))
-      case .held(let hold):
-        guard try session.hold(hold) else { break }
-        let summary = session.summary()
-        onEvent(.throttled(summary))
-        if !hold.isPace { plan.hooks.begin(.onThrottle, summary) }
-      case .released: try session.release()
-      case .message(let message): onEvent(.message(message))
-      case .looked:
-        try session.pass(recordingEvery: job.checkpoint.interval)
-        // Whoever watches sees that it is alive, however long a chunk or a hold.
-        if session.shouldTell(every: max(options.progressInterval, .seconds(1))) {
-          onEvent(.progress(session.summary()))
-        }
-      }
-    }
-    defer { plan.tellMessages(onEvent) }
-    // A handler that never returned has its context for good: nobody waits for that.
-    if loop.failure?.code != .handlerTimeout {
-      for context in contexts { await context.close() }
-    }
-    try plan.children?.close()
-    switch ending {
-    case .completed where session.isComplete: try await complete(session, processor)
-    case .completed: try await session.stop(with: processor)
-    case .stopped: try await session.stop(with: processor, because: loop.stopReason)
-    case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
-    }
-    return session.summary()
-  }
-
-  /// Records that the run is complete, in spite of others that have the database locked for a while.
-  private func complete(
-    _ session: RunSession,
-    _ processor: some ChunkProcessor
-  ) async throws(BatchError) {
-    let backoff = Backoff(job.retry)
-    var generator = SystemRandomNumberGenerator()
-    var attempt = 0
-    while true {
-      do {
-        return try await session.complete(with: processor)
-      } catch {
-        attempt += 1
-        guard error.isTransient, attempt <= backoff.limit else { throw error }
-        try? await Task.sleep(for: backoff.delay(before: attempt, using: &generator))
-      }
-    }
-  }
-}
-
-extension JobPlan {
-  /// Tells what the programs of a command transform, and hooks, have written to standard error.
-  fileprivate func tellMessages(_ onEvent: (RunEvent) -> Void) {
-    for message in (children?.takeMessages() ?? []) + hooks.takeMessages() {
-      onEvent(.message(message))
-    }
   }
 }
 

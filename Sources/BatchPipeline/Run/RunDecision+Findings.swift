@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchStore
 import SystemPackage
@@ -29,6 +30,10 @@ extension RunDecision.Findings {
     }
     if let store {
       stored = try await store.runs(ofJob: job.name)
+      if checkpoint?.isOfEarlierContexts == true {
+        let name = "contexts:\(FileSystem.absolute(job.checkpointPath))"
+        stored? += try await store.runs(ofJob: name)
+      }
       if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
     }
     guard isFresh, let file else { return }

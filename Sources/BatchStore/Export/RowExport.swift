@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// Reads the rows of chunks and writes them as lines, in the order of the list.
@@ -75,9 +76,11 @@ package struct RowExport: Sendable {
   ) throws(BatchError) -> Lines {
     try connection.transaction(.deferred) { () throws(BatchError) in
       var lines = Lines()
-      // Parts still to do, the next one last.
-      var parts = [0..<keys.identifierCount]
-      while lines.bytes.count < byteLimit, let part = parts.popLast() {
+      var bisection = Bisection(
+        0..<keys.identifierCount,
+        limit > 0 ? .skip(upTo: limit) : .failChunk
+      )
+      while lines.bytes.count < byteLimit, let part = bisection.next() {
         let start = lines.bytes.count
         do throws(BatchError) {
           let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
@@ -90,18 +93,11 @@ package struct RowExport: Sendable {
         } catch {
           guard error.isAboutRows else { throw error }
           lines.bytes.removeLast(lines.bytes.count - start)
-          if part.count > 1 {
-            let middle = part.lowerBound + part.count / 2
-            parts.append(middle..<part.upperBound)
-            parts.append(part.lowerBound..<middle)
-          } else if lines.failures.count < limit {
-            lines.failures.append((part.lowerBound, error))
-            lines.outcomes.failed += 1
-          } else {
-            throw (limit > 0 ? error.pastSkip : error).about(keys.key(at: part.lowerBound))
-          }
+          try bisection.failed(part, error) { $0.about(keys.key(at: part.lowerBound)) }
         }
       }
+      lines.failures = bisection.failures.map { ($0.position, $0.error) }
+      lines.outcomes.failed = lines.failures.count
       return lines
     }
   }

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// Shows that an expression is one expression over an entity's row and the job's parameters, and

@@ -15,5 +15,5 @@ public struct SQLExpression: Sendable, Hashable {
   }
 
   /// The expression as an operand, with a line break to end a trailing `--` comment.
-  var sql: String { "(\(text)\n)" }
+  package var sql: String { "(\(text)\n)" }
 }

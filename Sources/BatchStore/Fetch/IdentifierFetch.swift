@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// A fetch of identifiers by one or several readers, which can be interrupted.

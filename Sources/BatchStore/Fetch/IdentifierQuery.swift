@@ -14,7 +14,7 @@ package struct IdentifierQuery: Sendable {
   private let predicate: String?
   private let parameters: Parameters
   /// Whether the condition asks for rows beside the one that it is about.
-  let readsRelatedRows: Bool
+  package let readsRelatedRows: Bool
 
   /// Which of the rows that satisfy the condition.
   private struct Window {
@@ -69,7 +69,7 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// A query whose condition and order were made here, with numbered parameters.
-  init(
+  package init(
     _ entity: Entity,
     where condition: SQLText?,
     orderBy order: [String] = [],
@@ -310,7 +310,7 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// Reads something other than the key of the rows that satisfy the request, or of the first.
-  func select(
+  package func select(
     _ expressions: [String],
     limit: Int? = nil,
     in connection: Connection
@@ -333,7 +333,7 @@ package struct IdentifierQuery: Sendable {
   /// The condition comes before the keys, so that the names of their places take the numbers behind
   /// its own. Rowids are found by themselves, in their order, even where the condition has an index;
   /// other keys are found as they are stored, as an object is by its identifier.
-  func rows(of keys: ChunkKeys, set: String = "") -> String {
+  package func rows(of keys: ChunkKeys, set: String = "") -> String {
     var found = keys.condition(key: key)
     for (index, column) in key.columns.enumerated() where !keys.isRange {
       let (name, place) = (SQLName.quoted(column), "@key\(index)")
@@ -344,7 +344,7 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// How many numbers of places the condition has taken.
-  var parameterCount: Int {
+  package var parameterCount: Int {
     switch parameters {
     case .named(let values): values.count
     case .numbered(let values): values.count
@@ -352,7 +352,7 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// Fills the places of the condition.
-  func bind(to statement: borrowing Statement) throws(BatchError) {
+  package func bind(to statement: borrowing Statement) throws(BatchError) {
     switch parameters {
     case .named(let values): try statement.bind(values)
     // An order may need more parameters, and its own come last.
@@ -363,7 +363,7 @@ package struct IdentifierQuery: Sendable {
   /// Reads columns of the rows that satisfy the request, each combination of values once.
   ///
   /// Texts are the same if their bytes are, whatever collation their column was declared with.
-  func selectDistinct(
+  package func selectDistinct(
     _ columns: [String],
     in connection: Connection
   ) throws(BatchError) -> Statement {

@@ -1,9 +1,9 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 import CSQLite
 
 extension Connection {
   /// Runs the statements of a script, inside a transaction of the caller that they cannot end.
-  func runScript(_ script: String) throws(BatchError) {
+  package func runScript(_ script: String) throws(BatchError) {
     unsafe sqlite3_set_authorizer(
       database,
       { _, action, _, _, _, _ in

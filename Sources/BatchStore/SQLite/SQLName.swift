@@ -1,18 +1,21 @@
 /// Names as they are written in SQL.
-enum SQLName {
+@usableFromInline
+package enum SQLName {
   /// The name in double quotes, so that spaces, quotes, keywords and any script work in it.
-  static func quoted(_ name: String) -> String {
+  @usableFromInline
+  package static func quoted(_ name: String) -> String {
     let hasQuotes = name.utf8.contains(UInt8(ascii: "\""))
     return "\"\(hasQuotes ? name.replacing("\"", with: "\"\"") : name)\""
   }
 
   /// The names, quoted and separated by commas.
-  static func list(_ names: some Sequence<String>) -> String {
+  @inlinable
+  package static func list(_ names: some Sequence<String>) -> String {
     names.map(quoted).joined(separator: ", ")
   }
 
   /// Whether two names are the same to SQLite, which folds the case of ASCII letters only.
-  static func equal(_ left: String, _ right: String) -> Bool {
+  package static func equal(_ left: String, _ right: String) -> Bool {
     left.utf8.count == right.utf8.count
       && zip(left.utf8, right.utf8).allSatisfy { folded($0) == folded($1) }
   }

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// A value in one of SQLite's storage classes.
 ///
@@ -18,13 +18,38 @@ public enum SQLValue: Hashable, Sendable {
 
 extension SQLValue {
   /// The value of one column of a key.
-  init(_ component: KeyComponent) {
+  package init(_ component: KeyComponent) {
     switch component {
     case .null: self = .null
     case .integer(let value): self = .integer(value)
     case .real(let value): self = .real(value)
     case .text(let value): self = .text(value)
     case .blob(let value): self = .blob(value)
+    }
+  }
+}
+
+extension SQLValue {
+  /// The value as an SQL literal.
+  package var sql: String {
+    switch self {
+    case .null: "NULL"
+    case .integer(let value): String(value)
+    case .real(let value): value.description
+    case .text(let text): "'" + text.replacing("'", with: "''") + "'"
+    case .blob(let bytes):
+      "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
+    }
+  }
+
+  /// What kind of value it is, without the value, which may be nobody else's business.
+  package var className: String {
+    switch self {
+    case .null: "NULL"
+    case .integer: "an INTEGER"
+    case .real: "a REAL"
+    case .text: "a TEXT"
+    case .blob: "a BLOB"
     }
   }
 }

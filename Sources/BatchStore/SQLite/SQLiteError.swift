@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 import CSQLite
 
@@ -20,16 +21,12 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
 }
 
 extension BatchError.Code {
-  /// Another connection held the database longer than the busy timeout.
-  public static let busy = Self(rawValue: "busy")
   /// The database cannot be written.
   public static let readOnly = Self(rawValue: "readOnly")
   /// The file is not an SQLite database, is encrypted, or is damaged.
   public static let notADatabase = Self(rawValue: "notADatabase")
   /// A constraint of the database refused a change.
   public static let constraint = Self(rawValue: "constraint")
-  /// The operation was interrupted.
-  public static let interrupted = Self(rawValue: "interrupted")
   /// SQLite refused a statement or an expression.
   public static let invalidSQL = Self(rawValue: "invalidSQL")
   /// The operating system failed to read or write the database.

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 import CSQLite
 
 /// A Swift closure that a statement calls: `_batch_call(?1, column, …)`, where `?1` is the closure.
@@ -8,13 +8,13 @@ import CSQLite
 ///
 /// Sendable, because the closures are made of what a `Predicate` holds, which is `Sendable`, and of
 /// codecs, which are; generic code cannot say so.
-final class SwiftFunction: @unchecked Sendable {
-  static let sqlName = "_batch_call"
+package final class SwiftFunction: @unchecked Sendable {
+  package static let sqlName = "_batch_call"
   static let pointerType: StaticString = "batch-function"
 
   let body: ([SQLValue]) throws(BatchError) -> SQLValue
 
-  init(_ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue) {
+  package init(_ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue) {
     self.body = body
   }
 }
@@ -125,7 +125,7 @@ extension SQLValue {
 }
 
 /// What a place in a statement is filled with.
-enum StatementParameter: Sendable {
+package enum StatementParameter: Sendable {
   case value(SQLValue)
   /// A closure, for `_batch_call`.
   case function(SwiftFunction)
@@ -133,7 +133,7 @@ enum StatementParameter: Sendable {
 
 extension Statement {
   /// Fills the places `?1`, `?2`, ….
-  func bind(_ parameters: [StatementParameter]) throws(BatchError) {
+  package func bind(_ parameters: [StatementParameter]) throws(BatchError) {
     for (index, parameter) in parameters.enumerated() {
       switch parameter {
       case .value(let value): try bind(value, at: index + 1)

@@ -5,8 +5,8 @@ import CSQLite
 /// Strings that are canonically equivalent are equal, and the others are in the order of their
 /// normalised scalars, which is neither the order of bytes nor that of any language. Swift's own
 /// order is not quite total, so the collation serves equality and sorting, and no index.
-enum TextCollation {
-  static let sqlName = "_batch_text"
+package enum TextCollation {
+  package static let sqlName = "_batch_text"
 
   /// Makes the collation known to a connection.
   static func register(in database: OpaquePointer) -> Int32 {
@@ -47,7 +47,7 @@ enum TextCollation {
   ///
   /// They are the semicolon (U+037E, the Greek question mark), the backtick (U+1FEF) and the K
   /// (U+212A, the Kelvin sign).
-  static func isEqualToItsBytesOnly(_ text: String) -> Bool {
+  package static func isEqualToItsBytesOnly(_ text: String) -> Bool {
     text.utf8.allSatisfy { byte in
       byte < 0x80 && byte != UInt8(ascii: ";") && byte != UInt8(ascii: "`")
         && byte != UInt8(ascii: "K")

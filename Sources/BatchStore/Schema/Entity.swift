@@ -24,9 +24,9 @@ public struct Entity: Sendable, Hashable {
   /// The attributes in the order of the table's columns.
   public let attributes: [Attribute]
   /// Which rows of the table are the entity's, where others share it; an SQL expression.
-  var condition: String?
+  package var condition: String?
   /// The columns that refer to rows of other tables.
-  var foreignKeys: [ForeignKey] = []
+  package internal(set) var foreignKeys: [ForeignKey] = []
 
   /// The attribute of this name; case matters only outside ASCII, as in SQLite.
   public func attribute(named name: String) -> Attribute? {
@@ -42,6 +42,20 @@ public struct Entity: Sendable, Hashable {
       key: key,
       attributes: attributes,
       condition: condition,
+      foreignKeys: foreignKeys
+    )
+  }
+}
+
+extension Entity {
+  /// All rows of the table under another name, and under other names of its columns.
+  package func renamed(_ name: String, attributes: [Attribute]) -> Entity {
+    Entity(
+      name: name,
+      table: table,
+      kind: kind,
+      key: key,
+      attributes: attributes,
       foreignKeys: foreignKeys
     )
   }
@@ -70,15 +84,15 @@ public struct EntityKey: Sendable, Hashable {
   /// Where the key comes from.
   public let origin: Origin
   /// Whether a value is tried as an integer first: the key is one column of INTEGER affinity.
-  let prefersIntegers: Bool
+  package let prefersIntegers: Bool
   /// The collations by which columns are unique, where those are not the columns' own.
-  var collations: [String: String] = [:]
+  package internal(set) var collations: [String: String] = [:]
   /// Whether a text is a key just as it is written: the key is one column that changes no text and
   /// compares byte by byte.
-  var keepsText = false
+  package internal(set) var keepsText = false
 
   /// Whether a run of neighbouring keys can be named by a range.
-  var isRowID: Bool { origin == .rowID }
+  package var isRowID: Bool { origin == .rowID }
 }
 
 /// A column of an entity.
@@ -95,4 +109,18 @@ public struct Attribute: Sendable, Hashable {
   public let isGenerated: Bool
   /// Whether a row can be inserted without a value for it.
   public let hasDefault: Bool
+}
+
+extension Attribute {
+  /// The same column under another name.
+  package func renamed(_ name: String) -> Attribute {
+    Attribute(
+      name: name,
+      column: column,
+      type: type,
+      isOptional: isOptional,
+      isGenerated: isGenerated,
+      hasDefault: hasDefault
+    )
+  }
 }

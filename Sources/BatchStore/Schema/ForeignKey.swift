@@ -1,14 +1,14 @@
 import BatchIdentifiers
 
 /// A column that refers to the rows of a table.
-struct ForeignKey: Sendable, Hashable {
-  let column: String
+package struct ForeignKey: Sendable, Hashable {
+  package let column: String
   /// The table that is referred to.
-  let table: String
+  package let table: String
   /// The column there; nil for the primary key.
-  let target: String?
+  package let target: String?
   /// What SQLite does when the row there is deleted: `CASCADE`, `SET NULL`, ….
-  let onDelete: String
+  package let onDelete: String
 
   /// The foreign keys of a table that are one column each.
   static func read(

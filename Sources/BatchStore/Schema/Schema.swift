@@ -8,6 +8,9 @@ public struct Schema: Sendable {
   /// The entities, ordered by name.
   public let entities: [Entity]
 
+  /// A schema of these entities.
+  package init(entities: [Entity]) { self.entities = entities }
+
   /// The entity of this name.
   ///
   /// - Throws: `BatchError` of code `unknownEntity` with the nearest name there is.

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 #if canImport(Glibc)
 import Glibc
@@ -10,7 +10,7 @@ import Darwin
 
 /// The absolute path of an existing regular file, symbolic links followed, so that one database has
 /// one path.
-func resolvedPath(_ path: String) throws(BatchError) -> String {
+package func resolvedPath(_ path: String) throws(BatchError) -> String {
   guard let resolved = unsafe realpath(path, nil) else {
     throw BatchError(
       .fileAccess,
@@ -28,7 +28,7 @@ func resolvedPath(_ path: String) throws(BatchError) -> String {
 }
 
 /// Makes an empty file, which is an empty database, unless there is one.
-func makeFile(atPath path: String) throws(BatchError) {
+package func makeFile(atPath path: String) throws(BatchError) {
   let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
   if descriptor >= 0 {
     close(descriptor)

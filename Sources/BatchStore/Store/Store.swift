@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 
 /// A SQLite database, as it is, seen as a store of entities.
@@ -15,15 +16,15 @@ public struct Store: Sendable {
   /// The UUID that the identifiers of this store carry.
   public let identity: StoreIdentity
   /// The entities, as they were when the store was opened.
-  public internal(set) var schema: Schema
+  public package(set) var schema: Schema
   /// Whether the database, or the way it was opened, forbids writing.
   public private(set) var isReadOnly: Bool
   /// The journal mode that the database was in when the store was opened: `wal`, `delete`, ….
   public let journalMode: String
 
-  private(set) var options: Connection.Options
+  package private(set) var options: Connection.Options
   /// What keeps a database in memory alive; nil for one in a file.
-  var anchor: StoreConnection?
+  package var anchor: StoreConnection?
   /// The context of calls that follow one another; nil if each opens one of its own.
   private var reader: StoreConnection?
 
@@ -80,7 +81,7 @@ public struct Store: Sendable {
     reader ?? makeContext(label: label)
   }
 
-  init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
+  package init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
     path = connection.path
     self.options = options
     isReadOnly = connection.isReadOnly
@@ -90,7 +91,7 @@ public struct Store: Sendable {
   }
 
   /// The same store, for reading only.
-  var readOnly: Store {
+  package var readOnly: Store {
     var store = self
     store.isReadOnly = true
     store.options.isReadOnly = true
@@ -108,25 +109,9 @@ public struct Store: Sendable {
     options.cacheSizeKiB = 1_024
     return StoreConnection(label: label, path: path, options: options, priority: priority)
   }
-
-  /// The lane that writes to this store.
-  package func makeWriterLane(
-    _ configuration: WriterConfiguration
-  ) throws(BatchError) -> WriterLane {
-    try WriterLane(path: path, options: options, configuration: configuration)
-  }
 }
 
 extension Store {
-  /// What the store's ledger has of a run, or nil if it knows no such run.
-  package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
-    try await callContext(label: "batch.ledger").perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        try Ledger(of: run, in: connection)?.done
-      }
-    }
-  }
-
   /// How many rows an entity has now.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
     try await callContext(label: "batch.count").perform { connection throws(BatchError) in

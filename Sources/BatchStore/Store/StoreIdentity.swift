@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -23,7 +23,7 @@ public struct StoreIdentity: Sendable, Hashable {
     other == uuid || other == Self.derived(fromPath: path).uuid
   }
 
-  static func read(in connection: Connection) throws(BatchError) -> StoreIdentity {
+  package static func read(in connection: Connection) throws(BatchError) -> StoreIdentity {
     if let identity = try readCoreData(in: connection) { return identity }
     let hasTable = try connection.value(
       "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_store'"
@@ -64,7 +64,7 @@ public struct StoreIdentity: Sendable, Hashable {
   }
 
   /// Reads the store's UUID, or gives it the one of `proposal`; inside a transaction of the caller.
-  static func establish(
+  package static func establish(
     _ proposal: StoreIdentity,
     in connection: Connection
   ) throws(BatchError) -> StoreIdentity {

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// The rows of a chunk as they were read: the declared columns, and which identifier each row has.
@@ -30,7 +31,7 @@ package struct ChunkRows: Sendable {
   }
 
   /// What is the same whenever a row is handled in a run, and never the same for two rows or runs.
-  func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
+  package func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
 
   /// The keys that find some of the rows.
   func keys(ofRows rows: [Int]) -> ChunkKeys {

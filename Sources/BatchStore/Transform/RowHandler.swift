@@ -1,4 +1,4 @@
-public import BatchIdentifiers
+package import BatchIdentifiers
 
 /// What computes the new values of rows: a handler of a Swift program, or a program of its own.
 ///
@@ -33,25 +33,5 @@ package struct RowChanges: Sendable {
 
   package init(values: ValueBlock) {
     self.values = values
-  }
-}
-
-extension BatchError.Code {
-  /// A handler threw, or a child process did not answer as it must.
-  public static let handlerFailed = Self(rawValue: "handlerFailed")
-  /// The action cannot be carried out now but may be later: a handler throws it where what it
-  /// depends on is away, and the whole chunk is tried again as `retry` says.
-  public static let retryLater = Self(rawValue: "retryLater")
-}
-
-extension BatchError {
-  /// What a handler threw, as an error of this library.
-  init(thrownByHandler error: any Error) {
-    if let error = error as? BatchError {
-      self = error
-      if code != .retryLater { code = .handlerFailed }
-    } else {
-      self.init(.handlerFailed, "the handler threw \(error)", underlying: error)
-    }
   }
 }

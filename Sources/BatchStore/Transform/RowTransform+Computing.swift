@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 extension RowTransform {
@@ -60,9 +61,8 @@ extension RowTransform {
   ) throws(BatchError) -> RowChanges {
     if rows.count == 0 { return RowChanges(values: ValueBlock(columns: writes.count, capacity: 0)) }
     var whole: RowChanges?
-    // Parts still to do, the next one last.
-    var parts = [0..<rows.count]
-    while let part = parts.popLast() {
+    var bisection = Bisection(0..<rows.count, .failChunk)
+    while let part = bisection.next() {
       let failedSoFar = whole?.failures.count ?? 0
       do throws(BatchError) {
         let isWhole = part.count == rows.count
@@ -82,26 +82,20 @@ extension RowTransform {
         } else {
           try whole?.values.replace(from: part.lowerBound, with: changes.values)
           whole?.failures += changes.failures
-          if reached < part.upperBound { parts.append(reached..<part.upperBound) }
+          bisection.add(reached..<part.upperBound)
         }
       } catch {
         guard let limit, error.isAboutRows else { throw error }
         if whole == nil { whole = RowChanges(values: unset(rows.count)) }
-        if part.count > 1 {
-          let middle = part.lowerBound + part.count / 2
-          parts.append(middle..<part.upperBound)
-          parts.append(part.lowerBound..<middle)
-        } else {
-          whole?.failures.append((part.lowerBound, error))
-        }
+        if !bisection.split(part) { whole?.failures.append((part.lowerBound, error)) }
         guard failedSoFar <= limit else { throw error.pastSkip }
       }
       if let limit, let whole, whole.failures.count > limit {
         let failure = whole.failures[limit]
         throw failure.error.pastSkip.about(rows.key(of: failure.row))
       }
-      if let count = whole?.values.bytes.count, count >= byteLimit, let next = parts.last {
-        whole?.values.count = next.lowerBound
+      if let count = whole?.values.bytes.count, count >= byteLimit, let next = bisection.position {
+        whole?.values.count = next
         break
       }
     }

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// A change whose values are computed outside SQL: rows are read, a handler computes, the writer

@@ -1,4 +1,5 @@
-public import BatchIdentifiers
+import BatchEngine
+import BatchIdentifiers
 import Dispatch
 
 /// Runs `body` on another thread, and waits for it here, but no longer than `limit`.
@@ -24,20 +25,4 @@ func withTimeLimit<Value: Sendable>(
   _ = isDone.wait(timeout: .now() + .nanoseconds(Int(clamping: Int64(limit / .nanoseconds(1)))))
   guard let result = answer.withLock({ $0 }) else { throw .handlerTimeout(after: limit) }
   return try result.get()
-}
-
-extension BatchError {
-  /// A handler that was not waited for any longer.
-  package static func handlerTimeout(after limit: Duration) -> BatchError {
-    BatchError(
-      .handlerTimeout,
-      "the handler has not returned after \(limit)",
-      remedy: "look for a row that it cannot end with, or raise action.timeout"
-    )
-  }
-}
-
-extension BatchError.Code {
-  /// A handler did not return in time.
-  public static let handlerTimeout = Self(rawValue: "handlerTimeout")
 }

@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 
 /// A column of the rows of a chunk, for loops that go through many values at once.

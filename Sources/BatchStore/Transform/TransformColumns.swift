@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 
 /// The columns and parameters that a job gives to its handler, before any row is read.
@@ -13,7 +14,7 @@ public struct TransformColumns: Sendable {
   public let parameters: [String: SQLValue]
 
   /// Where the rows are.
-  let store: Store
+  package let store: Store
 
   package init(
     reads: [String],
@@ -51,7 +52,7 @@ public struct TransformColumns: Sendable {
     OutputColumn(index: try Self.index(of: name, in: writes, "writes"))
   }
 
-  static func index(
+  package static func index(
     of name: String,
     in names: [String],
     _ key: String

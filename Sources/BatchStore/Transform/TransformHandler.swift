@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// Swift code that computes new values for the rows of a `transform`, in one of three shapes.
@@ -20,42 +21,9 @@ package import BatchIdentifiers
 public struct TransformHandler: Sendable {
   private let make: @Sendable (TransformColumns) throws -> any RowHandler
 
-  /// A handler that is called with an object for each row, in a context.
-  ///
-  ///     TransformHandler.objects(Order.self) { order in order.price = order.cost * 2 }
-  ///
-  /// The easiest shape, and the one that costs most. What is set on the object is written; the
-  /// object's context is for reading, and whatever is done there to other objects fails the row.
-  ///
-  /// - Parameters:
-  ///   - type: The class of the objects, all of whose columns the job must read.
-  ///   - body: Called with each object, from several threads at once.
-  /// - Returns: The handler.
-  public static func objects<Model: PersistentModel>(
-    _ type: Model.Type,
-    _ body: @escaping @Sendable (Model) throws -> Void
-  ) -> TransformHandler {
-    TransformHandler { columns in try EachObjectHandler(columns) { model, _ in try body(model) } }
-  }
-
-  /// A handler that is called with an object for each row, in a context, and with the row's
-  /// ``TransformRow/idempotencyKey``.
-  ///
-  ///     TransformHandler.objects(Order.self) { order, idempotencyKey in
-  ///       order.receipt = try payments.charge(order.cost, once: idempotencyKey)
-  ///     }
-  ///
-  /// - Parameters:
-  ///   - type: The class of the objects, all of whose columns the job must read.
-  ///   - body: Called with each object, from several threads at once.
-  /// - Returns: The handler.
-  public static func objects<Model: PersistentModel>(
-    _ type: Model.Type,
-    _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: String) throws -> Void
-  ) -> TransformHandler {
-    TransformHandler { columns in
-      try EachObjectHandler(columns) { model, key in try body(model, key()) }
-    }
+  /// A handler that `make` makes for the columns of a job.
+  package init(_ make: @escaping @Sendable (TransformColumns) throws -> any RowHandler) {
+    self.make = make
   }
 
   /// A handler that is called with each row.

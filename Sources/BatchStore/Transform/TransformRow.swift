@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 
 /// One row in the hands of a handler: the columns that were read, and the values it is to get.

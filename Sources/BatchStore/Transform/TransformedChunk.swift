@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// A chunk that was read and computed, on its way to the writer lane.

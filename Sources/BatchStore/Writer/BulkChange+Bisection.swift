@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 extension BulkChange {
@@ -28,10 +29,8 @@ extension BulkChange {
       }
     }
     var outcomes = Outcomes()
-    var failures: [(position: Int, error: BatchError)] = []
-    // Parts still to do, the next one last.
-    var parts = [0..<keys.identifierCount]
-    while let part = parts.popLast() {
+    var bisection = Bisection(0..<keys.identifierCount, .skip(upTo: limit))
+    while let part = bisection.next() {
       do throws(BatchError) {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
         outcomes += try connection.savepoint { () throws(BatchError) in
@@ -40,19 +39,11 @@ extension BulkChange {
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
         guard error.isAboutRows, !connection.isAutocommit else { throw error }
-        if part.count > 1 {
-          let middle = part.lowerBound + part.count / 2
-          parts.append(middle..<part.upperBound)
-          parts.append(part.lowerBound..<middle)
-        } else if failures.count < limit {
-          failures.append((first + part.lowerBound, naming(error)))
-          outcomes.failed += 1
-        } else {
-          throw naming(error).about(keys.key(at: part.lowerBound)).pastSkip
-        }
+        try bisection.failed(part, naming(error)) { $0.about(keys.key(at: part.lowerBound)) }
       }
     }
-    return (outcomes, failures)
+    outcomes.failed = bisection.failures.count
+    return (outcomes, bisection.failures.map { (first + $0.position, $0.error) })
   }
 
   /// The error with the columns that were set, where SQLite names none.
@@ -95,18 +86,11 @@ extension BulkChange {
   }
 }
 
-extension BatchError {
-  /// The error of an identifier that is one too many.
-  package var pastSkip: BatchError {
-    var error = self
-    error.remedy = "more identifiers have failed than skip allows; what is committed stays"
-    return error
-  }
-}
-
 extension Connection {
   /// Runs `body` inside an open transaction; what it did is undone if it throws.
-  func savepoint<Result>(_ body: () throws(BatchError) -> Result) throws(BatchError) -> Result {
+  package func savepoint<Result>(_ body: () throws(BatchError) -> Result) throws(BatchError)
+    -> Result
+  {
     try execute("SAVEPOINT _batch_part")
     do throws(BatchError) {
       let result = try body()

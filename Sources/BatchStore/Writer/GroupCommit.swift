@@ -1,15 +1,20 @@
-import BatchIdentifiers
+package import BatchEngine
+package import BatchIdentifiers
 
 /// A chunk that has come to the writer lane and waits to be applied.
-struct WaitingChunk {
-  typealias Applied = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
+package struct WaitingChunk {
+  package typealias Applied = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
 
   let positions: Range<Int>
   /// How many identifiers of the whole run may fail.
   let failureLimit: Int
+  /// Whether it shares its transaction with no other.
+  let isAlone: Bool
   /// Applies it inside a transaction; told how many of its identifiers may fail, nil if the first
   /// failure is that of the chunk.
   let apply: (_ limit: Int?) throws(BatchError) -> Applied
+  /// Called once its transaction is committed.
+  let whenCommitted: () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>
 }
 

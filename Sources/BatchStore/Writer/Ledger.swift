@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// The record of done chunks inside the store.

@@ -1,3 +1,4 @@
+package import BatchEngine
 public import BatchIdentifiers
 
 extension BatchError.Code {

@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 import Synchronization
 
@@ -24,6 +25,11 @@ public struct WriterConfiguration: Sendable {
 
   /// The defaults.
   public init() {}
+
+  /// Has the log checkpointed long before it is as long as would hold a run.
+  package mutating func limitCheckpoints(to maximumWAL: Int64) {
+    checkpointBytes = min(checkpointBytes, Int(clamping: maximumWAL / 2))
+  }
 }
 
 /// The one place that writes to a store: SQLite has one writer, so the run has one too.
@@ -31,7 +37,7 @@ public struct WriterConfiguration: Sendable {
 /// Each chunk is one transaction that holds the change and its row in the ledger.
 package actor WriterLane {
   private let executor: ThreadExecutor
-  let connection: Connection
+  package let connection: Connection
   let configuration: WriterConfiguration
   private let pageSize: Int
   /// The checkpoints of the log.
@@ -65,6 +71,9 @@ package actor WriterLane {
   /// It copies the log, and reads from it so that nobody starts it anew before that
   /// (<https://litestream.io/how-it-works/>).
   package nonisolated let leavesLogToLitestream: Bool
+
+  /// The path of the store, as it was opened.
+  nonisolated let path: String
 
   /// Stops the statement that the lane is running, from any thread.
   package nonisolated let interrupter: Interrupter
@@ -110,6 +119,7 @@ package actor WriterLane {
     versionSeen = dataVersion
     self.configuration = configuration
     self.connection = connection
+    self.path = path
   }
 
   // MARK: The store's own tables
@@ -293,52 +303,31 @@ package actor WriterLane {
     }
   }
 
-  /// Gives the rows of one chunk the values that were computed for them and enters it in the
-  /// ledger, both or neither.
-  ///
-  /// If another connection has committed since the rows were read, they are read again, under the
-  /// write lock: no change of another is lost.
+  /// Has a chunk applied in a transaction of its own or with others, and entered in the ledger.
   ///
   /// - Parameters:
-  ///   - transform: What the chunk was computed by.
-  ///   - chunk: The computed chunk.
   ///   - positions: The positions of the chunk.
   ///   - limit: How many identifiers of the whole run may fail.
-  ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
-  ///     the lock.
+  ///   - isAlone: Whether the chunk shares its transaction with no other.
+  ///   - apply: Applies it; may be called again if the transaction is rolled back.
+  ///   - whenCommitted: Called once the transaction is committed.
   /// - Returns: What came of the chunk.
-  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does. If it is not to
-  ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and applied again.
-  package func apply(
-    _ transform: RowTransform,
-    _ chunk: TransformedChunk,
-    at positions: Range<Int>,
-    failing limit: Int = 0,
-    recomputing recomputes: Bool = true
-  ) async throws(BatchError) -> Commit {
-    try await commit(positions, failing: limit) { [self] limit throws(BatchError) in
-      try transform.apply(
-        chunk,
-        at: positions.lowerBound,
-        failing: limit,
-        isCurrent: !noteForeignCommits(since: chunk.look),
-        recomputes: recomputes,
-        in: connection
-      )
-    }
-  }
-
-  private func commit(
+  /// - Throws: What `apply` throws, or whatever SQLite says; nothing of the chunk is done then.
+  package func commit(
     _ positions: Range<Int>,
     failing limit: Int,
-    _ apply: @escaping (_ limit: Int?) throws(BatchError) -> WaitingChunk.Applied
+    isAlone: Bool = false,
+    _ apply: @escaping (_ limit: Int?) throws(BatchError) -> WaitingChunk.Applied,
+    whenCommitted: @escaping () -> Void = {}
   ) async throws(BatchError) -> Commit {
     try await withCheckedContinuation { continuation in
       waiting.append(
         WaitingChunk(
           positions: positions,
           failureLimit: limit,
+          isAlone: isAlone,
           apply: apply,
+          whenCommitted: whenCommitted,
           continuation: continuation
         )
       )
@@ -407,6 +396,7 @@ package actor WriterLane {
       locked = clock.now
       try verifyLedger()
       for chunk in chunks where applied.isEmpty || group.hasRoom {
+        if chunk.isAlone, !applied.isEmpty { break }
         isApplying = true
         let outcomes: Result<Outcomes, BatchError>
         do throws(BatchError) {
@@ -419,10 +409,14 @@ package actor WriterLane {
         isApplying = false
         applied.append((outcomes, locked.duration(to: clock.now)))
         group.applied(at: applied[applied.count - 1].elapsed)
+        if chunk.isAlone { break }
       }
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
+    for (chunk, applied) in zip(chunks, applied) {
+      if case .success = applied.outcomes { chunk.whenCommitted() }
+    }
     let rows = chunks.prefix(applied.count).reduce(0) { $0 + $1.positions.count }
     keepJournals(ofPages: connection.takeWrittenPages(), rows: rows)
     checkpointIfLong()
@@ -479,7 +473,7 @@ package actor WriterLane {
   /// transaction, which keeps others from committing.
   ///
   /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not count.
-  private func noteForeignCommits(since look: Int) throws(BatchError) -> Bool {
+  func noteForeignCommits(since look: Int) throws(BatchError) -> Bool {
     let version = try connection.dataVersion()
     let thisLook = looks.load(ordering: .relaxed) + 1
     if version != dataVersion {

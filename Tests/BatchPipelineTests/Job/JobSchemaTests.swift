@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore
@@ -122,15 +123,15 @@ import Testing
     #expect(parameter["type", "enum"]?.strings == choices(ParameterType.self))
 
     let size = try #require(schema["properties", "chunk", "properties", "size"])
-    #expect(size["maximum"]?.text == "\(Job.chunkSizeLimit)")
+    #expect(size["maximum"]?.text == "\(RunPolicy.chunkSizeLimit)")
     #expect(size["default"]?.text == "\(Job.Chunk().size)")
-    #expect(schema["properties", "workers", "maximum"]?.text == "\(Job.workerLimit)")
+    #expect(schema["properties", "workers", "maximum"]?.text == "\(RunPolicy.workerLimit)")
     let log = try #require(
       schema["properties", "throttle", "properties", "maximumWAL", "default"]?.string
     )
     #expect(try ByteSize(parsing: log).bytes == Job.Throttle().maximumWAL)
     let retry = try #require(schema["properties", "retry", "properties"])
-    #expect(retry["limit", "maximum"]?.text == "\(Job.retryLimit)")
+    #expect(retry["limit", "maximum"]?.text == "\(RunPolicy.retryLimit)")
     #expect(retry["limit", "default"]?.text == "\(Job.Retry().limit)")
     let backoff = try #require(retry["backoff", "default"]?.string)
     #expect(try Duration(parsing: backoff) == Job.Retry().backoff)

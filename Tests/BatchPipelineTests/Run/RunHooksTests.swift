@@ -1,3 +1,4 @@
+@testable import BatchEngine
 import BatchStore
 import BatchTestSupport
 import Testing
@@ -27,9 +28,10 @@ import Testing
         outcomes: Outcomes(),
         chunks: 1,
         elapsedSeconds: 0,
-        endedAt: ""
+        endedAt: "",
+        ledger: nil
       ),
-      of: job
+      of: job.files
     )
     let hooks = try RunHooks(job, parameters: parameters, patience: .milliseconds(100))
     await hooks.run(.onStart, summary)

@@ -1,3 +1,4 @@
+@testable import BatchEngine
 import BatchIdentifiers
 @testable import BatchPipeline
 @testable import BatchStore
@@ -45,7 +46,8 @@ import Testing
         failureLimit: 0
       ),
       settings: .init(
-        job: job,
+        policy: job.policy,
+        files: job.files,
         deadline: runtime.map { .now + $0 },
         writer: lane,
         stopRequests: stopRequests,

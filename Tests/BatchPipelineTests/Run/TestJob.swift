@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchPipeline
 import BatchStore
 import BatchTestSupport

@@ -1,4 +1,6 @@
+import BatchEngine
 import BatchIdentifiers
+import BatchModels
 import BatchPipeline
 import BatchStore
 import BatchTestSupport

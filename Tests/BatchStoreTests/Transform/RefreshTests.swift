@@ -1,3 +1,4 @@
+@testable import BatchEngine
 import BatchIdentifiers
 import BatchTestSupport
 import Dispatch

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchStore
 package import BatchIdentifiers
 package import SystemPackage

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// One thing that is wrong with a job.
@@ -43,17 +44,5 @@ extension BatchError {
       )
     }
     return joining(errors)
-  }
-
-  /// One error that tells of the first ten errors, a line each; nil if there are none.
-  static func joining(_ errors: [BatchError]) -> BatchError? {
-    let limit = 10
-    guard var first = errors.first else { return nil }
-    if errors.count == 1 { return first }
-    if let remedy = first.remedy { first.message += "; \(remedy)" }
-    for error in errors.dropFirst().prefix(limit - 1) { first.message += "\n\(error)" }
-    if errors.count > limit { first.message += "\nand \(errors.count - limit) more" }
-    first.remedy = nil
-    return first
   }
 }

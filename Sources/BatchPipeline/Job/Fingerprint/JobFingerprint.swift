@@ -77,6 +77,7 @@ extension Job.Action {
       case .handler(let name): members["handler"] = .string(name)
       case .command(let arguments): members["command"] = CanonicalJSON(arguments)
       }
+    case .contexts: break
     }
     return .object(members)
   }

@@ -14,6 +14,9 @@ extension Job {
     case export(Export)
     /// Sets columns to what a program computes.
     case transform(Transform)
+    /// Has a closure change objects of background contexts: what a ``BatchRun`` of a container does. No job
+    /// file can say so.
+    case contexts
 
     /// The name of the action in a job file.
     public var type: String {
@@ -22,13 +25,14 @@ extension Job {
       case .delete: "delete"
       case .export: "export"
       case .transform: "transform"
+      case .contexts: "contexts"
       }
     }
 
     /// Whether the action changes the database.
     public var writes: Bool {
       switch self {
-      case .update, .delete, .transform: true
+      case .update, .delete, .transform, .contexts: true
       case .export: false
       }
     }

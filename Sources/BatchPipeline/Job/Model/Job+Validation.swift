@@ -1,20 +1,8 @@
+import BatchEngine
 public import BatchIdentifiers
 import SystemPackage
 
 extension Job {
-  /// The most identifiers that may fail.
-  public static let skipLimit = 100_000
-  /// The most further tries of a chunk.
-  public static let retryLimit = 1000
-  /// The least bound of the write-ahead log, in bytes.
-  static let leastMaximumWAL: Int64 = 1_000_000
-  /// The most rows of a chunk.
-  public static let chunkSizeLimit = 1_000_000
-  /// The most background contexts.
-  public static let workerLimit = 256
-  /// The longest time that a setting may name.
-  static let durationLimit = Duration.seconds(24 * 60 * 60)
-
   /// Checks every rule that can be checked without the database.
   ///
   /// ``init(contentsOf:)`` has done so; call it for a job made in code.
@@ -72,11 +60,12 @@ extension Job {
   private func databaseProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
     if database.path.isEmpty { problems.append(.empty(.database)) }
-    problems += Self.durationProblems(
-      database.busyTimeout,
-      JobPath("database", "busyTimeout"),
+    problems += RunPolicy.problems(
+      of: database.busyTimeout,
+      "database",
+      "busyTimeout",
       zeroAllowed: true
-    )
+    ).map { JobProblem($0) }
     if database.readOnly, action.writes {
       problems.append(
         .init(
@@ -111,7 +100,8 @@ extension Job {
 
   private func sourceProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
-    if source.entity.isEmpty { problems.append(.empty(.entity)) }
+    // Identifiers that a closure selects tell of what they are.
+    if source.entity.isEmpty, action != .contexts { problems.append(.empty(.entity)) }
     if let condition = source.where, condition.isBlank {
       problems.append(
         .init(.where, "is empty", remedy: "write a condition, or remove the key")
@@ -197,17 +187,16 @@ extension Job {
       }
       return problems
     case .transform(let transform): return Self.problems(of: transform)
+    case .contexts: return []
     }
   }
 
   private static func problems(of transform: Transform) -> [JobProblem] {
     var problems = columnProblems(transform.columns, "action", "columns", least: 1)
     problems += columnProblems(transform.writes, "action", "writes", least: 1)
-    problems += durationProblems(
-      transform.timeout,
-      JobPath("action", "timeout"),
-      zeroAllowed: false
-    )
+    problems += RunPolicy.problems(of: transform.timeout, "action", "timeout").map {
+      JobProblem($0)
+    }
     switch transform.program {
     case .handler(let name):
       if name.isEmpty { problems.append(.empty(.handler)) }
@@ -242,63 +231,15 @@ extension Job {
     return problems
   }
 
-  private func chunkProblems() -> [JobProblem] {
-    var problems: [JobProblem] = []
-    let sizes = [("size", chunk.size), ("minimum", chunk.minimum), ("maximum", chunk.maximum)]
-    for (key, size) in sizes {
-      guard let size else { continue }
-      let path = JobPath("chunk", key)
-      if key != "size", chunk.target == nil {
-        problems.append(
-          .init(path, "bounds a target that is not given", remedy: "add chunk.target, or remove it")
-        )
-      } else if !(1...Self.chunkSizeLimit).contains(size) {
-        problems.append(
-          .init(path, "is \(size)", remedy: "choose a size from 1 to \(Self.chunkSizeLimit)")
-        )
-      }
-    }
-    if problems.isEmpty, let minimum = chunk.minimum, let maximum = chunk.maximum,
-      minimum > maximum
-    {
-      problems.append(
-        .init(
-          JobPath("chunk", "minimum"),
-          "is \(minimum), more than chunk.maximum, which is \(maximum)",
-          remedy: "exchange them"
-        )
-      )
-    }
-    if let target = chunk.target {
-      problems += Self.durationProblems(target, JobPath("chunk", "target"), zeroAllowed: false)
-    }
-    return problems
-  }
-
   private func tuningProblems() -> [JobProblem] {
-    var problems = chunkProblems()
-    if let workers, !(1...Self.workerLimit).contains(workers) {
+    var problems = policy.problems().map { JobProblem($0) }
+    if skip.limit > 0, action.writes, checkpoint.ledger == .file {
       problems.append(
         .init(
-          "workers",
-          "is \(workers)",
-          remedy: "choose a number from 1 to \(Self.workerLimit)"
+          "skip",
+          "failed identifiers are recorded in the store",
+          remedy: "remove it, or set checkpoint.ledger to \"store\""
         )
-      )
-    }
-    problems += retryProblems() + skipProblems() + throttleProblems()
-    if let path = checkpoint.path, path.isEmpty { problems.append(.empty(.checkpoint)) }
-    problems += Self.durationProblems(
-      checkpoint.interval,
-      JobPath("checkpoint", "interval"),
-      zeroAllowed: false
-    )
-    if let duration = checkpoint.keepRunIDs {
-      problems += Self.durationProblems(
-        duration,
-        JobPath("checkpoint", "keepRunIDs"),
-        zeroAllowed: false,
-        longest: (.seconds(365 * 24 * 60 * 60), "365 days")
       )
     }
     if checkpoint.list == .store, !action.writes || checkpoint.ledger == .file {
@@ -310,116 +251,13 @@ extension Job {
         )
       )
     }
-    if let runtime = limits.runtime {
-      problems += Self.durationProblems(
-        runtime,
-        JobPath("limits", "runtime"),
-        zeroAllowed: false,
-        longest: (.seconds(365 * 24 * 60 * 60), "365 days")
-      )
-    }
     return problems + outsideProblems() + collidingFileProblems()
-  }
-
-  private func retryProblems() -> [JobProblem] {
-    var problems: [JobProblem] = []
-    if !(0...Self.retryLimit).contains(retry.limit) {
-      problems.append(
-        .init(
-          JobPath("retry", "limit"),
-          "is \(retry.limit)",
-          remedy: "choose a number from 0 to \(Self.retryLimit)"
-        )
-      )
-    }
-    for (key, duration) in [("backoff", retry.backoff), ("maximumBackoff", retry.maximumBackoff)] {
-      problems += Self.durationProblems(duration, JobPath("retry", key), zeroAllowed: false)
-    }
-    return problems
-  }
-
-  private func skipProblems() -> [JobProblem] {
-    var problems: [JobProblem] = []
-    if !(0...Self.skipLimit).contains(skip.limit) {
-      problems.append(
-        .init(
-          JobPath("skip", "limit"),
-          "is \(skip.limit)",
-          remedy: "choose a number from 0 to \(Self.skipLimit)"
-        )
-      )
-    }
-    if !(0...1).contains(skip.ratio) {
-      problems.append(
-        .init(JobPath("skip", "ratio"), "is \(skip.ratio)", remedy: "choose a part from 0 to 1")
-      )
-    }
-    if skip.limit > 0, action.writes, checkpoint.ledger == .file {
-      problems.append(
-        .init(
-          "skip",
-          "failed identifiers are recorded in the store",
-          remedy: "remove it, or set checkpoint.ledger to \"store\""
-        )
-      )
-    }
-    return problems
-  }
-
-  private func throttleProblems() -> [JobProblem] {
-    var problems: [JobProblem] = []
-    if let rate = throttle.identifiersPerSecond, !(0.001...1e9).contains(rate) {
-      problems.append(
-        .init(
-          JobPath("throttle", "identifiersPerSecond"),
-          "is \(rate)",
-          remedy: "choose a number from 0.001 to 1000000000"
-        )
-      )
-    }
-    if let ratio = throttle.sleepRatio, !(0...100).contains(ratio) {
-      problems.append(
-        .init(
-          JobPath("throttle", "sleepRatio"),
-          "is \(ratio)",
-          remedy: "choose a number from 0 to 100"
-        )
-      )
-    }
-    if throttle.maximumWAL < Self.leastMaximumWAL {
-      problems.append(
-        .init(
-          JobPath("throttle", "maximumWAL"),
-          "is \(throttle.maximumWAL) bytes",
-          remedy: "choose \"1MB\" at least"
-        )
-      )
-    }
-    if let file = throttle.flagFile, file.isEmpty {
-      problems.append(.empty(JobPath("throttle", "flagFile")))
-    }
-    return problems
   }
 }
 
 // MARK: - Rules by kind of value
 
 extension Job {
-  private static func durationProblems(
-    _ duration: Duration,
-    _ path: JobPath,
-    zeroAllowed: Bool,
-    longest: (duration: Duration, name: String) = (durationLimit, "24 hours")
-  ) -> [JobProblem] {
-    if duration < .zero || (duration == .zero && !zeroAllowed) {
-      return [.init(path, "is not a positive duration", remedy: "write one such as \"5s\"")]
-    }
-    if duration > longest.duration {
-      return [.init(path, "is too long", remedy: "\(longest.name) are the most")]
-    }
-    return []
-  }
-
   private static func columnProblems(
     _ columns: [String],
     _ section: String,
@@ -442,6 +280,15 @@ extension Job {
 }
 
 extension JobProblem {
+  /// What is wrong with a setting of the policy.
+  fileprivate init(_ problem: SettingProblem) {
+    self.init(
+      JobPath(problem.path.map { .key($0) }),
+      problem.message,
+      remedy: problem.remedy
+    )
+  }
+
   fileprivate init(_ key: String, _ message: String, remedy: String) {
     self.init(JobPath(key), message, remedy: remedy)
   }

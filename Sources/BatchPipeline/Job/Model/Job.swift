@@ -1,3 +1,4 @@
+public import BatchEngine
 public import SystemPackage
 
 /// What to do to which rows of which database: the content of a job file.
@@ -36,7 +37,7 @@ public struct Job: Sendable {
   public var chunk: Chunk
   /// The number of background contexts; nil for the number of cores.
   public var workers: Int?
-  /// How often a chunk is tried again that fails for the moment.
+  /// How often a chunk is retried after a transient failure.
   public var retry: Retry
   /// How many identifiers may fail before the run stops.
   public var skip: Skip
@@ -92,6 +93,48 @@ public struct Job: Sendable {
     self.report = report
     self.baseDirectory = baseDirectory
   }
+
+  /// How many rows are done at a time.
+  public typealias Chunk = RunPolicy.Chunk
+  /// How often a chunk is retried after a transient failure.
+  public typealias Retry = RunPolicy.Retry
+  /// How many identifiers may fail before the run stops.
+  public typealias Skip = RunPolicy.Skip
+  /// What holds a run back.
+  public typealias Throttle = RunPolicy.Throttle
+  /// Where and how often progress is kept.
+  public typealias Checkpoint = RunPolicy.Checkpoint
+  /// When a run stops, to be resumed later.
+  public typealias Limits = RunPolicy.Limits
+
+  /// How the job goes about its work.
+  public var policy: RunPolicy {
+    get {
+      RunPolicy(
+        chunk: chunk,
+        workers: workers,
+        retry: retry,
+        skip: skip,
+        throttle: throttle,
+        checkpoint: checkpoint,
+        limits: limits
+      )
+    }
+    set {
+      chunk = newValue.chunk
+      workers = newValue.workers
+      retry = newValue.retry
+      skip = newValue.skip
+      throttle = newValue.throttle
+      checkpoint = newValue.checkpoint
+      limits = newValue.limits
+    }
+  }
+
+  /// Whether its runs leave a record by which they can be resumed.
+  ///
+  /// That of a job file has one in any case; a run by objects only if its policy names a checkpoint.
+  var keepsRecord: Bool { action != .contexts || checkpoint.path != nil }
 
   /// The path of the checkpoint: the one that the job names, or the job's name with `.batch`.
   ///

@@ -1,3 +1,5 @@
+import BatchEngine
+
 /// A day of the proleptic Gregorian calendar, of the years 0000 to 9999.
 struct CalendarDate: Hashable, CustomStringConvertible {
   let year: Int

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 extension ParameterDeclaration {
   /// What is wrong with the default, if anything.

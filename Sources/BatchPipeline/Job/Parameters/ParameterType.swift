@@ -1,3 +1,5 @@
+import BatchEngine
+
 /// The kind of value that a parameter takes.
 public enum ParameterType: String, CaseIterable, Sendable {
   /// A whole number of 64 bits.

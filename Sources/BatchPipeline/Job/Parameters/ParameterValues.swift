@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 
 /// The values of the parameters of one run, by name.

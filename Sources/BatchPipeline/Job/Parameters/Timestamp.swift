@@ -1,3 +1,5 @@
+import BatchEngine
+
 /// A point in time with its fraction of a second, in UTC.
 struct Timestamp: Hashable, CustomStringConvertible {
   let date: CalendarDate

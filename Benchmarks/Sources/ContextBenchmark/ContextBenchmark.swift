@@ -1,0 +1,132 @@
+// What work by objects costs: every flight read, changed, copied or deleted in background contexts.
+//
+// usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS]
+//
+// `insert` makes an object of table `copies` for each flight. The arithmetic of `update` is that of
+// `twin.h`. Prints how many objects were done, and the resident memory before and at its peak.
+
+import BatchPipeline
+import FoundationEssentials
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+final class Flight: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Flight.self,
+    entity: "Flight",
+    table: "flights",
+    properties: [
+      .attribute("departureDelay", \.departureDelay, column: "dep_delay"),
+      .attribute("arrivalDelay", \.arrivalDelay, column: "arr_delay"),
+      .attribute("airTime", \.airTime, column: "air_time"),
+      .attribute("distance", \.distance),
+    ]
+  )
+
+  var departureDelay: Int? { self[\.departureDelay] }
+  var arrivalDelay: Int? {
+    get { self[\.arrivalDelay] }
+    set { self[\.arrivalDelay] = newValue }
+  }
+  var airTime: Int? { self[\.airTime] }
+  var distance: Double { self[\.distance] }
+}
+
+final class Copy: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Copy.self,
+    entity: "Copy",
+    table: "copies",
+    properties: [
+      .attribute("delay", \.delay), .attribute("airTime", \.airTime, column: "air_time"),
+      .attribute("distance", \.distance),
+    ]
+  )
+
+  var delay: Int? {
+    get { self[\.delay] }
+    set { self[\.delay] = newValue }
+  }
+  var airTime: Int? {
+    get { self[\.airTime] }
+    set { self[\.airTime] = newValue }
+  }
+  var distance: Double {
+    get { self[\.distance] }
+    set { self[\.distance] = newValue }
+  }
+}
+
+/// Resident memory of this process in kilobytes: now (`VmRSS`), or at its peak (`VmHWM`).
+func memory(_ field: String) -> Int {
+  let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+  let line = status.split(separator: "\n").first { $0.hasPrefix(field) }
+  return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+}
+
+/// What is done with the flights of a chunk.
+let bodies: [String: ChunkBody] = [
+  "read": { context, identifiers in
+    var sum = 0
+    for flight in try context.fetch(identifiers, as: Flight.self) {
+      sum += (flight.departureDelay ?? 0) + (flight.airTime ?? 0)
+    }
+    guard sum != .min else { throw CancellationError() }
+  },
+  "update": { context, identifiers in
+    for flight in try context.fetch(identifiers, as: Flight.self) {
+      flight.arrivalDelay =
+        (flight.departureDelay ?? 0) + Int(flight.distance) / 10 - (flight.airTime ?? 0)
+    }
+  },
+  "insert": { context, identifiers in
+    for flight in try context.fetch(identifiers, as: Flight.self) {
+      let copy = Copy()
+      context.insert(copy)
+      copy.delay = flight.departureDelay
+      copy.airTime = flight.airTime
+      copy.distance = flight.distance
+    }
+  },
+  "delete": { context, identifiers in
+    for flight in try context.fetch(identifiers, as: Flight.self) { context.delete(flight) }
+  },
+]
+
+@main
+enum ContextBenchmark {
+  static func main() async throws {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    guard arguments.count > 2, let body = bodies[arguments[0]] else {
+      print("usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS]")
+      exit(64)
+    }
+    var configuration = ModelConfiguration(path: arguments[1])
+    configuration.busyTimeout = .seconds(30)
+    let types: [any PersistentModel.Type] =
+      arguments[0] == "insert" ? [Flight.self, Copy.self] : [Flight.self]
+    let container = try await ModelContainer(for: types, configurations: [configuration])
+    let before = memory("VmRSS")
+    let run = BatchRun(
+      container,
+      named: "benchmark",
+      fetching: FetchDescriptor<Flight>(),
+      policy: RunPolicy(
+        workers: arguments.count > 3 ? Int(arguments[3]) : 2,
+        checkpoint: .init(path: .init(arguments[2]))
+      ),
+      body
+    )
+    let summary = try await run.run()
+    if let failure = summary.failure { throw failure }
+    print(
+      summary.outcomes.succeeded,
+      "in \(summary.elapsedSeconds) s,",
+      "\(before) kB before, \(memory("VmHWM")) kB at the peak"
+    )
+  }
+}

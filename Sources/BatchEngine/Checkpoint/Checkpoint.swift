@@ -1,0 +1,210 @@
+package import BatchIdentifiers
+package import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The file of a run: the identifiers it selected, what decides its identity, how far it has come.
+///
+/// The selection is written once. Progress is appended to it, a record at a time, at a cost that
+/// does not depend on the length of the list.
+package final class Checkpoint {
+  package let path: FilePath
+  /// The user that the file belongs to.
+  package let owner: UInt32
+  package let list: IdentifierList
+  package let metadata: RunMetadata
+  package private(set) var progress: RunProgress
+  /// The identifiers that the file says have failed, by position, and how often they were tried.
+  package private(set) var failedAttempts: [Int: Int] = [:]
+  private var log: IdentifierFileLog?
+
+  /// The kind of record that holds a `RunProgress`.
+  private static let progressRecord: UInt8 = 1
+
+  /// Opens the checkpoint of a run for reading.
+  ///
+  /// - Throws: `BatchError` with the reason if the file is damaged or is not a checkpoint. The
+  ///   file is left as it is.
+  package convenience init(reading path: FilePath) throws(BatchError) {
+    try self.init(path, file: IdentifierFile(opening: path))
+  }
+
+  /// A checkpoint that is kept nowhere, of a run that cannot be resumed.
+  package init(unkept list: IdentifierList, metadata: RunMetadata) {
+    path = ""
+    owner = 0
+    self.list = list
+    self.metadata = metadata
+    progress = RunProgress()
+  }
+
+  /// Saves a selection, in place of whatever has the name; complete or not at all.
+  package convenience init(
+    creating path: FilePath,
+    list: IdentifierList,
+    metadata: RunMetadata,
+    permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
+  ) throws(BatchError) {
+    Self.removeLeftovers(of: path)
+    try IdentifierFile.create(
+      at: path,
+      list: list,
+      metadata: Self.encode(metadata),
+      overwriting: true,
+      permissions: permissions
+    )
+    // Read back from the file, so that the list need not stay in memory.
+    try self.init(reading: path)
+  }
+
+  private init(_ path: FilePath, file: IdentifierFile) throws(BatchError) {
+    self.path = path
+    owner = file.owner
+    list = file.list
+    do {
+      metadata = try JSONDecoder().decode(RunMetadata.self, from: Data(file.metadata))
+    } catch {
+      throw BatchError(
+        .damagedFile,
+        "this is a list of identifiers, not the checkpoint of a run",
+        at: path.string,
+        remedy: "name another checkpoint.path",
+        underlying: error
+      )
+    }
+    var latest: IdentifierFile.Record?
+    var failed: [Int: Int] = [:]
+    try file.forEachRecord { record throws(BatchError) in
+      switch record.kind {
+      case Self.progressRecord: latest = record
+      case FailureRecord.kind:
+        let failures = try FailureRecord(record, of: path)
+        if failures.replaces { failed.removeAll() }
+        for failure in failures.failed { failed[failure.position] = failure.attempt }
+      default: break
+      }
+    }
+    failedAttempts = failed
+    do {
+      progress =
+        try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }
+        ?? RunProgress()
+    } catch {
+      throw BatchError(
+        .damagedFile,
+        "the record of progress cannot be read",
+        at: path.string,
+        remedy: "it was written by another version, or by hand",
+        underlying: error
+      )
+    }
+    guard DoneRanges(progress.done.rows) != nil, progress.done.rows.last?.next ?? 0 <= list.count,
+      failed.keys.allSatisfy((0..<file.count).contains)
+    else {
+      throw BatchError(
+        .damagedFile,
+        "the record of progress contradicts itself",
+        at: path.string,
+        remedy: "run with --fresh to begin anew; the file is set aside"
+      )
+    }
+  }
+
+  /// Removes what runs that were killed while they saved this checkpoint have left beside it.
+  ///
+  /// Only the holder of the run's lock saves, so none of them is still being written.
+  private static func removeLeftovers(of path: FilePath) {
+    let folder = path.removingLastComponent()
+    let prefix = ".\(path.lastComponent?.string ?? "")."
+    let names = try? FileManager.default.contentsOfDirectory(
+      atPath: folder.isEmpty ? "." : folder.string
+    )
+    for name in names ?? [] where name.hasPrefix(prefix) && name.hasSuffix(".tmp") {
+      try? FileSystem.remove(folder.appending(name))
+    }
+  }
+
+  /// Appends how the run stands, and waits until it is on the disk.
+  package func record(_ progress: RunProgress) throws(BatchError) {
+    try append(progress, sync: true)
+  }
+
+  /// Appends how the run stands where nothing is lost with the record: the store knows as much.
+  package func recordUnsynced(_ progress: RunProgress) throws(BatchError) {
+    try append(progress, sync: false)
+  }
+
+  private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
+    try takeUp()
+    try log?.append(kind: Self.progressRecord, payload: Self.encode(progress), sync: sync)
+    self.progress = progress
+  }
+
+  /// Opens the file for records, which one process can do at a time.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another has it open for records.
+  package func takeUp() throws(BatchError) {
+    if log == nil, !path.isEmpty { log = try IdentifierFileLog(appendingTo: path) }
+  }
+
+  /// The identifiers that the file says have failed, ascending, with what was wrong.
+  package func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
+    path.isEmpty ? [] : try IdentifierFile(opening: path).failedIdentifiers()
+  }
+
+  /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, ….
+  ///
+  /// - Returns: The new name.
+  package static func setAside(_ path: FilePath) throws(BatchError) -> FilePath {
+    let stem = path.stem ?? "checkpoint"
+    for number in 1... {
+      var aside = path.removingLastComponent()
+      aside.append("\(stem).\(number).\(path.extension ?? "batch")")
+      if try FileSystem.renameWithoutReplacing(path, to: aside) { return aside }
+    }
+    preconditionFailure("there are more numbers than files")
+  }
+
+  /// Appends the failed identifiers that the file does not have yet as they are, given all there are.
+  package func record(_ failed: [FailedIdentifier]) throws(BatchError) {
+    let attempts = Dictionary(uniqueKeysWithValues: failed.map { ($0.position, $0.attempt) })
+    // Tried again, identifiers come out better than the file says; after a restored backup too.
+    let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
+    let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
+    guard replaces || !new.isEmpty else { return }
+    try takeUp()
+    var start = 0
+    repeat {
+      let end = min(start + FailureRecord.maximumCount, new.count)
+      let record = FailureRecord(replaces: replaces && start == 0, failed: Array(new[start..<end]))
+      try log?.append(kind: FailureRecord.kind, payload: Self.encode(record), sync: false)
+      start = end
+    } while start < new.count
+    failedAttempts = attempts
+  }
+
+  /// Records that whoever asked for the run knows that it is finished.
+  ///
+  /// It is one call of the system, and the last of a run: nobody waits for the disk, since a record that
+  /// is lost with the power has the end told once more, and a process that is killed while it waits
+  /// would have told nobody.
+  package func acknowledge() throws(BatchError) {
+    var progress = progress
+    progress.isAcknowledged = true
+    try append(progress, sync: false)
+  }
+
+  package static func encode(_ value: some Encodable) throws(BatchError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+      return try [UInt8](encoder.encode(value))
+    } catch {
+      throw BatchError(.fileAccess, "cannot encode the checkpoint", underlying: error)
+    }
+  }
+}

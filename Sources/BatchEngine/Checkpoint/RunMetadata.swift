@@ -1,0 +1,53 @@
+/// What a checkpoint says of its run once and for all.
+package struct RunMetadata: Codable, Sendable {
+  /// The run's UUID.
+  package var run: String
+  /// The job's name.
+  package var job: String
+  /// When the run began first, as an ISO 8601 timestamp in UTC.
+  package var startedAt: String
+  /// What decides which rows the run concerns and what it writes.
+  package var fingerprint: String
+  /// The entity as it was when the identifiers were selected.
+  package var schema: [String]
+  /// Where done chunks are recorded.
+  package var ledger: LedgerPlace
+  /// The database, by its absolute path; nil in what an earlier version wrote.
+  package var database: String?
+  /// The file that an export writes until it is complete.
+  package var partialOutput: String?
+  /// The file that an export writes.
+  package var output: String?
+  /// Whether the complete output takes the place of the one that the job's last run made.
+  package var replacesOwnOutput = false
+  /// The identifier that the caller gave to the work.
+  package var runID: String?
+  /// Whether the store knew the run before there was a checkpoint; nil in what an earlier version wrote.
+  package var isEntered: Bool?
+  /// Earlier runs of the job that had such an identifier, so that none of that work is done again.
+  package var pastRuns: [PastRun]?
+
+  package init(
+    run: String,
+    job: String,
+    startedAt: String,
+    fingerprint: String,
+    schema: [String],
+    ledger: LedgerPlace
+  ) {
+    self.run = run
+    self.job = job
+    self.startedAt = startedAt
+    self.fingerprint = fingerprint
+    self.schema = schema
+    self.ledger = ledger
+  }
+}
+
+/// Where done chunks are recorded.
+package enum LedgerPlace: String, Codable, Sendable {
+  /// In the store, in the transaction of the chunk.
+  case store
+  /// In the checkpoint file, after the fact.
+  case file
+}

@@ -1,0 +1,229 @@
+package import BatchIdentifiers
+package import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What the run needs of the file system and swift-system does not have.
+package enum FileSystem {
+  /// What is known of a file, or nil if there is none of this name.
+  package static func status(
+    of path: FilePath
+  ) -> (identity: FileIdentity, size: Int, isRegular: Bool)? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return (FileIdentity(status), Int(status.st_size), status.st_mode & S_IFMT == S_IFREG)
+  }
+
+  /// What has a name.
+  package enum Kind {
+    case nothing, file, folder, link, other
+  }
+
+  /// What has a name; symbolic links are not followed.
+  package static func kind(of path: FilePath) -> Kind {
+    var status = stat()
+    guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return .nothing }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return .file
+    case S_IFDIR: return .folder
+    case S_IFLNK: return .link
+    default: return .other
+    }
+  }
+
+  /// The absolute path of what is there, without symbolic links; nil if nothing is.
+  package static func resolve(_ path: FilePath) -> FilePath? {
+    guard let resolved = path.withPlatformString({ realpath($0, nil) }) else { return nil }
+    defer { free(resolved) }
+    return FilePath(String(cString: resolved))
+  }
+
+  /// The absolute path of a file that may not be there, without symbolic links in its folder.
+  package static func absolute(_ path: FilePath) -> FilePath {
+    if let resolved = resolve(path) { return resolved }
+    guard let name = path.lastComponent, let folder = resolve(folder(of: path)) else { return path }
+    return folder.appending(name)
+  }
+
+  /// Why no file can be made with a name, or nil if one can.
+  ///
+  /// A file that never has the name is made, since one with it would stay if the process were killed at
+  /// this moment. Some file systems have no such files: there it is made with the name, and removed.
+  package static func problemOfMaking(_ path: FilePath) -> Errno? {
+    #if os(Linux)
+    let folder = folder(of: path)
+    let file = folder.withPlatformString { open($0, temporaryFile | O_WRONLY | O_CLOEXEC, 0o600) }
+    if file >= 0 {
+      close(file)
+      return nil
+    }
+    let problem = Errno(rawValue: errno)
+    // EISDIR is what a kernel says that does not know them.
+    guard problem == .notSupported || problem == .isDirectory else { return problem }
+    #endif
+    let named = path.withPlatformString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
+    guard named >= 0 else { return Errno(rawValue: errno) }
+    close(named)
+    _ = path.withPlatformString { unlink($0) }
+    return nil
+  }
+
+  #if os(Linux)
+  /// `O_TMPFILE`, which is made of others and so is not imported.
+  private static let temporaryFile = 0o20_000_000 | O_DIRECTORY
+  #endif
+
+  /// The permissions of a file, without those to execute it; nil if there is none.
+  package static func permissions(of path: FilePath) -> FilePermissions? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return FilePermissions(rawValue: CModeT(status.st_mode & 0o666))
+  }
+
+  /// How many names a file has.
+  package static func linkCount(of path: FilePath) -> Int? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return Int(status.st_nlink)
+  }
+
+  /// The user that a file belongs to.
+  package static func owner(of path: FilePath) -> UInt32? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
+    return status.st_uid
+  }
+
+  /// What is known of an open file.
+  package static func status(of file: FileDescriptor) throws(BatchError) -> (
+    identity: FileIdentity, size: Int
+  ) {
+    var status = stat()
+    guard fstat(file.rawValue, &status) == 0 else {
+      throw BatchError(.fileAccess, "cannot examine a file: \(Errno(rawValue: errno))")
+    }
+    return (FileIdentity(status), Int(status.st_size))
+  }
+
+  /// The space that a user may still fill of the file system that a file is on, in bytes.
+  package static func freeBytes(at path: FilePath) -> Int64? {
+    var status = statvfs()
+    guard path.withPlatformString({ statvfs($0, &status) }) == 0 else { return nil }
+    let product = Int64(status.f_bavail).multipliedReportingOverflow(by: Int64(status.f_frsize))
+    return product.overflow ? nil : product.partialValue
+  }
+
+  /// Renames a file unless the new name is taken.
+  ///
+  /// - Returns: Whether the new name was free.
+  package static func renameWithoutReplacing(
+    _ path: FilePath,
+    to other: FilePath
+  ) throws(BatchError) -> Bool {
+    // A link fails where the name exists, atomically; a rename would replace it.
+    let linked = path.withPlatformString { path in
+      other.withPlatformString { link(path, $0) }
+    }
+    if linked == 0 {
+      guard path.withPlatformString({ unlink($0) }) == 0 else {
+        throw failed("cannot rename", path)
+      }
+      return true
+    }
+    switch Errno(rawValue: errno) {
+    case .fileExists: return false
+    case .notPermitted, .notSupported, .noFunction:
+      // A file system without links, where nothing better can be had.
+      if status(of: other) != nil { return false }
+      try replace(other, with: path)
+      return true
+    default: throw failed("cannot rename", path)
+    }
+  }
+
+  /// Renames a file over whatever has the new name.
+  package static func replace(_ other: FilePath, with path: FilePath) throws(BatchError) {
+    let status = path.withPlatformString { path in
+      other.withPlatformString { rename(path, $0) }
+    }
+    guard status == 0 else { throw failed("cannot rename", path) }
+  }
+
+  /// Removes a file.
+  package static func remove(_ path: FilePath) throws(BatchError) {
+    guard path.withPlatformString({ unlink($0) }) == 0 else { throw failed("cannot remove", path) }
+  }
+
+  /// Writes all of some bytes at the file's position.
+  package static func write(
+    _ bytes: [UInt8],
+    to file: FileDescriptor,
+    at path: FilePath
+  ) throws(BatchError) {
+    do {
+      try file.writeAll(bytes)
+    } catch {
+      throw failed("cannot write", path, error)
+    }
+  }
+
+  /// Waits until a file is on the disk.
+  package static func synchronize(_ file: FileDescriptor, at path: FilePath) throws(BatchError) {
+    guard fsync(file.rawValue) == 0 else { throw failed("cannot write to the disk", path) }
+  }
+
+  /// Waits until the names in a file's folder are on the disk.
+  package static func synchronizeFolder(of path: FilePath) throws(BatchError) {
+    let folder = folder(of: path)
+    do {
+      let descriptor = try FileDescriptor.open(
+        folder,
+        .readOnly,
+        options: .closeOnExec
+      )
+      defer { try? descriptor.close() }
+      try synchronize(descriptor, at: folder)
+    } catch let error as BatchError {
+      throw error
+    } catch {
+      throw failed("cannot write to the disk", folder, error)
+    }
+  }
+
+  /// The folder that a file is in.
+  package static func folder(of path: FilePath) -> FilePath {
+    let folder = path.removingLastComponent()
+    return folder.isEmpty ? "." : folder
+  }
+
+  package static func failed(
+    _ what: String,
+    _ path: FilePath,
+    _ error: any Error = Errno(rawValue: errno)
+  ) -> BatchError {
+    let errno = error as? Errno
+    let isFull = errno == .noSpace || errno == .diskQuotaExceeded
+    return BatchError(
+      isFull ? .diskFull : .fileAccess,
+      "\(what): \(errno?.description ?? "\(error)")",
+      at: path.string,
+      remedy: isFull ? "make room, then run the same command again: it resumes" : nil,
+      underlying: error
+    )
+  }
+}
+
+extension FileIdentity {
+  fileprivate init(_ status: stat) {
+    self.init(
+      device: UInt64(truncatingIfNeeded: status.st_dev),
+      inode: UInt64(truncatingIfNeeded: status.st_ino)
+    )
+  }
+}

@@ -1,0 +1,39 @@
+public import BatchIdentifiers
+
+extension BatchError.Code {
+  /// Another connection held the database longer than the busy timeout.
+  public static let busy = Self(rawValue: "busy")
+  /// The operation was interrupted.
+  public static let interrupted = Self(rawValue: "interrupted")
+  /// A handler threw, or a child process did not answer as it must.
+  public static let handlerFailed = Self(rawValue: "handlerFailed")
+  /// The action cannot be carried out now but may be later: a handler throws it where what it
+  /// depends on is away, and the whole chunk is tried again as `retry` says.
+  public static let retryLater = Self(rawValue: "retryLater")
+  /// A handler did not return in time.
+  public static let handlerTimeout = Self(rawValue: "handlerTimeout")
+}
+
+extension BatchError {
+  /// Whether the same again may succeed after a while.
+  package var isTransient: Bool { code == .busy || code == .retryLater }
+
+  /// What a handler threw, as an error of this library.
+  package init(thrownByHandler error: any Error) {
+    if let error = error as? BatchError {
+      self = error
+      if code != .retryLater { code = .handlerFailed }
+    } else {
+      self.init(.handlerFailed, "the handler threw \(error)", underlying: error)
+    }
+  }
+
+  /// A handler that was not waited for any longer.
+  package static func handlerTimeout(after limit: Duration) -> BatchError {
+    BatchError(
+      .handlerTimeout,
+      "the handler has not returned after \(limit)",
+      remedy: "look for a row that it cannot end with, or raise action.timeout"
+    )
+  }
+}

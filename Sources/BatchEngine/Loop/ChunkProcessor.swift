@@ -1,0 +1,82 @@
+package import BatchIdentifiers
+
+/// What a run does with a chunk: prepared by a worker, then committed by the one that writes.
+///
+/// The engine (``RunLoop`` and what it is made of) knows no more of either than is said here.
+package protocol ChunkProcessor: Sendable {
+  /// What prepares chunks, each on a thread of its own.
+  associatedtype Worker: ChunkWorker
+  /// What crosses from the worker to the writer.
+  associatedtype Prepared: Sendable
+
+  /// Whether chunks must be committed in the order of their positions.
+  var inOrder: Bool { get }
+
+  /// How long somebody else's code has for a chunk; nil if a chunk is prepared without any.
+  var patience: Duration? { get }
+
+  /// Reads and computes what the chunk needs, in a background context: of its first positions, as
+  /// many as are to be held at once.
+  func prepare(
+    _ positions: Range<Int>,
+    in context: Worker
+  ) async throws(BatchError) -> PreparedChunk<Prepared>
+
+  /// Makes the chunk's effect lasting, all of it or none.
+  func commit(
+    _ prepared: Prepared,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit
+
+  /// Waits until everything committed is on the disk, and completes `progress`; `done` is what this
+  /// process has seen committed.
+  ///
+  /// - Returns: All identifiers that failed, unless they are `failedCount`.
+  func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]?
+
+  /// Puts the result of a completed run into place, and completes `progress`.
+  func finish(_ progress: inout RunProgress) async throws(BatchError)
+}
+
+/// What prepares the chunks of a run, one at a time.
+package protocol ChunkWorker: Sendable {
+  /// Ends what it is doing, and whatever it is asked later, with an error of code `interrupted`; from any
+  /// thread.
+  func interrupt()
+
+  /// Lets go of what it holds.
+  func close() async
+}
+
+/// What commits the chunks of a run, and keeps a log of them.
+package protocol ChunkWriter: Sendable {
+  /// Who may keep the log from being emptied, and what there is to do about it.
+  var logRemedy: String { get }
+
+  /// Ends what it is doing with an error of code `interrupted`, from any thread.
+  func interrupt()
+
+  /// Empties the log, unless somebody else reads from it or writes.
+  ///
+  /// - Returns: How long it still is, in bytes.
+  func emptyLog() async throws(BatchError) -> Int
+}
+
+/// What a worker hands over: the first positions of its chunk, at least one, and what they hold.
+package struct PreparedChunk<Content: Sendable>: Sendable {
+  package let content: Content
+  /// How many positions were reached.
+  package let count: Int
+  /// How many bytes of values wait to be written.
+  package let byteCount: Int
+
+  package init(content: Content, count: Int, byteCount: Int) {
+    self.content = content
+    self.count = count
+    self.byteCount = byteCount
+  }
+}

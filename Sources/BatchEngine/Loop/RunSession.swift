@@ -1,0 +1,258 @@
+package import BatchIdentifiers
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// One process's part of a run: what it has seen committed, and what it tells of it.
+package final class RunSession {
+  package let checkpoint: Checkpoint
+  private let clock = ContinuousClock()
+  /// When this process began with the chunks.
+  package let start: ContinuousClock.Instant
+  /// The failed identifiers that are tried again; nil if positions are done for the first time.
+  private let retried: RetriedIdentifiers?
+  /// How many identifiers this process has to do, and how many it has done.
+  private let toDo: Int
+  private var doneHere = 0
+  package private(set) var progress: RunProgress
+  /// What is done.
+  package private(set) var done: DoneRanges
+  private var recordedAt: ContinuousClock.Instant
+  private var toldAt: ContinuousClock.Instant
+  private let elapsedBefore: Double
+  /// How long the run was held, but for the hold that goes on.
+  private var throttledBefore: Double
+  private var failure: BatchError?
+  private var held: RunThrottle.Hold?
+  private var heldSince: ContinuousClock.Instant?
+  private var toldPaces: Set<RunThrottle.Hold.Cause> = []
+
+  /// A session that goes on from what is done, or tries failed identifiers again.
+  package init(
+    checkpoint: Checkpoint,
+    done: DoneRanges,
+    isResumed: Bool,
+    retrying retried: RetriedIdentifiers? = nil
+  ) {
+    self.checkpoint = checkpoint
+    self.done = done
+    self.retried = retried
+    toDo = retried?.positions.count ?? checkpoint.list.count - done.count
+    start = clock.now
+    recordedAt = start
+    toldAt = start
+    progress = checkpoint.progress
+    elapsedBefore = progress.elapsedSeconds
+    throttledBefore = progress.throttledSeconds ?? 0
+    progress.state = .running
+    progress.error = nil
+    progress.stopReason = nil
+    progress.throttle = nil
+    progress.isAcknowledged = nil
+    progress.endedAt = nil
+    progress.isRetry = retried == nil ? nil : true
+    if isResumed { progress.resumedAt = done.count }
+  }
+
+  /// The run's UUID.
+  package var run: String { checkpoint.metadata.run }
+
+  /// The positions that are still to do, or the places of failed identifiers to try again.
+  package var remaining: [Range<Int>] {
+    retried?.parts ?? done.remaining(of: checkpoint.list.count)
+  }
+
+  /// Whether nothing of the list is left to do.
+  package var isComplete: Bool { done.count == checkpoint.list.count }
+
+  /// How large the chunks were on average that are done; nil if none is.
+  package var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
+
+  /// How many identifiers of the run may fail; those that are tried again may all fail again.
+  package func failureLimit(_ skip: RunPolicy.Skip) -> Int {
+    retried == nil ? skip.limit(of: checkpoint.list.count) : .max
+  }
+
+  /// Notes a committed chunk.
+  package func committed(_ chunk: Range<Int>, _ outcomes: Outcomes) {
+    doneHere += chunk.count
+    if let retried {
+      let first = retried.positions[chunk.lowerBound]
+      _ = done.replaceFailures(chunk.count, at: first, with: outcomes)
+      return
+    }
+    done.insert(.init(chunk, outcomes: outcomes, chunks: 1))
+  }
+
+  /// Whether the last record is older than `interval`.
+  package func isDue(after interval: Duration) -> Bool {
+    recordedAt.duration(to: clock.now) >= interval
+  }
+
+  /// Whether nothing was told for `interval`; if so it counts as told.
+  package func shouldTell(every interval: Duration) -> Bool {
+    guard toldAt.duration(to: clock.now) >= interval else { return false }
+    toldAt = clock.now
+    return true
+  }
+
+  /// Appends the state of the run to the checkpoint.
+  package func record(
+    _ state: RunState,
+    with processor: some ChunkProcessor,
+    failure: BatchError? = nil,
+    comparesFailures: Bool = false
+  ) async throws(BatchError) {
+    self.failure = failure
+    let failed = try await processor.synchronize(
+      &progress,
+      done: done,
+      failedCount: comparesFailures ? nil : checkpoint.failedAttempts.count
+    )
+    if let failed { try checkpoint.record(failed) }
+    try write(state)
+  }
+
+  /// Records that the run goes on, though a record may say that it is finished: what the store has
+  /// counts from here on, and not what the file has.
+  package func reopen() throws(BatchError) {
+    try write(.running)
+  }
+
+  /// Appends the state of a run that goes on to the checkpoint.
+  ///
+  /// Whoever has the database locked only puts it off to the next time that it is due.
+  package func recordProgress(with processor: some ChunkProcessor) async throws(BatchError) {
+    do throws(BatchError) {
+      try await record(progress.state, with: processor)
+    } catch {
+      guard error.isTransient else { throw error }
+      recordedAt = clock.now
+    }
+  }
+
+  /// Notes that the run is held.
+  ///
+  /// - Returns: Whether that is worth telling: of a mere pace only the first time.
+  package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool {
+    let isNew = held?.cause != hold.cause
+    if heldSince == nil { heldSince = clock.now }
+    held = hold
+    progress.throttle = hold.reason
+    guard isNew else { return false }
+    if hold.isPace {
+      if progress.state != .running { try write(.running) }
+      return toldPaces.insert(hold.cause).inserted
+    }
+    try write(hold.cause == .pause ? .paused : .throttled)
+    return true
+  }
+
+  /// Notes that the run is no longer held.
+  package func release() throws(BatchError) {
+    let isRecorded = holdIsRecorded
+    endHold()
+    if isRecorded { try write(.running) }
+  }
+
+  /// Notes that time goes by: the file is told of a pace that holds the run for long.
+  package func pass(recordingEvery interval: Duration) throws(BatchError) {
+    if heldSince != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
+  }
+
+  /// Whether the checkpoint says that the run is held.
+  private var holdIsRecorded: Bool { heldSince.map { recordedAt >= $0 } ?? false }
+
+  private func endHold() {
+    throttledBefore = throttledSeconds
+    held = nil
+    heldSince = nil
+    progress.throttle = nil
+  }
+
+  /// How long the run has been held until now.
+  private var throttledSeconds: Double {
+    throttledBefore + (heldSince.map { $0.duration(to: clock.now) / .seconds(1) } ?? 0)
+  }
+
+  /// Records that the run was stopped, and why if nobody asked for it.
+  ///
+  /// Whoever has the database locked does not keep a run from stopping: the ledger in the store has
+  /// what the file then lacks.
+  package func stop(
+    with processor: some ChunkProcessor,
+    because reason: String? = nil
+  ) async throws(BatchError) {
+    progress.stopReason = reason
+    do throws(BatchError) {
+      try await record(.stopped, with: processor)
+    } catch {
+      guard error.isTransient else { throw error }
+      try write(.stopped)
+    }
+  }
+
+  /// Puts the result into place and records that the run is finished, which nobody was told yet.
+  package func complete(with processor: some ChunkProcessor) async throws(BatchError) {
+    // The length of a complete output is recorded before it gets its name: were the process
+    // killed in between, the next one knows that nothing is left but to name it.
+    // And all failures are compared: an equal number of others may stand in a restored database.
+    try await record(.running, with: processor, comparesFailures: true)
+    try await processor.finish(&progress)
+    progress.isAcknowledged = false
+    progress.endedAt = Date.now.formatted(.iso8601)
+    try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
+  }
+
+  /// The summary of a run that came to an error outside its chunks.
+  package func failed(_ error: BatchError) -> RunSummary {
+    failure = failure ?? error
+    // If not even this can be recorded, the last record and the ledger still say what is done. Of a run
+    // that another process has taken over, that one keeps the record.
+    if error.code != .alreadyRunning { try? write(.failed) }
+    progress.state = .failed
+    return summary()
+  }
+
+  private func write(_ state: RunState) throws(BatchError) {
+    if !state.isGoingOn { endHold() }
+    progress.state = state
+    progress.error = failure?.description
+    progress.elapsedSeconds = elapsedSeconds
+    progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
+    progress.recordedAt = Date.now.timeIntervalSince1970
+    progress.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
+    try checkpoint.record(progress)
+    recordedAt = clock.now
+  }
+
+  private var elapsedSeconds: Double {
+    elapsedBefore + start.duration(to: clock.now) / .seconds(1)
+  }
+
+  /// How the run stands now.
+  package func summary() -> RunSummary {
+    var summary = RunSummary(checkpoint.metadata, progress, checkpoint: checkpoint)
+    summary.stopReason = progress.state == .stopped ? progress.stopReason : nil
+    summary.outcomes = done.outcomes
+    summary.chunks = done.chunks
+    summary.throttledSeconds = throttledSeconds
+    summary.elapsedSeconds = elapsedSeconds
+    summary.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
+    summary.failure = failure
+    let seconds = start.duration(to: clock.now) / .seconds(1)
+    if doneHere > 0, seconds > 0 {
+      // An average does not know yet of a pace that has only begun to hold.
+      let rate = min(Double(doneHere) / seconds, held?.rate ?? .infinity)
+      summary.identifiersPerSecond = rate
+      if progress.state == .running {
+        summary.etaSeconds = Double(toDo - doneHere) / rate
+      }
+    }
+    return summary
+  }
+}

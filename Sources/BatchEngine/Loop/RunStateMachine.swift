@@ -1,0 +1,385 @@
+/// The logic of a run: which chunk is prepared by whom, which is committed next, when it ends.
+///
+/// It performs nothing. Each input returns the actions to perform, and whoever performs them says
+/// what came of it with another input. So the whole of it can be tested without a database, a task
+/// or a clock.
+///
+/// Bounds: at most one chunk a worker is being prepared, and at most ``Limits/inFlight`` chunks
+/// exist between "handed to a worker" and "committed", however slow the writer is. Where sizes
+/// follow a target there are fewer, since each of them has a size of the past, and where rows are large,
+/// down to one, since all of them are in memory. A worker hands over the first positions of its chunk
+/// when they hold enough; the others are handed out again before any later ones.
+///
+/// A chunk that fails for the moment rests and is prepared anew; it keeps its place among those in
+/// flight, and the others go on as far as the order allows.
+package struct RunStateMachine {
+  /// How much may go on at once.
+  package struct Limits {
+    /// How many chunks are prepared at once.
+    package var workers: Int
+    /// How many chunks may be handed to the writer before it has answered.
+    package var committing: Int
+    /// How many chunks may be anywhere between worker and committed.
+    package var inFlight: Int
+    /// Whether chunks are committed in the order of their positions.
+    package var inOrder: Bool
+    /// How often a chunk is tried again that failed for the moment.
+    package var retries: Int
+
+    /// Limits for a number of workers.
+    package init(workers: Int, inOrder: Bool, retries: Int = 0) {
+      self.workers = workers
+      self.inOrder = inOrder
+      self.retries = retries
+      // While one is committed the others wait at the writer, which goes on without asking, and
+      // share its next transaction. In order, one at a time: two tasks that call the writer may
+      // arrive the other way round.
+      committing = inOrder ? 1 : 8
+      inFlight = 2 * workers + committing
+    }
+
+    /// How long chunks share a transaction of the writer; see `GroupCommit`.
+    package static let sharing = Duration.milliseconds(20)
+  }
+
+  /// What is to be done.
+  package enum Action: Hashable {
+    /// Have a worker read and compute the chunk; answer with `prepared` or `failed`.
+    case prepare(Range<Int>, worker: Int)
+    /// Have the writer commit the prepared chunk; answer with `committed` or `failed`.
+    case commit(Range<Int>)
+    /// Let the chunk rest before its `attempt`th further try; answer with `rested`.
+    case rest(Range<Int>, attempt: Int)
+    /// Drop what was prepared: it will not be committed.
+    case discard(Range<Int>)
+    /// Nothing is going on any more.
+    case end(Ending)
+  }
+
+  /// How a run ends.
+  package enum Ending: Hashable {
+    /// Every position is done.
+    case completed
+    /// It was told to stop and the chunks in flight are committed.
+    case stopped
+    /// A chunk could not be done.
+    case failed
+  }
+
+  private enum Phase {
+    case running
+    case stopping(Ending)
+    case ended
+  }
+
+  private var limits: Limits
+  private var sizing: ChunkSizing
+  private var phase = Phase.running
+  /// Whether nothing may be handed out.
+  private var isHeld = false
+  /// Whether the run ends, or has ended, with a failure.
+  package private(set) var hasFailed = false
+  /// What is to be handed out, the next positions last.
+  private var remaining: [Range<Int>]
+  private var idleWorkers: [Int]
+  private var preparing: [Int: Range<Int>] = [:]
+  /// Prepared chunks that wait for the writer.
+  private var waiting: [Range<Int>] = []
+  private var committing: Set<Range<Int>> = []
+  /// The first positions of chunks that are handed out and not committed, for the order.
+  private var uncommitted: [Int] = []
+  /// How often chunks have failed for the moment, by their first position.
+  private var failures: [Int: Int] = [:]
+  /// Chunks that rest before they are tried again.
+  private var resting: [Range<Int>] = []
+  /// Chunks that have rested, ascending.
+  private var rested: [Range<Int>] = []
+  /// What the chunks that wait for the writer or are there hold, by their first positions.
+  private var bytes: [Int: Int] = [:]
+  /// The first position that will not be committed any more; in order, nothing after it will be.
+  private var givenUp = Int.max
+
+  /// The size of the next chunk.
+  package var chunkSize: Int { sizing.size }
+
+  /// What is known of what chunks hold.
+  package var chunkBytes: ChunkBytes { sizing.bytes }
+
+  /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
+  package init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
+    precondition(limits.workers > 0, "a run without workers")
+    self.limits = limits
+    self.sizing = sizing
+    self.remaining = remaining.reversed()
+    idleWorkers = Array((0..<limits.workers).reversed())
+  }
+
+  // MARK: Inputs
+
+  /// Begins.
+  package mutating func start() -> [Action] { next() }
+
+  /// A worker has prepared its chunk, or as many of its first positions as are to be held at once,
+  /// which took so long.
+  ///
+  /// - Parameters:
+  ///   - chunk: The chunk as it was handed out; from here on it ends at `end`.
+  ///   - worker: The worker.
+  ///   - end: The first position that was not reached; nil if all were.
+  ///   - byteCount: What is held for it.
+  ///   - duration: How long it took.
+  /// - Returns: What to do.
+  package mutating func prepared(
+    _ chunk: Range<Int>,
+    worker: Int,
+    upTo end: Int? = nil,
+    holding byteCount: Int = 0,
+    took duration: Duration
+  ) -> [Action] {
+    release(worker, chunk)
+    let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
+    let rest = reached.upperBound..<chunk.upperBound
+    precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
+    sizing.observe(reached.count, preparedIn: duration, bytes: byteCount)
+    guard canCommit(reached) else { return [.discard(reached)] + giveUp([chunk]) + next() }
+    let dropped = rest.isEmpty ? [] : takeBack(rest)
+    bytes[reached.lowerBound] = byteCount
+    waiting.insert(
+      reached,
+      at: waiting.firstIndex { $0.lowerBound > reached.lowerBound } ?? waiting.count
+    )
+    return dropped + next()
+  }
+
+  /// A worker could not prepare its chunk, for the moment or for good.
+  package mutating func failedToPrepare(
+    _ chunk: Range<Int>,
+    worker: Int,
+    isTransient: Bool = false
+  ) -> [Action] {
+    release(worker, chunk)
+    return isTransient ? retry(chunk) : fail()
+  }
+
+  /// The writer has committed a chunk, which took so long.
+  package mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
+    settle(chunk)
+    uncommitted.removeAll { $0 == chunk.lowerBound }
+    failures[chunk.lowerBound] = nil
+    sizing.observe(chunk.count, took: duration)
+    return next()
+  }
+
+  /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
+  /// tried.
+  package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
+    settle(chunk)
+    return isTransient ? retry(chunk) : fail()
+  }
+
+  /// A chunk has rested.
+  package mutating func rested(_ chunk: Range<Int>) -> [Action] {
+    // It may have been given up meanwhile.
+    guard let index = resting.firstIndex(of: chunk) else { return [] }
+    resting.remove(at: index)
+    rested.insert(
+      chunk,
+      at: rested.firstIndex { $0.lowerBound > chunk.lowerBound } ?? rested.count
+    )
+    return next()
+  }
+
+  /// Begins nothing new; what is in flight is finished, or dropped where the run is held.
+  package mutating func stop() -> [Action] {
+    guard case .running = phase else { return [] }
+    phase = .stopping(.stopped)
+    // In order, nothing is committed that comes after positions that a worker did not reach.
+    givenUp = min(givenUp, remaining.last?.lowerBound ?? .max)
+    return giveUp(resting + rested) + next()
+  }
+
+  /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``.
+  package mutating func hold() {
+    isHeld = true
+  }
+
+  /// Goes on after ``hold()``.
+  package mutating func release() -> [Action] {
+    isHeld = false
+    return next()
+  }
+
+  /// Sizes the chunks to come anew, and lets so many be at the writer.
+  package mutating func tune(_ sizing: ChunkSizing, committing: Int) {
+    self.sizing = sizing
+    limits.committing = committing
+  }
+
+  /// Whether the run is held and what had been handed out has come back.
+  package var isQuiet: Bool { isHeld && preparing.isEmpty && committing.isEmpty }
+
+  /// How often a chunk has failed for the moment.
+  package func tries(of chunk: Range<Int>) -> Int { failures[chunk.lowerBound, default: 0] }
+
+  // MARK: Decisions
+
+  private mutating func release(_ worker: Int, _ chunk: Range<Int>) {
+    precondition(preparing.removeValue(forKey: worker) == chunk, "a chunk nobody prepares")
+    idleWorkers.append(worker)
+  }
+
+  private mutating func settle(_ chunk: Range<Int>) {
+    precondition(committing.remove(chunk) != nil, "a chunk nobody commits")
+    bytes[chunk.lowerBound] = nil
+  }
+
+  /// Whether a prepared chunk may still be committed.
+  private func canCommit(_ chunk: Range<Int>) -> Bool {
+    if isHeld, case .stopping = phase { return false }
+    return !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
+  }
+
+  /// Lets a chunk that failed for the moment rest, unless it has been tried often enough or the run
+  /// is about to end.
+  private mutating func retry(_ chunk: Range<Int>) -> [Action] {
+    let attempt = failures[chunk.lowerBound, default: 0] + 1
+    failures[chunk.lowerBound] = attempt
+    switch phase {
+    case .running where attempt <= limits.retries:
+      resting.append(chunk)
+      return [.rest(chunk, attempt: attempt)] + next()
+    case .stopping(.stopped): return giveUp([chunk]) + next()
+    default: return fail()
+    }
+  }
+
+  /// Leaves chunks to the next run, and what was prepared and cannot be committed now.
+  private mutating func giveUp(_ chunks: [Range<Int>]) -> [Action] {
+    givenUp = chunks.map(\.lowerBound).reduce(givenUp, min)
+    let dropped = waiting.filter { !canCommit($0) }
+    givenUp = dropped.map(\.lowerBound).reduce(givenUp, min)
+    waiting.removeAll(where: dropped.contains)
+    resting.removeAll(where: chunks.contains)
+    rested.removeAll(where: chunks.contains)
+    uncommitted.removeAll(where: (chunks + dropped).map(\.lowerBound).contains)
+    remaining += chunks + dropped
+    for chunk in dropped { bytes[chunk.lowerBound] = nil }
+    return dropped.map(Action.discard)
+  }
+
+  /// Takes positions back that a worker did not reach: they are the next to be handed out, or left to
+  /// the next run.
+  private mutating func takeBack(_ rest: Range<Int>) -> [Action] {
+    guard case .running = phase else { return giveUp([rest]) }
+    let place = remaining.lastIndex { $0.lowerBound > rest.lowerBound }.map { $0 + 1 } ?? 0
+    if place > 0, remaining[place - 1].lowerBound == rest.upperBound {
+      remaining[place - 1] = rest.lowerBound..<remaining[place - 1].upperBound
+    } else {
+      remaining.insert(rest, at: place)
+    }
+    return []
+  }
+
+  /// Something beside the chunks went wrong: what is prepared is dropped.
+  package mutating func fail() -> [Action] {
+    if case .ended = phase { return [] }
+    phase = .stopping(.failed)
+    hasFailed = true
+    let dropped = waiting.map(Action.discard)
+    for chunk in waiting { bytes[chunk.lowerBound] = nil }
+    waiting.removeAll()
+    resting.removeAll()
+    rested.removeAll()
+    return dropped + next()
+  }
+
+  /// How many chunks may be at the writer, and how many anywhere, as things go.
+  ///
+  /// A chunk that takes as long as a target gains nothing from company, and all that were sized
+  /// before a size changed are still to come: one at the writer and what is ready for its next
+  /// transaction are enough. Exports have no writer to wait for.
+  private var depth: (committing: Int, inFlight: Int) {
+    guard sizing.hasTarget, !limits.inOrder else { return (limits.committing, limits.inFlight) }
+    guard let together = sizing.count(writtenIn: Limits.sharing) else {
+      return (1, min(limits.workers + 1, limits.inFlight))
+    }
+    let committing = Int(max(1, min(together, Double(limits.committing))))
+    // Twice what is written while one is prepared, since preparations are not even.
+    let ready = (2 * (sizing.countWrittenDuringPreparation ?? 0)).rounded(.up)
+    let inFlight = Double(committing) + max(ready, Double(committing))
+    return (committing, Int(min(inFlight, Double(limits.inFlight))))
+  }
+
+  private mutating func next() -> [Action] {
+    var actions: [Action] = []
+    while !isHeld, committing.count < depth.committing, let chunk = nextToCommit() {
+      waiting.removeFirst()
+      committing.insert(chunk)
+      actions.append(.commit(chunk))
+    }
+    if case .running = phase, !isHeld {
+      while !idleWorkers.isEmpty, let chunk = nextToPrepare() {
+        let worker = idleWorkers.removeLast()
+        preparing[worker] = chunk
+        actions.append(.prepare(chunk, worker: worker))
+      }
+    }
+    if let ending = ending() {
+      phase = .ended
+      actions.append(.end(ending))
+    }
+    return actions
+  }
+
+  private func nextToCommit() -> Range<Int>? {
+    guard let chunk = waiting.first else { return nil }
+    guard limits.inOrder else { return chunk }
+    if chunk.lowerBound != uncommitted.first { return nil }
+    // What a worker did not reach comes first; when the run stops such chunks are given up.
+    if case .running = phase, let next = remaining.last, next.lowerBound < chunk.lowerBound {
+      return nil
+    }
+    return chunk
+  }
+
+  /// Whether there is memory for one chunk more.
+  ///
+  /// One there may always be: in order, it may be what those that hold the memory wait for.
+  private var hasRoom: Bool {
+    if preparing.isEmpty, committing.isEmpty { return true }
+    let expected = sizing.expectedBytes
+    let held = Double(bytes.values.reduce(0, +)) + Double(preparing.count) * expected
+    return held + expected <= Double(ChunkBytes.totalLimit)
+  }
+
+  private mutating func nextToPrepare() -> Range<Int>? {
+    guard hasRoom else { return nil }
+    if !rested.isEmpty { return rested.removeFirst() }
+    // Those that rest are in nobody's way, but they are bounded too.
+    let underWay = uncommitted.count - resting.count
+    guard underWay < depth.inFlight, uncommitted.count < limits.inFlight, let chunk = nextChunk()
+    else { return nil }
+    let place = uncommitted.lastIndex { $0 < chunk.lowerBound }.map { $0 + 1 } ?? 0
+    uncommitted.insert(chunk.lowerBound, at: place)
+    return chunk
+  }
+
+  private mutating func nextChunk() -> Range<Int>? {
+    guard let gap = remaining.popLast() else { return nil }
+    let chunk = gap.prefix(sizing.next())
+    if chunk.endIndex < gap.upperBound { remaining.append(chunk.endIndex..<gap.upperBound) }
+    return gap.lowerBound..<chunk.endIndex
+  }
+
+  private func ending() -> Ending? {
+    guard preparing.isEmpty, waiting.isEmpty, committing.isEmpty, resting.isEmpty, rested.isEmpty
+    else { return nil }
+    switch phase {
+    case .running: return remaining.isEmpty ? .completed : nil
+    // Told to stop when nothing was left to do: it is complete.
+    case .stopping(.stopped): return remaining.isEmpty ? .completed : .stopped
+    case .stopping(let ending): return ending
+    case .ended: return nil
+    }
+  }
+}

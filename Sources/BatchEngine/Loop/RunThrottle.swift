@@ -1,0 +1,116 @@
+import SystemPackage
+
+/// Decides whether a run is held back, and why.
+///
+/// It looks at nothing itself: what was committed and how things stand is told, with the time since
+/// the run began. The first reason that is true counts, those that an operator sets before those that
+/// pass by themselves.
+package struct RunThrottle {
+  /// How things stand beside the run.
+  package struct Conditions: Hashable {
+    /// Whether the flag file exists.
+    package var isFlagged = false
+    /// Whether an operator has paused the run.
+    package var isPaused = false
+    /// The free space of the database's file system, in bytes, if it is known.
+    package var freeDisk: Int64?
+    /// The minute of the day in local time.
+    package var minuteOfDay = 0
+  }
+
+  /// Why the run is held back, and for how long at least.
+  package struct Hold: Hashable {
+    /// The key of the job that asks for it, or the command.
+    package enum Cause: String {
+      case pause, flagFile, window, minimumFreeDisk, maximumWAL, identifiersPerSecond, sleepRatio
+    }
+
+    package let cause: Cause
+    /// The reason as it is shown.
+    package let reason: String
+    /// When to look again, which is soon: an operator may ask for something else meanwhile.
+    package let duration: Duration
+    /// How many identifiers a second are let through, if that is what holds.
+    package var rate: Double?
+
+    /// Whether it is over by itself after its duration: the run goes on, more slowly.
+    package var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
+  }
+
+  /// How long it may take until a condition that has changed is noticed.
+  package static let lookInterval = Duration.milliseconds(100)
+  /// How much time that was lost with waking up too late is made up for.
+  private static let slack = Duration.milliseconds(100)
+
+  /// What the job wants, which may change while it runs.
+  package var throttle: RunPolicy.Throttle {
+    didSet {
+      // A debt by the old pace is none by the new one.
+      if throttle.identifiersPerSecond != oldValue.identifiersPerSecond { due = .zero }
+      if throttle.sleepRatio != oldValue.sleepRatio { rested = .zero }
+    }
+  }
+  /// When the next identifiers may be committed, by the rate.
+  private var due = Duration.zero
+  /// When the rest after the last chunk is over.
+  private var rested = Duration.zero
+  /// The length of the write-ahead log, in bytes.
+  package var logBytes = 0
+
+  /// Who keeps the log from being emptied, and what there is to do.
+  private let logRemedy: String
+
+  /// A throttle as a policy wants it.
+  package init(_ throttle: RunPolicy.Throttle, logRemedy: String = "") {
+    self.throttle = throttle
+    self.logRemedy = logRemedy
+  }
+
+  /// Whether the time of a chunk decides when the next one may be committed.
+  package var setsPace: Bool { throttle.identifiersPerSecond != nil || throttle.sleepRatio != nil }
+
+  /// Takes note of a committed chunk, which took so long.
+  package mutating func committed(_ count: Int, took duration: Duration, at now: Duration) {
+    if let rate = throttle.identifiersPerSecond {
+      due = max(due, now - Self.slack) + .seconds(Double(count) / rate)
+    }
+    if let ratio = throttle.sleepRatio { rested = now + duration * ratio }
+  }
+
+  /// Why nothing may be done now, or nil.
+  package func hold(at now: Duration, _ conditions: Conditions) -> Hold? {
+    func hold(_ cause: Hold.Cause, _ reason: String, until end: Duration? = nil) -> Hold {
+      Hold(
+        cause: cause,
+        reason: "\(cause.rawValue): \(reason)",
+        duration: min(end.map { $0 - now } ?? Self.lookInterval, Self.lookInterval)
+      )
+    }
+    if conditions.isPaused { return hold(.pause, "until batch resume") }
+    if let file = throttle.flagFile, conditions.isFlagged {
+      return hold(.flagFile, "\(file.string) exists")
+    }
+    if let window = throttle.window, !window.contains(minuteOfDay: conditions.minuteOfDay) {
+      return hold(.window, "it is not \(window)")
+    }
+    if let minimum = throttle.minimumFreeDisk, let free = conditions.freeDisk, free < minimum {
+      return hold(
+        .minimumFreeDisk,
+        "\(ByteSize(bytes: free)) are free, less than \(ByteSize(bytes: minimum))"
+      )
+    }
+    if logBytes > throttle.maximumWAL {
+      let bound = ByteSize(bytes: throttle.maximumWAL)
+      return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
+    }
+    if let rate = throttle.identifiersPerSecond, now < due {
+      var hold = hold(.identifiersPerSecond, "at most \(rate)", until: due)
+      hold.rate = rate
+      return hold
+    }
+    if let ratio = throttle.sleepRatio, now < rested {
+      return hold(.sleepRatio, "\(ratio) of the time of a chunk", until: rested)
+    }
+    return nil
+  }
+}

@@ -1,0 +1,37 @@
+package import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Looks at what a throttle asks for, and at nothing else.
+package struct ThrottleProbe {
+  private let throttle: RunPolicy.Throttle
+  private let database: FilePath
+
+  /// Looks for a throttle of a run on a database.
+  package init(_ throttle: RunPolicy.Throttle, _ database: FilePath) {
+    self.throttle = throttle
+    self.database = database
+  }
+
+  /// How things stand now.
+  package func look() -> RunThrottle.Conditions {
+    var conditions = RunThrottle.Conditions()
+    if let file = throttle.flagFile { conditions.isFlagged = FileSystem.status(of: file) != nil }
+    if throttle.minimumFreeDisk != nil { conditions.freeDisk = FileSystem.freeBytes(at: database) }
+    if throttle.window != nil { conditions.minuteOfDay = Self.minuteOfDay() }
+    return conditions
+  }
+
+  private static func minuteOfDay() -> Int {
+    var now = time(nil)
+    var local = tm()
+    localtime_r(&now, &local)
+    return Int(local.tm_hour) * 60 + Int(local.tm_min)
+  }
+}

@@ -1,0 +1,46 @@
+package import BatchIdentifiers
+
+extension RunPolicy {
+  /// The settings that can be changed while the job runs, by their path in a job file.
+  public static let liveSettings = [
+    "chunk.size", "chunk.target", "throttle.identifiersPerSecond", "throttle.sleepRatio",
+    "throttle.maximumWAL",
+  ]
+
+  /// The policy with some of its settings replaced; the text `none` takes one away.
+  ///
+  /// - Throws: `BatchError` of code `invalidJob` if a setting cannot be changed or has a wrong value.
+  package func adjusted(by settings: [String: String]) throws(BatchError) -> RunPolicy {
+    var policy = self
+    for (name, text) in settings {
+      let isNone = text == "none"
+      do throws(BatchError) {
+        switch name {
+        case "chunk.size": policy.chunk.size = try Self.number(Int(text), text)
+        case "chunk.target": policy.chunk.target = isNone ? nil : try Duration(parsing: text)
+        case "throttle.identifiersPerSecond":
+          policy.throttle.identifiersPerSecond = isNone ? nil : try Self.number(Double(text), text)
+        case "throttle.sleepRatio":
+          policy.throttle.sleepRatio = isNone ? nil : try Self.number(Double(text), text)
+        case "throttle.maximumWAL": policy.throttle.maximumWAL = try ByteSize(parsing: text).bytes
+        default:
+          throw BatchError(
+            .invalidJob,
+            "cannot be changed in a live run",
+            remedy: remedyForUnknownName(name, among: Self.liveSettings, kind: "settings that can")
+          )
+        }
+      } catch {
+        throw error.located(at: name)
+      }
+    }
+    try policy.validate()
+    return policy
+  }
+
+  private static func number<Number>(_ number: Number?, _ text: String) throws(BatchError) -> Number
+  {
+    if let number { return number }
+    throw BatchError(.invalidJob, "\(text.quotedForMessage) is not a number", remedy: nil)
+  }
+}

@@ -1,0 +1,40 @@
+public import SystemPackage
+
+extension RunPolicy {
+  /// What holds a run back: any of them that is true, for as long as it is.
+  public struct Throttle: Hashable, Sendable {
+    /// The most identifiers that are committed in a second, over time.
+    public var identifiersPerSecond: Double?
+    /// How long to rest after a chunk, as a multiple of the time that the chunk took.
+    public var sleepRatio: Double?
+    /// The length of the write-ahead log, in bytes, past which nothing is read or written until the
+    /// log is checkpointed.
+    public var maximumWAL: Int64
+    /// The free space in bytes that the database's file system must have.
+    public var minimumFreeDisk: Int64?
+    /// A file that holds the run as long as it exists.
+    public var flagFile: FilePath?
+    /// The hours of the day in which the run may work.
+    public var window: DailyWindow?
+
+    /// Makes the settings of a throttle.
+    public init(
+      identifiersPerSecond: Double? = nil,
+      sleepRatio: Double? = nil,
+      maximumWAL: Int64 = 64_000_000,
+      minimumFreeDisk: Int64? = nil,
+      flagFile: FilePath? = nil,
+      window: DailyWindow? = nil
+    ) {
+      self.identifiersPerSecond = identifiersPerSecond
+      self.sleepRatio = sleepRatio
+      self.maximumWAL = maximumWAL
+      self.minimumFreeDisk = minimumFreeDisk
+      self.flagFile = flagFile
+      self.window = window
+    }
+
+    /// The most identifiers of a chunk, so that a rate is even: a second's worth.
+    package var largestChunk: Int? { identifiersPerSecond.map { max(1, Int($0)) } }
+  }
+}

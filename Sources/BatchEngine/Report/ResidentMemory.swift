@@ -1,0 +1,25 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The most memory that this process has had resident, in bytes.
+package func peakResidentBytes() -> Int {
+  var usage = rusage()
+  #if os(Linux)
+  // What getrusage(2) says survives execve(2): a small process that a large one has started would seem
+  // as large.
+  let peak = kernelText(at: "/proc/self/status")?
+    .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
+    .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
+  if let peak { return peak * 1024 }
+  getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+  return usage.ru_maxrss * 1024
+  #else
+  getrusage(RUSAGE_SELF, &usage)
+  return usage.ru_maxrss
+  #endif
+}

@@ -1,0 +1,134 @@
+public import BatchIdentifiers
+import SystemPackage
+
+/// How a run stands, in the form of `status --json`.
+public struct RunSummary: Sendable, Encodable {
+  /// The job's name.
+  public var job: String
+  /// The run's UUID.
+  public var run: String
+  /// What it is doing, or how it ended.
+  public var state: RunState
+  /// How many identifiers were selected.
+  public var total: Int
+  /// How many are done: the sum of the outcomes.
+  public var done: Int { outcomes.total }
+  /// What became of them.
+  public var outcomes: Outcomes
+  /// How many chunks are committed.
+  public var chunks: Int
+  /// How many identifiers were done when the run was resumed last; 0 if it never was.
+  public var resumedAt: Int
+  /// How long the run has been going on, over all its resumptions.
+  public var elapsedSeconds: Double
+  /// How fast it went, or nil before anything was done.
+  public var identifiersPerSecond: Double?
+  /// How long it will still take at that speed, or nil when it is not running.
+  public var etaSeconds: Double?
+  /// The most memory that the process has had resident.
+  public var peakResidentBytes: Int
+  /// The greatest size of the write-ahead log.
+  public var peakWALBytes: Int
+  /// The checkpoint file.
+  public var checkpoint: String
+  /// The file that an export wrote or writes.
+  public var output: String?
+  /// Why the run is held back.
+  public var throttle: String?
+  /// How long the run has been held back, over all its resumptions.
+  public var throttledSeconds: Double
+  /// Why the run was stopped, if nobody asked for it.
+  public var stopReason: String?
+  /// What stopped the run, on one line.
+  public var error: String?
+  /// What stopped the run, where this process saw it; not part of the JSON.
+  public var failure: BatchError? {
+    didSet { error = failure?.description ?? error }
+  }
+
+  /// Why nobody could be told that a finished run is finished, or nil; not part of the JSON.
+  ///
+  /// Nothing is left to do with the rows: called again, the run tells its end once more.
+  public var unacknowledged: BatchError?
+  /// The identifier that the caller gave to the work.
+  public var runID: String?
+
+  private enum CodingKeys: String, CodingKey {
+    case runID
+    case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
+    case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
+    case throttle, throttledSeconds, stopReason, error
+  }
+
+  /// Encodes every field; one without a value is `null`.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(job, forKey: .job)
+    try container.encode(run, forKey: .run)
+    try container.encode(runID, forKey: .runID)
+    try container.encode(state, forKey: .state)
+    try container.encode(total, forKey: .total)
+    try container.encode(done, forKey: .done)
+    try container.encode(outcomes, forKey: .outcomes)
+    try container.encode(chunks, forKey: .chunks)
+    try container.encode(resumedAt, forKey: .resumedAt)
+    try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
+    // Of a slow one a fraction is not nothing.
+    let rate = identifiersPerSecond.map { $0 < 10 ? ($0 * 1000).rounded() / 1000 : $0.rounded() }
+    try container.encode(rate, forKey: .identifiersPerSecond)
+    try container.encode(etaSeconds.map { ($0 * 10).rounded() / 10 }, forKey: .etaSeconds)
+    try container.encode(peakResidentBytes, forKey: .peakResidentBytes)
+    try container.encode(peakWALBytes, forKey: .peakWALBytes)
+    try container.encode(checkpoint, forKey: .checkpoint)
+    try container.encode(output, forKey: .output)
+    try container.encode(throttle, forKey: .throttle)
+    try container.encode((throttledSeconds * 1000).rounded() / 1000, forKey: .throttledSeconds)
+    try container.encode(stopReason, forKey: .stopReason)
+    try container.encode(error, forKey: .error)
+  }
+}
+
+extension RunSummary {
+  package init(_ metadata: RunMetadata, _ progress: RunProgress, checkpoint: Checkpoint) {
+    self.init(metadata, progress, total: checkpoint.list.count, path: checkpoint.path.string)
+  }
+
+  /// The summary of a run that did all, whose checkpoint may be another one's by now.
+  package init(_ past: PastRun, of files: RunFiles) {
+    var progress = RunProgress()
+    progress.state = past.outcomes.failed > 0 ? .completedWithFailures : .completed
+    progress.elapsedSeconds = past.elapsedSeconds
+    var metadata = RunMetadata(
+      run: past.run,
+      job: files.job,
+      startedAt: past.endedAt,
+      fingerprint: "",
+      schema: [],
+      ledger: .store
+    )
+    metadata.runID = past.id.isEmpty ? nil : past.id
+    self.init(metadata, progress, total: past.total, path: files.checkpoint.string)
+    outcomes = past.outcomes
+    chunks = past.chunks
+  }
+
+  package init(_ metadata: RunMetadata, _ progress: RunProgress, total: Int, path: String) {
+    job = metadata.job
+    run = metadata.run
+    runID = metadata.runID
+    state = progress.state
+    self.total = total
+    outcomes = progress.done.outcomes
+    chunks = progress.done.chunks
+    resumedAt = progress.resumedAt
+    elapsedSeconds = progress.elapsedSeconds
+    peakResidentBytes = progress.peakResidentBytes
+    peakWALBytes = progress.peakWALBytes
+    checkpoint = path
+    output = metadata.output
+    throttle = progress.throttle
+    throttledSeconds = progress.throttledSeconds ?? 0
+    stopReason = progress.stopReason
+    error = progress.error
+  }
+}

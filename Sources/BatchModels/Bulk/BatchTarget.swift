@@ -1,0 +1,118 @@
+import BatchIdentifiers
+import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Which rows a batch request is about.
+enum BatchTarget<Model: PersistentModel> {
+  case predicate(Predicate<Model>?, includesSubentities: Bool)
+  case identifiers(IdentifierList)
+}
+
+/// The rows of a batch request: those that it found when it began, and what must hold of a row still
+/// when its chunk's turn comes.
+struct BatchSelection {
+  let entity: ModelEntity
+  let key: EntityKey
+  let list: IdentifierList
+  let condition: IdentifierQuery
+}
+
+extension ModelContext {
+  /// The entity of a batch request, whose rows can be written.
+  func entityToWrite<Model: PersistentModel>(
+    of type: Model.Type,
+    _ chunkSize: Int
+  ) throws(BatchError) -> ModelEntity {
+    try beginReading()
+    guard chunkSize > 0 else {
+      throw BatchError(.invalidSQL, "the chunk size is \(chunkSize)", remedy: "give 1 or more")
+    }
+    let entity = try container.entity(named: type.mapping.entityName)
+    guard entity.entity.kind == .table else {
+      throw BatchError(.readOnly, "only rows of tables can be written", at: entity.entity.name)
+    }
+    return entity
+  }
+
+  /// Finds the rows of a target.
+  ///
+  /// A predicate is applied again to the rows of each chunk, under the write lock, so that a row that
+  /// somebody else changed meanwhile is left alone. It is not where the request's own work could
+  /// change the answer for rows whose turn is still to come, which would make the outcome a matter of
+  /// the chunk size: if the predicate asks for related rows, or if `changesOtherRows`.
+  func selection<Model: PersistentModel>(
+    of target: BatchTarget<Model>,
+    _ entity: ModelEntity,
+    changesOtherRows: Bool
+  ) throws(BatchError) -> BatchSelection {
+    var descriptor = FetchDescriptor<Model>()
+    let list: IdentifierList
+    switch target {
+    case .predicate(let predicate, let includesSubentities):
+      descriptor.predicate = predicate
+      descriptor.includesSubentities = includesSubentities
+      list = try fetchIdentifierList(descriptor)
+    case .identifiers(let identifiers):
+      guard identifiers.isEmpty || identifiers.space == entity.space else {
+        throw BatchError(
+          .foreignIdentifier,
+          "the identifiers are of entity \(identifiers.header.entityName.quotedForMessage)"
+            + " in store \(identifiers.header.storeIdentifier), and not of"
+            + " \(entity.entity.name.quotedForMessage) in this one",
+          remedy: "make a request for each entity"
+        )
+      }
+      list = identifiers
+    }
+    var condition = try descriptor.query(of: entity, in: container, looksUpIdentifiers: false)
+    if changesOtherRows || condition.readsRelatedRows {
+      descriptor.predicate = nil
+      condition = try descriptor.query(of: entity, in: container)
+    }
+    return BatchSelection(
+      entity: entity,
+      key: try entity.entity.requireKey(),
+      list: list,
+      condition: condition
+    )
+  }
+
+  /// Has `body` change the rows of a selection a chunk at a time, each in a transaction of its own.
+  func forEachChunk(
+    of selection: BatchSelection,
+    size: Int,
+    _ report: BatchReport,
+    _ body: (ChunkKeys, Connection) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    var position = 0
+    while position < selection.list.count {
+      let range = position..<min(position + size, selection.list.count)
+      let keys = try ChunkKeys(selection.list, range, key: selection.key)
+      try writeChunk(ofStore: selection.entity.store, report) { writer throws(BatchError) in
+        try body(keys, writer)
+      }
+      position = range.upperBound
+    }
+  }
+
+  /// Has `body` write to a store in a transaction, which is one of the store's history too.
+  func writeChunk(
+    ofStore store: Int,
+    _ report: BatchReport,
+    _ body: (Connection) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    try requireOwnSave()
+    let writer = try writableConnection(to: store)
+    try container.turns[store].withLock { _ throws(BatchError) in
+      try writer.transaction(.immediate) { () throws(BatchError) in
+        report.beginTransaction(by: author, in: writer)
+        try body(writer)
+      }
+    }
+  }
+}

@@ -1,0 +1,170 @@
+public import BatchIdentifiers
+import BatchStore
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A change of all rows that satisfy a predicate, or of some identifiers, without objects: Core
+/// Data's `NSBatchUpdateRequest`.
+///
+///     let result = try context.execute(
+///       BatchUpdateRequest<Car>(
+///         where: #Predicate { $0.maker == "FIAT" },
+///         [.set(\.maker, to: "FCA"), .set(\.topSpeed, toSQL: "top_speed + 1")]))
+///     // result.count is the number of cars that there were of FIAT
+///
+/// The database's constraints and triggers see each change; nothing else does. Objects that are in
+/// contexts have the values that they had until they are refreshed or the result is merged; a
+/// version counts the update, so that saving what was read before is a conflict.
+public struct BatchUpdateRequest<Model: PersistentModel> {
+  /// What is set.
+  public var assignments: [BatchAssignment<Model>]
+  /// What the result tells.
+  public var resultType = BatchResultType.count
+  /// How many rows one transaction changes.
+  public var chunkSize = 5_000
+  let target: BatchTarget<Model>
+
+  /// A change of the rows that satisfy a predicate, or of all.
+  ///
+  /// - Parameters:
+  ///   - predicate: The condition; nil for all rows.
+  ///   - includesSubentities: Whether rows of sub-entities are changed too.
+  ///   - assignments: What is set.
+  public init(
+    where predicate: Predicate<Model>? = nil,
+    includesSubentities: Bool = true,
+    _ assignments: [BatchAssignment<Model>]
+  ) {
+    self.assignments = assignments
+    target = .predicate(predicate, includesSubentities: includesSubentities)
+  }
+
+  /// A change of the rows of some identifiers; those without a row are passed over.
+  public init(identifiers: IdentifierList, _ assignments: [BatchAssignment<Model>]) {
+    self.assignments = assignments
+    target = .identifiers(identifiers)
+  }
+}
+
+extension ModelContext {
+  /// Changes rows a chunk at a time, each in a transaction of its own.
+  ///
+  /// The rows are those that satisfied the predicate when the request began, and satisfy it still when
+  /// their chunk's turn comes. A predicate that asks for related rows is not applied again: what the
+  /// request itself changed of them would decide. What was committed stays so if a later chunk fails.
+  /// What is unsaved in the context has no part in it.
+  ///
+  /// - Throws: `BatchError` with code `unsupportedPredicate` or `predicateFailed` for the predicate,
+  ///   `unknownAttribute`, `invalidSQL` or `immutableAttribute` for an assignment, `constraint` for
+  ///   what the database refuses, `foreignIdentifier` for a list of another store or entity,
+  ///   `readOnly`, `busy`.
+  /// - Complexity: One statement for the identifiers, and a few for each chunk.
+  @discardableResult
+  public func execute<Model: PersistentModel>(
+    _ request: BatchUpdateRequest<Model>
+  ) throws(BatchError) -> BatchResult {
+    let entity = try entityToWrite(of: Model.self, request.chunkSize)
+    let writer = try writableConnection(to: entity.store)
+    let update = try BatchUpdate(request.assignments, of: entity, in: writer)
+    let selection = try selection(of: request.target, entity, changesOtherRows: false)
+    let report = BatchReport(
+      request.resultType,
+      entity,
+      .update,
+      attributes: update.attributes,
+      in: container
+    )
+    try forEachChunk(of: selection, size: request.chunkSize, report) {
+      keys,
+      writer throws(BatchError) in
+      try update.apply(to: keys, of: selection, report, in: writer)
+    }
+    return report.finish()
+  }
+}
+
+/// What a batch update sets.
+private struct BatchUpdate {
+  /// The names of the attributes.
+  private(set) var attributes: [String] = []
+  private var assignments: [(column: String, expression: String)] = []
+  private var constants: [(column: String, value: SQLValue)] = []
+  private let versionAssignment: String?
+
+  init<Model: PersistentModel>(
+    _ assignments: [BatchAssignment<Model>],
+    of entity: ModelEntity,
+    in connection: Connection
+  ) throws(BatchError) {
+    let compiler = ExpressionCompiler(connection: connection, entity: entity.entity, parameters: [])
+    for assignment in assignments {
+      let (attribute, value) = try assignment.resolved()
+      try entity.requireSettableInBatch(attribute)
+      let column = SQLName.quoted(attribute.column)
+      attributes.append(attribute.name)
+      switch value {
+      case .constant(let value): constants.append((column, value))
+      case .expression(let expression):
+        try compiler.check(expression)
+        self.assignments.append((column, expression.sql))
+      }
+    }
+    guard !assignments.isEmpty else {
+      throw BatchError(.invalidSQL, "the request sets nothing", at: entity.entity.name)
+    }
+    versionAssignment = entity.versionAssignment
+  }
+
+  /// Updates those rows of a chunk that are still to be, inside a transaction of the caller.
+  func apply(
+    to keys: ChunkKeys,
+    of selection: BatchSelection,
+    _ report: BatchReport,
+    in connection: Connection
+  ) throws(BatchError) {
+    // The places of the constants come behind those of the condition.
+    let first = selection.condition.parameterCount + 1
+    let set =
+      constants.enumerated().map { "\($1.column) = ?\(first + $0)" }
+      + assignments.map { "\($0.column) = \($0.expression)" }
+      + [versionAssignment].compactMap(\.self)
+    let rows = selection.condition.rows(of: keys, set: " SET \(set.joined(separator: ", "))")
+    let statement = try connection.prepare("UPDATE \(rows)\(report.requested.returning)")
+    try selection.condition.bind(to: statement)
+    for (index, constant) in constants.enumerated() {
+      try statement.bind(constant.value, at: first + index)
+    }
+    try keys.forEachBinding(of: statement, key: selection.key) { _ throws(BatchError) in
+      try report.run(statement, of: report.requested, in: connection)
+    }
+  }
+}
+
+extension ModelEntity {
+  /// What raises the version of a row, if rows have one.
+  var versionAssignment: String? {
+    versionSlot.map { slot in
+      let column = SQLName.quoted(columns[slot])
+      return "\(column) = coalesce(\(column), 0) + 1"
+    }
+  }
+
+  /// Refuses a column that batch requests must not set: part of the key, the version, the entity, or
+  /// what SQLite computes.
+  func requireSettableInBatch(_ attribute: MappedAttribute) throws(BatchError) {
+    let slot = slot(ofColumn: attribute.column)
+    guard let slot,
+      generatedSlots.contains(slot) || versionSlot == slot || concrete?.slot == slot
+        || keySlots.contains(slot)
+    else { return }
+    throw BatchError(
+      .immutableAttribute,
+      "attribute \(attribute.name.quotedForMessage) cannot be set by a batch request",
+      at: entity.name
+    )
+  }
+}

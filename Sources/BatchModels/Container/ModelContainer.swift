@@ -1,0 +1,151 @@
+public import BatchIdentifiers
+public import BatchStore
+
+/// The stores that contexts read, with their entities.
+///
+/// A container plays the part of Core Data's persistent store coordinator: an identifier means
+/// something in the containers that have its store, and nowhere else.
+///
+///     let container = try await ModelContainer(configurations: ModelConfiguration(path: "shop.db"))
+///     let identifier = container.identifier(for: "x-coredata://…/orders/p28")
+public final class ModelContainer: Sendable {
+  /// The configurations, in the order in which they were given.
+  public let configurations: [ModelConfiguration]
+  /// The stores, in the order of the configurations.
+  public let stores: [Store]
+  /// The entities of each store by their names.
+  let entities: [[String: ModelEntity]]
+  /// The relationships of each store's entities.
+  let relationships: [RelationshipGraph]
+  /// One save of each store at a time: contexts wait here for their turn, in which SQLite would let
+  /// them ask again and again.
+  let turns: [Lock<Void>]
+  /// Whether some entities share a table with entities that extend them.
+  let hasHierarchies: Bool
+  /// What tells contexts of each other's saves.
+  let changes = ChangeBroadcast()
+
+  /// Opens the stores of some configurations, on threads of their own.
+  ///
+  /// Each class claims its table in every store that has it; tables that no class claims become
+  /// entities of their own name, with objects of the class `ManagedObject`.
+  ///
+  /// A store that may be written gets the UUID by which identifiers name it, if it has none.
+  ///
+  /// - Throws: `BatchError` with code `fileAccess` or `notADatabase` for a store that cannot be
+  ///   opened, `invalidSQL` for a script that fails, `ambiguousStore` if two stores have the same
+  ///   UUID, as a file and its copy have, `invalidMapping` for a class whose table or columns are
+  ///   not there.
+  /// - Complexity: O(*n*) in the number of tables and columns.
+  public convenience init(
+    for types: any PersistentModel.Type...,
+    configurations: ModelConfiguration...
+  ) async throws(BatchError) {
+    try await self.init(for: types, configurations: configurations)
+  }
+
+  /// Opens the stores of some configurations; see the other initializer.
+  ///
+  /// - Throws: As the other one does.
+  public convenience init(
+    for types: [any PersistentModel.Type],
+    configurations: [ModelConfiguration]
+  ) async throws(BatchError) {
+    var stores: [Store] = []
+    for configuration in configurations {
+      let store = try await Store(configuration)
+      if let other = stores.first(where: { $0.identity == store.identity }) {
+        throw BatchError(
+          .ambiguousStore,
+          "the store has the UUID of \(other.path), of which it may be a copy",
+          at: store.path,
+          remedy: "open the two in containers of their own"
+        )
+      }
+      stores.append(store)
+    }
+    try self.init(for: types, stores: stores, configurations: configurations)
+  }
+
+  /// Takes over stores that are open.
+  init(
+    for types: [any PersistentModel.Type],
+    stores: [Store],
+    configurations: [ModelConfiguration] = []
+  ) throws(BatchError) {
+    var stores = stores
+    let mappings = types.map { $0.mapping }
+    var entities: [[String: ModelEntity]] = []
+    var relationships: [RelationshipGraph] = []
+    for index in stores.indices {
+      let models = try Self.entities(of: stores[index], at: index, mappings)
+      relationships.append(
+        try RelationshipGraph(models, tables: stores[index].schema.entities, mappings)
+      )
+      stores[index].schema = Schema(
+        entities: models.values.map(\.entity).sorted { $0.name < $1.name }
+      )
+      entities.append(models)
+    }
+    for mapping in mappings where !entities.contains(where: { $0[mapping.entityName] != nil }) {
+      throw BatchError(
+        .invalidMapping,
+        "no store has a table \(mapping.table.quotedForMessage)",
+        at: mapping.entityName
+      )
+    }
+    self.configurations = configurations
+    self.stores = stores
+    self.entities = entities
+    hasHierarchies = entities.contains { $0.values.contains { $0.concrete != nil } }
+    self.relationships = relationships
+    turns = stores.map { _ in Lock(()) }
+  }
+
+  private static func entities(
+    of store: Store,
+    at index: Int,
+    _ mappings: [ModelMapping]
+  ) throws(BatchError) -> [String: ModelEntity] {
+    var entities: [String: ModelEntity] = [:]
+    for table in store.schema.entities {
+      let claims = mappings.filter { SQLName.equal($0.table, table.table) }
+      if claims.isEmpty {
+        let entity = ModelEntity(table, ofStore: index, identity: store.identity)
+        try add(entity, to: &entities)
+      }
+      for mapping in claims {
+        let entity = try ModelEntity(
+          mapping,
+          family: claims.filter { $0.root == mapping.root },
+          in: table,
+          ofStore: index,
+          identity: store.identity
+        )
+        try add(entity, to: &entities)
+      }
+    }
+    return entities
+  }
+
+  private static func add(
+    _ entity: ModelEntity,
+    to entities: inout [String: ModelEntity]
+  ) throws(BatchError) {
+    guard entities.updateValue(entity, forKey: entity.entity.name) == nil else {
+      throw BatchError(
+        .invalidMapping,
+        "two entities have this name",
+        at: entity.entity.name,
+        remedy: "map the class to another entity name"
+      )
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// An identifier belongs to a store that the container does not have.
+  public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
+  /// More than one store of the container could be meant.
+  public static let ambiguousStore = Self(rawValue: "ambiguousStore")
+}

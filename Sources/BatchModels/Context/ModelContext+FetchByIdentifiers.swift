@@ -1,0 +1,101 @@
+public import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// The objects of some identifiers, in their order, with their rows.
+  ///
+  /// The right way to work through a list is a slice at a time: the objects of one slice are let go
+  /// before those of the next are made.
+  ///
+  ///     for chunk in list.chunks(ofCount: 500) {
+  ///       let orders = try context.fetch(chunk, as: Order.self)
+  ///     }
+  ///
+  /// - Parameters:
+  ///   - identifiers: The identifiers, of any entities.
+  ///   - type: The class that all the objects are of.
+  ///   - skippingMissing: Whether identifiers without a row are passed over.
+  /// - Returns: The objects, in the order of the identifiers.
+  /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, which says how
+  ///   many there are, `modelTypeMismatch` for an object of another class, and what
+  ///   `existingModel(for:as:)` throws.
+  /// - Complexity: O(*n*) look-ups by key.
+  public func fetch<Model: ManagedObject>(
+    _ identifiers: some Sequence<PersistentIdentifier>,
+    as type: Model.Type,
+    skippingMissing: Bool = false
+  ) throws(BatchError) -> [Model] {
+    try beginReading()
+    var models: [Model] = []
+    var slice: [PersistentIdentifier] = []
+    var (count, missing, firstMissing) = (0, 0, PersistentIdentifier?.none)
+    var iterator = identifiers.makeIterator()
+    while true {
+      let next = iterator.next()
+      if let next { slice.append(next) }
+      if next == nil || slice.count == 500 {
+        let objects = try objects(of: slice)
+        let found = slice.compactMap { objects[$0] }
+        count += slice.count
+        if found.count < slice.count {
+          missing += slice.count - found.count
+          firstMissing = firstMissing ?? slice.first { objects[$0] == nil }
+        }
+        for object in found { models.append(try cast(object, as: type)) }
+        slice.removeAll(keepingCapacity: true)
+      }
+      if next == nil { break }
+    }
+    if let firstMissing, !skippingMissing {
+      throw BatchError(
+        .objectNotFound,
+        "\(missing) of \(count) identifiers have no row",
+        at: firstMissing.description,
+        remedy: "pass skippingMissing: true to go on without them"
+      )
+    }
+    return models
+  }
+
+  /// The objects of those of a few identifiers that have one.
+  package func objects(
+    of identifiers: [PersistentIdentifier]
+  ) throws(BatchError) -> [PersistentIdentifier: ManagedObject] {
+    var objects: [PersistentIdentifier: ManagedObject] = [:]
+    var missing: [IdentifierSpace: [PersistentIdentifier]] = [:]
+    for identifier in identifiers where objects[identifier] == nil {
+      if let object = registered(identifier), !object.isGone,
+        object.row != nil || object.unsaved == .insert
+      {
+        objects[identifier] = object
+      } else if !identifier.isTemporary {
+        missing[identifier.space, default: []].append(identifier)
+      }
+    }
+    for identifiers in missing.values {
+      for object in try objectsOfRows(identifiers) {
+        // The identifier that was asked for may name an entity that the object's extends.
+        let key = object.persistentModelID.key
+        if let asked = identifiers.first?.space, let key { objects[asked.identifier(key)] = object }
+      }
+    }
+    return objects
+  }
+
+  /// The objects of rows of one entity, in no order.
+  private func objectsOfRows(
+    _ identifiers: [PersistentIdentifier]
+  ) throws(BatchError) -> [ManagedObject] {
+    guard let first = identifiers.first else { return [] }
+    let entity = try container.resolve(first)
+    let connection = try connection(to: entity.store)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      var objects: [ManagedObject] = []
+      // Key by key: given many at once, SQLite may walk through the whole table instead.
+      try entity.forEachRow(of: identifiers, in: connection) { identifier, row throws(BatchError) in
+        objects.append(try object(of: identifier, entity, row))
+      }
+      return objects
+    }
+  }
+}

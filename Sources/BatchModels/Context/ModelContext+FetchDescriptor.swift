@@ -1,0 +1,132 @@
+public import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// The objects that a descriptor describes, in its order.
+  ///
+  /// An object that is in the context already, and no fault, keeps its values. With
+  /// `includePendingChanges`, what was not saved counts: objects that were inserted or changed are
+  /// found, or not, and sorted by the values that they have in memory, and those that are to be
+  /// deleted are not found; limit and offset count what is left.
+  ///
+  /// - Throws: `BatchError` with code `unsupportedPredicate` for a predicate or an order that SQL
+  ///   cannot say, `predicateFailed` if the predicate cannot be evaluated for a row, as where an
+  ///   integer overflows, `valueMismatch` for a row that does not fit its class, `unknownEntity` or
+  ///   `ambiguousStore` if not exactly one store has the class's table.
+  /// - Complexity: One statement, and one more for each unsaved object of the class.
+  public func fetch<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>
+  ) throws(BatchError) -> [Model] {
+    let fetched = try read(Model.self) { entity, connection throws(BatchError) -> [Model] in
+      guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
+        return try models(descriptor.query(of: entity, in: container), entity, connection)
+      }
+      let query = try descriptor.widened.query(
+        of: entity,
+        in: container,
+        excluding: overlay.excluded
+      )
+      let rows: [Model] = try models(query, entity, connection)
+      return descriptor.window(of: overlay.merged(with: rows, by: descriptor))
+    }
+    try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: fetched)
+    return fetched
+  }
+
+  /// The identifiers of the objects that a descriptor describes, without making any object.
+  ///
+  /// Those of objects that were inserted or changed and not saved come last, in no order: temporary
+  /// ones for objects that have no row yet. All others name the entity of the class, of which the
+  /// rows' own may be sub-entities.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  /// - Complexity: As `fetch(_:)`.
+  public func fetchIdentifiers<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>
+  ) throws(BatchError) -> [PersistentIdentifier] {
+    try read(Model.self) { entity, connection throws(BatchError) in
+      let store = container.stores[entity.store].identity
+      guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
+        let query = try descriptor.query(of: entity, in: container)
+        return Array(try query.fetch(in: connection, store: store))
+      }
+      let query = try descriptor.widened.query(
+        of: entity,
+        in: container,
+        excluding: overlay.excluded
+      )
+      let stored = try query.fetch(in: connection, store: store)
+      return descriptor.window(of: stored + overlay.matching.map(\.persistentModelID))
+    }
+  }
+
+  /// The identifiers of the rows that a descriptor describes, in a list that takes a byte or two for
+  /// each; what was not saved does not count.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  /// - Complexity: One statement; memory for the compressed list alone.
+  public func fetchIdentifierList<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>
+  ) throws(BatchError) -> IdentifierList {
+    try read(Model.self) { entity, connection throws(BatchError) in
+      let query = try descriptor.query(of: entity, in: container)
+      return try query.fetch(in: connection, store: container.stores[entity.store].identity)
+    }
+  }
+
+  /// How many objects a descriptor describes.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  /// - Complexity: As `fetch(_:)`.
+  public func fetchCount<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>
+  ) throws(BatchError) -> Int {
+    try read(Model.self) { entity, connection throws(BatchError) in
+      guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
+        return try descriptor.query(of: entity, in: container).count(in: connection)
+      }
+      let query = try descriptor.widened.query(
+        of: entity,
+        in: container,
+        excluding: overlay.excluded
+      )
+      let count = try query.count(in: connection) + overlay.matching.count
+      return min(max(count - (descriptor.fetchOffset ?? 0), 0), descriptor.fetchLimit ?? .max)
+    }
+  }
+
+  /// SQLite's plan for a fetch, a line a step: `SEARCH orders USING INDEX …` where an index serves.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  public func explain<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>
+  ) throws(BatchError) -> [String] {
+    try read(Model.self) { entity, connection throws(BatchError) in
+      try descriptor.query(of: entity, in: container).queryPlan(in: connection).lines
+    }
+  }
+
+  /// The objects of the rows that a query finds, of a class.
+  private func models<Model: PersistentModel>(
+    _ query: IdentifierQuery,
+    _ entity: ModelEntity,
+    _ connection: Connection
+  ) throws(BatchError) -> [Model] {
+    try objects(query, entity, connection).map { object throws(BatchError) in
+      try cast(object, as: Model.self)
+    }
+  }
+
+  /// Runs `body` in a read transaction of the one store that has the class's entity.
+  func read<Model: PersistentModel, Result>(
+    _ type: Model.Type,
+    _ body: (ModelEntity, Connection) throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try beginReading()
+    let entity = try container.entity(named: type.mapping.entityName)
+    let connection = try connection(to: entity.store)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      try body(entity, connection)
+    }
+  }
+}

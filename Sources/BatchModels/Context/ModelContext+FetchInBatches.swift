@@ -1,0 +1,158 @@
+public import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// The objects that a descriptor describes, made a batch at a time.
+  ///
+  /// - Parameters:
+  ///   - descriptor: The objects and their order; those that are not saved come last.
+  ///   - batchSize: How many objects are in memory at once.
+  /// - Returns: A collection that makes objects when they are asked for.
+  /// - Throws: As `fetch(_:)` does, and `invalidSQL` for a batch size below 1.
+  /// - Complexity: One statement for the identifiers, and one for each batch that is used.
+  public func fetch<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>,
+    batchSize: Int
+  ) throws(BatchError) -> FetchResultsCollection<Model> {
+    let found = try find(descriptor, batchSize: batchSize)
+    return FetchResultsCollection(count: found.window.count, batchSize: batchSize) { range in
+      self.modelsOrFaults(found, in: range)
+    }
+  }
+
+  /// The identifiers of the objects that a descriptor describes, unpacked a batch at a time.
+  ///
+  /// - Parameters:
+  ///   - descriptor: The objects and their order; those that are not saved come last.
+  ///   - batchSize: How many identifiers are unpacked at once.
+  /// - Returns: A collection that unpacks identifiers when they are asked for.
+  /// - Throws: As `fetchIdentifiers(_:)` does, and `invalidSQL` for a batch size below 1.
+  /// - Complexity: One statement; a byte or two for each identifier.
+  public func fetchIdentifiers<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>,
+    batchSize: Int
+  ) throws(BatchError) -> FetchResultsCollection<PersistentIdentifier> {
+    let found = try find(descriptor, batchSize: batchSize)
+    return FetchResultsCollection(count: found.window.count, batchSize: batchSize) { range in
+      found.identifiers(in: range)
+    }
+  }
+
+  /// Calls `body` with each object that a descriptor describes; objects are made, and let go, a
+  /// batch at a time.
+  ///
+  /// - Parameters:
+  ///   - descriptor: The objects and their order.
+  ///   - batchSize: How many objects are in memory at once.
+  ///   - allowEscapingMutations: Whether objects may be changed and not saved, which keeps them in
+  ///     memory.
+  ///   - body: What is done with each object.
+  /// - Throws: What `body` throws; as `fetch(_:)` does; `unsavedChanges` if the context has changes
+  ///   after a batch that it is not allowed to have.
+  public func enumerate<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>,
+    batchSize: Int = 5_000,
+    allowEscapingMutations: Bool = false,
+    _ body: (Model) throws -> Void
+  ) throws {
+    let found = try find(descriptor, batchSize: batchSize)
+    for start in stride(from: 0, to: found.window.count, by: batchSize) {
+      let range = start..<min(start + batchSize, found.window.count)
+      let positions = range.map { found.window.lowerBound + $0 }
+      // A row that went in the meantime is one that the fetch did not find.
+      var models = try fetch(
+        positions.filter { $0 < found.stored.count }.map { found.stored[$0] },
+        as: Model.self,
+        skippingMissing: true
+      )
+      models += positions.filter { $0 >= found.stored.count }
+        .map { found.unsaved[$0 - found.stored.count] }
+      for model in models { try body(model) }
+      try throwNoted()
+      guard !allowEscapingMutations, hasChanges else { continue }
+      throw BatchError(
+        .unsavedChanges,
+        "objects were changed and not saved while they were enumerated",
+        remedy: "save, or pass allowEscapingMutations: true"
+      )
+    }
+  }
+
+  /// What a fetch found: rows as a packed list, and then what is not saved, as objects: they are in
+  /// memory anyway, and a save gives them other identifiers.
+  private struct Found<Model: PersistentModel> {
+    let stored: IdentifierList
+    var unsaved: [Model] = []
+    /// The part of all these that offset and limit leave.
+    var window: Range<Int>
+
+    func identifiers(in range: Range<Int>) -> [PersistentIdentifier] {
+      range.map { index in
+        let position = window.lowerBound + index
+        return position < stored.count
+          ? stored[position] : unsaved[position - stored.count].persistentModelID
+      }
+    }
+  }
+
+  private func find<Model: PersistentModel>(
+    _ descriptor: FetchDescriptor<Model>,
+    batchSize: Int
+  ) throws(BatchError) -> Found<Model> {
+    guard batchSize > 0 else {
+      throw BatchError(.invalidSQL, "the batch size is \(batchSize)", remedy: "give 1 or more")
+    }
+    return try read(Model.self) { entity, connection throws(BatchError) in
+      let store = container.stores[entity.store].identity
+      guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
+        let query = try descriptor.query(of: entity, in: container)
+        let stored = try query.fetch(in: connection, store: store)
+        return Found(stored: stored, window: 0..<stored.count)
+      }
+      let query = try descriptor.widened.query(
+        of: entity,
+        in: container,
+        excluding: overlay.excluded
+      )
+      let stored = try query.fetch(in: connection, store: store)
+      let unsaved = overlay.matching
+      let all = 0..<(stored.count + unsaved.count)
+      let window = all.dropFirst(descriptor.fetchOffset ?? 0).prefix(descriptor.fetchLimit ?? .max)
+      return Found(stored: stored, unsaved: unsaved, window: window.startIndex..<window.endIndex)
+    }
+  }
+
+  /// The objects at some places; a fault for one whose row is gone.
+  private func modelsOrFaults<Model: PersistentModel>(
+    _ found: Found<Model>,
+    in range: Range<Int>
+  ) -> [Model] {
+    let positions = range.map { found.window.lowerBound + $0 }
+    let stored = positions.filter { $0 < found.stored.count }.map { found.stored[$0] }
+    var objects: [PersistentIdentifier: ManagedObject] = [:]
+    do {
+      objects = try self.objects(of: stored)
+    } catch {
+      note(error)
+    }
+    return positions.map { position in
+      if position >= found.stored.count { return found.unsaved[position - found.stored.count] }
+      let identifier = found.stored[position]
+      if let model = (objects[identifier] ?? model(for: identifier)) as? Model { return model }
+      note(
+        BatchError(
+          .modelTypeMismatch,
+          "the object is no \(Model.self) any more",
+          at: identifier.description,
+          remedy: "fetch again"
+        )
+      )
+      return Model()
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// A context has changes that are not saved where it must not have any.
+  public static let unsavedChanges = Self(rawValue: "unsavedChanges")
+}

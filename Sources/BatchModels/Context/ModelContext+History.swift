@@ -1,0 +1,150 @@
+public import BatchIdentifiers
+import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension ModelContext {
+  /// What was saved to a store, the oldest first.
+  ///
+  /// - Parameters:
+  ///   - token: What to begin behind; nil for the beginning.
+  ///   - store: The place of the store in the container; the token's own if there is a token.
+  ///   - limit: At most how many transactions; ask again behind the last one for more.
+  /// - Returns: The transactions; none if no save was ever recorded.
+  /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token have
+  ///   been deleted, `foreignIdentifier` for a token of another store.
+  /// - Complexity: O(*n*) in the changes that are returned.
+  public func fetchHistory(
+    after token: HistoryToken? = nil,
+    inStore store: Int = 0,
+    limit: Int = 1000
+  ) throws(BatchError) -> [HistoryTransaction] {
+    try throwNoted()
+    let store = try token.map { token throws(BatchError) in try place(of: token) } ?? store
+    let connection = try connection(to: store)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      guard try hasHistory(connection) else { return [] }
+      if let token { try refuseExpired(token, in: connection) }
+      let identity = container.stores[store].identity.uuid
+      let saves = try connection.prepare(
+        "SELECT id, saved_at, author FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
+      )
+      try saves.bind(token?.transaction ?? 0, at: 1)
+      try saves.bind(Int64(max(0, limit)), at: 2)
+      var transactions: [HistoryTransaction] = []
+      while try saves.step() {
+        let number = saves.integer(at: 0)
+        transactions.append(
+          HistoryTransaction(
+            token: HistoryToken(storeIdentifier: identity, transaction: number),
+            timestamp: Date(timeIntervalSince1970: Double(saves.integer(at: 1)) / 1000),
+            author: saves.isNull(at: 2) ? nil : saves.text(at: 2),
+            changes: try changes(ofSave: number, store: identity, in: connection)
+          )
+        )
+      }
+      return transactions
+    }
+  }
+
+  /// Forgets what was saved to a store before a transaction; that one stays.
+  ///
+  /// - Throws: `BatchError` with code `foreignIdentifier` for a token of another store, `busy` and
+  ///   whatever else SQLite says; nothing is forgotten then.
+  /// - Complexity: O(*n*) in the changes that are forgotten, in one transaction.
+  public func deleteHistory(before token: HistoryToken) throws(BatchError) {
+    try throwNoted()
+    let store = try place(of: token)
+    let writer = try writer(to: store)
+    try container.turns[store].withLock { _ throws(BatchError) in
+      try writer.transaction(.immediate) { () throws(BatchError) in
+        guard try hasHistory(writer) else { return }
+        let end = SQLValue.integer(token.transaction)
+        try writer.execute(
+          """
+          DELETE FROM _batch_history_value
+          WHERE change IN (SELECT id FROM _batch_history_change WHERE save < ?)
+          """,
+          end
+        )
+        try writer.execute("DELETE FROM _batch_history_change WHERE save < ?", end)
+        try writer.execute("DELETE FROM _batch_history WHERE id < ?", end)
+      }
+    }
+  }
+
+  private func place(of token: HistoryToken) throws(BatchError) -> Int {
+    if let place = container.stores.firstIndex(where: { $0.identity.uuid == token.storeIdentifier })
+    {
+      return place
+    }
+    throw BatchError(
+      .foreignIdentifier,
+      "the token is of a store that this container does not have",
+      at: token.storeIdentifier
+    )
+  }
+
+  private func hasHistory(_ connection: Connection) throws(BatchError) -> Bool {
+    try connection.value("SELECT 1 FROM sqlite_schema WHERE name = '_batch_history'") != nil
+  }
+
+  private func refuseExpired(
+    _ token: HistoryToken,
+    in connection: Connection
+  ) throws(BatchError) {
+    let first = try connection.value("SELECT min(id) FROM _batch_history")
+    guard case .integer(let first) = first, token.transaction < first - 1 else { return }
+    throw BatchError(
+      .historyTokenExpired,
+      "the history after transaction \(token.transaction) begins with \(first)",
+      at: token.storeIdentifier,
+      remedy: "fetch everything anew, and the history from its beginning"
+    )
+  }
+
+  private func changes(
+    ofSave number: Int64,
+    store: String,
+    in connection: Connection
+  ) throws(BatchError) -> [HistoryChange] {
+    let rows = try connection.prepare(
+      "SELECT id, entity, key, kind FROM _batch_history_change WHERE save = ? ORDER BY id"
+    )
+    try rows.bind(number, at: 1)
+    var changes: [HistoryChange] = []
+    while try rows.step() {
+      guard case .blob(let key) = rows.value(at: 2),
+        let kind = HistoryChange.Kind(rawValue: rows.text(at: 3))
+      else { continue }
+      let space = IdentifierSpace(storeIdentifier: store, entityName: rows.text(at: 1))
+      let values = try values(ofChange: rows.integer(at: 0), in: connection)
+      changes.append(
+        HistoryChange(
+          kind: kind,
+          identifier: space.identifier(.encoded(try EncodedKey(validating: key))),
+          updatedAttributes: kind == .update ? values.keys.sorted() : [],
+          tombstone: kind == .delete ? values : [:]
+        )
+      )
+    }
+    return changes
+  }
+
+  private func values(
+    ofChange change: Int64,
+    in connection: Connection
+  ) throws(BatchError) -> [String: SQLValue] {
+    let rows = try connection.prepare(
+      "SELECT attribute, value FROM _batch_history_value WHERE change = ?"
+    )
+    try rows.bind(change, at: 1)
+    var values: [String: SQLValue] = [:]
+    while try rows.step() { values[rows.text(at: 0)] = rows.value(at: 1) }
+    return values
+  }
+}

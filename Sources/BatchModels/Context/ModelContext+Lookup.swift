@@ -1,0 +1,170 @@
+public import BatchIdentifiers
+import BatchStore
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension ModelContext {
+  /// The object of an identifier if it is in the context already; never reads.
+  public func registeredModel<Model: ManagedObject>(
+    for identifier: PersistentIdentifier
+  ) -> Model? {
+    registered(identifier) as? Model
+  }
+
+  /// The object of an identifier; a fault if it is not in the context yet.
+  ///
+  /// Whether there is a row shows when the object is used; nothing is read before. An entity that
+  /// has sub-entities is the exception: a row has one object, and which class that is of only the
+  /// row says. So it is read, and the object has the identifier of its own entity.
+  public func model(for identifier: PersistentIdentifier) -> ManagedObject {
+    if let object = registered(identifier) { return object }
+    guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
+    guard !entity.descendants.isEmpty,
+      let row = try? entity.row(of: identifier, in: connection(to: entity.store))
+    else { return register(identifier, entity) }
+    let (concrete, own) = container.concrete(identifier, entity, row)
+    // What keeps the row from being an object's, using the fault says.
+    return (try? object(of: identifier, entity, row)) ?? register(concrete, own)
+  }
+
+  /// The object of an identifier, with its row; never a fault.
+  ///
+  /// - Throws: `BatchError` with code `objectNotFound` if there is no such row, `foreignIdentifier`
+  ///   if the identifier is of another container's store, `modelTypeMismatch` if the object is no
+  ///   `Model`, `valueMismatch` if the row does not fit its class.
+  /// - Complexity: At most one statement.
+  public func existingModel<Model: ManagedObject>(
+    for identifier: PersistentIdentifier,
+    as type: Model.Type = Model.self
+  ) throws(BatchError) -> Model {
+    try beginReading()
+    return try cast(existing(identifier), as: type)
+  }
+
+  /// The object of a URI, with its row.
+  ///
+  /// Nil if the URI names no entity of the container's stores, or no row.
+  ///
+  /// - Throws: `BatchError` for what keeps the row from being read.
+  public func model(with uri: URL) throws(BatchError) -> ManagedObject? {
+    try beginReading()
+    guard let identifier = container.identifier(forURI: uri) else { return nil }
+    do {
+      return try existing(identifier)
+    } catch {
+      if error.code == .objectNotFound { return nil }
+      throw error
+    }
+  }
+
+  /// The object of an identifier, if there is one and it is a `Model`.
+  ///
+  /// Where the row is there and cannot be read, the next throwing call of the context throws why.
+  public subscript<Model: ManagedObject>(
+    _ identifier: PersistentIdentifier,
+    as type: Model.Type
+  ) -> Model? {
+    do {
+      return try existing(identifier) as? Model
+    } catch {
+      if ![.objectNotFound, .foreignIdentifier].contains(error.code) { note(error) }
+      return nil
+    }
+  }
+
+  /// The object as one of a class, or an error of code `modelTypeMismatch`.
+  func cast<Model: ManagedObject>(
+    _ object: ManagedObject,
+    as type: Model.Type
+  ) throws(BatchError) -> Model {
+    if let model = object as? Model { return model }
+    throw BatchError(
+      .modelTypeMismatch,
+      "the object is a \(Swift.type(of: object)), not a \(Model.self)",
+      at: object.persistentModelID.description
+    )
+  }
+
+  private func existing(_ identifier: PersistentIdentifier) throws(BatchError) -> ManagedObject {
+    if let object = registered(identifier) {
+      // What is set on a fault says nothing about whether the row is there still.
+      if object.unsaved == .insert || object.unsaved == .delete { return object }
+      if object.row != nil, !object.isGone { return object }
+    }
+    if identifier.isTemporary { throw .notFound(identifier) }
+    let entity = try container.resolve(identifier)
+    guard let row = try entity.row(of: identifier, in: connection(to: entity.store)) else {
+      throw .notFound(identifier)
+    }
+    return try object(of: identifier, entity, row)
+  }
+
+  /// The one object of a row that was just read; an object that has its row keeps it.
+  ///
+  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class, and what
+  ///   `replaceRelatives(of:_:)` throws.
+  func object(
+    of identifier: PersistentIdentifier,
+    _ entity: ModelEntity,
+    _ row: [SQLValue],
+    readAt: ContinuousClock.Instant = .now
+  ) throws(BatchError) -> ManagedObject {
+    let (identifier, entity) = container.concrete(identifier, entity, row)
+    let known = registry[identifier]
+    if let known, known.row != nil && !known.isGone || known.unsaved == .insert { return known }
+    try entity.validate(row, of: identifier)
+    try replaceRelatives(of: identifier, entity)
+    let object = known ?? register(identifier, entity)
+    object.take(row, readAt: readAt)
+    return object
+  }
+
+  /// Lets go of objects of a row that has become one of another entity in the meantime: they are in no
+  /// context any more, as if the row had been deleted.
+  ///
+  /// - Throws: `BatchError` with code `mergeConflict` if such an object has something to save.
+  func replaceRelatives(
+    of identifier: PersistentIdentifier,
+    _ entity: ModelEntity
+  ) throws(BatchError) {
+    for other in objectsOfRelatives(identifier, entity) {
+      guard !other.hasChanges else {
+        throw BatchError(
+          .mergeConflict,
+          "the row has become one of entity \(entity.entity.name.quotedForMessage)",
+          at: other.persistentModelID.description,
+          remedy: "save the context, or roll it back"
+        )
+      }
+      forget(other)
+    }
+  }
+
+  /// The objects that have the key of an identifier in other entities of its hierarchy.
+  func objectsOfRelatives(
+    _ identifier: PersistentIdentifier,
+    _ entity: ModelEntity
+  ) -> [ManagedObject] {
+    guard !entity.relatives.isEmpty, let key = identifier.key else { return [] }
+    return entity.relatives.compactMap { registry[$0.identifier(key)] }
+  }
+}
+
+extension ModelContainer {
+  /// The entity that a row is of, and the row's identifier in it.
+  func concrete(
+    _ identifier: PersistentIdentifier,
+    _ entity: ModelEntity,
+    _ row: [SQLValue]
+  ) -> (PersistentIdentifier, ModelEntity) {
+    let name = entity.concreteName(of: row)
+    guard name != entity.entity.name, let key = identifier.key,
+      let concrete = entities[entity.store][name]
+    else { return (identifier, entity) }
+    return (concrete.space.identifier(key), concrete)
+  }
+}

@@ -1,0 +1,221 @@
+public import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// Writes whatever was not saved: inserts, changed values and deletions.
+  ///
+  /// All of one store is one transaction, which is committed or leaves no trace. Where objects of
+  /// several stores are to be saved, all are written before the first store is committed; only a
+  /// commit that fails after another succeeded leaves the one store saved and the other not, and the
+  /// objects tell which.
+  ///
+  /// If it throws, everything that was not written is unsaved as before. Saving nothing succeeds.
+  ///
+  /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
+  ///   ``mergePolicy``; `constraint` for what the database refuses, `missingKey` for a new object
+  ///   without a key, `valueMismatch` for a row that would not fit its class, `busy` if another
+  ///   process holds the database longer than the busy timeout, `readOnly`, `nestedSave` in the
+  ///   midst of what is saved by somebody else.
+  /// - Complexity: Two statements an object.
+  public func save() throws(BatchError) {
+    try throwNoted()
+    try requireOwnSave()
+    try save(storesToSave()[...])
+  }
+
+  /// Runs `body`, which must not commit anything by itself: the caller saves what it did.
+  ///
+  /// - Throws: What `body` throws.
+  package func withoutSaving<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+    isSavedByOwner = true
+    defer { isSavedByOwner = false }
+    try body()
+  }
+
+  /// Refuses to commit what somebody else is to commit as a whole.
+  func requireOwnSave() throws(BatchError) {
+    guard isSavedByOwner else { return }
+    throw BatchError(
+      .nestedSave,
+      "what is done here is saved when it is done, as a whole",
+      remedy: "leave saving to the caller, and batch requests to another context"
+    )
+  }
+
+  /// The stores of which something is unsaved.
+  private func storesToSave() -> [Int] {
+    var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty }
+    for object in unsaved.all() {
+      if let entity = object.entity { isChanged[entity.store] = true }
+    }
+    return container.stores.indices.filter { isChanged[$0] }
+  }
+
+  /// Gives new objects the identifiers that they will have once they are saved.
+  ///
+  /// Objects that have permanent ones keep them. The objects are still to be saved.
+  ///
+  /// - Throws: `BatchError` with code `missingKey` for an object whose key must be set and is not;
+  ///   `noContext` for an object that is not in this context, and whatever SQLite says. No
+  ///   identifier has changed then.
+  public func obtainPermanentIdentifiers(for objects: [ManagedObject]) throws(BatchError) {
+    try throwNoted()
+    let objects = objects.filter { $0.persistentModelID.isTemporary }
+    if let other = objects.first(where: { $0.modelContext !== self }) {
+      throw Self.foreign(other)
+    }
+    for store in container.stores.indices {
+      let new = objects.filter { $0.unsaved == .insert && $0.entity?.store == store }
+      if new.isEmpty { continue }
+      let writer = try writableConnection(to: store)
+      let identifiers = try container.turns[store].withLock { _ throws(BatchError) in
+        try writer.transaction(.immediate) { () throws(BatchError) in
+          try KeyAllocation.identifiers(of: new, in: writer)
+        }
+      }
+      for (object, identifier) in identifiers { rename(object, identifier) }
+    }
+  }
+
+  /// Saves to some stores.
+  ///
+  /// Each store's transaction contains those of the stores behind it, always in this order, so that
+  /// no two contexts wait for each other.
+  private func save(_ stores: ArraySlice<Int>) throws(BatchError) {
+    guard let store = stores.first else { return }
+    let writer = try writableConnection(to: store)
+    try container.turns[store].withLock { _ throws(BatchError) in
+      var written: Written?
+      do throws(BatchError) {
+        try writer.transaction(.immediate) { () throws(BatchError) in
+          written = try write(toStore: store, through: writer)
+          try save(stores.dropFirst())
+        }
+      } catch {
+        written?.discard()
+        throw error
+      }
+      // In the order of the commits, which is why this is done before the next one's turn.
+      if let written { finish(written) }
+    }
+  }
+
+  /// What was written to one store, in a transaction that is not committed yet.
+  struct Written {
+    fileprivate let store: Int
+    fileprivate let save: StoreSave
+    fileprivate let propagation: DeletionPropagation
+
+    /// Leaves all objects as they were, since the transaction was rolled back.
+    func discard() { propagation.undo() }
+  }
+
+  /// Writes what is unsaved of one store, inside a transaction of the caller.
+  ///
+  /// - Returns: What was written: to be given to ``finish(_:)`` once the transaction is committed.
+  /// - Throws: As ``save()`` does; all objects are then as they were.
+  func write(toStore store: Int, through writer: Connection) throws(BatchError) -> Written {
+    var propagation = DeletionPropagation(self)
+    do throws(BatchError) {
+      // What decides is what the store has now, of which another connection may not know.
+      let save = try reading(store, through: writer) { () throws(BatchError) in
+        try propagation.propagate(inStore: store)
+        let objects = unsaved.all().filter { $0.entity?.store == store }
+        let history =
+          container.configurations[store].tracksHistory
+          ? try HistoryRecorder(objects, author: author, in: writer) : nil
+        var save = StoreSave(connection: writer, policy: mergePolicy)
+        try save.write(
+          objects,
+          depths: container.relationships[store].depths,
+          links: links.of(store: store),
+          partings: propagation.partings
+        )
+        try history?.record(save)
+        return save
+      }
+      return Written(store: store, save: save, propagation: propagation)
+    } catch {
+      propagation.undo()
+      throw error
+    }
+  }
+
+  /// Whether something is unsaved of other stores than one.
+  func changesStores(but store: Int) -> Bool {
+    container.stores.count > 1 && storesToSave().contains { $0 != store }
+  }
+
+  /// Saves what is unsaved of other stores than one.
+  func saveStores(but store: Int) throws(BatchError) {
+    try save(storesToSave().filter { $0 != store }[...])
+  }
+
+  /// Makes objects what the store has of them, now that it is committed, and tells other contexts.
+  func finish(_ written: Written) {
+    links.remove(store: written.store)
+    generation += 1
+    finish(written.save)
+    let changes = ModelChanges(
+      inserted: written.save.inserted,
+      updated: written.save.updated,
+      deleted: written.save.deleted
+    )
+    container.changes.send(changes, except: inbox)
+  }
+
+  /// The connection that writes to a store.
+  func writableConnection(to store: Int) throws(BatchError) -> Connection {
+    guard container.stores[store].isWritable else {
+      throw BatchError(
+        .readOnly,
+        "the store cannot be written through a context",
+        at: container.stores[store].path,
+        remedy: "check isReadOnly of its configuration; stores of Core Data are read only"
+      )
+    }
+    return try writer(to: store)
+  }
+
+  /// Makes objects what the store has of them, now that it is committed.
+  private func finish(_ save: StoreSave) {
+    // Deleted ones first: a new object may have the key of a deleted one.
+    for case (let object, .deleted) in save.outcomes {
+      registry.remove(object)
+      unsaved.set(nil, of: object)
+      detach(object)
+    }
+    for (object, outcome) in save.outcomes {
+      switch outcome {
+      case .deleted:
+        continue
+      case .stored(let identifier, let row):
+        rename(object, identifier)
+        object.take(row)
+      case .gone:
+        object.row = nil
+        object.isGone = true
+      }
+      object.dropChanges()
+      unsaved.set(nil, of: object)
+    }
+  }
+
+  /// Gives an object another identifier.
+  private func rename(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
+    let old = object.persistentModelID
+    guard old != identifier else { return }
+    registry.remove(object)
+    var stale = [registry[identifier]].compactMap(\.self)
+    if let entity = object.entity { stale += objectsOfRelatives(identifier, entity) }
+    // One that is to be deleted makes room for this one by the same save, and goes with it.
+    for other in stale where !other.hasChanges { forget(other) }
+    object.identity = identifier
+    registry.add(object, identifier)
+  }
+}
+
+extension BatchError.Code {
+  /// Something was to be committed in the midst of work that is committed as a whole.
+  public static let nestedSave = Self(rawValue: "nestedSave")
+}

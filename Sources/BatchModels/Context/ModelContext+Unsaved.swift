@@ -1,0 +1,211 @@
+public import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// Whether there is something to save.
+  ///
+  /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
+  public var hasChanges: Bool {
+    checkQueue()
+    return !unsaved.isEmpty || !links.isEmpty
+  }
+
+  /// The objects that the next save inserts, in the order in which they were inserted here.
+  public var insertedModelsArray: [ManagedObject] { unsavedModels(.insert) }
+
+  /// The objects with values that the next save writes.
+  public var changedModelsArray: [ManagedObject] { unsavedModels(.update) }
+
+  /// The objects that the next save deletes.
+  public var deletedModelsArray: [ManagedObject] { unsavedModels(.delete) }
+
+  private func unsavedModels(_ kind: ManagedObject.Unsaved) -> [ManagedObject] {
+    checkQueue()
+    return unsaved.all(kind)
+  }
+
+  /// Takes a new object into the context, to be inserted in a store by the next save.
+  ///
+  /// Of several stores that have the entity it is the first that may be written. What keeps the
+  /// object from being inserted, as an entity that is not here or an object of another context, the
+  /// next throwing call of the context throws.
+  public func insert(_ object: ManagedObject) {
+    checkQueue()
+    do {
+      try take(object)
+    } catch {
+      noteChange(error)
+    }
+  }
+
+  /// A new object of an entity, to be inserted in a store by the next save; for entities that no
+  /// class claims.
+  ///
+  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `readOnly` if none
+  ///   that has it may be written.
+  public func insertNewObject(ofEntity name: String) throws(BatchError) -> ManagedObject {
+    try throwNoted()
+    let entity = try container.writableEntity(named: name)
+    let object = entity.type.init()
+    adopt(object, entity)
+    return object
+  }
+
+  /// Marks an object to be deleted by the next save.
+  ///
+  /// A new object is forgotten at once. An object of another context is left alone, and the next
+  /// throwing call of the context throws that.
+  public func delete(_ object: ManagedObject) {
+    checkQueue()
+    guard object.modelContext === self else {
+      if !object.isNew { noteChange(Self.foreign(object)) }
+      return
+    }
+    if object.unsaved == .insert {
+      forget(object)
+    } else if !object.isGone {
+      do throws(BatchError) {
+        let identifier = object.persistentModelID
+        let entity =
+          if let entity = object.entity { entity } else { try container.resolve(identifier) }
+        guard entity.entity.kind == .table else { throw Self.unwritable(identifier) }
+        track(object, .delete)
+      } catch {
+        noteChange(error)
+      }
+    }
+  }
+
+  /// Undoes whatever was not saved, and reads nothing.
+  ///
+  /// New objects are forgotten and in no context any more, with their attributes and without what
+  /// was related to them; values are as they were, and deleted objects are there. What could not be
+  /// set, inserted or deleted is no error any more; what could not be read still is.
+  public func rollback() {
+    checkQueue()
+    let objects = unsaved.all()
+    for object in objects where object.unsaved == .insert { forget(object) }
+    for object in objects where object.modelContext === self {
+      object.dropChanges()
+      track(object, nil)
+      // A new object may have had its identifier in the meantime.
+      registry.add(object, object.persistentModelID)
+    }
+    links = UnsavedLinks()
+    dropNotedChange()
+  }
+
+  /// Runs `body` and saves; undoes whatever was not saved if either throws.
+  ///
+  /// What was not saved before shares the fate of what `body` does.
+  ///
+  /// - Throws: What `body` or ``save()`` throws.
+  public func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      let result = try body()
+      try save()
+      return result
+    } catch {
+      rollback()
+      throw error
+    }
+  }
+
+  /// Notes what a save will do with an object; nil if nothing.
+  func track(_ object: ManagedObject, _ kind: ManagedObject.Unsaved?) {
+    guard object.unsaved != kind else { return }
+    unsaved.set(kind, of: object)
+  }
+
+  // MARK: New objects
+
+  func take(_ object: ManagedObject) throws(BatchError) {
+    if object.modelContext === self {
+      // Inserting what was to be deleted keeps it, as in SwiftData.
+      if object.unsaved == .delete { track(object, object.changes.isEmpty ? nil : .update) }
+      return
+    }
+    guard object.isNew else { throw Self.foreign(object) }
+    guard let name = object.claimedEntityName else {
+      throw BatchError(
+        .unknownEntity,
+        "the object is of no entity",
+        at: "\(type(of: object))",
+        remedy: "make it with insertNewObject(ofEntity:)"
+      )
+    }
+    adopt(object, try container.writableEntity(named: name))
+  }
+
+  private func adopt(_ object: ManagedObject, _ entity: ModelEntity) {
+    let (drafts, related) = (object.drafts, object.draftRelated)
+    object.drafts = [:]
+    object.draftRelated = [:]
+    object.environment = environment(of: entity)
+    registry.add(object, object.persistentModelID)
+    track(object, .insert)
+    for (attribute, value) in drafts { object[attribute] = value }
+    for (relationship, others) in related {
+      do throws(BatchError) {
+        try object.setRelatedObjects(others, forKey: relationship)
+      } catch {
+        noteChange(error)
+      }
+    }
+    if let error = object.draftError { noteChange(error) }
+    object.draftError = nil
+  }
+
+  /// Takes an object out of the context with whatever is unsaved of it.
+  func forget(_ object: ManagedObject) {
+    registry.remove(object)
+    links.remove(of: object)
+    detach(object)
+    unsaved.set(nil, of: object)
+  }
+
+  static func foreign(_ object: ManagedObject) -> BatchError {
+    BatchError(
+      .noContext,
+      "the object belongs to another context, or to none any more",
+      at: object.persistentModelID.description,
+      remedy: "take it from this context by its identifier"
+    )
+  }
+
+  static func unwritable(_ identifier: PersistentIdentifier) -> BatchError {
+    BatchError(
+      .readOnly,
+      "only rows of tables can be written, and this is of a view or a virtual table",
+      at: identifier.description
+    )
+  }
+}
+
+extension ModelContainer {
+  /// The entity of this name in the first store that has it and may be written.
+  func writableEntity(named name: String) throws(BatchError) -> ModelEntity {
+    let found = entities.compactMap { models in
+      models[name] ?? models.values.first { SQLName.equal($0.entity.name, name) }
+    }
+    guard !found.isEmpty else { return try entity(named: name) }
+    if let entity = found.first(where: {
+      stores[$0.store].isWritable && $0.entity.kind == .table
+    }) {
+      return entity
+    }
+    throw BatchError(
+      .readOnly,
+      "no store in which entity \(name.quotedForMessage) is a table may be written"
+    )
+  }
+}
+
+extension Store {
+  /// Whether contexts may write to the store.
+  ///
+  /// What Core Data made has columns and tables of its own to be kept up, and is read only.
+  package var isWritable: Bool {
+    !isReadOnly && !schema.entities.contains { SQLName.equal($0.table, "Z_PRIMARYKEY") }
+  }
+}

@@ -1,0 +1,85 @@
+import BatchIdentifiers
+import BatchStore
+
+/// One transaction of a store's history, written by the transaction that it tells of.
+///
+/// It begins with its first change: where nothing was changed nothing is recorded.
+struct HistoryLog {
+  /// The tables, which are made by the first transaction that is recorded.
+  ///
+  /// AUTOINCREMENT, so that no number comes again when transactions were deleted.
+  private static let schema = [
+    """
+    CREATE TABLE IF NOT EXISTS _batch_history (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, saved_at INTEGER NOT NULL, author TEXT
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS _batch_history_change (
+      id INTEGER PRIMARY KEY, save INTEGER NOT NULL, entity TEXT NOT NULL, key BLOB NOT NULL,
+      kind TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS _batch_history_change_save ON _batch_history_change (save)",
+    """
+    CREATE TABLE IF NOT EXISTS _batch_history_value (
+      change INTEGER NOT NULL, attribute TEXT NOT NULL, value, PRIMARY KEY (change, attribute)
+    ) WITHOUT ROWID
+    """,
+  ]
+
+  private let author: String?
+  private let connection: Connection
+  private var number: SQLValue?
+
+  init(author: String?, in connection: Connection) {
+    self.author = author
+    self.connection = connection
+  }
+
+  /// Records what became of a row.
+  ///
+  /// - Parameters:
+  ///   - kind: What was done.
+  ///   - entityName: The entity of the row.
+  ///   - key: The row's key, encoded.
+  ///   - values: The attributes that were set, with NULL, or what is kept of a deleted row.
+  /// - Throws: Whatever SQLite says.
+  mutating func append(
+    _ kind: HistoryChange.Kind,
+    entityName: String,
+    key: [UInt8],
+    _ values: [String: SQLValue]
+  ) throws(BatchError) {
+    if number == nil { number = try begin() }
+    try connection.execute(
+      "INSERT INTO _batch_history_change (save, entity, key, kind) VALUES (?, ?, ?, ?)",
+      number ?? .null,
+      .text(entityName),
+      .blob(key),
+      .text(kind.rawValue)
+    )
+    if values.isEmpty { return }
+    guard let change = try connection.value("SELECT last_insert_rowid()") else { return }
+    for (name, value) in values {
+      try connection.execute(
+        "INSERT INTO _batch_history_value (change, attribute, value) VALUES (?, ?, ?)",
+        change,
+        .text(name),
+        value
+      )
+    }
+  }
+
+  private func begin() throws(BatchError) -> SQLValue {
+    for statement in Self.schema { try connection.execute(statement) }
+    try connection.execute(
+      """
+      INSERT INTO _batch_history (saved_at, author)
+      VALUES (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), ?)
+      """,
+      author.map { .text($0) } ?? .null
+    )
+    return try connection.value("SELECT last_insert_rowid()") ?? .null
+  }
+}

@@ -1,0 +1,194 @@
+public import BatchStore
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A type whose values are kept in the database in one way that goes without saying.
+///
+/// Dates are not among them: SQLite has no type for dates, so an attribute says how it keeps them.
+public protocol AttributeValue: Sendable {
+  /// How the values are kept.
+  static var codec: AttributeCodec<Self> { get }
+}
+
+extension AttributeValue where Self: FixedWidthInteger {
+  /// An INTEGER that the type can hold.
+  @inlinable public static var codec: AttributeCodec<Self> {
+    AttributeCodec(
+      typeName: "\(Self.self)",
+      form: .canonical,
+      alwaysFit: Self.bitWidth == 64 && Self.isSigned ? .integer : [],
+      placeholder: 0,
+      decode: { if case .integer(let value) = $0 { Self(exactly: value) } else { nil } },
+      encode: { .integer(Int64($0)) }
+    )
+  }
+}
+
+extension Int64: AttributeValue {}
+extension Int: AttributeValue {}
+extension Int32: AttributeValue {}
+extension Int16: AttributeValue {}
+extension Int8: AttributeValue {}
+
+extension Double: AttributeValue {
+  /// A REAL, or an INTEGER that a `Double` holds exactly.
+  public static var codec: AttributeCodec<Double> {
+    AttributeCodec(
+      typeName: "Double",
+      form: .canonical,
+      alwaysFit: .real,
+      placeholder: 0,
+      decode: { $0.double },
+      encode: { .real($0) }
+    )
+  }
+}
+
+extension Float: AttributeValue {
+  /// A REAL, rounded to the nearest `Float`, unless it is too great for one; an INTEGER likewise.
+  public static var codec: AttributeCodec<Float> {
+    AttributeCodec(
+      typeName: "Float",
+      placeholder: 0,
+      decode: { value in
+        guard let double = value.double else { return nil }
+        let float = Float(double)
+        return float.isFinite || double.isInfinite ? float : nil
+      },
+      encode: { .real(Double($0)) }
+    )
+  }
+}
+
+extension String: AttributeValue {
+  /// A TEXT.
+  public static var codec: AttributeCodec<String> {
+    AttributeCodec(
+      typeName: "String",
+      form: .canonical,
+      alwaysFit: .text,
+      placeholder: "",
+      decode: { $0.string },
+      encode: { .text($0) }
+    )
+  }
+}
+
+extension Bool: AttributeValue {
+  /// The INTEGER 0 or 1.
+  public static var codec: AttributeCodec<Bool> {
+    AttributeCodec(
+      typeName: "Bool",
+      form: .canonical,
+      placeholder: false,
+      decode: { $0 == .integer(0) ? false : $0 == .integer(1) ? true : nil },
+      encode: { .integer($0 ? 1 : 0) }
+    )
+  }
+}
+
+extension Data: AttributeValue {
+  /// A BLOB.
+  public static var codec: AttributeCodec<Data> {
+    AttributeCodec(
+      typeName: "Data",
+      form: .canonical,
+      alwaysFit: .blob,
+      placeholder: Data(),
+      decode: { if case .blob(let bytes) = $0 { Data(bytes) } else { nil } },
+      encode: { .blob([UInt8]($0)) }
+    )
+  }
+}
+
+extension UUID: AttributeValue {
+  /// A TEXT in the form that `uuidString` has, or a BLOB of 16 bytes; written as TEXT.
+  public static var codec: AttributeCodec<UUID> {
+    AttributeCodec(
+      typeName: "UUID",
+      placeholder: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
+      decode: { value in
+        switch value {
+        case .text(let text): UUID(uuidString: text)
+        case .blob(let bytes) where bytes.count == 16:
+          UUID(
+            uuid: (
+              bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+              bytes[8], bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+            )
+          )
+        default: nil
+        }
+      },
+      encode: { .text($0.uuidString) }
+    )
+  }
+}
+
+extension Decimal: AttributeValue {
+  /// A TEXT of a decimal number, unless it has more digits than a `Decimal`, or an INTEGER; a REAL
+  /// too, which Core Data writes, by its shortest decimal form.
+  public static var codec: AttributeCodec<Decimal> {
+    AttributeCodec(
+      typeName: "Decimal",
+      placeholder: 0,
+      decode: { value in
+        switch value {
+        case .integer(let value): Decimal(value)
+        case .real(let value) where value.isFinite: decimal(value.description)
+        case .text(let text): decimal(text)
+        default: nil
+        }
+      },
+      encode: { .text($0.description) }
+    )
+  }
+
+  /// A whole text as a number: `Decimal(string:)` is content with a prefix of one.
+  private static func decimal(_ text: String) -> Decimal? {
+    let number = /[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?/
+    guard text.wholeMatch(of: number) != nil, let value = Decimal(string: text), !value.isNaN
+    else { return nil }
+    // It rounds what it cannot hold, which is 39 digits or more.
+    return text.utf8.count < 39 || digits(of: text) == digits(of: value.description) ? value : nil
+  }
+
+  /// The digits of a number, without the zeros at both ends.
+  private static func digits(of text: String) -> Substring {
+    let mantissa = text.prefix { $0 != "e" && $0 != "E" }
+    let digits = String(mantissa.filter(\.isWholeNumber)).drop { $0 == "0" }
+    return digits.lastIndex { $0 != "0" }.map { digits[...$0] } ?? ""
+  }
+}
+
+extension URL: AttributeValue {
+  /// A TEXT of a URL.
+  public static var codec: AttributeCodec<URL> {
+    AttributeCodec(
+      typeName: "URL",
+      placeholder: URL(fileURLWithPath: "/dev/null"),
+      decode: { $0.string.flatMap { URL(string: $0) } },
+      encode: { .text($0.absoluteString) }
+    )
+  }
+}
+
+extension SQLValue {
+  /// A number, if it is one that a `Double` holds exactly.
+  var double: Double? {
+    switch self {
+    case .real(let value): value
+    case .integer(let value): Double(exactly: value)
+    default: nil
+    }
+  }
+
+  /// The text of a TEXT.
+  var string: String? {
+    if case .text(let text) = self { text } else { nil }
+  }
+}

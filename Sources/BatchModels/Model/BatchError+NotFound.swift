@@ -1,0 +1,18 @@
+public import BatchIdentifiers
+
+extension BatchError {
+  /// The error of an identifier without a row.
+  static func notFound(_ identifier: PersistentIdentifier) -> BatchError {
+    BatchError(
+      .objectNotFound,
+      "there is no such row",
+      at: identifier.description,
+      remedy: "it was deleted, or never saved"
+    )
+  }
+}
+
+extension BatchError.Code {
+  /// There is no row with this identifier: Core Data's error 133000.
+  public static let objectNotFound = Self(rawValue: "objectNotFound")
+}

@@ -1,0 +1,247 @@
+public import BatchIdentifiers
+public import BatchStore
+
+extension ManagedObject {
+  /// The value of an attribute, set or stored.
+  ///
+  /// Reading gives NULL where ``value(forKey:)`` would throw, and setting does nothing where
+  /// ``setValue(_:forKey:)`` would; then the next throwing call of the context throws that error.
+  /// Where there is no context any more to throw it, setting is a mistake at which builds for
+  /// debugging stop.
+  public final subscript(_ attribute: String) -> SQLValue {
+    get {
+      do {
+        return try value(forKey: attribute)
+      } catch {
+        modelContext?.note(error)
+        return .null
+      }
+    }
+    set {
+      do {
+        try setValue(newValue, forKey: attribute)
+      } catch {
+        noteChange(error)
+      }
+    }
+  }
+
+  /// The value of an attribute, set or stored; loaded if the object is a fault.
+  ///
+  /// An attribute of a new object that was not set is NULL until the object is saved, and has the
+  /// column's default then.
+  ///
+  /// - Throws: `BatchError` with code `objectNotFound` if the row is gone, `valueMismatch` if it
+  ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
+  ///   `noContext` if the object is in no context any more.
+  public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
+    modelContext?.checkQueue()
+    if isNew { return drafts[try draftName(attribute)] ?? .null }
+    guard let entity else {
+      // An identifier that names no entity here: what is wrong with it, resolving says.
+      try requireContext().load(self)
+      return .null
+    }
+    return try value(at: entity.slot(of: attribute), entity)
+  }
+
+  /// Sets the value of an attribute, to be saved with the context.
+  ///
+  /// A fault loads first: what was there before tells, when the change is saved, whether somebody
+  /// else changed it too.
+  ///
+  /// - Throws: `BatchError` with code `valueMismatch` if the value is not of the attribute's type,
+  ///   `immutableAttribute` for a generated column, a version, a view, and for the key of an object
+  ///   that has a permanent identifier; otherwise as ``value(forKey:)`` does.
+  public final func setValue(
+    _ value: SQLValue,
+    forKey attribute: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    if isNew {
+      drafts[try draftName(attribute)] = value
+      return
+    }
+    let context = try requireContext()
+    guard let entity else { return try context.load(self) }
+    let slot = try entity.slot(of: attribute)
+    try requireSettable(at: slot, entity)
+    try requireFitting(value, at: slot, entity)
+    try set(value.storable, at: slot)
+  }
+
+  /// The attributes that were set since the object was read or saved, with their new values.
+  ///
+  /// What was related to the object is among them by the column that refers to it.
+  public final var changedValues: [String: SQLValue] {
+    modelContext?.checkQueue()
+    guard let entity else { return drafts }
+    return isNew ? drafts : entity.named(changes)
+  }
+
+  /// The attributes as the object's row had them when it was read or saved last; none of an object
+  /// that was never saved.
+  ///
+  /// - Throws: As ``value(forKey:)`` does for a fault.
+  public final func committedValues() throws(BatchError) -> [String: SQLValue] {
+    modelContext?.checkQueue()
+    guard unsaved != .insert, !isNew else { return [:] }
+    if row == nil, !isGone { try requireContext().load(self) }
+    guard let row, let entity else { return [:] }
+    return entity.named(row)
+  }
+
+  // MARK: Slots
+
+  /// The value in a column.
+  final func value(at slot: Int, _ entity: ModelEntity) throws(BatchError) -> SQLValue {
+    if let value = changes[slot] { return value }
+    if unsaved == .insert { return .null }
+    if row == nil {
+      let context = try requireContext()
+      if !isGone {
+        try context.load(self)
+      } else if !context.shouldDeleteInaccessibleFaults {
+        throw .notFound(persistentModelID)
+      }
+    }
+    return row?[slot] ?? .null
+  }
+
+  /// Sets a column that may be set.
+  final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
+    let context = try requireContext()
+    if context.unsavedReferences != nil, let entity, context.container.refers(entity, at: slot) {
+      context.unsavedReferences = nil
+    }
+    guard unsaved != .insert else {
+      changes[slot] = value
+      references[slot] = nil
+      return
+    }
+    let row = try requireRow(context)
+    references[slot] = nil
+    if row[slot].isIdentical(to: value) {
+      changes[slot] = nil
+      bases[slot] = nil
+    } else {
+      if changes[slot] == nil { bases[slot] = row[slot] }
+      changes[slot] = value
+    }
+    context.track(self, changes.isEmpty ? nil : .update)
+  }
+
+  /// Makes a column refer to a new object, whose key it has once that is saved.
+  final func set(_ reference: ManagedObject, at slot: Int) throws(BatchError) {
+    let context = try requireContext()
+    if unsaved != .insert {
+      let row = try requireRow(context)
+      if changes[slot] == nil { bases[slot] = row[slot] }
+      context.track(self, .update)
+    }
+    changes[slot] = .null
+    references[slot] = reference
+    context.unsavedReferences = nil
+  }
+
+  /// Keeps an error of a setter that cannot throw for the context.
+  final func noteChange(_ error: BatchError) {
+    if isNew {
+      draftError = draftError ?? error
+    } else if let modelContext {
+      modelContext.noteChange(error)
+    } else {
+      assertionFailure("what is set here is lost: \(error)")
+    }
+  }
+
+  /// Forgets what was set and not saved.
+  final func dropChanges() {
+    modelContext?.unsavedReferences = nil
+    changes = SlotValues()
+    bases = SlotValues()
+    references = SlotValues()
+  }
+
+  /// Refuses to set a column that nobody may set.
+  final func requireSettable(at slot: Int, _ entity: ModelEntity) throws(BatchError) {
+    if entity.canAlwaysBeSet(at: slot) { return }
+    let reason: String
+    if entity.entity.kind != .table {
+      reason = "is not that of a table"
+    } else if entity.generatedSlots.contains(slot) {
+      reason = "is computed by SQLite"
+    } else if entity.versionSlot == slot {
+      reason = "counts the updates of its row"
+    } else if entity.concrete?.slot == slot {
+      reason = "tells which entity the row is of"
+    } else if entity.keySlots.contains(slot), !persistentModelID.isTemporary {
+      reason = "is part of the object's identity"
+    } else {
+      return
+    }
+    throw BatchError(
+      .immutableAttribute,
+      "column \(entity.columns[slot].quotedForMessage) cannot be set: it \(reason)",
+      at: persistentModelID.description
+    )
+  }
+
+  private func requireFitting(
+    _ value: SQLValue,
+    at slot: Int,
+    _ entity: ModelEntity
+  ) throws(BatchError) {
+    guard let attribute = entity.declared.first(where: { $0.slot == slot })?.attribute,
+      value.isNaN
+        || !attribute.alwaysFit.contains(value.storageClass) && !attribute.codec.fits(value)
+    else { return }
+    throw BatchError(
+      .valueMismatch,
+      "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
+        + " and was set to \(value.isNaN ? "NaN" : value.className)",
+      at: persistentModelID.description
+    )
+  }
+
+  /// The name of an attribute as the class of an object without a context declares it.
+  private func draftName(_ attribute: String) throws(BatchError) -> String {
+    guard let mapping = (Self.self as? any PersistentModel.Type)?.mapping else { return attribute }
+    let names = mapping.attributeList.map(\.name)
+    if let name = names.first(where: { SQLName.equal($0, attribute) }) { return name }
+    throw BatchError(
+      .unknownAttribute,
+      "entity \(mapping.entityName.quotedForMessage) has no attribute"
+        + " \(attribute.quotedForMessage)",
+      remedy: remedyForUnknownName(attribute, among: names, kind: "attributes")
+    )
+  }
+}
+
+extension ModelEntity {
+  /// Where the value of an attribute is.
+  func slot(of attribute: String) throws(BatchError) -> Int {
+    if let slot = slots[attribute] { return slot }
+    let name = try entity.requireAttribute(named: attribute).name
+    if let slot = slots[name] { return slot }
+    throw BatchError(.unknownAttribute, "attribute \(name.quotedForMessage) has no column")
+  }
+
+  /// Values by the names of their attributes, or of their columns where no attribute is declared.
+  func named(_ values: SlotValues<SQLValue>) -> [String: SQLValue] {
+    var named = slots.compactMapValues { values[$0] }
+    let declared = Set(slots.values)
+    for (slot, value) in values where !declared.contains(slot) { named[columns[slot]] = value }
+    return named
+  }
+
+  /// The values of a row by the names of their attributes.
+  func named(_ row: [SQLValue]) -> [String: SQLValue] {
+    slots.mapValues { row[$0] }
+  }
+}
+
+extension BatchError.Code {
+  /// An attribute cannot be set.
+  public static let immutableAttribute = Self(rawValue: "immutableAttribute")
+}

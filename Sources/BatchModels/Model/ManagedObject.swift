@@ -1,0 +1,140 @@
+public import BatchIdentifiers
+import BatchStore
+
+/// An object of a context: a row, read when it is needed.
+///
+/// Objects of tables that no class claims are of this class itself, and are read by the names of
+/// their attributes. An object belongs to its context and does not leave it: it is not `Sendable`.
+/// What leaves is its ``persistentModelID``.
+///
+/// An object does not keep its context alive. Without one, a stored object has nowhere to read from
+/// and nobody to complain to: its properties read as placeholders, what is set on it is lost, at
+/// which builds for debugging stop, and calls that throw do throw. An object that was never inserted
+/// keeps what is set on it.
+open class ManagedObject {
+  /// What a save will do with an object.
+  enum Unsaved {
+    case insert, update, delete
+  }
+
+  /// Identifiers of related objects, as of a state of the context.
+  struct Members {
+    let generation: Int
+    let identifiers: [PersistentIdentifier]
+  }
+
+  /// The context, which the object does not keep alive.
+  public final var modelContext: ModelContext? { environment?.context }
+
+  /// The context and the entity; nil for an object that never was in a context.
+  final var environment: ObjectEnvironment?
+  final var identity: PersistentIdentifier?
+  /// The row as it was last read or saved, a value for each column of the entity; nil for a fault.
+  final var row: [SQLValue]?
+  /// When the row was read.
+  final var readAt: ContinuousClock.Instant?
+  /// The row of an object that was made a fault, which it may have again.
+  final var staleRow: [SQLValue]?
+  /// What was set and not saved, by column of the entity.
+  final var changes = SlotValues<SQLValue>()
+  /// What those columns had before that, which the save expects to find there.
+  final var bases = SlotValues<SQLValue>()
+  /// What was set on an object that is in no context, by attribute.
+  final var drafts: [String: SQLValue] = [:]
+  /// What was related to it then, by relationship.
+  final var draftRelated: [String: [ManagedObject]] = [:]
+  /// New objects that columns are to refer to once those have keys.
+  final var references = SlotValues<ManagedObject>()
+  /// What the store had related to the object when it was last asked, by relationship.
+  final var members: [String: Members] = [:]
+  /// What could not be set on it, for the context that it is inserted in.
+  final var draftError: BatchError?
+  /// What a save will do; nil if there is nothing to save.
+  final var unsaved: Unsaved?
+  /// The place among the unsaved objects of the context.
+  final var unsavedOrder = 0
+  /// Whether the row turned out to be gone.
+  final var isGone = false
+
+  /// Makes an object that is in no context.
+  public required init() {}
+
+  /// The identity of the object's row; a temporary one for an object that has no row.
+  public final var persistentModelID: PersistentIdentifier {
+    if let identity { return identity }
+    let identifier = PersistentIdentifier.temporary(
+      entityName: claimedEntityName ?? "\(Self.self)"
+    )
+    identity = identifier
+    return identifier
+  }
+
+  final var entity: ModelEntity? { environment?.entity }
+
+  /// The name of the entity that an object is of by its class, or was of before.
+  final var claimedEntityName: String? {
+    (Self.self as? any PersistentModel.Type)?.mapping.entityName ?? entity?.entity.name
+  }
+
+  /// Whether the object has not read its row yet.
+  public final var isFault: Bool {
+    row == nil && modelContext != nil && unsaved != .insert && changes.isEmpty && !isGone
+  }
+
+  /// Whether the object is new, and the next save inserts its row.
+  public final var isInserted: Bool { unsaved == .insert }
+
+  /// Whether the object has values that the next save writes to its row.
+  public final var isUpdated: Bool { unsaved == .update }
+
+  /// Whether the next save deletes the object's row, or the row turned out to be gone.
+  ///
+  /// False again after that save, as in Core Data: the object is then in no context.
+  public final var isDeleted: Bool { unsaved == .delete || isGone }
+
+  /// Whether there is something to save.
+  public final var hasChanges: Bool { unsaved != nil }
+
+  /// Whether the object has no row, and was not inserted in a context either.
+  final var isNew: Bool { modelContext == nil && identity?.isTemporary ?? true }
+}
+
+extension ManagedObject {
+  /// The context.
+  ///
+  /// - Throws: `BatchError` with code `noContext` if there is none.
+  final func requireContext() throws(BatchError) -> ModelContext {
+    if let modelContext { return modelContext }
+    throw BatchError(
+      .noContext,
+      "the object is in no context",
+      at: persistentModelID.description,
+      remedy: "keep the context, and take objects from it again after a reset or a deletion"
+    )
+  }
+
+  /// The row, read if it was not yet.
+  final func requireRow(_ context: ModelContext) throws(BatchError) -> [SQLValue] {
+    if row == nil { try context.load(self) }
+    guard let row, !isDeleted else { throw .notFound(persistentModelID) }
+    return row
+  }
+}
+
+@available(*, unavailable, message: "send persistentModelID instead")
+extension ManagedObject: Sendable {}
+
+extension ManagedObject: Hashable, Identifiable {
+  /// Whether two references are to one object.
+  public static func == (left: ManagedObject, right: ManagedObject) -> Bool { left === right }
+
+  /// Hashes the object's identity in memory.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(ObjectIdentifier(self))
+  }
+}
+
+extension BatchError.Code {
+  /// An object is in no context, or its context is gone or was reset.
+  public static let noContext = Self(rawValue: "noContext")
+}

@@ -1,0 +1,104 @@
+import BatchIdentifiers
+import BatchStore
+
+extension ModelEntity {
+  /// The row of an identifier, or nil if there is none.
+  func row(
+    of identifier: PersistentIdentifier,
+    in connection: Connection
+  ) throws(BatchError) -> [SQLValue]? {
+    guard let key = identifier.key else { throw .notFound(identifier) }
+    let statement = try connection.prepare(
+      """
+      SELECT \(SQLName.list(columns)) FROM \(SQLName.quoted(entity.table)) \
+      WHERE \(try keyCondition())
+      """
+    )
+    try statement.bind(key)
+    guard try statement.step() else { return nil }
+    return columns.indices.map { statement.value(at: $0) }
+  }
+
+  /// Reads the rows of some identifiers of the entity, passing over those without one.
+  func forEachRow(
+    of identifiers: [PersistentIdentifier],
+    in connection: Connection,
+    _ body: (PersistentIdentifier, [SQLValue]) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    let statement = try connection.prepare(
+      """
+      SELECT \(SQLName.list(columns)) FROM \(SQLName.quoted(entity.table)) \
+      WHERE \(try keyCondition())
+      """
+    )
+    for identifier in identifiers {
+      guard let key = identifier.key, entity.admits(key) else { continue }
+      try statement.bind(key)
+      if try statement.step() {
+        try body(identifier, columns.indices.map { statement.value(at: $0) })
+      }
+      statement.reset()
+    }
+  }
+
+  /// What finds the row of a key, with a parameter for each column of it, from `?1` on.
+  ///
+  /// A row has one identifier, and the key in it is the one that is stored. SQLite itself takes
+  /// more: `5` for `'5'` in a column of TEXT, `ada` for `Ada` where the collation says so.
+  func keyCondition() throws(BatchError) -> String {
+    let key = try entity.requireKey()
+    let columns = key.columns.enumerated().map { index, column in
+      let (name, parameter) = (SQLName.quoted(column), "?\(index + 1)")
+      if key.isRowID { return "\(name) IS \(parameter)" }
+      let collation = key.collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? ""
+      // The first finds the row by an index, the others look at what it found.
+      return """
+        \(name)\(collation) IS \(parameter) AND +\(name) COLLATE BINARY IS \(parameter) \
+        AND typeof(\(name)) IS typeof(\(parameter))
+        """
+    }
+    return (columns + [entity.condition].compactMap(\.self)).joined(separator: " AND ")
+  }
+
+  /// The identifier of the row that a column with this value refers to.
+  ///
+  /// What refers to a key may write it in another way than the row does, and SQLite compares it as
+  /// it compares foreign keys, by affinity and collation of the key; then the row is asked. A value
+  /// that refers to nothing stays as it is.
+  func identifier(
+    referredToBy value: SQLValue,
+    in connection: Connection
+  ) throws(BatchError) -> PersistentIdentifier {
+    let key = try entity.requireKey()
+    let isAsStored =
+      switch value {
+      case .integer: key.prefersIntegers || key.isRowID
+      case .text: key.keepsText
+      case .blob: true
+      case .real, .null: false
+      }
+    if !isAsStored {
+      let name = SQLName.quoted(key.columns[0])
+      let statement = try connection.prepare(
+        "SELECT \(name) FROM \(SQLName.quoted(entity.table)) WHERE \(name) IS ?"
+      )
+      try statement.bind(value, at: 1)
+      if try statement.step() {
+        var encoder = EncodedKey.Encoder()
+        statement.appendKeyComponent(at: 0, to: &encoder)
+        return space.identifier(.encoded(encoder.key))
+      }
+    }
+    return space.identifier(.encoded(EncodedKey([KeyComponent(value)])))
+  }
+}
+
+extension ManagedObject {
+  /// Gives the object a row that was just read.
+  final func take(_ row: [SQLValue], readAt: ContinuousClock.Instant = .now) {
+    self.row = row
+    staleRow = nil
+    self.readAt = readAt
+    isGone = false
+  }
+}

@@ -1,0 +1,225 @@
+public import BatchIdentifiers
+import BatchStore
+
+/// An entity of one store as contexts see it: the class of its objects and where their values are.
+///
+/// An object keeps one stored value for each column here. The entities of a hierarchy have the same
+/// columns, those of all their classes, so that one statement reads rows of any of them.
+final class ModelEntity: Sendable {
+  let entity: Entity
+  /// The place of the store in the container.
+  let store: Int
+  let space: IdentifierSpace
+  let type: ManagedObject.Type
+  let columns: [String]
+  /// Where an attribute's value is, by the attribute's name.
+  let slots: [String: Int]
+  /// What the values must fit, for those attributes that a class declares.
+  let declared: [(slot: Int, attribute: MappedAttribute)]
+  /// The slot of the column that names the concrete entity, and the names by its values.
+  let concrete: (slot: Int, names: [SQLValue: String])?
+  /// The identifiers of the other entities of the hierarchy, which share the keys of the table.
+  let relatives: [IdentifierSpace]
+  /// The identifiers of those that extend this one.
+  let descendants: [IdentifierSpace]
+  /// Where each column of the key is, if it is an attribute.
+  let keySlots: [Int?]
+  /// The columns that SQLite computes.
+  let generatedSlots: Set<Int>
+  /// Where the number is that each update raises by one.
+  let versionSlot: Int?
+  /// What fits those attributes that a class declares for sure.
+  private let alwaysFit: [(slot: Int, classes: StorageClasses)]
+  /// For each column, whether everybody may set it.
+  private let isSettable: [Bool]
+
+  /// An entity that no class claims: the attributes of its table, of any type.
+  init(_ entity: Entity, ofStore store: Int, identity: StoreIdentity) {
+    self.entity = entity
+    self.store = store
+    space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
+    type = ManagedObject.self
+    columns = entity.attributes.map(\.column)
+    slots = Dictionary(
+      entity.attributes.enumerated().map { ($1.name, $0) },
+      uniquingKeysWith: { first, _ in first }
+    )
+    declared = []
+    alwaysFit = []
+    concrete = nil
+    relatives = []
+    descendants = []
+    keySlots = Self.slots(of: entity.key?.columns ?? [], in: columns)
+    generatedSlots = Self.generatedSlots(of: entity, in: columns)
+    versionSlot = nil
+    isSettable = Self.settable(columns, of: entity, except: generatedSlots, keySlots)
+  }
+
+  /// An entity that a class claims, in a table.
+  ///
+  /// - Throws: `BatchError` with code `invalidMapping` for a column that the table does not have.
+  init(
+    _ mapping: ModelMapping,
+    family: [ModelMapping],
+    in table: Entity,
+    ofStore store: Int,
+    identity: StoreIdentity
+  ) throws(BatchError) {
+    var columns: [String] = []
+    let discriminators = family.compactMap(\.discriminator?.column)
+    for column in discriminators + family.flatMap(\.attributeList).map(\.column)
+    where !columns.contains(where: { SQLName.equal($0, column) }) {
+      guard table.attributes.contains(where: { SQLName.equal($0.column, column) }) else {
+        throw Self.noColumn(column, of: table, mapping)
+      }
+      columns.append(column)
+    }
+    // Relationships need the keys of other objects, declared as attributes or not.
+    for column in family.flatMap(\.relationshipList).compactMap(\.column)
+      + table.foreignKeys.map(\.column)
+    where !columns.contains(where: { SQLName.equal($0, column) }) {
+      guard let attribute = table.attributes.first(where: { SQLName.equal($0.column, column) })
+      else { throw Self.noColumn(column, of: table, mapping) }
+      columns.append(attribute.column)
+    }
+    self.columns = columns
+    func slot(of column: String) -> Int {
+      columns.firstIndex { SQLName.equal($0, column) } ?? 0
+    }
+    let declared: [(slot: Int, attribute: MappedAttribute)] = mapping.attributeList.map {
+      (slot(of: $0.column), $0)
+    }
+    self.declared = declared
+    alwaysFit = declared.map { ($0.slot, $0.attribute.alwaysFit) }
+    keySlots = Self.slots(of: table.key?.columns ?? [], in: columns)
+    generatedSlots = Self.generatedSlots(of: table, in: columns)
+    versionSlot = declared.first { $0.attribute.isVersion }?.slot
+    slots = Dictionary(
+      declared.map { ($0.attribute.name, $0.slot) },
+      uniquingKeysWith: { _, last in last }
+    )
+    var entity = table.claimed(by: mapping)
+    if let discriminator = mapping.discriminator {
+      let members = family.filter {
+        $0.entityName == mapping.entityName || $0.ancestors.contains(mapping.entityName)
+      }
+      let values = members.compactMap(\.discriminator?.value)
+      entity.condition =
+        "\(SQLName.quoted(discriminator.column)) IN (\(values.map(\.sql).joined(separator: ", ")))"
+      concrete = (
+        slot(of: discriminator.column),
+        Dictionary(zip(values, members.map(\.entityName)), uniquingKeysWith: { first, _ in first })
+      )
+    } else {
+      concrete = nil
+    }
+    let others = family.filter { $0.entityName != mapping.entityName }
+    func spaces(_ mappings: [ModelMapping]) -> [IdentifierSpace] {
+      mappings.map {
+        IdentifierSpace(storeIdentifier: identity.uuid, entityName: $0.entityName)
+      }
+    }
+    relatives = spaces(others)
+    descendants = spaces(others.filter { $0.ancestors.contains(mapping.entityName) })
+    self.entity = entity
+    self.store = store
+    space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
+    type = mapping.type
+    isSettable = Self.settable(
+      columns,
+      of: entity,
+      except: generatedSlots,
+      keySlots + [versionSlot, concrete?.slot]
+    )
+  }
+
+  private static func settable(
+    _ columns: [String],
+    of entity: Entity,
+    except generated: Set<Int>,
+    _ others: [Int?]
+  ) -> [Bool] {
+    columns.indices.map {
+      entity.kind == .table && !generated.contains($0) && !others.contains($0)
+    }
+  }
+
+  /// Whether a column may be set whatever the object.
+  func canAlwaysBeSet(at slot: Int) -> Bool { isSettable[slot] }
+
+  private static func noColumn(
+    _ column: String,
+    of table: Entity,
+    _ mapping: ModelMapping
+  ) -> BatchError {
+    BatchError(
+      .invalidMapping,
+      "table \(table.table.quotedForMessage) has no column \(column.quotedForMessage)",
+      at: mapping.entityName,
+      remedy: remedyForUnknownName(column, among: table.attributes.map(\.column), kind: "columns")
+    )
+  }
+
+  /// Where a column is.
+  func slot(ofColumn column: String) -> Int? {
+    columns.firstIndex { SQLName.equal($0, column) }
+  }
+
+  private static func slots(of names: [String], in columns: [String]) -> [Int?] {
+    names.map { name in columns.firstIndex { SQLName.equal($0, name) } }
+  }
+
+  private static func generatedSlots(of table: Entity, in columns: [String]) -> Set<Int> {
+    let generated = table.attributes.filter(\.isGenerated).map(\.column)
+    return Set(slots(of: generated, in: columns).compactMap(\.self))
+  }
+
+  /// The name of the entity that a row is of, where sub-entities share the table.
+  func concreteName(of row: [SQLValue]) -> String {
+    concrete.flatMap { $0.names[row[$0.slot]] } ?? entity.name
+  }
+
+  /// Refuses the row of a sub-entity, whose object is another one.
+  func requireOwn(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
+    let name = concreteName(of: row)
+    guard name != entity.name else { return }
+    throw BatchError(
+      .modelTypeMismatch,
+      "the row is one of entity \(name.quotedForMessage) now",
+      at: identifier.description,
+      remedy: "take the object from the context again"
+    )
+  }
+
+  /// Refuses a row with a value that its attribute cannot have.
+  func validate(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
+    // Nearly all rows need no closer look.
+    if alwaysFit.allSatisfy({ $0.classes.contains(row[$0.slot].storageClass) }) { return }
+    for (slot, attribute) in declared where !attribute.codec.fits(row[slot]) {
+      throw BatchError(
+        .valueMismatch,
+        "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
+          + " and the row has \(row[slot].className)",
+        at: identifier.description,
+        remedy: "correct the row, or declare the attribute as what it holds"
+      )
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// A class's mapping does not fit the store.
+  public static let invalidMapping = Self(rawValue: "invalidMapping")
+  /// A stored value is not of the type that its attribute is declared with.
+  public static let valueMismatch = Self(rawValue: "valueMismatch")
+}
+
+extension Entity {
+  /// The entity under the names that a class gives to it and its attributes.
+  fileprivate func claimed(by mapping: ModelMapping) -> Entity {
+    let attributes = mapping.attributeList.compactMap { mapped in
+      self.attributes.first { SQLName.equal($0.column, mapped.column) }?.renamed(mapped.name)
+    }
+    return renamed(mapping.entityName, attributes: attributes)
+  }
+}

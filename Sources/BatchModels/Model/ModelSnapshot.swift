@@ -1,0 +1,66 @@
+public import BatchIdentifiers
+public import BatchStore
+
+/// The values of an object as they were at one time, which may be sent anywhere and changed there.
+///
+/// What somebody else did to the row since then is found when the snapshot's changes are saved, just
+/// as if the object itself had been kept.
+///
+///     var snapshot = try ModelSnapshot(of: order)
+///     snapshot.price = 500                        // anywhere
+///     try context.apply(snapshot)                 // in this context or another
+///     try context.save()
+@dynamicMemberLookup
+public struct ModelSnapshot<Model: ManagedObject>: Sendable, Hashable {
+  /// The identifier of the object.
+  public let identifier: PersistentIdentifier
+  /// The attributes with their values, changed ones too.
+  public private(set) var values: [String: SQLValue]
+  /// The row by its columns, as the object had read it.
+  let row: [String: SQLValue]
+  /// The attributes that were changed in the object, or in the snapshot.
+  private(set) var changed: Set<String>
+
+  /// Takes the values of an object that was saved, those that were set and not saved too.
+  ///
+  /// - Throws: `BatchError` with code `objectNotFound` for an object that was not saved yet or whose
+  ///   row is gone, and as `value(forKey:)` does.
+  public init(of object: Model) throws(BatchError) {
+    let committed = try object.committedValues()
+    guard let entity = object.entity, let row = object.row, !object.isDeleted else {
+      throw .notFound(object.persistentModelID)
+    }
+    identifier = object.persistentModelID
+    self.row = Dictionary(zip(entity.columns, row), uniquingKeysWith: { first, _ in first })
+    let changes = object.changedValues.filter { entity.slots[$0.key] != nil }
+    values = committed.merging(changes) { $1 }
+    changed = Set(changes.keys)
+  }
+
+  /// The stored value of an attribute; NULL for a name that the object does not have.
+  ///
+  /// What is set is looked at when the snapshot is applied.
+  public subscript(_ attribute: String) -> SQLValue {
+    get { values[attribute] ?? .null }
+    set {
+      values[attribute] = newValue
+      changed.insert(attribute)
+    }
+  }
+}
+
+extension ModelSnapshot where Model: PersistentModel {
+  /// The value of a property that the class's mapping registers as an attribute.
+  ///
+  /// - Precondition: The mapping registers the property.
+  public subscript<Value>(dynamicMember property: KeyPath<Model, Value>) -> Value {
+    get {
+      let (mapped, codec) = Model.attribute(of: property)
+      return codec.decode(self[mapped.name]) ?? codec.placeholder()
+    }
+    set {
+      let (mapped, codec) = Model.attribute(of: property)
+      self[mapped.name] = codec.encode(newValue)
+    }
+  }
+}

@@ -1,0 +1,259 @@
+public import BatchIdentifiers
+import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Makes SQL of the expressions of predicates, with the meaning that they have in Swift.
+///
+/// What SQLite compares as Swift does becomes SQL that can use an index. The rest becomes calls of
+/// Swift closures, which get the values of the row and evaluate the very expression: strings are
+/// searched by characters, integers overflow into an error. What can be neither is refused.
+///
+/// Every condition is true or false and never NULL; an expression is NULL where it is nil in Swift.
+final class PredicateTranslator {
+  let container: ModelContainer
+  /// Whether identifiers are looked up in the table; if not, each row is asked whether it is one of
+  /// them, which serves statements that find a few rows of many by other means.
+  let looksUpIdentifiers: Bool
+  /// What fills the places of the statement.
+  private(set) var parameters: [StatementParameter] = []
+  private var aliasCount = 0
+  /// Whether the statement reads other rows than the one that the condition is about.
+  var readsRelatedRows: Bool { aliasCount > 0 }
+  private var variables: [PredicateExpressions.VariableID: Any] = [:]
+
+  init(_ container: ModelContainer, looksUpIdentifiers: Bool = true) {
+    self.container = container
+    self.looksUpIdentifiers = looksUpIdentifiers
+  }
+
+  /// The term of an expression.
+  func term<Expression: PredicateExpression>(
+    _ expression: Expression
+  ) throws(BatchError) -> Term<Expression.Output> {
+    guard let expression = expression as? any TranslatableExpression<Expression.Output> else {
+      throw .unsupported(Self.name(of: Expression.self))
+    }
+    return try expression.term(in: self)
+  }
+
+  /// The term of an expression that is true or false, as SQL.
+  func condition<Expression: PredicateExpression<Bool>>(
+    _ expression: Expression
+  ) throws(BatchError) -> SQLText {
+    try canonical(term(expression)).text
+  }
+
+  // MARK: Parameters and variables
+
+  /// The place of a value in the statement.
+  func place(_ value: SQLValue) -> String { place(.value(value)) }
+
+  /// The place of a closure in the statement.
+  func place(
+    _ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue
+  ) -> String {
+    place(.function(SwiftFunction(body)))
+  }
+
+  private func place(_ parameter: StatementParameter) -> String {
+    parameters.append(parameter)
+    return "?\(parameters.count)"
+  }
+
+  /// The value of a piece of SQL that is no more than its place.
+  func value(of text: SQLText) -> SQLValue? {
+    guard text.text.first == "?", let number = Int(text.text.dropFirst()),
+      case .value(let value) = parameters[number - 1]
+    else { return nil }
+    return value
+  }
+
+  /// What a variable stands for.
+  func term<Value>(
+    of variable: PredicateExpressions.Variable<Value>
+  ) throws(BatchError) -> Term<Value> {
+    if let term = variables[variable.key] as? Term<Value> { return term }
+    throw .unsupported("a variable of another predicate")
+  }
+
+  /// Makes a variable stand for a term.
+  func bind<Value>(_ variable: PredicateExpressions.Variable<Value>, to term: Term<Value>) {
+    variables[variable.key] = term
+  }
+
+  /// A name for one more table in the statement.
+  func nextAlias() -> String {
+    aliasCount += 1
+    return "_related\(aliasCount)"
+  }
+
+  // MARK: Terms as SQL
+
+  /// A term as SQL, in the one representation in which all values of its type can be compared.
+  ///
+  /// - Throws: `BatchError` with code `unsupportedPredicate` if the type has none.
+  func canonical<Value>(
+    _ term: Term<Value>
+  ) throws(BatchError) -> (text: SQLText, representation: Representation<Value>) {
+    guard let canonical = Representation<Value>.canonical else {
+      throw .unsupported("a value of type \(Value.self) in this place")
+    }
+    switch term {
+    case .constant(let value):
+      guard let stored = canonical.encode(value) else {
+        throw .unsupported("a \(Value.self) that is no value in SQL, as NaN is none")
+      }
+      return (SQLText(place(stored)), canonical)
+    case .sql(let text, let representation) where representation.isCanonical:
+      return (text, canonical)
+    case .sql, .computed:
+      return (call(try computation(term), as: canonical), canonical)
+    case .object, .objects, .identifier:
+      throw .unsupported("an object in this place")
+    }
+  }
+
+  /// Two terms as SQL in one representation.
+  func unified<Value>(
+    _ left: Term<Value>,
+    _ right: Term<Value>
+  ) throws(BatchError) -> (left: SQLText, right: SQLText, representation: Representation<Value>) {
+    if Representation<Value>.canonical == nil {
+      switch (left, right) {
+      case (.sql(let text, let representation), .constant(let value)):
+        return (text, try stored(value, as: representation), representation)
+      case (.constant(let value), .sql(let text, let representation)):
+        return (try stored(value, as: representation), text, representation)
+      default: break
+      }
+    }
+    let left = try canonical(left)
+    return (left.text, try canonical(right).text, left.representation)
+  }
+
+  /// A value as an attribute would store it, if that is the value still when it is read again.
+  private func stored<Value>(
+    _ value: Value,
+    as representation: Representation<Value>
+  ) throws(BatchError) -> SQLText {
+    func isEqual<Known: Equatable>(_ value: Known, to other: Any) -> Bool {
+      other as? Known == value
+    }
+    guard let stored = representation.encode(value), let again = representation.decode(stored),
+      let comparable = value as? any Equatable, isEqual(comparable, to: again)
+    else { throw .unsupported("a value of type \(Value.self) in this place") }
+    return SQLText(place(stored))
+  }
+
+  // MARK: Calls of Swift
+
+  /// What Swift makes of a value.
+  func map<Value, Result>(
+    _ term: Term<Value>,
+    _ body: @escaping (Value) throws -> Result
+  ) throws(BatchError) -> Term<Result> {
+    Self.folded(try computation(term).map(body))
+  }
+
+  /// What Swift makes of two values.
+  func map<First, Second, Result>(
+    _ first: Term<First>,
+    _ second: Term<Second>,
+    _ body: @escaping (First, Second) throws -> Result
+  ) throws(BatchError) -> Term<Result> {
+    Self.folded(try computation(first).with(computation(second)).map { try body($0.0, $0.1) })
+  }
+
+  /// What is the same for all rows is computed once, unless it fails: then it fails where a row
+  /// needs it, and only there.
+  private static func folded<Value>(_ computation: Computation<Value>) -> Term<Value> {
+    if computation.columns.isEmpty, let value = try? computation.value([], 0) {
+      return .constant(value)
+    }
+    return .computed(computation)
+  }
+
+  /// A term as Swift that computes its value.
+  private func computation<Value>(
+    _ term: Term<Value>
+  ) throws(BatchError) -> Computation<Value> {
+    switch term {
+    case .constant(let value): return Computation(columns: []) { _, _ in value }
+    case .computed(let computation): return computation
+    case .sql(let text, let representation):
+      return Computation(columns: [text.text]) { row, position in
+        if let value = representation.decode(row[position]) { return value }
+        throw BatchError(
+          .valueMismatch,
+          "an attribute of type \(Value.self) has \(row[position].className) in a row",
+          remedy: "correct the row, or declare the attribute as what it holds"
+        )
+      }
+    case .object, .objects, .identifier: throw .unsupported("an object in this place")
+    }
+  }
+
+  /// The call of Swift that computes a value.
+  private func call<Value>(
+    _ computation: Computation<Value>,
+    as representation: Representation<Value>
+  ) -> SQLText {
+    let function = place { row throws(BatchError) in
+      let result: Value
+      do {
+        result = try computation.value(row, 0)
+      } catch let error as BatchError {
+        throw error
+      } catch {
+        throw BatchError(.predicateFailed, "\(error)", underlying: error)
+      }
+      if let value = representation.encode(result) { return value }
+      throw BatchError(
+        .predicateFailed,
+        "a predicate computes a \(Value.self) that is no value in SQL, as NaN is none"
+      )
+    }
+    let list = ([function] + computation.columns).joined(separator: ", ")
+    return SQLText("\(SwiftFunction.sqlName)(\(list))", canFail: true)
+  }
+
+  /// The name of a kind of expression, for errors: `SequenceContains`.
+  private static func name(of type: Any.Type) -> String {
+    let name = String(describing: type)
+    return String(name.prefix { $0 != "<" })
+  }
+}
+
+/// An expression of a predicate that can become SQL.
+protocol TranslatableExpression<Output>: PredicateExpression {
+  /// What the expression becomes.
+  ///
+  /// - Throws: `BatchError` with code `unsupportedPredicate` if SQL would not mean the same.
+  func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output>
+}
+
+extension BatchError.Code {
+  /// A predicate holds what has no counterpart of the same meaning in SQL.
+  public static let unsupportedPredicate = Self(rawValue: "unsupportedPredicate")
+  /// A predicate cannot be evaluated for a row: a number that overflows, a nil that is unwrapped.
+  public static let predicateFailed = Self(rawValue: "predicateFailed")
+}
+
+extension BatchError {
+  /// An error of code `unsupportedPredicate`.
+  static func unsupported(
+    _ construct: String,
+    remedy: String = "fetch without it, and filter the objects"
+  ) -> BatchError {
+    BatchError(
+      .unsupportedPredicate,
+      "a predicate for SQL cannot have \(construct)",
+      remedy: remedy
+    )
+  }
+}

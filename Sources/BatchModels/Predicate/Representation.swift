@@ -1,0 +1,200 @@
+import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What SQLite's own comparisons of two values are worth.
+enum SQLOrder {
+  /// Nothing: Swift has to compare.
+  case none
+  /// `IS` and `<` mean what `==` and `<` mean in Swift.
+  case native
+  /// `IS` means what `==` does under the collation of ``TextCollation``; Swift has to order.
+  case text
+}
+
+/// How the values of a Swift type stand in SQL, and what SQLite's own comparisons of them are worth.
+struct Representation<Value> {
+  /// The Swift value, or nil if the one in SQL does not fit.
+  let decode: (SQLValue) -> Value?
+  /// The value in SQL, or nil if it cannot be said exactly, as NaN cannot.
+  let encode: (Value) -> SQLValue?
+  let order: SQLOrder
+  /// Whether all values of the type can be compared with each other in this representation.
+  let isCanonical: Bool
+
+  init(
+    order: SQLOrder,
+    isCanonical: Bool = true,
+    decode: @escaping (SQLValue) -> Value?,
+    encode: @escaping (Value) -> SQLValue?
+  ) {
+    self.decode = decode
+    self.encode = encode
+    self.order = order
+    self.isCanonical = isCanonical
+  }
+
+  /// The representation in which values of the type are compared, if the type has one.
+  static var canonical: Representation? {
+    func representation<Known: CanonicalValue>(of type: Known.Type) -> Representation? {
+      type.representation as? Representation
+    }
+    return (Value.self as? any CanonicalValue.Type).flatMap { representation(of: $0) }
+  }
+
+  /// The values of an attribute as they are stored.
+  init(_ codec: AttributeCodec<Value>) {
+    decode = codec.decode
+    if codec.form == .canonical, let canonical = Self.canonical {
+      encode = canonical.encode
+      order = canonical.order
+      isCanonical = true
+    } else {
+      encode = { codec.encode($0) }
+      order = .none
+      isCanonical = false
+    }
+  }
+
+  /// The same representation, with NULL for nil.
+  var optional: Representation<Value?> {
+    Representation<Value?>(
+      order: order,
+      isCanonical: isCanonical,
+      decode: { $0 == .null ? .some(nil) : decode($0).map(Optional.some) },
+      encode: { $0.map(encode) ?? .null }
+    )
+  }
+
+  /// The representation of what is not nil.
+  func unwrapped<Wrapped>() -> Representation<Wrapped> where Value == Wrapped? {
+    Representation<Wrapped>(
+      order: order,
+      isCanonical: isCanonical,
+      decode: { decode($0).flatMap(\.self) },
+      encode: { encode($0) }
+    )
+  }
+}
+
+/// A type with a representation in which SQLite, or a Swift closure, compares its values.
+protocol CanonicalValue {
+  static var representation: Representation<Self> { get }
+}
+
+extension Optional: CanonicalValue where Wrapped: CanonicalValue {
+  static var representation: Representation<Wrapped?> { Wrapped.representation.optional }
+}
+
+extension CanonicalValue where Self: FixedWidthInteger {
+  static var representation: Representation<Self> {
+    Representation(
+      order: .native,
+      decode: { if case .integer(let value) = $0 { Self(exactly: value) } else { nil } },
+      encode: { Int64(exactly: $0).map(SQLValue.integer) }
+    )
+  }
+}
+
+extension Int: CanonicalValue {}
+extension Int64: CanonicalValue {}
+extension Int32: CanonicalValue {}
+extension Int16: CanonicalValue {}
+extension Int8: CanonicalValue {}
+extension UInt: CanonicalValue {}
+extension UInt64: CanonicalValue {}
+extension UInt32: CanonicalValue {}
+extension UInt16: CanonicalValue {}
+extension UInt8: CanonicalValue {}
+
+extension Bool: CanonicalValue {
+  static var representation: Representation<Bool> {
+    Representation(order: .native, decode: codec.decode, encode: codec.encode)
+  }
+}
+
+extension Double: CanonicalValue {
+  static var representation: Representation<Double> {
+    Representation(
+      order: .native,
+      decode: \.double,
+      encode: { $0.isNaN ? nil : .real($0) }
+    )
+  }
+}
+
+extension Float: CanonicalValue {
+  static var representation: Representation<Float> {
+    Representation(
+      order: .native,
+      decode: codec.decode,
+      encode: { $0.isNaN ? nil : .real(Double($0)) }
+    )
+  }
+}
+
+extension String: CanonicalValue {
+  static var representation: Representation<String> {
+    Representation(order: .text, decode: \.string, encode: { .text($0) })
+  }
+}
+
+extension Character: CanonicalValue {
+  static var representation: Representation<Character> {
+    Representation(
+      order: .text,
+      decode: { $0.string.flatMap { $0.count == 1 ? $0.first : nil } },
+      encode: { .text(String($0)) }
+    )
+  }
+}
+
+extension Data: CanonicalValue {
+  static var representation: Representation<Data> {
+    Representation(order: .native, decode: codec.decode, encode: codec.encode)
+  }
+}
+
+extension UUID: CanonicalValue {
+  static var representation: Representation<UUID> {
+    // In upper case, texts are in the order of the bytes that they stand for.
+    Representation(order: .native, decode: codec.decode, encode: codec.encode)
+  }
+}
+
+extension Date: CanonicalValue {
+  static var representation: Representation<Date> {
+    Representation(
+      order: .native,
+      decode: { $0.double.map { Date(timeIntervalSinceReferenceDate: $0) } },
+      encode: {
+        let seconds = $0.timeIntervalSinceReferenceDate
+        return seconds.isNaN ? nil : .real(seconds)
+      }
+    )
+  }
+}
+
+extension Decimal: CanonicalValue {
+  static var representation: Representation<Decimal> {
+    Representation(
+      order: .none,
+      decode: codec.decode,
+      encode: { $0.isNaN ? nil : codec.encode($0) }
+    )
+  }
+}
+
+extension URL: CanonicalValue {
+  static var representation: Representation<URL> {
+    Representation(
+      order: .none,
+      decode: codec.decode,
+      encode: { $0.baseURL == nil ? codec.encode($0) : nil }
+    )
+  }
+}

@@ -1,0 +1,217 @@
+package import BatchEngine
+package import BatchIdentifiers
+package import BatchStore
+
+/// Work by objects: a fresh context for each chunk runs a closure on a worker's thread, and the writer
+/// lane saves it together with the record that the chunk is done.
+package struct ContextProcessor: ChunkProcessor {
+  package let list: IdentifierList
+  package let work: ContextWork
+  /// Who saves; nil if the store cannot be written.
+  package let lane: WriterLane?
+  package let ledger: LedgerPlace
+  /// How many identifiers of the run may fail.
+  package let failureLimit: Int
+  private let times: HandlerTimes<ChunkContext>
+  /// Whether there is something to make durable.
+  private let hasWritten: Lock<Bool>
+
+  package init(
+    list: IdentifierList,
+    work: ContextWork,
+    lane: WriterLane?,
+    ledger: LedgerPlace,
+    failureLimit: Int
+  ) {
+    self.list = list
+    self.work = work
+    self.lane = lane
+    self.ledger = ledger
+    self.failureLimit = failureLimit
+    times = HandlerTimes(limit: work.timeLimit)
+    hasWritten = Lock(ledger == .store)
+  }
+
+  /// How often a part of a chunk is begun anew because somebody else changed its rows before it was
+  /// saved.
+  private static let conflictLimit = 10
+
+  package var inOrder: Bool { false }
+  package var patience: Duration? { work.timeLimit ?? .seconds(60) }
+
+  /// Some positions of a chunk, and what the closure made of them.
+  fileprivate enum Part: Sendable {
+    case done(ChunkContext)
+    case failed(Int, BatchError)
+  }
+
+  /// A chunk that the closure has done, in one context or, where identifiers fail alone, in several.
+  package struct Prepared: Sendable {
+    fileprivate var parts: [Part]
+    fileprivate let worker: StoreConnection
+  }
+
+  // MARK: Preparing
+
+  package func prepare(
+    _ positions: Range<Int>,
+    in worker: StoreConnection
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
+    let (parts, end) = try await parts(
+      of: positions,
+      in: worker,
+      holding: ChunkBytes.chunkLimit
+    )
+    let bytes = parts.reduce(0) { sum, part in
+      if case .done(let context) = part { sum + context.byteCount } else { sum }
+    }
+    return PreparedChunk(
+      content: Prepared(parts: parts, worker: worker),
+      count: end - positions.lowerBound,
+      byteCount: bytes
+    )
+  }
+
+  /// Has the closure do some positions: all in one context or, where it fails, in halves.
+  ///
+  /// - Returns: The parts, ascending, and the first position that was not reached since enough is held.
+  private func parts(
+    of positions: Range<Int>,
+    in worker: StoreConnection,
+    holding byteLimit: Int
+  ) async throws(BatchError) -> (parts: [Part], end: Int) {
+    var bisection = Bisection(positions, .skip(upTo: failureLimit))
+    var done: [ChunkContext] = []
+    var bytes = 0
+    while bytes < byteLimit, let range = bisection.next() {
+      do throws(BatchError) {
+        let context = try await context(
+          for: range,
+          in: worker,
+          holding: byteLimit - bytes
+        )
+        done.append(context)
+        bytes += context.byteCount
+        bisection.add(context.positions.upperBound..<range.upperBound)
+      } catch {
+        guard failureLimit > 0, error.isAboutObjects else { throw error }
+        try bisection.failed(range, error)
+      }
+    }
+    var parts = done.map { (start: $0.positions.lowerBound, part: Part.done($0)) }
+    parts += bisection.failures.map { ($0.position, .failed($0.position, $0.error)) }
+    parts.sort { $0.start < $1.start }
+    return (parts.map(\.part), bisection.position ?? positions.upperBound)
+  }
+
+  private func context(
+    for positions: Range<Int>,
+    in worker: StoreConnection,
+    holding byteLimit: Int
+  ) async throws(BatchError) -> ChunkContext {
+    let (list, work) = (list, work)
+    return try await times.wait(for: worker) { begin throws(BatchError) in
+      try await worker.perform { connection throws(BatchError) in
+        begin()
+        return try work.perform(list, positions, holding: byteLimit, in: connection)
+      }
+    }
+  }
+
+  // MARK: Committing
+
+  package func commit(
+    _ prepared: Prepared,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    var parts = prepared.parts
+    var conflicts = 0
+    while true {
+      guard ledger == .store || parts.contains(where: \.hasChanges) else {
+        // Where nothing was changed this takes no lock, and needs no store that can be written.
+        return Commit(
+          outcomes: parts.reduce(into: Outcomes()) { $0 += $1.outcomes },
+          duration: .zero
+        )
+      }
+      guard let lane else { throw work.isReadOnly }
+      hasWritten.withLock { $0 = true }
+      let refused = Lock<[Int: BatchError]>([:])
+      do throws(BatchError) {
+        return try await lane.save(
+          parts.map(\.written),
+          at: positions,
+          failing: failureLimit,
+          noting: refused
+        )
+      } catch {
+        guard error.code == .rowsChanged else { throw error }
+      }
+      let errors = refused.withLock { $0 }
+      var renewed: [Part] = []
+      for (index, part) in parts.enumerated() {
+        guard let error = errors[index], case .done(let context) = part else {
+          renewed.append(part)
+          continue
+        }
+        var ranges = [context.positions]
+        if error.code == .mergeConflict {
+          conflicts += 1
+          guard conflicts <= Self.conflictLimit else { throw error }
+        } else {
+          var bisection = Bisection(context.positions, .failChunk)
+          _ = bisection.next()
+          guard bisection.split(context.positions) else {
+            renewed.append(.failed(context.positions.lowerBound, error))
+            continue
+          }
+          ranges = [bisection.next(), bisection.next()].compactMap(\.self)
+        }
+        for range in ranges {
+          renewed += try await self.parts(of: range, in: prepared.worker, holding: .max).parts
+        }
+      }
+      parts = renewed
+    }
+  }
+
+  package func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    guard let lane, hasWritten.withLock({ $0 }) else {
+      progress.done = done
+      return []
+    }
+    return try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
+  }
+
+  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await lane?.finish(after: progress.elapsedSeconds)
+  }
+}
+
+extension ContextProcessor.Part {
+  var hasChanges: Bool {
+    if case .done(let context) = self { context.hasChanges } else { false }
+  }
+
+  var outcomes: Outcomes {
+    switch self {
+    case .done(let context): return context.outcomes
+    case .failed:
+      var outcomes = Outcomes()
+      outcomes.failed = 1
+      return outcomes
+    }
+  }
+
+  /// The part as the lane takes it.
+  var written: WriterLane.SavedPart {
+    switch self {
+    case .done(let context): .context(context)
+    case .failed(let position, let error): .failed(position, error)
+    }
+  }
+}

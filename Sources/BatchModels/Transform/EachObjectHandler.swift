@@ -1,0 +1,115 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+/// Calls a closure with an object for each row.
+struct EachObjectHandler<Model: PersistentModel>: RowHandler {
+  private let container: ModelContainer
+  private let entity: ModelEntity
+  /// The column that was read for each column of the entity.
+  private let reads: [Int]
+  /// The column that is written for each column of the entity; nil if it is not in `writes`.
+  private let writes: [Int?]
+  private let writeCount: Int
+  private let body: @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
+
+  /// A handler for the columns of a job.
+  ///
+  /// - Throws: `BatchError` of code `unknownAttribute` if the class has a column that the job does
+  ///   not read, `invalidMapping` if it does not fit the table.
+  init(
+    _ columns: TransformColumns,
+    _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
+  ) throws(BatchError) {
+    // What is set is written by the lane: the context of the objects cannot save.
+    container = try ModelContainer(for: [Model.self], stores: [columns.store.readOnly])
+    guard let entity = container.entities[0][Model.mapping.entityName] else {
+      throw BatchError(
+        .invalidMapping,
+        "the database has no table \(Model.mapping.table.quotedForMessage)",
+        at: Model.mapping.entityName
+      )
+    }
+    self.entity = entity
+    reads = try entity.columns.map { column throws(BatchError) in
+      try TransformColumns.index(of: column, in: columns.reads, "columns")
+    }
+    writes = entity.columns.map { column in
+      columns.writes.firstIndex { SQLName.equal($0, column) }
+    }
+    writeCount = columns.writes.count
+    self.body = body
+  }
+
+  func changes(
+    of rows: ChunkRows,
+    run: String,
+    failing limit: Int,
+    holding byteLimit: Int
+  ) throws(BatchError) -> RowChanges {
+    let context = ModelContext(container)
+    context.registry.reserveCapacity(rows.count)
+    let start = ContinuousClock.now
+    var changes = RowChanges(
+      values: ValueBlock(
+        columns: writeCount,
+        capacity: rows.count,
+        count: rows.count,
+        filledWith: .unset
+      )
+    )
+    for row in 0..<rows.count {
+      do {
+        let values = reads.map { rows.values.value(row, $0) }
+        let identifier = entity.space.identifier(rows.key(of: row))
+        let object = try context.object(of: identifier, entity, values, readAt: start)
+        // An object that the handler has met before has what was read then.
+        if object.readAt != start { object.take(values, readAt: start) }
+        try body(context.cast(object, as: Model.self)) { rows.idempotencyKey(of: row, run: run) }
+        try context.throwNoted()
+        try take(object, row, from: context, into: &changes.values)
+      } catch {
+        let error = BatchError(thrownByHandler: error)
+        if error.code == .retryLater { throw error }
+        changes.values.unset(row)
+        changes.failures.append((row, error))
+        if changes.failures.count > limit { break }
+        context.reset()
+      }
+      if changes.values.bytes.count >= byteLimit {
+        changes.values.count = row + 1
+        break
+      }
+    }
+    return changes
+  }
+
+  /// Takes what was set on an object, and sees to it that nothing else was.
+  private func take(
+    _ object: ManagedObject,
+    _ row: Int,
+    from context: ModelContext,
+    into values: inout ValueBlock
+  ) throws(BatchError) {
+    guard context.hasChanges else { return }
+    guard context.unsaved.areOnly(object), object.isUpdated, context.links.isEmpty else {
+      throw BatchError(
+        .handlerFailed,
+        "the handler inserted, deleted or changed another object than the one it was given",
+        remedy: "set properties of that object only"
+      )
+    }
+    for (slot, value) in object.changes {
+      guard let column = writes[slot] else {
+        throw BatchError(
+          .handlerFailed,
+          "the handler set column \(entity.columns[slot].quotedForMessage)",
+          remedy: "add it to action.writes"
+        )
+      }
+      try values.set(row, column, value)
+    }
+    object.dropChanges()
+    context.track(object, nil)
+  }
+}

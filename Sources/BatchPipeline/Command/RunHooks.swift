@@ -1,0 +1,141 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+/// Runs the programs that are told what becomes of a run, one at a time, on a thread of their own.
+///
+/// Whatever goes wrong with one is a message; the run goes on.
+final class RunHooks: Sendable {
+  private struct State {
+    var messages: [String] = []
+    /// Whether one waits or runs that nobody waits for.
+    var isBusy = false
+    /// The last of those.
+    var last: Task<Void, Never>?
+  }
+
+  /// How long a program may take before it is killed.
+  static let patience = Duration.seconds(60)
+  /// The most messages that wait to be told.
+  private static let messageLimit = 100
+
+  private let commands: [Job.Hooks.Event: ChildProcess.Command]
+  private let job: Job
+  private let parameters: ParameterValues
+  private let patience: Duration
+  private let runner = HookRunner()
+  private let state = Lock(State())
+
+  /// The programs of a job, which are told the values of its parameters.
+  ///
+  /// - Throws: `BatchError` of code `commandNotStarted`, with the place, if there is no such program.
+  init(
+    _ job: Job,
+    parameters: ParameterValues,
+    patience: Duration = patience
+  ) throws(BatchError) {
+    var commands: [Job.Hooks.Event: ChildProcess.Command] = [:]
+    for event in Job.Hooks.Event.allCases {
+      guard let arguments = job.hooks.commands[event] else { continue }
+      do throws(BatchError) {
+        commands[event] = try ChildProcess.Command(arguments, in: job.baseDirectory)
+      } catch {
+        throw error.located(at: job.place(of: JobPath("hooks", event.rawValue)))
+      }
+    }
+    self.commands = commands
+    self.job = job
+    self.parameters = parameters
+    self.patience = patience
+  }
+
+  /// Runs the program for an event, if there is one, and waits for its end.
+  func run(_ event: Job.Hooks.Event, _ summary: RunSummary) async {
+    guard let command = commands[event] else { return }
+    await runner.run { self.perform(event, command, summary) }
+  }
+
+  /// Has the program for an event run beside the run, unless one is running already.
+  func begin(_ event: Job.Hooks.Event, _ summary: RunSummary) {
+    guard let command = commands[event] else { return }
+    state.withLock { state in
+      guard !state.isBusy else { return }
+      state.isBusy = true
+      state.last = Task {
+        await runner.run { self.perform(event, command, summary) }
+        self.state.withLock { $0.isBusy = false }
+      }
+    }
+  }
+
+  /// Waits until no program runs any more.
+  func settle() async {
+    await state.withLock { $0.last }?.value
+  }
+
+  /// What there is to tell since the last call.
+  func takeMessages() -> [String] {
+    state.withLock { state in
+      defer { state.messages.removeAll() }
+      return state.messages
+    }
+  }
+
+  /// Runs a program to its end; blocks.
+  private func perform(
+    _ event: Job.Hooks.Event,
+    _ command: ChildProcess.Command,
+    _ summary: RunSummary
+  ) {
+    var command = command
+    command.environment = CommandHandler.environment(
+      job: job,
+      run: summary.run,
+      parameters: parameters.sqlValues
+    )
+    .merging(summary.variables) { $1 }
+    .merging(["BATCH_HOOK": event.rawValue]) { $1 }
+    let name = "hooks.\(event.rawValue)"
+    do throws(BatchError) {
+      let child = try ChildProcess(command)
+      let problem = child.complete(within: patience)
+      keep(child.takeErrors().map { "\(name)[\(child.identifier)]: \($0)" })
+      if let problem { keep(["\(name): the program \(problem); the run goes on without it"]) }
+    } catch {
+      keep(["\(name): \(error.message); the run goes on without it"])
+    }
+  }
+
+  private func keep(_ messages: [String]) {
+    state.withLock { state in
+      state.messages += messages.prefix(Self.messageLimit - state.messages.count)
+    }
+  }
+}
+
+/// The thread that waits for the programs; without one, whoever asks waits.
+private actor HookRunner {
+  private let executor = ThreadExecutor(label: "batch.hooks")
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  func run(_ body: @Sendable () -> Void) { body() }
+}
+
+extension RunSummary {
+  /// The variables that tell a hook how the run stands, beside those that a command has.
+  var variables: [String: String] {
+    var variables = [
+      "BATCH_STATE": state.rawValue, "BATCH_TOTAL": String(total), "BATCH_DONE": String(done),
+      "BATCH_FAILED": String(outcomes.failed), "BATCH_CHECKPOINT": checkpoint,
+      "BATCH_ELAPSED_SECONDS": String((elapsedSeconds * 1000).rounded() / 1000),
+    ]
+    variables["BATCH_OUTPUT"] = output
+    variables["BATCH_THROTTLE"] = throttle
+    // A variable ends at U+0000.
+    variables["BATCH_ERROR"] = error?.replacing("\0", with: " ")
+    return variables
+  }
+}

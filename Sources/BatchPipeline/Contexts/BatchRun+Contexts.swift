@@ -1,0 +1,171 @@
+public import BatchEngine
+public import BatchIdentifiers
+public import BatchStore
+import SystemPackage
+
+extension BatchRun {
+  /// A run by objects: a closure is given the identifiers that a fetch finds, a chunk at a time, with a
+  /// fresh background context for each.
+  ///
+  ///     let run = BatchRun(
+  ///       container,
+  ///       named: "reminders",
+  ///       fetching: FetchDescriptor<Order>(predicate: #Predicate { $0.paidAt == nil }),
+  ///       policy: RunPolicy(checkpoint: .init(path: "reminders.batch"))
+  ///     ) { context, identifiers in
+  ///       for order in try context.fetch(identifiers, as: Order.self, skippingMissing: true) {
+  ///         order.reminders += 1
+  ///       }
+  ///     }
+  ///     let summary = try await run.run()
+  ///
+  /// What the closure changes is saved when it returns, in one transaction with the record that the
+  /// chunk is done. Where another connection changes a row before that, the chunk is begun anew in
+  /// another context. So the closure may be called again for the same identifiers: what it does beside
+  /// its context must bear that. It cannot save by itself.
+  ///
+  /// With a checkpoint the run is resumed by the same call, however it ended: the fetch is carried out
+  /// only if there is no unfinished run, and a run that goes on works through the identifiers that it
+  /// selected first. Without one nothing is recorded, and a chunk that changes nothing takes no lock,
+  /// so that rows of a store that is read only can be gone through.
+  ///
+  /// - Parameters:
+  ///   - container: The stores and classes.
+  ///   - name: What the work is called: of `A-Z a-z 0-9 . _ -`, at most 100 characters. A checkpoint of
+  ///     other work is refused.
+  ///   - descriptor: What to fetch; the predicate is read at once.
+  ///   - policy: Chunks, workers, retries, skipping, throttle, limits, and the path of the checkpoint.
+  ///   - missingRows: What is done about identifiers without a row.
+  ///   - timeLimit: How long the closure has for a chunk; nil for any time. A closure that has not
+  ///     returned by then fails the run with `BatchError` of code `handlerTimeout`.
+  ///   - options: What may differ from one run to the next.
+  ///   - body: Changes objects of the context, and keeps none. Called on the threads of the workers.
+  public convenience init<Model: PersistentModel>(
+    _ container: ModelContainer,
+    named name: String,
+    fetching descriptor: FetchDescriptor<Model>,
+    policy: RunPolicy = RunPolicy(),
+    missingRows: MissingRows = .counted,
+    timeLimit: Duration? = nil,
+    options: Options = Options(),
+    _ body: @escaping ChunkBody
+  ) {
+    self.init(
+      container,
+      named: name,
+      .query(container.query(for: descriptor)),
+      policy: policy,
+      missingRows: missingRows,
+      timeLimit: timeLimit,
+      options: options,
+      body
+    )
+  }
+
+  /// A run by objects over the identifiers that an SQL condition finds; see the initializer that takes
+  /// a `FetchDescriptor`.
+  public convenience init(
+    _ container: ModelContainer,
+    named name: String,
+    fetching request: FetchRequest,
+    policy: RunPolicy = RunPolicy(),
+    missingRows: MissingRows = .counted,
+    timeLimit: Duration? = nil,
+    options: Options = Options(),
+    _ body: @escaping ChunkBody
+  ) {
+    self.init(
+      container,
+      named: name,
+      .query(container.query(for: request)),
+      policy: policy,
+      missingRows: missingRows,
+      timeLimit: timeLimit,
+      options: options,
+      body
+    )
+  }
+
+  /// A run by objects over identifiers that a closure selects, of the container's first store; see the
+  /// initializer that takes a `FetchDescriptor`.
+  ///
+  /// `selecting` is called only if there is no unfinished run.
+  public convenience init(
+    _ container: ModelContainer,
+    named name: String,
+    selecting: @escaping @Sendable () async throws -> IdentifierList,
+    policy: RunPolicy = RunPolicy(),
+    missingRows: MissingRows = .counted,
+    timeLimit: Duration? = nil,
+    options: Options = Options(),
+    _ body: @escaping ChunkBody
+  ) {
+    self.init(
+      container,
+      named: name,
+      .closure(selecting),
+      policy: policy,
+      missingRows: missingRows,
+      timeLimit: timeLimit,
+      options: options,
+      body
+    )
+  }
+
+  /// A run by objects over a list of identifiers; see the initializer that takes a `FetchDescriptor`.
+  ///
+  /// The list is one of any of the container's stores; nil is to go on with an unfinished run, which has
+  /// its own. If there is one, a list that is given must be the same.
+  public convenience init(
+    _ container: ModelContainer,
+    named name: String,
+    over identifiers: IdentifierList?,
+    policy: RunPolicy = RunPolicy(),
+    missingRows: MissingRows = .counted,
+    timeLimit: Duration? = nil,
+    options: Options = Options(),
+    _ body: @escaping ChunkBody
+  ) {
+    self.init(
+      container,
+      named: name,
+      .list(identifiers),
+      policy: policy,
+      missingRows: missingRows,
+      timeLimit: timeLimit,
+      options: options,
+      body
+    )
+  }
+
+  private convenience init(
+    _ container: ModelContainer,
+    named name: String,
+    _ selection: ContextSelection,
+    policy: RunPolicy,
+    missingRows: MissingRows,
+    timeLimit: Duration?,
+    options: Options,
+    _ body: @escaping ChunkBody
+  ) {
+    let place = (try? selection.store(of: container)) ?? 0
+    var job = Job(
+      name: name,
+      database: .init(path: FilePath(container.stores[place].path)),
+      source: .init(entity: selection.entity ?? "", everything: true),
+      action: .contexts
+    )
+    job.policy = policy
+    job.hooks = options.hooks
+    job.report = options.report
+    let work = ContextRunWork(
+      job: job,
+      selection: selection,
+      container: container,
+      missingRows: missingRows,
+      timeLimit: timeLimit,
+      body: body
+    )
+    self.init(job, options: options, work: work)
+  }
+}

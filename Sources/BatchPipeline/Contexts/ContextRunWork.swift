@@ -1,0 +1,196 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+/// The work of a closure that is given contexts.
+struct ContextRunWork: RunWork {
+  let job: Job
+  let selection: ContextSelection
+  let container: ModelContainer
+  let missingRows: MissingRows
+  let timeLimit: Duration?
+  let body: ChunkBody
+
+  func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
+    try ContextPlan(self)
+  }
+
+  func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
+    try refuse(unlessFor: checkpoint)
+    return try RunHooks(job, parameters: ParameterValues())
+  }
+
+  func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)? {
+    try ContextPlan(self)
+  }
+
+  func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
+    // Earlier versions kept the name of the file alone.
+    let stem = job.checkpointPath.stem ?? ""
+    if checkpoint.isOfEarlierContexts, checkpoint.metadata.job == "contexts:\(stem)" { return }
+    let entity = selection.entity ?? checkpoint.list.header.entityName
+    try checkpoint.refuse(unless: job.concerning(entity), nil)
+  }
+}
+
+/// A closure's work, with the store that its objects are of.
+struct ContextPlan: RunPlan {
+  let store: Store
+  let hooks: RunHooks
+  private let run: ContextRunWork
+  private let work: ContextWork
+
+  var job: Job { run.job }
+  var spareWorkers: Int { 0 }
+
+  init(_ run: ContextRunWork) throws(BatchError) {
+    let place = try run.selection.store(of: run.container)
+    store = run.container.stores[place]
+    try store.refuseIfLinked()
+    self.run = run
+    hooks = try RunHooks(run.job, parameters: ParameterValues())
+    work = ContextWork(
+      run.container,
+      store: place,
+      missingRows: run.missingRows,
+      timeLimit: run.timeLimit,
+      body: run.body
+    )
+    if let report = run.job.report { try RunReport.check(report) }
+  }
+
+  func describeOutput(
+    in metadata: inout RunMetadata,
+    after previous: Checkpoint?
+  ) throws(BatchError) {}
+
+  func select(
+    for run: BatchRun,
+    _ identity: StoreIdentity
+  ) async throws(BatchError) -> RunSelection {
+    switch self.run.selection {
+    case .list(let list?): return RunSelection(list: list, isGiven: true)
+    case .list(nil):
+      throw BatchError(
+        .invalidJob,
+        "there is no unfinished run to go on with, and no identifiers were given",
+        at: job.checkpointPath.string,
+        remedy: "give a list, a fetch, or a closure that selects"
+      )
+    case .query(let query):
+      let list = try await run.fetchIdentifiers(query.get().query, from: store, identity)
+      return RunSelection(list: list)
+    case .closure(let select):
+      let list: IdentifierList
+      do {
+        list = try await select()
+      } catch {
+        throw error as? BatchError
+          ?? BatchError(.handlerFailed, "the selection threw \(error)", underlying: error)
+      }
+      guard list.header.storeIdentifier == store.identity.uuid else {
+        throw BatchError(
+          .foreignIdentifier,
+          "the identifiers are not of the container's first store",
+          at: list.header.storeIdentifier,
+          remedy: "give the list itself, or a fetch of an entity of that store"
+        )
+      }
+      return RunSelection(list: list, isGiven: true)
+    }
+  }
+
+  func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
+    metadata.fingerprint = fingerprint(of: selection.list)
+  }
+
+  private func fingerprint(of list: IdentifierList) -> String {
+    JobFingerprint(
+      job: job.concerning(list.header.entityName),
+      parameters: ParameterValues(),
+      store: ""
+    ).text
+  }
+
+  func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
+    try run.refuse(unlessFor: checkpoint)
+    let list = checkpoint.list
+    guard store.identity.admits(list.header.storeIdentifier, atPath: store.path) else {
+      throw checkpoint.refusal(
+        "the checkpoint belongs to store \(list.header.storeIdentifier), the container has"
+          + " \(store.identity.uuid)"
+      )
+    }
+    if case .list(let given?) = run.selection, try !list.hasSameKeys(as: given) {
+      throw checkpoint.refusal("the run has other identifiers than those that were given")
+    }
+  }
+
+  /// - Returns: Nil for a store that is read only, of which nothing is recorded either.
+  func makeLane() throws(BatchError) -> WriterLane? {
+    guard store.isWritable || ledger == .store else { return nil }
+    var configuration = WriterConfiguration()
+    configuration.enforcesForeignKeys = true
+    configuration.courtesyTarget = job.chunk.target
+    // A run that nobody can resume may change nothing, and then leaves the journal as it is.
+    configuration.usesWriteAheadLog = ledger == .store
+    configuration.limitCheckpoints(to: job.throttle.maximumWAL)
+    return try store.makeWriterLane(configuration)
+  }
+
+  func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
+
+  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+    try await execution.loop(
+      ContextProcessor(
+        list: execution.list,
+        work: work,
+        lane: execution.lane,
+        ledger: ledger,
+        failureLimit: execution.failureLimit
+      )
+    )
+  }
+
+  func takeMessages() -> [String] { [] }
+
+  func stop() throws(BatchError) {}
+}
+
+extension Job {
+  /// The job with the name of its entity, of a run that learns it from its identifiers.
+  fileprivate func concerning(_ entity: String) -> Job {
+    var job = self
+    job.source.entity = entity
+    return job
+  }
+}
+
+extension Checkpoint {
+  /// Whether an earlier version made it for work by objects, and kept nothing of what that was.
+  var isOfEarlierContexts: Bool { metadata.fingerprint == "contexts" }
+}
+
+extension IdentifierList {
+  /// Whether another list names the same rows in the same order.
+  ///
+  /// - Complexity: O(*n*)
+  fileprivate func hasSameKeys(as other: IdentifierList) throws(BatchError) -> Bool {
+    guard count == other.count, header.entityName == other.header.entityName,
+      header.storeIdentifier == other.header.storeIdentifier,
+      header.keyKind == other.header.keyKind
+    else { return false }
+    for start in stride(from: 0, to: count, by: 65_536) {
+      let range = start..<Swift.min(start + 65_536, count)
+      switch header.keyKind {
+      case .integer:
+        guard try integers(in: range) == other.integers(in: range) else { return false }
+      case .encoded:
+        let (mine, others) = (try encodedKeys(in: range), try other.encodedKeys(in: range))
+        guard mine.elementsEqual(others) else { return false }
+      }
+    }
+    return true
+  }
+}

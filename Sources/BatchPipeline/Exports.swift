@@ -1,0 +1,5 @@
+// A service needs one import: what a run is said with comes from all of these.
+@_exported public import BatchEngine
+@_exported public import BatchIdentifiers
+@_exported public import BatchModels
+@_exported public import BatchStore

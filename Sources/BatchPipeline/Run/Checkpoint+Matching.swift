@@ -1,0 +1,82 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+extension Checkpoint {
+  /// Refuses to resume a run whose job, store or schema is no longer the one it began with.
+  func refuse(unless plan: JobPlan, identifiersHash: String?) throws(BatchError) {
+    try refuse(unless: plan.job, plan.parameters, identifiersHash: identifiersHash)
+    let store = list.header.storeIdentifier
+    guard plan.store.identity.admits(store, atPath: plan.store.path) else {
+      throw refusal(
+        "the checkpoint belongs to store \(store), the database is \(plan.store.identity.uuid)"
+      )
+    }
+    let columns = plan.entity.fingerprint
+    guard metadata.schema == columns else {
+      let gone = metadata.schema.filter { !columns.contains($0) }.map { "- \($0)" }
+      let new = columns.filter { !metadata.schema.contains($0) }.map { "+ \($0)" }
+      throw refusal(
+        "\"\(plan.entity.name)\" has changed since the run began:"
+          + " \((gone + new).joined(separator: ", "))"
+      )
+    }
+  }
+
+  /// Refuses what is not the job that the run began with, as far as it can be told without a database,
+  /// and without a list of identifiers that is gone.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters; nil if they are not known.
+  /// - Throws: `BatchError` of code `otherRun`.
+  func refuse(unless job: Job, _ parameters: ParameterValues?) throws(BatchError) {
+    let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
+    guard job.source.identifiers == nil || identifiers != nil else { return }
+    try refuse(unless: job, parameters, identifiersHash: identifiers?.contentHash)
+  }
+
+  private func refuse(
+    unless job: Job,
+    _ parameters: ParameterValues?,
+    identifiersHash: String?
+  ) throws(BatchError) {
+    guard metadata.job == job.name else {
+      throw refusal("this is the checkpoint of job \"\(metadata.job)\"")
+    }
+    let now = JobFingerprint(
+      job: job,
+      parameters: parameters ?? ParameterValues(),
+      store: "",
+      identifiersHash: identifiersHash
+    )
+    let then = JobFingerprint(text: metadata.fingerprint)
+    let differences = now.differences(from: then, comparingParameters: parameters != nil)
+    guard differences.isEmpty else {
+      let list = differences.joined(separator: ", ")
+      throw refusal("the job has changed since the run began: \(list)")
+    }
+  }
+
+  /// What there is to say where the store does not know the run.
+  func missingLedger() -> BatchError {
+    BatchError(
+      .otherRun,
+      "the checkpoint has \(progress.done.count) identifiers done, but the database has no ledger"
+        + " of this run",
+      at: path.string,
+      remedy: "the database may have been restored from a backup; run with --fresh to select"
+        + " anew"
+    )
+  }
+
+  func refusal(_ reason: String) -> BatchError {
+    BatchError(
+      .otherRun,
+      reason,
+      at: path.string,
+      remedy: "undo the change to resume, or run with --fresh to set the checkpoint aside"
+    )
+  }
+}

@@ -1,0 +1,161 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+/// The work of a job.
+struct JobWork: RunWork {
+  let job: Job
+  let options: BatchRun.Options
+  /// What the `handler` of a transform may name.
+  let handlers: [String: TransformHandler]
+
+  func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
+    try await JobPlan(job, parameters: parameters(of: run), handlers: handlers, store: store)
+  }
+
+  func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
+    let parameters = try parameters(of: RunIdentity(checkpoint.metadata))
+    try checkpoint.refuse(unless: job, parameters)
+    return try RunHooks(job, parameters: parameters)
+  }
+
+  func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)? {
+    if case .transform(let transform) = job.action, case .handler(let name) = transform.program,
+      handlers[name] == nil
+    {
+      return nil
+    }
+    guard let parameters = try? parameters(of: run) else { return nil }
+    return try await JobPlan(job, parameters: parameters, handlers: handlers)
+  }
+
+  func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
+    // A parameter that is not given is not compared.
+    let parameters = try? parameters(of: RunIdentity(checkpoint.metadata))
+    try checkpoint.refuse(unless: job, parameters)
+  }
+
+  /// The values that a run has for the job's parameters.
+  private func parameters(of run: RunIdentity) throws(BatchError) -> ParameterValues {
+    if let texts = options.parameterTexts {
+      return try ParameterValues(
+        arguments: texts,
+        declarations: job.parameters,
+        runStartedAt: run.startedAt,
+        runID: run.run
+      )
+    }
+    return try ParameterValues(
+      options.parameters,
+      declarations: job.parameters,
+      runStartedAt: run.startedAt,
+      runID: run.run
+    )
+  }
+}
+
+extension JobPlan: RunPlan {
+  /// While the programs of a command compute, one worker more has the next rows ready for them.
+  var spareWorkers: Int { children == nil ? 0 : 1 }
+
+  func describeOutput(
+    in metadata: inout RunMetadata,
+    after previous: Checkpoint?
+  ) throws(BatchError) {
+    guard case .export(_, let export) = work else { return }
+    try ExportFile.checkName(
+      export.file,
+      overwrite: export.overwrite,
+      made: previous?.progress.outputIdentity
+    )
+    let partial = ExportFile.partialPath(of: export.file, run: metadata.run)
+    try ExportFile.checkFolder(of: partial)
+    metadata.output = export.file.string
+    metadata.partialOutput = partial.string
+    // Only the job's own earlier output can have the name, or the job says to overwrite.
+    metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
+  }
+
+  func select(
+    for run: BatchRun,
+    _ identity: StoreIdentity
+  ) async throws(BatchError) -> RunSelection {
+    if let imported = try importedIdentifiers() {
+      return RunSelection(list: imported.list, isGiven: true, hash: imported.hash)
+    }
+    return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
+  }
+
+  func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
+    metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
+    metadata.schema = entity.fingerprint
+  }
+
+  func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
+    try checkpoint.refuse(unless: self, identifiersHash: importedIdentifiers()?.hash)
+  }
+
+  func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
+    try startChildren(run: run, atMost: workers, hasRows: hasRows)
+  }
+
+  func takeMessages() -> [String] { children?.takeMessages() ?? [] }
+
+  func stop() throws(BatchError) { try children?.close() }
+
+  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+    switch work {
+    case .change(let change, let isRowByRow):
+      return try await execution.loop(
+        ChangeProcessor(
+          list: execution.list,
+          change: change,
+          isRowByRow: isRowByRow,
+          lane: requireLane(execution),
+          ledger: ledger,
+          failureLimit: execution.failureLimit
+        )
+      )
+    case .transform(let transform, let action, _):
+      return try await execution.loop(
+        TransformProcessor(
+          list: execution.list,
+          transform: transform,
+          run: execution.session.run,
+          lane: requireLane(execution),
+          ledger: ledger,
+          failureLimit: execution.failureLimit,
+          patience: action.timeout
+        )
+      )
+    case .export(let export, let action):
+      let session = execution.session
+      let file = try session.openOutput(
+        header: export.header,
+        permissions: job.files.permissions
+      )
+      return try await execution.loop(
+        ExportProcessor(
+          list: execution.list,
+          key: query.key,
+          export: export,
+          writer: ExportWriter(
+            file,
+            done: session.done,
+            failed: try session.failedOutput(),
+            overwrites: action.overwrite || session.replacesOwnOutput
+          ),
+          failureLimit: execution.failureLimit
+        )
+      )
+    }
+  }
+
+  private func requireLane(_ execution: RunExecution) -> WriterLane {
+    guard let lane = execution.lane else {
+      preconditionFailure("rows are changed without a writer lane")
+    }
+    return lane
+  }
+}

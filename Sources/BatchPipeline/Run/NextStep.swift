@@ -1,0 +1,83 @@
+import BatchEngine
+import BatchIdentifiers
+public import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What `batch run` would do now, by what is on the disk.
+public struct NextStep: Sendable, Encodable {
+  /// In a word: `begin`, `resume`, `acknowledge`, `acknowledgeAndBegin`, `nothing`, or `refuse`.
+  public let name: String
+  /// In a clause, with the reason where the run would be refused.
+  public let words: String
+
+  /// Decides as a run would; writes nothing.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: What may differ from one run to the next. Parameters of which one is missing are not
+  ///     compared with those of an unfinished run.
+  ///   - handlers: What the `handler` of a transform may name. Without that of the job, it is not looked
+  ///     whether the job fits its database.
+  public init(
+    of job: Job,
+    options: BatchRun.Options = .init(),
+    handlers: [String: TransformHandler] = [:]
+  ) async {
+    if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
+      name = "refuse"
+      words = "refuses: another run of this job is alive (process \(process))"
+      return
+    }
+    do throws(BatchError) {
+      try options.check()
+      let findings = try await RunDecision.Findings(
+        of: job,
+        options,
+        interruptedRetry: RunLock.interruptedRetry(ofCheckpoint: job.checkpointPath)
+      )
+      if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
+      let decision = try RunDecision(findings)
+      try await decision.refuse(unless: BatchRun(job, options: options, handlers: handlers))
+      if case .resume(let checkpoint) = decision { try findings.refuseIfUnknown(checkpoint) }
+      name = decision.name
+      words = decision.words
+    } catch {
+      name = "refuse"
+      words = "refuses: \(error)"
+    }
+  }
+}
+
+extension RunDecision {
+  /// Refuses what a run would refuse: work that is not that of the run which it would go on with, or
+  /// does not fit its database; as far as that shows without what is not given here.
+  fileprivate func refuse(unless run: BatchRun) async throws(BatchError) {
+    switch self {
+    case .begin(let previous):
+      let identity = RunIdentity()
+      guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
+      var metadata = RunMetadata(
+        run: identity.run,
+        job: run.job.name,
+        startedAt: identity.startedAt,
+        fingerprint: "",
+        schema: [],
+        ledger: plan.ledger
+      )
+      try plan.describeOutput(in: &metadata, after: previous)
+    case .resume(let checkpoint):
+      try run.work.refuse(unlessFor: checkpoint)
+      let identity = RunIdentity(checkpoint.metadata)
+      guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
+      try await plan.refuse(unlessFor: checkpoint)
+    case .conclude(let checkpoint), .concludeAndBegin(let checkpoint):
+      try run.work.refuse(unlessFor: checkpoint)
+    case .restore, .acknowledge, .repeatSummary: break
+    }
+  }
+}

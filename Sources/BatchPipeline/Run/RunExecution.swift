@@ -1,0 +1,135 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+/// A run under way: the plan, the identifiers, who writes, what is done, and who is told.
+struct RunExecution {
+  let run: BatchRun
+  let plan: any RunPlan
+  /// The identifiers that chunks are of, by position.
+  let list: IdentifierList
+  /// Who writes to the store; nil if nothing is written there.
+  let lane: WriterLane?
+  let session: RunSession
+  let onEvent: @Sendable (RunEvent) -> Void
+
+  private var job: Job { run.job }
+
+  /// How many identifiers of the run may fail.
+  var failureLimit: Int { session.failureLimit(job.skip) }
+
+  /// Does what is left, however it ends, and tells those who are to know.
+  func perform() async -> RunSummary {
+    await plan.hooks.run(.onStart, session.summary())
+    let summary: RunSummary
+    do {
+      summary = try await plan.carryOut(self)
+    } catch {
+      summary = session.failed(error)
+    }
+    tellMessages()
+    await plan.store.close()
+    return summary
+  }
+
+  /// Has a processor do the chunks that are left, and records how that ended.
+  func loop<Processor: ChunkProcessor>(
+    _ processor: Processor
+  ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
+    var policy = job.policy
+    if let size = run.options.chunkSize { policy.chunk = .init(size: size) }
+    let remaining = session.remaining
+    let sizing = ChunkSizing(
+      policy,
+      preparedWithin: processor.patience,
+      startingAt: session.meanChunkSize,
+      bytes: ChunkBytes(ofRows: remaining.reduce(0) { $0 + $1.count }, in: job.database.path)
+    )
+    let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
+    // The lane decides how long a run takes, since there is one: it goes first.
+    let workers = (1...max(1, min(run.workerCount + plan.spareWorkers, chunks))).map {
+      plan.store.makeContext(label: "batch.worker.\($0)", priority: .background)
+    }
+    var loop = RunLoop(
+      remaining: remaining,
+      sizing: sizing,
+      workers: workers,
+      processor: processor,
+      settings: .init(
+        policy: policy,
+        files: job.files,
+        deadline: policy.limits.runtime.map { session.start + $0 },
+        writer: lane,
+        stopRequests: run.listenForStop()
+      )
+    )
+    let ending = await loop.run { event throws(BatchError) in
+      try await observe(event, processor)
+    }
+    defer { tellMessages() }
+    // A handler that never returned has its context for good: nobody waits for that.
+    if loop.failure?.code != .handlerTimeout {
+      for worker in workers { await worker.close() }
+    }
+    try plan.stop()
+    switch ending {
+    case .completed where session.isComplete: try await complete(processor)
+    case .completed: try await session.stop(with: processor)
+    case .stopped: try await session.stop(with: processor, because: loop.stopReason)
+    case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
+    }
+    return session.summary()
+  }
+
+  private func observe<Processor: ChunkProcessor>(
+    _ event: RunLoop<Processor>.Event,
+    _ processor: Processor
+  ) async throws(BatchError) {
+    switch event {
+    case .committed(let chunk, let outcomes):
+      session.committed(chunk, outcomes)
+      tellMessages()
+      if session.isDue(after: job.checkpoint.interval) {
+        try await session.recordProgress(with: processor)
+      }
+      if session.shouldTell(every: run.options.progressInterval) {
+        onEvent(.progress(session.summary()))
+      }
+    case .retrying(let retry): onEvent(.retrying(retry))
+    case .held(let hold):
+      guard try session.hold(hold) else { break }
+      let summary = session.summary()
+      onEvent(.throttled(summary))
+      if !hold.isPace { plan.hooks.begin(.onThrottle, summary) }
+    case .released: try session.release()
+    case .message(let message): onEvent(.message(message))
+    case .looked:
+      try session.pass(recordingEvery: job.checkpoint.interval)
+      // Whoever watches sees that it is alive, however long a chunk or a hold.
+      if session.shouldTell(every: max(run.options.progressInterval, .seconds(1))) {
+        onEvent(.progress(session.summary()))
+      }
+    }
+  }
+
+  /// Records that the run is complete, in spite of others that have the database locked for a while.
+  private func complete(_ processor: some ChunkProcessor) async throws(BatchError) {
+    let backoff = Backoff(job.retry)
+    var generator = SystemRandomNumberGenerator()
+    var attempt = 0
+    while true {
+      do {
+        return try await session.complete(with: processor)
+      } catch {
+        attempt += 1
+        guard error.isTransient, attempt <= backoff.limit else { throw error }
+        try? await Task.sleep(for: backoff.delay(before: attempt, using: &generator))
+      }
+    }
+  }
+
+  /// Tells what the programs of a command transform, and hooks, have written to standard error.
+  private func tellMessages() {
+    for message in plan.takeMessages() + plan.hooks.takeMessages() { onEvent(.message(message)) }
+  }
+}

@@ -1,0 +1,64 @@
+public import BatchEngine
+public import BatchIdentifiers
+public import BatchStore
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// How the last run of a job stands, whoever runs it.
+public struct RunStatus: Sendable {
+  /// The counts, which for a live run are those of this moment.
+  public let summary: RunSummary
+  /// The process that is running it, or nil.
+  public let process: Int32?
+  /// What `batch run` would do now.
+  public let next: NextStep
+
+  /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: What the next run may be told.
+  ///   - handlers: What the `handler` of a transform may name; see ``NextStep``.
+  /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
+  public init(
+    of job: Job,
+    options: BatchRun.Options = .init(),
+    handlers: [String: TransformHandler] = [:]
+  ) async throws(BatchError) {
+    let path = job.checkpointPath
+    let process = RunLock.holder(ofCheckpoint: path)
+    let next = await NextStep(of: job, options: options, handlers: handlers)
+    guard FileSystem.status(of: path) != nil else {
+      throw .noCheckpoint(
+        ofJob: job,
+        remedy: next.name == "begin" ? "run it first" : "batch run \(next.words)"
+      )
+    }
+    let checkpoint = try Checkpoint(ofJob: job)
+    var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
+    let done = try await checkpoint.doneRanges(ofJob: job)
+    summary.outcomes = done.outcomes
+    summary.chunks = done.chunks
+    if process == nil, summary.state.isGoingOn {
+      // It was killed: nobody had the time to write that down.
+      summary.state = .stopped
+      summary.throttle = nil
+    } else if summary.state.isGoingOn, let recorded = checkpoint.progress.recordedAt {
+      // Nothing is written while a run is held, and its times go on all the same.
+      let since = max(0, Date.now.timeIntervalSince1970 - recorded)
+      summary.elapsedSeconds += since
+      if summary.throttle != nil { summary.throttledSeconds += since }
+    }
+    if summary.elapsedSeconds > 0, summary.done > 0 {
+      summary.identifiersPerSecond = Double(summary.done) / summary.elapsedSeconds
+    }
+    self.summary = summary
+    self.process = process
+    self.next = next
+  }
+}

@@ -1,0 +1,206 @@
+package import BatchEngine
+public import BatchIdentifiers
+package import SystemPackage
+
+extension BatchError.Code {
+  /// A file that the job did not make has the name of its output.
+  public static let outputExists = Self(rawValue: "outputExists")
+}
+
+/// The file that an export writes: under a name of the run's own until it is complete, then under
+/// the name in the job.
+///
+/// On resume it is cut back to the last length that the checkpoint recorded, which takes away
+/// whatever a killed run had written past it; so an export that was killed and resumed is the same,
+/// byte for byte, as one that was not.
+package final class ExportFile {
+  private let partial: FilePath
+  private let path: FilePath
+  private let file: FileDescriptor
+  package private(set) var count: Int
+
+  /// The name of the incomplete file of a run.
+  package static func partialPath(of path: FilePath, run: String) -> FilePath {
+    var partial = path.removingLastComponent()
+    partial.append("\(path.lastComponent?.string ?? "output").\(run.prefix(8)).partial")
+    return partial
+  }
+
+  /// Refuses an output whose name is taken by a file that the job's last run did not make.
+  package static func checkName(
+    _ path: FilePath,
+    overwrite: Bool,
+    made: FileIdentity?
+  ) throws(BatchError) {
+    guard !overwrite, let existing = FileSystem.status(of: path), existing.identity != made else {
+      return
+    }
+    throw BatchError(
+      .outputExists,
+      "the file exists and this job did not make it",
+      at: path.string,
+      remedy: "move it away, name another file, or set action.overwrite to true"
+    )
+  }
+
+  /// The file that an output's path stands for: what a symbolic link names, where it is one.
+  ///
+  /// - Throws: `BatchError` if it names what no file can take the place of: a folder, a device, a
+  ///   pipe, a socket, or a link to nothing.
+  package static func resolve(_ path: FilePath) throws(BatchError) -> FilePath {
+    switch FileSystem.kind(of: path) {
+    case .nothing, .file: return path
+    case .link:
+      guard let resolved = FileSystem.resolve(path) else {
+        throw unusable(path, "this is a symbolic link to nothing")
+      }
+      guard FileSystem.kind(of: resolved) == .file else {
+        throw unusable(path, "this is a symbolic link to something that is no file")
+      }
+      return resolved
+    case .folder: throw unusable(path, "this is a folder")
+    case .other: throw unusable(path, "this is a device, a pipe or a socket, which is not replaced")
+    }
+  }
+
+  private static func unusable(_ path: FilePath, _ what: String) -> BatchError {
+    BatchError(.outputExists, what, at: path.string, remedy: "name a file, new or to be replaced")
+  }
+
+  /// Refuses an output that cannot be made.
+  package static func checkFolder(of partial: FilePath) throws(BatchError) {
+    if let problem = FileSystem.problemOfMaking(partial) {
+      throw FileSystem.failed("cannot create the output", partial, problem)
+    }
+  }
+
+  /// Makes the file of a new run, or anew that of one whose file is lost.
+  package init(
+    creating path: FilePath,
+    partial: FilePath,
+    header: [UInt8],
+    permissions: FilePermissions
+  ) throws(BatchError) {
+    self.path = path
+    self.partial = partial
+    do {
+      file = try FileDescriptor.open(
+        partial,
+        .writeOnly,
+        options: [.create, .noFollow, .closeOnExec, .nonBlocking],
+        permissions: permissions
+      )
+    } catch {
+      throw FileSystem.failed("cannot create the output", partial, error)
+    }
+    count = 0
+    try file.lock(partial)
+    do {
+      try file.resize(to: 0)
+    } catch {
+      throw FileSystem.failed("cannot empty the output", partial, error)
+    }
+    // Before anything says that it is there.
+    try FileSystem.synchronizeFolder(of: partial)
+    try append(header)
+  }
+
+  /// Why the file of a resumed run is not what was written of it, or nil if it is.
+  package static func loss(
+    of path: FilePath,
+    partial: FilePath,
+    count: Int,
+    identity: FileIdentity?
+  ) -> String? {
+    if let status = FileSystem.status(of: partial) {
+      guard status.isRegular else { return "\(partial.string) is no file" }
+      return status.size >= count
+        ? nil : "\(partial.string) has \(status.size) bytes, but \(count) were written"
+    }
+    let published = FileSystem.status(of: path)
+    if let published, identity != nil, published.identity == identity, published.size >= count {
+      return nil
+    }
+    return "\(partial.string) is gone"
+  }
+
+  /// Opens the file of a run that is resumed and cuts it back to what is known to be complete.
+  ///
+  /// The file of the recorded `identity` may already have its final name.
+  package init(
+    resuming path: FilePath,
+    partial: FilePath,
+    count: Int,
+    identity: FileIdentity?
+  ) throws(BatchError) {
+    self.path = path
+    let isPublished =
+      FileSystem.status(of: partial) == nil && identity != nil
+      && FileSystem.status(of: path)?.identity == identity
+    self.partial = isPublished ? path : partial
+    self.count = count
+    do {
+      file = try FileDescriptor.open(
+        self.partial,
+        .writeOnly,
+        options: [.noFollow, .closeOnExec, .nonBlocking]
+      )
+    } catch {
+      throw FileSystem.failed("cannot open the unfinished output", partial, error)
+    }
+    try file.lock(self.partial)
+    let size = try FileSystem.status(of: file).size
+    guard size >= count else {
+      throw BatchError(
+        .damagedFile,
+        "the unfinished output has \(size) bytes, but \(count) were written",
+        at: partial.string,
+        remedy: "run the same command again: it begins the output anew"
+      )
+    }
+    do {
+      try file.resize(to: Int64(count))
+      try file.seek(offset: 0, from: .end)
+    } catch {
+      throw FileSystem.failed("cannot cut back the output", partial, error)
+    }
+  }
+
+  deinit {
+    try? file.close()
+  }
+
+  /// Appends the lines of a chunk.
+  package func append(_ lines: [UInt8]) throws(BatchError) {
+    try FileSystem.write(lines, to: file, at: partial)
+    count += lines.count
+  }
+
+  /// Waits until everything appended is on the disk.
+  package func synchronize() throws(BatchError) {
+    try FileSystem.synchronize(file, at: partial)
+  }
+
+  /// Which file this is, whatever it is called.
+  package func identity() throws(BatchError) -> FileIdentity {
+    try FileSystem.status(of: file).identity
+  }
+
+  /// Gives the complete file its name, `replacing` what has it or not.
+  package func publish(replacing: Bool) throws(BatchError) {
+    if try FileSystem.status(of: path)?.identity == identity() {
+      // A killed run gave the file its name; it may not have come to take away the other.
+      if partial != path { try? FileSystem.remove(partial) }
+    } else if replacing, FileSystem.kind(of: path) != .other {
+      try FileSystem.replace(path, with: partial)
+    } else if try !FileSystem.renameWithoutReplacing(partial, to: path) {
+      throw BatchError(
+        .outputExists,
+        "the file appeared while the job ran, and the job did not make it",
+        at: path.string,
+        remedy: "move it away and run again; the complete output waits in \(partial.string)"
+      )
+    }
+    try FileSystem.synchronizeFolder(of: path)
+  }
+}

@@ -1,0 +1,83 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The one place that writes an export's file, on a thread of its own.
+package actor ExportWriter {
+  private let executor = ThreadExecutor(label: "batch.output")
+  private let file: ExportFile
+  private let overwrites: Bool
+  /// The positions whose lines are in the file: these and no others.
+  private var done: DoneRanges
+  /// Those of them that failed, and have no line.
+  private var failed: [FailedIdentifier]
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
+    unsafe executor.asUnownedSerialExecutor()
+  }
+
+  /// Takes over a file that holds the lines of the positions `done` but for those that `failed`, and
+  /// which when complete may take the place of another if it `overwrites`.
+  package init(
+    _ file: sending ExportFile,
+    done: DoneRanges,
+    failed: [FailedIdentifier],
+    overwrites: Bool
+  ) {
+    self.file = file
+    self.done = done
+    self.failed = failed
+    self.overwrites = overwrites
+  }
+
+  /// Appends the lines of a chunk.
+  ///
+  /// - Throws: The error of the identifier that is one more than may fail in the whole run.
+  package func append(
+    _ lines: RowExport.Lines,
+    at positions: Range<Int>,
+    failing limit: Int
+  ) throws(BatchError) {
+    try executor.requireThread()
+    let room = limit - failed.count
+    if lines.failures.count > room { throw lines.failures[max(room, 0)].error.pastSkip }
+    try file.append(lines.bytes)
+    done.insert(DoneRanges.Row(positions, outcomes: lines.outcomes, chunks: 1))
+    guard !lines.failures.isEmpty else { return }
+    let now = Date.now.formatted(.iso8601)
+    failed += lines.failures.map {
+      FailedIdentifier(position: positions.lowerBound + $0.number, error: $0.error, failedAt: now)
+    }
+  }
+
+  /// What a file holds.
+  package struct Written: Sendable {
+    /// The positions whose lines are in it, or that failed.
+    package let done: DoneRanges
+    package let failed: [FailedIdentifier]
+    package let byteCount: Int
+    package let identity: FileIdentity
+  }
+
+  /// Waits until the file is on the disk.
+  package func synchronize() throws(BatchError) -> Written {
+    try executor.requireThread()
+    try file.synchronize()
+    return Written(
+      done: done,
+      failed: failed,
+      byteCount: file.count,
+      identity: try file.identity()
+    )
+  }
+
+  /// Gives the complete file its name.
+  package func publish() throws(BatchError) {
+    try file.publish(replacing: overwrites)
+  }
+}

@@ -1,0 +1,90 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Updates and deletes: the identifiers go straight to the writer lane.
+package struct ChangeProcessor: ChunkProcessor {
+  package let list: IdentifierList
+  package let change: BulkChange
+  /// Whether each row gets a statement of its own.
+  package let isRowByRow: Bool
+  package let lane: WriterLane
+  package let ledger: LedgerPlace
+  /// How many identifiers of the run may fail.
+  package let failureLimit: Int
+
+  package init(
+    list: IdentifierList,
+    change: BulkChange,
+    isRowByRow: Bool,
+    lane: WriterLane,
+    ledger: LedgerPlace,
+    failureLimit: Int
+  ) {
+    self.list = list
+    self.change = change
+    self.isRowByRow = isRowByRow
+    self.lane = lane
+    self.ledger = ledger
+    self.failureLimit = failureLimit
+  }
+
+  package var inOrder: Bool { false }
+  package var patience: Duration? { nil }
+
+  package func prepare(
+    _ positions: Range<Int>,
+    in context: StoreConnection
+  ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
+    let keys = try await context.compute { () throws(BatchError) in
+      let keys = try ChunkKeys(list, positions, key: change.key)
+      return isRowByRow ? keys.singly : keys
+    }
+    // The rows stay in the database.
+    return PreparedChunk(content: keys, count: positions.count, byteCount: 0)
+  }
+
+  package func commit(
+    _ keys: ChunkKeys,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    try await lane.apply(change, to: keys, at: positions, failing: failureLimit)
+  }
+
+  package func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
+  }
+
+  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await lane.finish(after: progress.elapsedSeconds)
+  }
+}
+
+extension StoreConnection: ChunkWorker {}
+
+extension WriterLane: ChunkWriter {
+  package nonisolated func interrupt() { interrupter.interrupt() }
+
+  package nonisolated var logRemedy: String {
+    leavesLogToLitestream
+      ? "Litestream holds a read lock on it and starts it anew once it has copied it; see that it runs"
+      : "another connection is reading from it and keeps it from being emptied: look for a long"
+        + " SELECT, an open transaction or a backup, as with fuser -v \(path)"
+  }
+
+  /// Waits until everything committed is on the disk, and completes `progress`.
+  package func synchronize(
+    _ progress: inout RunProgress,
+    _ ledger: LedgerPlace,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    let durable = try await makeDurable(failedCount: failedCount)
+    progress.done = ledger == .store ? durable.done : done
+    progress.peakWALBytes = max(progress.peakWALBytes, try peakLogBytes())
+    return durable.failed
+  }
+}

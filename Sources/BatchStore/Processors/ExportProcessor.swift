@@ -1,0 +1,83 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Exports: workers read rows and write lines, which are appended in the order of the list.
+package struct ExportProcessor: ChunkProcessor {
+  package let list: IdentifierList
+  package let key: EntityKey
+  package let export: RowExport
+  package let writer: ExportWriter
+  /// How many identifiers of the run may fail.
+  package let failureLimit: Int
+
+  package init(
+    list: IdentifierList,
+    key: EntityKey,
+    export: RowExport,
+    writer: ExportWriter,
+    failureLimit: Int
+  ) {
+    self.list = list
+    self.key = key
+    self.export = export
+    self.writer = writer
+    self.failureLimit = failureLimit
+  }
+
+  package var inOrder: Bool { true }
+  package var patience: Duration? { nil }
+
+  /// The lines of a chunk and what became of its identifiers.
+  package struct Lines: Sendable {
+    package let read: RowExport.Lines
+    /// How long it took to read and write them.
+    package let duration: Duration
+  }
+
+  package func prepare(
+    _ positions: Range<Int>,
+    in context: StoreConnection
+  ) async throws(BatchError) -> PreparedChunk<Lines> {
+    let lines = try await context.perform { connection throws(BatchError) in
+      let clock = ContinuousClock()
+      let start = clock.now
+      // The lines of one output are those of one database.
+      try connection.refuseIfMoved()
+      let keys = try ChunkKeys(list, positions, key: key)
+      let read = try export.lines(
+        for: keys,
+        failing: failureLimit,
+        holding: ChunkBytes.chunkLimit,
+        in: connection
+      )
+      return Lines(read: read, duration: start.duration(to: clock.now))
+    }
+    let read = lines.read
+    return PreparedChunk(content: lines, count: read.outcomes.total, byteCount: read.bytes.count)
+  }
+
+  package func commit(
+    _ lines: Lines,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    try await writer.append(lines.read, at: positions, failing: failureLimit)
+    return Commit(outcomes: lines.read.outcomes, duration: lines.duration)
+  }
+
+  package func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
+    let written = try await writer.synchronize()
+    progress.done = written.done
+    progress.outputBytes = written.byteCount
+    progress.outputIdentity = written.identity
+    return written.failed.count == failedCount ? nil : written.failed
+  }
+
+  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await writer.publish()
+  }
+}

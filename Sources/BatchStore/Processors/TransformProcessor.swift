@@ -1,0 +1,136 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Transforms: workers read rows and have them computed, the writer lane sets what came of it.
+package struct TransformProcessor: ChunkProcessor {
+  package let list: IdentifierList
+  package let transform: RowTransform
+  package let run: String
+  package let lane: WriterLane
+  package let ledger: LedgerPlace
+  /// How many identifiers of the run may fail.
+  package let failureLimit: Int
+  package let patience: Duration?
+  private let times: HandlerTimes<TransformedChunk>
+
+  package init(
+    list: IdentifierList,
+    transform: RowTransform,
+    run: String,
+    lane: WriterLane,
+    ledger: LedgerPlace,
+    failureLimit: Int,
+    patience: Duration?
+  ) {
+    self.list = list
+    self.transform = transform
+    self.run = run
+    self.lane = lane
+    self.ledger = ledger
+    self.failureLimit = failureLimit
+    self.patience = patience
+    times = HandlerTimes(limit: transform.timeout)
+  }
+
+  package var inOrder: Bool { false }
+
+  /// A computed chunk, and the context that computed it.
+  package struct Prepared: Sendable {
+    package var chunk: TransformedChunk
+    package let context: StoreConnection
+  }
+
+  package func prepare(
+    _ positions: Range<Int>,
+    in context: StoreConnection
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
+    let chunk = try await compute(in: context) { connection, look, limit throws(BatchError) in
+      try transform.prepare(
+        ChunkKeys(list, positions, key: transform.target.key),
+        run: run,
+        look: look,
+        failing: limit,
+        holding: ChunkBytes.chunkLimit,
+        in: connection
+      )
+    }
+    return PreparedChunk(
+      content: Prepared(chunk: chunk, context: context),
+      count: chunk.count,
+      byteCount: chunk.byteCount
+    )
+  }
+
+  package func commit(
+    _ prepared: Prepared,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    var chunk = prepared.chunk
+    // Computed by the worker again where others have changed rows, and each time only those, since
+    // they are fewer each time and nobody waits for the lock meanwhile. Where others are faster than
+    // the handler, the lane computes the few that are left.
+    for _ in 0..<Self.refreshes {
+      do throws(BatchError) {
+        return try await apply(chunk, at: positions, recomputing: false)
+      } catch {
+        guard error.code == .rowsChanged else { throw error }
+      }
+      let stale = chunk
+      chunk = try await compute(in: prepared.context) {
+        connection,
+        look,
+        limit throws(BatchError) in
+        try transform.refresh(stale, look: look, failing: limit, in: connection)
+      }
+    }
+    return try await apply(chunk, at: positions, recomputing: true)
+  }
+
+  private static let refreshes = 5
+
+  private func apply(
+    _ chunk: TransformedChunk,
+    at positions: Range<Int>,
+    recomputing: Bool
+  ) async throws(BatchError) -> Commit {
+    try await lane.apply(
+      transform,
+      chunk,
+      at: positions,
+      failing: failureLimit,
+      recomputing: recomputing
+    )
+  }
+
+  /// Computes a chunk in a worker's context, within the time that a handler has.
+  private func compute(
+    in context: StoreConnection,
+    _ body:
+      @escaping @Sendable (
+        _ connection: Connection,
+        _ look: Int,
+        _ limit: Int?
+      ) throws(BatchError) -> TransformedChunk
+  ) async throws(BatchError) -> TransformedChunk {
+    let (lane, failureLimit) = (lane, failureLimit)
+    return try await times.wait(for: context) { begin throws(BatchError) in
+      try await context.perform { connection throws(BatchError) in
+        begin()
+        // Noted before anything is read: whatever others commit from here on is noticed.
+        return try body(connection, lane.look, failureLimit == 0 ? nil : failureLimit)
+      }
+    }
+  }
+
+  package func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
+  }
+
+  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await lane.finish(after: progress.elapsedSeconds)
+  }
+}

@@ -1,0 +1,25 @@
+extension SQLValue {
+  /// The value as SQLite keeps it: NaN is NULL there.
+  @inlinable package var storable: SQLValue { isNaN ? .null : self }
+
+  @inlinable package var isNaN: Bool {
+    if case .real(let value) = self { value.isNaN } else { false }
+  }
+
+  /// Whether two values are the same byte for byte; equal texts may be composed differently.
+  @inlinable
+  package func isIdentical(to other: SQLValue) -> Bool {
+    if case .text(let text) = self, case .text(let otherText) = other {
+      return text.utf8.elementsEqual(otherText.utf8)
+    }
+    return self == other
+  }
+}
+
+extension [SQLValue] {
+  /// Whether two rows are the same byte for byte.
+  @inlinable
+  package func isIdentical(to other: [SQLValue]) -> Bool {
+    count == other.count && zip(self, other).allSatisfy { $0.isIdentical(to: $1) }
+  }
+}

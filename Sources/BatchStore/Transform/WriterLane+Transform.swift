@@ -1,0 +1,39 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+extension WriterLane {
+  /// Gives the rows of one chunk the values that were computed for them and enters it in the
+  /// ledger, both or neither.
+  ///
+  /// If another connection has committed since the rows were read, they are read again, under the
+  /// write lock: no change of another is lost.
+  ///
+  /// - Parameters:
+  ///   - transform: What the chunk was computed by.
+  ///   - chunk: The computed chunk.
+  ///   - positions: The positions of the chunk.
+  ///   - limit: How many identifiers of the whole run may fail.
+  ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
+  ///     the lock.
+  /// - Returns: What came of the chunk.
+  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does. If it is not to
+  ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and applied again.
+  package func apply(
+    _ transform: RowTransform,
+    _ chunk: TransformedChunk,
+    at positions: Range<Int>,
+    failing limit: Int = 0,
+    recomputing recomputes: Bool = true
+  ) async throws(BatchError) -> Commit {
+    try await commit(positions, failing: limit) { [self] limit throws(BatchError) in
+      try transform.apply(
+        chunk,
+        at: positions.lowerBound,
+        failing: limit,
+        isCurrent: !noteForeignCommits(since: chunk.look),
+        recomputes: recomputes,
+        in: connection
+      )
+    }
+  }
+}

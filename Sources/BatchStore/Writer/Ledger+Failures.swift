@@ -1,0 +1,97 @@
+package import BatchEngine
+package import BatchIdentifiers
+import CSQLite
+
+extension BatchError {
+  /// Whether the error is about the values of a row, so that the other rows of its chunk may fare
+  /// better: a constraint, a trigger's `RAISE`, a type, an expression that fails for these values.
+  ///
+  /// All else is about the whole run: a lock, the disk, a damaged or read-only database, memory, an
+  /// interrupt, a statement that does not compile.
+  package var isAboutRows: Bool {
+    guard let sqlite else { return code == .constraint || code == .handlerFailed }
+    switch sqlite.resultCode {
+    case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG: return true
+    case .SQLITE_ERROR: return sqlite.operation == "step"
+    default: return false
+    }
+  }
+}
+
+extension Ledger {
+  /// Makes the table of failed identifiers where it is missing.
+  static func createFailureTable(in connection: Connection) throws(BatchError) {
+    try connection.execute(
+      """
+      CREATE TABLE IF NOT EXISTS _batch_failure (
+        run TEXT NOT NULL, position INTEGER NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL,
+        attempt INTEGER NOT NULL, failed_at TEXT NOT NULL, PRIMARY KEY (run, position)
+      ) WITHOUT ROWID
+      """
+    )
+  }
+
+  /// Enters identifiers that failed, inside the transaction of their chunk.
+  func enter(
+    _ failures: [(position: Int, error: BatchError)],
+    in connection: Connection
+  ) throws(BatchError) {
+    guard !failures.isEmpty else { return }
+    if let retried {
+      for failure in failures { try enterAgain(failure, of: retried, in: connection) }
+      return
+    }
+    // A run that an earlier version began has no such table.
+    try Self.createFailureTable(in: connection)
+    for failure in failures {
+      try connection.execute(
+        """
+        INSERT INTO _batch_failure (run, position, code, message, attempt, failed_at)
+        VALUES (?, ?, ?, ?, 1, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+        """,
+        .text(run),
+        .integer(Int64(failure.position)),
+        .text(failure.error.code.rawValue),
+        .text(FailedIdentifier.message(of: failure.error))
+      )
+    }
+  }
+
+  /// The failed identifiers of a run, ascending.
+  static func failed(
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) -> [FailedIdentifier] {
+    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_failure'"
+    guard try connection.value(table) != nil else { return [] }
+    let rows = try connection.prepare(
+      """
+      SELECT position, code, message, attempt, failed_at FROM _batch_failure
+      WHERE run = ? ORDER BY position
+      """
+    )
+    try rows.bind(.text(run), at: 1)
+    var failed: [FailedIdentifier] = []
+    while try rows.step() {
+      failed.append(
+        FailedIdentifier(
+          position: Int(rows.integer(at: 0)),
+          code: rows.text(at: 1),
+          message: rows.text(at: 2),
+          attempt: Int(rows.integer(at: 3)),
+          failedAt: rows.text(at: 4)
+        )
+      )
+    }
+    return failed
+  }
+}
+
+extension Store {
+  /// The identifiers of a run that failed, ascending.
+  package func failedIdentifiers(ofRun run: String) async throws(BatchError) -> [FailedIdentifier] {
+    try await callContext(label: "batch.failed").perform { connection throws(BatchError) in
+      try Ledger.failed(ofRun: run, in: connection)
+    }
+  }
+}

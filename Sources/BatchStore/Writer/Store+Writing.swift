@@ -1,0 +1,20 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+extension Store {
+  /// The lane that writes to this store.
+  package func makeWriterLane(
+    _ configuration: WriterConfiguration
+  ) throws(BatchError) -> WriterLane {
+    try WriterLane(path: path, options: options, configuration: configuration)
+  }
+
+  /// What the store's ledger has of a run, or nil if it knows no such run.
+  package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
+    try await callContext(label: "batch.ledger").perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try Ledger(of: run, in: connection)?.done
+      }
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Testing
+
+/// Holds `Documentation/Conformance.md` to the tests in this folder.
+///
+/// The page is made of their names: `BATCH_WRITE_PAGES=1 swift test --filter ConformancePageTests`
+/// writes it anew.
+@Suite struct ConformancePageTests {
+  /// Where a behaviour comes from, by the numbers of the items.
+  private static let sources: [(ClosedRange<Int>, String)] = [
+    (1...4, "`NSManagedObjectID.uriRepresentation()`, `PersistentIdentifier`"),
+    (5...5, "`PersistentIdentifier.identifier(for:entityName:primaryKey:)`"),
+    (6...9, "`NSManagedObjectContext.insert(_:)`, `obtainPermanentIDs(for:)`"),
+    (10...11, "`PersistentIdentifier`"),
+    (12...15, "`PersistentIdentifier`: `Codable`, `Comparable`"),
+    (16...16, "`PersistentIdentifier: Sendable`; `NSManagedObject` is not"),
+    (17...22, "`NSPersistentStoreCoordinator.managedObjectID(forURIRepresentation:)`"),
+    (23...23, "`NSIncrementalStore.referenceObject(for:)`"),
+    (24...25, "Core Data's SQLite stores: `Z_PRIMARYKEY`"),
+    (26...28, "`registeredObject(for:)`, `object(with:)`"),
+    (29...34, "`existingObject(with:)`, `ModelContext.model(for:)`"),
+    (35...37, "Uniquing; `ModelActor`'s `subscript(_:as:)`"),
+    (38...39, "`#Predicate` over `persistentModelID`"),
+    (40...42, "`NSFetchRequest.resultType`: `.managedObjectIDResultType`; `fetchIdentifiers`"),
+    (43...44, "`NSFetchRequest.includesPendingChanges`"),
+    (45...46, "`.dictionaryResultType`, `propertiesToFetch`"),
+    (47...49, "`includesSubentities`, `fetchOffset`, `fetchLimit`"),
+    (50...52, "`fetchBatchSize`, `FetchResultsCollection`, `fetchCount`"),
+    (53...53, "Ours: identifiers that do not resolve are counted"),
+    (54...59, "`refresh(_:mergeChanges:)`, `refreshAllObjects()`, `rollback()`, `save()`"),
+    (60...65, "`NSMergePolicy`, error 133020"),
+    (66...69, "`mergeChanges(fromRemoteContextSave:into:)`, `stalenessInterval`"),
+    (70...71, "`perform(_:)`, `performAndWait(_:)`"),
+    (72...72, "`shouldDeleteInaccessibleFaults`"),
+    (73...79, "`NSBatchUpdateRequest`, `NSBatchDeleteRequest`, `NSBatchInsertRequest`"),
+    (80...81, "`NSPersistentHistoryChangeRequest`"),
+    (82...82, "`NSReadOnlyPersistentStoreOption`"),
+    (88...88, "SQLite: the write-ahead log"),
+    (89...90, "Core Data's SQLite stores: `Z_MAX`, join tables"),
+  ]
+
+  /// The number, the sentence and the file of every conformance test.
+  private func items() throws -> [(number: Int, sentence: String, file: String)] {
+    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    var items: [(number: Int, sentence: String, file: String)] = []
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+    where name.hasSuffix("Tests.swift") {
+      let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+      for match in text.matches(of: /func\s+`C(\d+) ([^`]+)`/) {
+        items.append((try #require(Int(match.1)), String(match.2), name))
+      }
+    }
+    return items.sorted { ($0.number, $0.sentence) < ($1.number, $1.sentence) }
+  }
+
+  private func page() throws -> String {
+    var page = """
+      # Conformance
+
+      What Core Data and SwiftData promise of identifiers, contexts and fetches, and which test holds this library to it.
+      Each sentence is the name of a test in `Tests/BatchModelsTests/Conformance`, so all of them pass wherever the tests
+      do. The numbers are those of our checklist; what is not in it needs Core Data's own file format.
+
+      This page is made of the tests: `BATCH_WRITE_PAGES=1 swift test --filter ConformancePageTests`.
+
+      | | sentence | where the behaviour comes from | test |
+      | --- | --- | --- | --- |
+
+      """
+    for item in try items() {
+      let source = try #require(Self.sources.first { $0.0.contains(item.number) }?.1)
+      let sentence = item.sentence.replacing("|", with: "\\|")
+      let file = item.file.replacing("Tests.swift", with: "")
+      page += "| C\(item.number) | \(sentence) | \(source) | \(file) |\n"
+    }
+    return page
+  }
+
+  @Test func `the page lists every conformance test`() throws {
+    let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("../../../Documentation/Conformance.md").standardizedFileURL
+    let expected = try page()
+    if ProcessInfo.processInfo.environment["BATCH_WRITE_PAGES"] == "1" {
+      try Data(expected.utf8).write(to: url)
+    }
+    let found = try String(contentsOf: url, encoding: .utf8)
+    #expect(found == expected, "write it anew with BATCH_WRITE_PAGES=1")
+  }
+
+  @Test func `no number is given twice`() throws {
+    let numbers = try items().map(\.number)
+    #expect(Set(numbers).count == numbers.count, "\(numbers)")
+  }
+}

@@ -1,0 +1,74 @@
+import BatchIdentifiers
+import BatchModels
+import BatchTestSupport
+import Foundation
+import Testing
+
+@Suite struct RelationshipPredicateTests {
+  let directory: TemporaryDirectory
+  let context: ModelContext
+
+  init() async throws {
+    directory = try TemporaryDirectory()
+    let path = try Market.make(in: directory)
+    try TestDatabase.make(
+      "market.db",
+      in: directory,
+      "INSERT INTO customers VALUES (3, 'Eve'), (4, 'Ada')",
+      "INSERT INTO purchases VALUES (4, 40, NULL), (5, 50, 4)",
+      "INSERT INTO cards VALUES (1, 1), (2, 4), (3, NULL)"
+    )
+    context = ModelContext(try await Market.open(path))
+  }
+
+  private func check<Model: PersistentModel>(
+    _ predicate: Predicate<Model>,
+    location: SourceLocation = #_sourceLocation
+  ) throws {
+    let all = try context.fetch(FetchDescriptor<Model>())
+    let expected = try all.filter { try predicate.evaluate($0) }.map(\.persistentModelID)
+    let found = try context.fetch(FetchDescriptor(predicate: predicate)).map(\.persistentModelID)
+    #expect(found == expected, sourceLocation: location)
+    #expect(!expected.isEmpty && expected.count < all.count, sourceLocation: location)
+  }
+
+  @Test func `an attribute of a related object is compared as one of the row`() throws {
+    try check(#Predicate<Purchase> { $0.customer?.name == "Ada" })
+    try check(#Predicate<Purchase> { $0.customer?.name != "Ada" })
+    try check(#Predicate<Purchase> { ($0.customer?.name ?? "B") < "C" && $0.total > 10 })
+    try check(#Predicate<Purchase> { $0.customer.flatMap { $0.name.contains("d") } ?? false })
+    try check(#Predicate<Purchase> { $0.customer?.card == nil })
+    try check(#Predicate<Purchase> { $0.customer?.card?.customer?.name == "Ada" })
+  }
+
+  @Test func `whether there is a related object can be asked`() throws {
+    try check(#Predicate<Purchase> { $0.customer == nil })
+    try check(#Predicate<Purchase> { $0.customer != nil })
+    try check(#Predicate<Customer> { $0.card == nil })
+    let ada = try #require(try context.fetch(FetchDescriptor<Customer>(fetchLimit: 1)).first)
+    let identifier = ada.persistentModelID
+    try check(#Predicate<Purchase> { $0.customer?.persistentModelID == identifier })
+    try check(#Predicate<Purchase> { $0.customer?.persistentModelID != identifier })
+  }
+
+  @Test func `a relationship to many is counted and searched`() throws {
+    try check(#Predicate<Customer> { $0.purchases.isEmpty })
+    try check(#Predicate<Customer> { $0.purchases.count > 1 })
+    try check(#Predicate<Customer> { $0.purchases.contains { $0.total > 20 } })
+    try check(#Predicate<Customer> { $0.purchases.allSatisfy { $0.total > 20 } })
+    try check(
+      #Predicate<Customer> { customer in
+        customer.purchases.contains { $0.total > 10 && customer.name == "Ada" }
+      }
+    )
+    try check(#Predicate<Purchase> { $0.tags.contains { $0.name == "old" } })
+    try check(#Predicate<Purchase> { $0.tags.count == 2 })
+    try check(#Predicate<Customer> { $0.purchases.contains { $0.tags.isEmpty } })
+    try check(#Predicate<Tag> { $0.purchases.contains { $0.customer?.name == "Bob" } })
+    try check(
+      #Predicate<Customer> { customer in
+        customer.purchases.contains { $0.total > 15 && 100 / ($0.total - 10) > 5 }
+      }
+    )
+  }
+}
