@@ -53,7 +53,8 @@ let package = Package(
         "CLZ4",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: settings
+      // Lifetimes: types of our own may hold spans.
+      swiftSettings: settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
     ),
     .target(
       name: "BatchEngine",

@@ -156,21 +156,17 @@ import Testing
       var header = Array(layout.encoded().dropFirst(FileLayout.preambleByteCount))
       Self.mutate(&header, &generator)
       Self.mutate(&directory, &generator)
-      _ = try? header.withRawBytes { bytes throws(ByteReader.Damage) in
-        try FileLayout(header: bytes)
-      }
-      _ = try? directory.withRawBytes { bytes throws(ByteReader.Damage) in
-        try BlockDirectory(
-          decoding: bytes,
-          keyKind: list.header.keyKind,
-          blockCount: list.blockCount,
-          count: list.count,
-          byteCount: list.encodedByteCount
-        )
-      }
+      _ = try? FileLayout(header: header.span)
+      _ = try? BlockDirectory(
+        decoding: directory.span,
+        keyKind: list.header.keyKind,
+        blockCount: list.blockCount,
+        count: list.count,
+        byteCount: list.encodedByteCount
+      )
       var frame = LogFrame(kind: 3, payload: directory).encoded(at: 77)
       Self.mutate(&frame, &generator)
-      _ = frame.withUnsafeBytes { LogFrame($0, at: 77) }
+      _ = LogFrame(frame.span, at: 77)
     }
   }
 
@@ -185,7 +181,7 @@ import Testing
     for _ in 0..<Self.caseCount {
       guard var bytes = texts.randomElement(using: &generator) else { return }
       Self.mutate(&bytes, &generator)
-      guard let id = bytes.withUnsafeBytes({ PersistentIdentifier(uriBytes: $0) }) else { continue }
+      guard let id = PersistentIdentifier(uriBytes: bytes.span) else { continue }
       let again = try #require(PersistentIdentifier(uriString: id.uriString))
       #expect(again == id, "\(id)")
       if let key = id.key { #expect(again.key == key) }

@@ -24,6 +24,8 @@ enum Bitmap {
   private static let limits = [49, 64, 80, 93, 106, 256]
 
   static let maximumCodeBitCount = 12
+  /// How many bits behind the end of a segment may be read: three codes.
+  static let maximumOverrun = 3 * maximumCodeBitCount
   private static let inverted: UInt8 = 0x80
 
   /// A code for each byte, and a byte for each code.
@@ -62,15 +64,15 @@ enum Bitmap {
 
   static func decode(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output,
+    _ output: KeyOutput,
     from place: Place? = nil
   ) throws(ByteReader.Damage) {
-    var next = output
+    var next = 0
     if range.lowerBound == 0 {
-      next.pointee = segment.firstKey
-      next += 1
+      output[next] = segment.firstKey
+      next &+= 1
     }
     try forEachWord(segment, payload, from: place ?? Place(segment)) { place, word in
       let (index, base) = (place.index, place.base)
@@ -84,8 +86,8 @@ enum Bitmap {
       }
       let stop = min(index &+ count, range.upperBound)
       while position < stop {
-        next.pointee = base &+ Int64(truncatingIfNeeded: bits.trailingZeroBitCount)
-        next += 1
+        output[next] = base &+ Int64(truncatingIfNeeded: bits.trailingZeroBitCount)
+        next &+= 1
         bits &= bits &- 1
         position &+= 1
       }
@@ -111,7 +113,7 @@ enum Bitmap {
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer
+    _ payload: PaddedBytes
   ) throws(ByteReader.Damage) -> (index: Int, place: Place) {
     var window = Place(segment)
     guard segment.firstKey < value else { return (0, window) }
@@ -137,44 +139,42 @@ enum Bitmap {
   @inline(__always)
   private static func forEachWord(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     from start: Place,
     _ body: (Place, UInt64) -> Bool
   ) throws(ByteReader.Damage) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload.bytes)
     let tag = try reader.byte()
     let number = Int(tag & ~inverted)
     guard number < tables.count else { throw ByteReader.Damage("a bitmap has an unknown table") }
     let inversion: UInt64 = tag & inverted == 0 ? 0 : 0xFFFF_FFFF
     let end = reader.remaining * 8
-    let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+    let source = payload.bits(from: reader.offset)
     let mask = BitSource.mask(maximumCodeBitCount)
     let bytes = tables[number].bytes
-    try bytes.span.withUnsafeBufferPointer { table throws(ByteReader.Damage) in
-      let table = table.baseAddress.unsafelyUnwrapped
-      var place = start
-      while place.index < segment.count {
-        var bit = place.bit
-        // Four codes fit into the 57 bits of a word.
-        var codes = source.word(at: bit)
-        var word: UInt64 = 0
-        for byte in 0..<4 as Range<UInt64> {
-          let entry = table[Int(truncatingIfNeeded: codes & mask)]
-          let length = UInt64(truncatingIfNeeded: entry &>> 8)
-          codes = codes &>> length
-          bit &+= Int(truncatingIfNeeded: length)
-          word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (byte &* 8)
-        }
-        // Up to three codes of the last word may lie behind the end, and mean nothing.
-        guard bit <= end &+ 3 &* maximumCodeBitCount else {
-          throw ByteReader.Damage("a segment ends too early")
-        }
-        word ^= inversion
-        guard body(place, word) else { return }
-        place.bit = bit
-        place.index &+= word.nonzeroBitCount
-        place.base = place.base &+ 32
+    let table = bytes.span
+    var place = start
+    while place.index < segment.count {
+      var bit = place.bit
+      // Four codes fit into the 57 bits of a word.
+      var codes = source.word(at: bit)
+      var word: UInt64 = 0
+      for byte in 0..<4 as Range<UInt64> {
+        let entry = table[Int(truncatingIfNeeded: codes & mask)]
+        let length = UInt64(truncatingIfNeeded: entry &>> 8)
+        codes = codes &>> length
+        bit &+= Int(truncatingIfNeeded: length)
+        word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (byte &* 8)
       }
+      // Up to three codes of the last word may lie behind the end, and mean nothing.
+      guard bit <= end &+ maximumOverrun else {
+        throw ByteReader.Damage("a segment ends too early")
+      }
+      word ^= inversion
+      guard body(place, word) else { return }
+      place.bit = bit
+      place.index &+= word.nonzeroBitCount
+      place.base = place.base &+ 32
     }
   }
 
@@ -187,7 +187,7 @@ enum Bitmap {
   /// - Returns: The table to use and the length of the codes in bits, or nil if the keys are too
   ///   far apart or too close together.
   static func plan(
-    _ keys: UnsafeBufferPointer<Int64>,
+    _ keys: Span<Int64>,
     isComplemented: Bool,
     into bytes: inout [UInt8]
   ) -> (tag: UInt8, bits: Int)? {
@@ -201,21 +201,17 @@ enum Bitmap {
     guard ones > 32, let number = limits.firstIndex(where: { ones < $0 }) else { return nil }
     let count = (Int(span) + 7) / 8
     if bytes.count < count + 8 { bytes = [UInt8](repeating: 0, count: count + 8) }
-    let bits = bytes.withUnsafeMutableBytes { buffer in
-      buffer.initializeMemory(as: UInt8.self, repeating: 0)
-      let base = buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
-      for index in 1..<keys.count {
-        let place = (isComplemented ? first &- keys[index] : keys[index] &- first) &- 1
-        base[Int(place &>> 3)] |= 1 &<< UInt8(truncatingIfNeeded: place & 7)
-      }
-      if isInverted { for index in 0..<count { base[index] = ~base[index] } }
-      return tables[number].codes.withUnsafeBufferPointer { codes in
-        var bits = 0
-        for index in 0..<count {
-          bits &+= Int(truncatingIfNeeded: codes[Int(base[index])] &>> 16)
-        }
-        return bits
-      }
+    var bitmap = bytes.mutableSpan
+    bitmap.update(repeating: 0)
+    for index in 1..<keys.count {
+      let place = (isComplemented ? first &- keys[index] : keys[index] &- first) &- 1
+      bitmap[Int(place &>> 3)] |= 1 &<< UInt8(truncatingIfNeeded: place & 7)
+    }
+    if isInverted { for index in 0..<count { bitmap[index] = ~bitmap[index] } }
+    let codes = tables[number].codes
+    var bits = 0
+    for index in 0..<count {
+      bits &+= Int(truncatingIfNeeded: codes[Int(bitmap[index])] &>> 16)
     }
     return (UInt8(number) | (isInverted ? inverted : 0), bits)
   }
@@ -229,17 +225,14 @@ enum Bitmap {
     to bytes: inout [UInt8]
   ) {
     bytes.append(tag)
-    tables[Int(tag & ~inverted)].codes.withUnsafeBufferPointer { codes in
-      bitmap.withUnsafeBufferPointer { bitmap in
-        bytes.appendBits(atMost: (bits + 7) / 8) { writer in
-          for index in 0..<byteCount {
-            let entry = codes[Int(bitmap[index])]
-            writer.writeShort(
-              UInt64(truncatingIfNeeded: entry & 0xFFFF),
-              bits: UInt64(truncatingIfNeeded: entry &>> 16)
-            )
-          }
-        }
+    let codes = tables[Int(tag & ~inverted)].codes
+    bytes.appendBits(atMost: (bits + 7) / 8) { writer in
+      for index in 0..<byteCount {
+        let entry = codes[Int(bitmap[index])]
+        writer.writeShort(
+          UInt64(truncatingIfNeeded: entry & 0xFFFF),
+          bits: UInt64(truncatingIfNeeded: entry &>> 16)
+        )
       }
     }
   }

@@ -12,19 +12,20 @@ struct EncodedDecoder {
   /// Appends all keys of a segment.
   mutating func decode(
     _ segment: Segment,
-    of block: UnsafeRawBufferPointer,
+    of block: PaddedBytes,
     into keys: inout EncodedKeys
   ) throws(ByteReader.Damage) {
-    let payload = UnsafeRawBufferPointer(rebasing: block[segment.payload])
+    let payload = block.extracting(segment.payload)
     switch segment.coding {
     case .frontCoded:
-      try FrontCoding.decode(payload, count: segment.count, into: &keys)
+      try FrontCoding.decode(payload.bytes, count: segment.count, into: &keys)
     case .frontCodedLZ4:
-      let count = try decompress(payload)
-      try scratch.withRawBytes { bytes throws(ByteReader.Damage) in
-        let plain = UnsafeRawBufferPointer(rebasing: bytes[..<count])
-        try FrontCoding.decode(plain, count: segment.count, into: &keys)
-      }
+      let count = try decompress(payload.bytes)
+      try FrontCoding.decode(
+        scratch.span.extracting(0..<count),
+        count: segment.count,
+        into: &keys
+      )
     case .uuids:
       try UUIDs.decode(payload, count: segment.count, into: &keys)
     default:
@@ -34,16 +35,13 @@ struct EncodedDecoder {
 
   /// Decompresses into `scratch`, and returns how many bytes there are.
   private mutating func decompress(
-    _ payload: UnsafeRawBufferPointer
+    _ payload: Span<UInt8>
   ) throws(ByteReader.Damage) -> Int {
     var reader = ByteReader(payload)
     let count = try reader.count(atMost: Self.maximumFrontCodedByteCount)
     let packed = try reader.take(reader.remaining)
     if scratch.count < count { scratch = [UInt8](repeating: 0, count: count) }
-    let isWhole = scratch.withUnsafeMutableBytes { buffer in
-      LZ4.decompress(packed, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
-    }
-    guard isWhole else {
+    guard LZ4.decompress(packed, into: &scratch, count: count) else {
       throw ByteReader.Damage("a segment cannot be decompressed")
     }
     return count

@@ -8,19 +8,17 @@ enum FrontCoding {
   static func encode(_ keys: EncodedKeys) -> [UInt8] {
     var bytes: [UInt8] = []
     for index in 0..<keys.count {
-      keys.withBytes(at: index) { key in
-        let shared =
-          index == 0 ? 0 : keys.withBytes(at: index - 1) { sharedCount($0, key) }
-        bytes.appendVarint(UInt64(shared))
-        bytes.appendVarint(UInt64(key.count - shared))
-        bytes.append(contentsOf: key[shared...])
-      }
+      let key = keys.span(at: index)
+      let shared = index == 0 ? 0 : key.commonPrefixCount(with: keys.span(at: index - 1))
+      bytes.appendVarint(UInt64(shared))
+      bytes.appendVarint(UInt64(key.count - shared))
+      bytes.append(copying: key.extracting(droppingFirst: shared))
     }
     return bytes
   }
 
   static func decode(
-    _ bytes: UnsafeRawBufferPointer,
+    _ bytes: Span<UInt8>,
     count: Int,
     into keys: inout EncodedKeys
   ) throws(ByteReader.Damage) {
@@ -38,15 +36,5 @@ enum FrontCoding {
       keys.append(sharing: shared, suffix)
     }
     guard reader.isAtEnd else { throw ByteReader.Damage("a segment has the wrong length") }
-  }
-
-  private static func sharedCount(
-    _ left: UnsafeRawBufferPointer,
-    _ right: UnsafeRawBufferPointer
-  ) -> Int {
-    let limit = min(left.count, right.count)
-    var count = 0
-    while count < limit, left[count] == right[count] { count += 1 }
-    return count
   }
 }

@@ -3,22 +3,23 @@
 /// A segment is checked as a whole before its numbers are read, so that the loops need no checks
 /// of their own; a block has readable padding behind it.
 enum IntegerDecoder {
-  typealias Output = UnsafeMutablePointer<Int64>
-
   /// Decodes the keys at `range` within a segment into memory with room for them.
   static func decode(
     _ segment: Segment,
-    of block: UnsafeRawBufferPointer,
+    of block: PaddedBytes,
     _ range: Range<Int>,
-    into output: Output
+    into output: KeyOutput
   ) throws(ByteReader.Damage) {
-    let payload = UnsafeRawBufferPointer(rebasing: block[segment.payload])
+    precondition(range.count == output.count)
+    let payload = block.extracting(segment.payload)
     switch segment.coding {
     case .stride:
-      var reader = ByteReader(payload)
+      var reader = ByteReader(payload.bytes)
       let step = try reader.signedVarint()
       let first = segment.firstKey &+ Int64(range.lowerBound) &* step
-      for index in 0..<range.count { output[index] = first &+ Int64(index) &* step }
+      for index in 0..<range.count {
+        output[index] = first &+ Int64(index) &* step
+      }
     case .runs: try Runs.decode(segment, payload, range, output)
     case .rice: try Rice.decodeKeys(segment, payload, range, output)
     case .packedSteps: try PackedSteps.decode(segment, payload, range, output)
@@ -34,29 +35,51 @@ enum IntegerDecoder {
     }
   }
 
+  /// Decodes the keys at `range` within a segment into the first elements of an array.
+  static func decode(
+    _ segment: Segment,
+    of block: PaddedBytes,
+    _ range: Range<Int>,
+    into keys: inout [Int64]
+  ) throws(ByteReader.Damage) {
+    var span = keys.mutableSpan
+    try decode(
+      segment,
+      of: block,
+      range,
+      into: KeyOutput(&span, from: 0, count: range.count)
+    )
+  }
+
   /// Decodes with a coding that knows no shorter way to a position than all before it.
   private static func decodeFromStart(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
-    var failure: ByteReader.Damage?
-    withUnsafeTemporaryAllocation(of: Int64.self, capacity: range.upperBound) { prefix in
-      guard let base = prefix.baseAddress else { return }
-      base.pointee = segment.firstKey
-      do throws(ByteReader.Damage) {
-        if segment.coding == .signedRice {
-          try SignedRice.decode(segment, payload, range.upperBound, base)
-        } else {
-          try StepsLZ4.decode(segment, payload, range.upperBound, base)
-        }
-        output.update(from: base + range.lowerBound, count: range.count)
-      } catch {
-        failure = error
-      }
+    guard range.lowerBound > 0 else {
+      return try decodeStart(segment, payload, range.count, output)
     }
-    if let failure { throw failure }
+    var prefix = [Int64](repeating: 0, count: range.upperBound)
+    var span = prefix.mutableSpan
+    let keys = KeyOutput(&span, from: 0, count: range.upperBound)
+    try decodeStart(segment, payload, range.upperBound, keys)
+    for index in 0..<range.count { output[index] = keys[range.lowerBound + index] }
+  }
+
+  /// Decodes the first keys of such a segment.
+  private static func decodeStart(
+    _ segment: Segment,
+    _ payload: PaddedBytes,
+    _ count: Int,
+    _ output: KeyOutput
+  ) throws(ByteReader.Damage) {
+    if segment.coding == .signedRice {
+      try SignedRice.decode(segment, payload, count, output)
+    } else {
+      try StepsLZ4.decode(segment, payload.bytes, count, output)
+    }
   }
 
   /// How many keys of an ascending segment are below a value, and the window of keys that the first
@@ -66,18 +89,18 @@ enum IntegerDecoder {
   static func window(
     at value: Int64,
     in segment: Segment,
-    of block: UnsafeRawBufferPointer
+    of block: PaddedBytes
   ) throws(ByteReader.Damage) -> (index: Int, window: SegmentCache.Window?) {
-    let payload = UnsafeRawBufferPointer(rebasing: block[segment.payload])
+    let payload = block.extracting(segment.payload)
     switch segment.coding {
     case .rice where !segment.isComplemented:
-      let (index, place) = try Rice.lowerBound(of: value, segment, payload)
-      let window = try SegmentCache.Window(around: index, of: segment) {
+      let found = try Rice.lowerBound(of: value, segment, payload)
+      let window = try SegmentCache.Window(around: found.index, of: segment) {
         range,
         output throws(ByteReader.Damage) in
-        try Rice.decodeKeys(segment, place, range, output)
+        try Rice.decodeKeys(segment, found.place, range, output)
       }
-      return (index, window)
+      return (found.index, window)
     case .bitmap where !segment.isComplemented:
       let (index, place) = try Bitmap.lowerBound(of: value, segment, payload)
       let window = try SegmentCache.Window(around: index, of: segment) {
@@ -101,51 +124,33 @@ enum IntegerDecoder {
   static func lowerBound(
     of value: Int64,
     in segment: Segment,
-    of block: UnsafeRawBufferPointer
+    of block: PaddedBytes
   ) throws(ByteReader.Damage) -> Int {
-    let payload = UnsafeRawBufferPointer(rebasing: block[segment.payload])
+    let payload = block.extracting(segment.payload)
     switch segment.coding {
     case .rice:
       return try Rice.lowerBound(of: value, segment, payload).index
     case .bitmap:
       return try Bitmap.lowerBound(of: value, segment, payload).index
     case .stride:
-      var reader = ByteReader(payload)
+      var reader = ByteReader(payload.bytes)
       let step = try reader.signedVarint()
       guard step > 0, value > segment.firstKey else { return 0 }
       let distance = UInt64(bitPattern: value) &- UInt64(bitPattern: segment.firstKey)
       return min(segment.count, Int(clamping: (distance - 1) / UInt64(step) + 1))
     case .runs:
       var below = 0
-      try Runs.forEachRun(segment, payload) { first, count in
-        guard first < value else { return false }
-        let distance = UInt64(bitPattern: value) &- UInt64(bitPattern: first)
-        below += min(count, Int(clamping: distance))
-        return distance > UInt64(count)
+      for run in try Runs.runs(of: segment, payload) {
+        guard run.first < value else { break }
+        let distance = UInt64(bitPattern: value) &- UInt64(bitPattern: run.first)
+        below += min(run.count, Int(clamping: distance))
+        guard distance > UInt64(run.count) else { break }
       }
       return below
     default:
       var keys = [Int64](repeating: 0, count: segment.count)
-      try keys.withMutableElements { output throws(ByteReader.Damage) in
-        guard let base = output.baseAddress else { return }
-        try decode(segment, of: block, 0..<segment.count, into: base)
-      }
+      try decode(segment, of: block, 0..<segment.count, into: &keys)
       return keys.partitioningIndex { $0 >= value }
     }
-  }
-}
-
-extension RandomAccessCollection where Index == Int {
-  /// The first index at which a condition holds that holds at all later ones, or `endIndex`.
-  func partitioningIndex<Failure: Error>(
-    where condition: (Element) throws(Failure) -> Bool
-  ) throws(Failure) -> Int {
-    var low = startIndex
-    var high = endIndex
-    while low < high {
-      let middle = low + (high - low) / 2
-      if try condition(self[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
   }
 }

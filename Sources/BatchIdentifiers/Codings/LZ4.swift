@@ -6,13 +6,14 @@ enum LZ4 {
   static func compress(_ bytes: [UInt8], to output: inout [UInt8]) {
     let start = output.count
     let bound = Int(LZ4_compressBound(Int32(bytes.count)))
-    output.append(contentsOf: repeatElement(0, count: bound))
-    let count = output.withUnsafeMutableBytes { buffer in
-      bytes.withUnsafeBytes { source in
-        LZ4_compress_default(
+    output.appendZeros(bound)
+    // LZ4 reads as many bytes as there are, and writes `bound` at most: those from `start` on.
+    let count = unsafe bytes.withUnsafeBytes { source in
+      unsafe output.withUnsafeMutableBytes { target in
+        unsafe LZ4_compress_default(
           source.bindMemory(to: CChar.self).baseAddress,
-          (buffer.baseAddress.unsafelyUnwrapped + start).assumingMemoryBound(to: CChar.self),
-          Int32(bytes.count),
+          target[start...].bindMemory(to: CChar.self).baseAddress,
+          Int32(source.count),
           Int32(bound)
         )
       }
@@ -20,17 +21,31 @@ enum LZ4 {
     output.removeLast(bound - max(0, Int(count)))
   }
 
-  /// Fills a buffer with what a block holds; false if it does not hold exactly that many bytes.
+  /// What a block holds; nil if it does not hold exactly `count` bytes.
+  static func decompress(_ block: Span<UInt8>, count: Int) -> [UInt8]? {
+    var output = [UInt8](repeating: 0, count: count)
+    return decompress(block, into: &output, count: count) ? output : nil
+  }
+
+  /// Fills the first `count` bytes of an array with what a block holds; false if it does not hold
+  /// exactly that many.
   static func decompress(
-    _ block: UnsafeRawBufferPointer,
-    into output: UnsafeMutableRawBufferPointer
+    _ block: Span<UInt8>,
+    into output: inout [UInt8],
+    count: Int
   ) -> Bool {
-    let count = LZ4_decompress_safe(
-      block.bindMemory(to: CChar.self).baseAddress,
-      output.bindMemory(to: CChar.self).baseAddress,
-      Int32(block.count),
-      Int32(output.count)
-    )
-    return Int(count) == output.count
+    precondition(count <= output.count)
+    // LZ4 reads no more than the block and writes no more than `count`, whatever the block says.
+    let written = unsafe block.withUnsafeBytes { source in
+      unsafe output.withUnsafeMutableBytes { target in
+        unsafe LZ4_decompress_safe(
+          source.bindMemory(to: CChar.self).baseAddress,
+          target.bindMemory(to: CChar.self).baseAddress,
+          Int32(source.count),
+          Int32(count)
+        )
+      }
+    }
+    return Int(written) == count
   }
 }

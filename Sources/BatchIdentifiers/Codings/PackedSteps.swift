@@ -5,36 +5,35 @@
 enum PackedSteps {
   static func decode(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload.bytes)
     let width = Int(try reader.byte())
     let base = try reader.varint() &+ 1
     try PackedNumbers.check(width: width, count: segment.count - 1, bytes: reader.remaining)
-    let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+    let source = payload.bits(from: reader.offset)
     let mask = BitSource.mask(width)
     var key = UInt64(bitPattern: segment.firstKey)
-    var next = output
+    var next = 0
     if range.lowerBound == 0 {
-      next.pointee = segment.firstKey
+      output[next] = segment.firstKey
       next += 1
     }
     // The step at index i leads to key i + 1.
-    let start = max(range.lowerBound - 1, 0)
-    key = key &+ base &* UInt64(start) &+ source.sum(of: start, width: width, from: 0)
-    var bit = start * width
-    for _ in start..<max(range.upperBound - 1, start) {
+    let first = max(range.lowerBound - 1, 0)
+    key = key &+ base &* UInt64(first) &+ source.sum(of: first, width: width, from: 0)
+    var bit = first * width
+    for place in next..<(next + max(range.upperBound - 1 - first, 0)) {
       key = key &+ base &+ (source.word(at: bit) & mask)
-      next.pointee = Int64(bitPattern: key)
-      next += 1
+      output[place] = Int64(bitPattern: key)
       bit &+= width
     }
   }
 
   static func encode(
-    _ steps: UnsafeBufferPointer<UInt64>,
+    _ steps: Span<UInt64>,
     width: Int,
     smallest: UInt64,
     to bytes: inout [UInt8]
@@ -52,36 +51,39 @@ enum PackedSteps {
 enum PackedKeys {
   static func decode(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload.bytes)
     let width = Int(try reader.byte())
     let smallest = UInt64(bitPattern: segment.firstKey) &- (try reader.varint())
     try PackedNumbers.check(width: width, count: segment.count - 1, bytes: reader.remaining)
-    let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+    let source = payload.bits(from: reader.offset)
     let mask = BitSource.mask(width)
     for index in 0..<range.count {
       let position = range.lowerBound &+ index
-      output[index] =
+      let key =
         position == 0
         ? segment.firstKey
         : Int64(bitPattern: smallest &+ (source.word(at: (position &- 1) &* width) & mask))
+      output[index] = key
     }
   }
 
   static func encode(
-    _ keys: UnsafeBufferPointer<Int64>,
+    _ keys: Span<Int64>,
     width: Int,
     smallest: Int64,
     to bytes: inout [UInt8]
   ) {
     bytes.append(UInt8(width))
     bytes.appendVarint(UInt64(bitPattern: keys[0] &- smallest))
-    let rest = UnsafeBufferPointer(rebasing: keys[1...])
-    rest.withMemoryRebound(to: UInt64.self) {
-      PackedNumbers.encode($0, less: UInt64(bitPattern: smallest), width: width, to: &bytes)
+    let count = keys.count - 1
+    bytes.appendBits(atMost: PackedNumbers.byteCount(width: width, count: count)) { writer in
+      for index in 1..<max(keys.count, 1) {
+        writer.write(UInt64(bitPattern: keys[index] &- smallest), bits: UInt64(width))
+      }
     }
   }
 }
@@ -95,6 +97,24 @@ enum PackedNumbers {
     return bits > 56 ? 64 : bits
   }
 
+  /// The width to use for numbers less the smallest of them.
+  static func width(_ numbers: Span<UInt64>, less smallest: UInt64) -> Int {
+    var all: UInt64 = 0
+    for index in numbers.indices { all |= numbers[index] &- smallest }
+    return width(all)
+  }
+
+  static func smallest(_ numbers: Span<UInt64>) -> UInt64 {
+    var smallest = UInt64.max
+    for index in numbers.indices {
+      smallest = min(smallest, numbers[index])
+      // Nothing is smaller. (And without a way out this becomes a loop of vectors, which have no
+      // comparison of 64 bits on many machines, and takes longer.)
+      if smallest == 0 { break }
+    }
+    return smallest
+  }
+
   static func byteCount(width: Int, count: Int) -> Int { (width * count + 7) / 8 }
 
   static func check(width: Int, count: Int, bytes: Int) throws(ByteReader.Damage) {
@@ -104,13 +124,15 @@ enum PackedNumbers {
   }
 
   static func encode(
-    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ numbers: Span<UInt64>,
     less smallest: UInt64,
     width: Int,
     to bytes: inout [UInt8]
   ) {
     bytes.appendBits(atMost: byteCount(width: width, count: numbers.count)) { writer in
-      for number in numbers { writer.write(number &- smallest, bits: UInt64(width)) }
+      for index in numbers.indices {
+        writer.write(numbers[index] &- smallest, bits: UInt64(width))
+      }
     }
   }
 }
@@ -123,9 +145,7 @@ extension [UInt8] {
     var rest = count
     while rest > 0 {
       let part = Swift.min(rest, Self.zeros.count)
-      Self.zeros.withUnsafeBytes {
-        append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[..<part]))
-      }
+      append(contentsOf: Self.zeros[..<part])
       rest -= part
     }
   }
@@ -134,11 +154,11 @@ extension [UInt8] {
   mutating func appendBits(atMost limit: Int, _ body: (inout BitWriter) -> Void) {
     let start = count
     appendZeros(limit + 8)
-    let end = withUnsafeMutableBytes { buffer in
-      var writer = BitWriter(buffer.baseAddress.unsafelyUnwrapped + start)
-      body(&writer)
-      return writer.finish() - buffer.baseAddress.unsafelyUnwrapped
-    }
+    var bytes = mutableSpan
+    // What is written over bytes is bytes again, whatever its type.
+    var writer = unsafe BitWriter(bytes.mutableBytes, from: start)
+    body(&writer)
+    let end = writer.finish()
     removeLast(count - end)
   }
 }

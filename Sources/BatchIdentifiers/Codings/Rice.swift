@@ -12,9 +12,9 @@ enum Rice {
 
   static func decodeKeys(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
     try decodeKeys(segment, try Walk(segment, payload), range, output)
   }
@@ -24,13 +24,13 @@ enum Rice {
     _ segment: Segment,
     _ walk: Walk,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
     var walk = walk
-    var next = output
+    var next = 0
     if range.lowerBound == 0 {
-      next.pointee = segment.firstKey
-      next += 1
+      output[next] = segment.firstKey
+      next &+= 1
     }
     while walk.index < range.upperBound {
       try walk.load()
@@ -40,26 +40,25 @@ enum Rice {
         walk.skip(ones)
         continue
       }
-      if walk.index < range.lowerBound { walk.take(range.lowerBound &- walk.index) { _ in } }
+      if walk.index < range.lowerBound { walk.take(range.lowerBound &- walk.index) { _, _ in } }
       let count = min(walk.word.nonzeroBitCount, range.upperBound &- walk.index)
-      walk.take(count) { key in
-        next.pointee = key
-        next += 1
-      }
+      walk.take(count) { index, key in output[next &+ index] = key }
+      next &+= count
       walk.start &+= 64
     }
   }
 
   /// How many keys of a segment are below a value, and the place to decode the window of keys from
   /// that the first of the others is in.
+  @_lifetime(copy payload)
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer
-  ) throws(ByteReader.Damage) -> (index: Int, place: Walk) {
+    _ payload: PaddedBytes
+  ) throws(ByteReader.Damage) -> Found {
     var walk = try Walk(segment, payload)
     var place = walk
-    guard segment.firstKey < value else { return (0, place) }
+    guard segment.firstKey < value else { return Found(index: 0, place: place) }
     while walk.index < segment.count {
       try walk.load()
       var before = walk
@@ -67,21 +66,33 @@ enum Rice {
       guard walk.skip(ones) < value || ones == 0 else {
         let index = before.index
         var count = 0
-        before.take(ones) { key in count &+= key < value ? 1 : 0 }
-        return (index &+ count, place)
+        before.take(ones) { _, key in count &+= key < value ? 1 : 0 }
+        return Found(index: index &+ count, place: place)
       }
       if walk.index / SegmentCache.windowCount != before.index / SegmentCache.windowCount {
         place = before
       }
     }
-    return (segment.count, place)
+    return Found(index: segment.count, place: place)
+  }
+
+  /// The number of keys below a value, and a place not behind the window that follows.
+  struct Found: BitwiseCopyable, ~Escapable {
+    let index: Int
+    let place: Walk
+
+    @_lifetime(copy place)
+    init(index: Int, place: Walk) {
+      self.index = index
+      self.place = place
+    }
   }
 
   /// A walk over the keys of a segment, by words of the unary parts.
   ///
   /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits need
   /// adding up, and the position of the one gives the rest.
-  struct Walk {
+  struct Walk: BitwiseCopyable, ~Escapable {
     private let source: BitSource
     private let parameter: Int
     private let lowBits: Int
@@ -95,15 +106,16 @@ enum Rice {
     private(set) var word: UInt64 = 0
     fileprivate var start: Int
 
-    init(_ segment: Segment, _ payload: UnsafeRawBufferPointer) throws(ByteReader.Damage) {
-      var reader = ByteReader(payload)
+    @_lifetime(copy payload)
+    init(_ segment: Segment, _ payload: PaddedBytes) throws(ByteReader.Damage) {
+      var reader = ByteReader(payload.bytes)
       parameter = Int(try reader.byte())
       lowBits = parameter * (segment.count - 1)
       end = reader.remaining * 8
       guard parameter <= maximumParameter, lowBits <= end else {
         throw ByteReader.Damage("a segment has the wrong length")
       }
-      source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
+      source = payload.bits(from: reader.offset)
       sum = UInt64(bitPattern: segment.firstKey)
       start = lowBits
     }
@@ -115,9 +127,9 @@ enum Rice {
       if end &- start < 64 { word &= BitSource.mask(end &- start) }
     }
 
-    /// Goes over the next keys of the word.
+    /// Goes over the next keys of the word, and calls `body` with the number and the value of each.
     @inline(__always)
-    fileprivate mutating func take(_ count: Int, _ body: (Int64) -> Void) {
+    fileprivate mutating func take(_ count: Int, _ body: (Int, Int64) -> Void) {
       let mask = BitSource.mask(parameter)
       let shift = UInt64(truncatingIfNeeded: parameter)
       var word = word
@@ -125,13 +137,13 @@ enum Rice {
       var bit = bit
       // Where the zeros before this word end, less the ones before it.
       var zeros = start &- lowBits &- index &+ 1
-      for _ in 0..<count {
+      for number in 0..<count {
         let high = UInt64(truncatingIfNeeded: zeros &+ word.trailingZeroBitCount)
         word &= word &- 1
         zeros &-= 1
         sum = sum &+ (source.word(at: bit) & mask) &+ 1
         bit &+= parameter
-        body(Int64(bitPattern: sum &+ high &<< shift))
+        body(number, Int64(bitPattern: sum &+ high &<< shift))
       }
       self.word = word
       self.sum = sum
@@ -155,38 +167,40 @@ enum Rice {
     }
   }
 
-  /// Decodes numbers whose low bits and unary parts stand in two places.
+  /// Decodes numbers whose low bits and unary parts stand in two places, and calls `body` with the
+  /// index and the value of each.
+  @inline(__always)
   static func decode(
     _ count: Int,
     _ parameter: Int,
     _ source: BitSource,
     lowBits: Int,
     _ unary: inout UnaryReader,
-    _ output: UnsafeMutablePointer<UInt64>
+    _ body: (Int, UInt64) -> Void
   ) throws(ByteReader.Damage) {
     let mask = BitSource.mask(parameter)
     var bit = lowBits
     for index in 0..<count {
       let high = UInt64(truncatingIfNeeded: try unary.nextZeroCount())
-      output[index] = high &<< UInt64(truncatingIfNeeded: parameter) | (source.word(at: bit) & mask)
+      body(index, high &<< UInt64(truncatingIfNeeded: parameter) | (source.word(at: bit) & mask))
       bit &+= parameter
     }
   }
 
   /// The parameter that makes the codes shortest, and their length in bits.
-  static func cost(_ numbers: UnsafeBufferPointer<UInt64>) -> (parameter: Int, bits: UInt64) {
+  static func cost(_ numbers: Span<UInt64>) -> (parameter: Int, bits: UInt64) {
     guard !numbers.isEmpty else { return (0, 0) }
     var all: UInt64 = 0
     var sum: UInt64 = 0
-    for number in numbers {
-      all |= number
-      sum = sum &+ number
+    for index in numbers.indices {
+      all |= numbers[index]
+      sum = sum &+ numbers[index]
     }
     // Below this parameter the lengths of a few thousand numbers might not fit into a word.
     let lowest = max(0, 64 - all.leadingZeroBitCount - 50)
     if lowest > 0 {
       sum = 0
-      for number in numbers { sum = sum &+ number &>> UInt64(lowest) }
+      for index in numbers.indices { sum = sum &+ numbers[index] &>> UInt64(lowest) }
     }
     let mean = sum / UInt64(numbers.count)
     var best = min(lowest + max(0, 63 - mean.leadingZeroBitCount), maximumParameter)
@@ -216,15 +230,15 @@ enum Rice {
     return least
   }
 
-  private static func bits(_ numbers: UnsafeBufferPointer<UInt64>, _ parameter: Int) -> UInt64 {
+  private static func bits(_ numbers: Span<UInt64>, _ parameter: Int) -> UInt64 {
     let shift = UInt64(truncatingIfNeeded: parameter)
     var quotients: UInt64 = 0
-    for number in numbers { quotients = quotients &+ number &>> shift }
+    for index in numbers.indices { quotients = quotients &+ numbers[index] &>> shift }
     return quotients &+ UInt64(truncatingIfNeeded: numbers.count &* (parameter &+ 1))
   }
 
   static func encode(
-    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ numbers: Span<UInt64>,
     parameter: Int,
     bits: UInt64,
     to bytes: inout [UInt8]
@@ -238,60 +252,23 @@ enum Rice {
 
   @inline(__always)
   static func writeLowBits(
-    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ numbers: Span<UInt64>,
     _ parameter: Int,
     _ writer: inout BitWriter
   ) {
     guard parameter > 0 else { return }
     let mask = BitSource.mask(parameter)
     let bits = UInt64(truncatingIfNeeded: parameter)
-    for number in numbers { writer.writeShort(number & mask, bits: bits) }
+    for index in numbers.indices { writer.writeShort(numbers[index] & mask, bits: bits) }
   }
 
   @inline(__always)
   static func writeUnaryParts(
-    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ numbers: Span<UInt64>,
     _ parameter: Int,
     _ writer: inout BitWriter
   ) {
     let shift = UInt64(truncatingIfNeeded: parameter)
-    for number in numbers { writer.writeUnary(number &>> shift) }
-  }
-}
-
-/// Reads unary numbers in a stretch of bits, one after the other.
-struct UnaryReader {
-  private let source: BitSource
-  private var word: UInt64 = 0
-  /// The bit at which `word` starts.
-  private var start: Int
-  private var next: Int
-  private let end: Int
-  /// The bit behind the last one that was found.
-  private var position: Int
-
-  init(_ source: BitSource, from start: Int, to end: Int) {
-    self.source = source
-    self.start = start
-    next = start
-    position = start
-    self.end = end
-  }
-
-  /// How many zeros stand before the next one.
-  @inline(__always)
-  mutating func nextZeroCount() throws(ByteReader.Damage) -> Int {
-    while word == 0 {
-      guard next < end else { throw ByteReader.Damage("a segment ends too early") }
-      start = next
-      word = source.fullWord(at: start)
-      if end &- start < 64 { word &= BitSource.mask(end &- start) }
-      next = start &+ 64
-    }
-    let one = start &+ word.trailingZeroBitCount
-    word &= word &- 1
-    let zeros = one &- position
-    position = one &+ 1
-    return zeros
+    for index in numbers.indices { writer.writeUnary(numbers[index] &>> shift) }
   }
 }

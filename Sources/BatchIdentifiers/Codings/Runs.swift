@@ -24,34 +24,31 @@ enum Runs {
   /// Decodes the keys at a range of positions within the segment.
   static func decode(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: IntegerDecoder.Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
     var position = 0
-    var next = output
-    try forEachRun(segment, payload) { first, count in
+    var next = 0
+    for run in try runs(of: segment, payload) {
       let low = max(range.lowerBound, position)
-      let high = min(range.upperBound, position + count)
+      let high = min(range.upperBound, position + run.count)
       if low < high {
-        let key = first &+ Int64(low - position)
-        for index in 0..<(high - low) { next[index] = key &+ Int64(index) }
+        let key = run.first &+ Int64(low - position)
+        for index in 0..<(high - low) { output[next &+ index] = key &+ Int64(index) }
         next += high - low
       }
-      position += count
-      return position < range.upperBound
+      position += run.count
+      guard position < range.upperBound else { return }
     }
   }
 
-  /// Calls `body` with the first key and the length of each run, until it returns false.
-  ///
-  /// The lengths add up to the count of the segment, which is checked before the first call.
-  static func forEachRun(
-    _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
-    _ body: (Int64, Int) -> Bool
-  ) throws(ByteReader.Damage) {
-    var reader = ByteReader(payload)
+  /// The runs of a segment; their lengths add up to its count.
+  static func runs(
+    of segment: Segment,
+    _ payload: PaddedBytes
+  ) throws(ByteReader.Damage) -> [Run] {
+    var reader = ByteReader(payload.bytes)
     let count = try reader.count(atMost: maximumHoleCount - 1) + 1
     var gapParameter = Int(try reader.byte())
     let lengthParameter = Int(try reader.byte())
@@ -64,40 +61,28 @@ enum Runs {
     guard gapParameter <= Rice.maximumParameter, lengthParameter <= Rice.maximumParameter,
       lowBits <= end
     else { throw ByteReader.Damage("a segment has the wrong length") }
-    let source = BitSource(base: payload.baseAddress.unsafelyUnwrapped + reader.offset)
-    var failure: ByteReader.Damage?
-    withUnsafeTemporaryAllocation(of: UInt64.self, capacity: count * 2) { numbers in
-      let gaps = numbers.baseAddress.unsafelyUnwrapped
-      let lengths = gaps + count
-      do throws(ByteReader.Damage) {
-        var unary = UnaryReader(source, from: lowBits, to: end)
-        if hasSingleGaps {
-          gaps.update(repeating: 0, count: count)
-        } else {
-          try Rice.decode(count - 1, gapParameter, source, lowBits: 0, &unary, gaps)
-        }
-        try Rice.decode(count, lengthParameter, source, lowBits: gapBits, &unary, lengths)
-        var sum: UInt64 = 0
-        let limit = UInt64(IdentifierList.maximumCount)
-        for index in 0..<count {
-          guard lengths[index] < limit else { throw ByteReader.Damage("a run is too long") }
-          sum = sum &+ lengths[index] &+ least
-        }
-        guard sum == UInt64(segment.count) else {
-          throw ByteReader.Damage("its runs do not add up")
-        }
-        var first = segment.firstKey
-        for index in 0..<count {
-          let length = Int(lengths[index] &+ least)
-          guard body(first, length) else { return }
-          guard index < count - 1 else { return }
-          first = first &+ Int64(length) &+ Int64(bitPattern: gaps[index]) &+ 1
-        }
-      } catch {
-        failure = error
+    let source = payload.bits(from: reader.offset)
+    var runs = [Run](repeating: Run(first: 0, count: 0), count: count)
+    var output = runs.mutableSpan
+    var unary = UnaryReader(source, from: lowBits, to: end)
+    if !hasSingleGaps {
+      try Rice.decode(count - 1, gapParameter, source, lowBits: 0, &unary) { index, gap in
+        output[index].first = Int64(bitPattern: gap)
       }
     }
-    if let failure { throw failure }
+    var isTooLong = false
+    var sum: UInt64 = 0
+    var first = segment.firstKey
+    try Rice.decode(count, lengthParameter, source, lowBits: gapBits, &unary) { index, length in
+      isTooLong = isTooLong || length >= IdentifierList.maximumCount
+      sum = sum &+ length &+ least
+      let run = Run(first: first, count: Int(truncatingIfNeeded: length &+ least))
+      first = first &+ Int64(run.count) &+ output[index].first &+ 1
+      output[index] = run
+    }
+    guard !isTooLong else { throw ByteReader.Damage("a run is too long") }
+    guard sum == UInt64(segment.count) else { throw ByteReader.Damage("its runs do not add up") }
+    return runs
   }
 
   /// Gaps and lengths as they are coded, and what that costs.
@@ -105,7 +90,7 @@ enum Runs {
     var gaps: (parameter: Int, bits: UInt64)
     var lengths: (parameter: Int, bits: UInt64)
 
-    init(gaps: UnsafeBufferPointer<UInt64>, lengths: UnsafeBufferPointer<UInt64>) {
+    init(gaps: Span<UInt64>, lengths: Span<UInt64>) {
       self.gaps = Rice.cost(gaps)
       self.lengths = Rice.cost(lengths)
     }
@@ -115,7 +100,7 @@ enum Runs {
 
   /// Encodes runs with a number missing between each two; runs can be empty.
   static func encodeHoles(
-    _ lengths: UnsafeBufferPointer<UInt64>,
+    _ lengths: Span<UInt64>,
     parameter: Int,
     bits: UInt64,
     to bytes: inout [UInt8]
@@ -130,8 +115,8 @@ enum Runs {
   }
 
   static func encode(
-    gaps: UnsafeBufferPointer<UInt64>,
-    lengths: UnsafeBufferPointer<UInt64>,
+    gaps: Span<UInt64>,
+    lengths: Span<UInt64>,
     _ plan: Plan,
     to bytes: inout [UInt8]
   ) {

@@ -8,40 +8,32 @@ enum StepsLZ4 {
 
   static func decode(
     _ segment: Segment,
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: Span<UInt8>,
     _ count: Int,
-    _ output: IntegerDecoder.Output
+    _ output: KeyOutput
   ) throws(ByteReader.Damage) {
     var outer = ByteReader(payload)
     let byteCount = try outer.count(atMost: maximumByteCount)
     let packed = try outer.take(outer.remaining)
-    var failure: ByteReader.Damage?
-    withUnsafeTemporaryAllocation(byteCount: byteCount + 1, alignment: 1) { buffer in
-      do throws(ByteReader.Damage) {
-        let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<byteCount])
-        guard LZ4.decompress(packed, into: target) else {
-          throw ByteReader.Damage("a segment cannot be decompressed")
-        }
-        var reader = ByteReader(UnsafeRawBufferPointer(target))
-        var key = segment.firstKey
-        for index in 1..<max(count, 1) {
-          let step = try reader.varint()
-          if segment.coding == .stepsLZ4 {
-            key = key &+ Int64(bitPattern: step) &+ 1
-          } else {
-            key = key &+ Int64(zigzag: step)
-          }
-          output[index] = key
-        }
-      } catch {
-        failure = error
-      }
+    guard let bytes = LZ4.decompress(packed, count: byteCount) else {
+      throw ByteReader.Damage("a segment cannot be decompressed")
     }
-    if let failure { throw failure }
+    var reader = ByteReader(bytes.span)
+    var key = segment.firstKey
+    output[0] = key
+    for index in 1..<max(count, 1) {
+      let step = try reader.varint()
+      if segment.coding == .stepsLZ4 {
+        key = key &+ Int64(bitPattern: step) &+ 1
+      } else {
+        key = key &+ Int64(zigzag: step)
+      }
+      output[index] = key
+    }
   }
 
   /// The payload for some numbers, steps or zigzag codes.
-  static func encode(_ numbers: UnsafeBufferPointer<UInt64>, scratch: inout [UInt8]) -> [UInt8] {
+  static func encode(_ numbers: Span<UInt64>, scratch: inout [UInt8]) -> [UInt8] {
     scratch.removeAll(keepingCapacity: true)
     scratch.appendVarints(numbers)
     var bytes: [UInt8] = []
@@ -74,7 +66,7 @@ enum StepsLZ4 {
   ///
   /// A group has about 32 bits by the best coding so far, so that chance does not repeat it.
   static func isPromising(
-    _ numbers: UnsafeBufferPointer<UInt64>,
+    _ numbers: Span<UInt64>,
     _ bits: UInt64,
     _ seen: inout [UInt32]
   ) -> Bool {
@@ -86,19 +78,18 @@ enum StepsLZ4 {
     var oldest: UInt64 = 1
     for _ in 0..<size { oldest = oldest &* factor }
     var matches = 0
-    seen.withUnsafeMutableBufferPointer { seen in
-      for slot in 0..<slots { seen[slot] = 0 }
-      var hash: UInt64 = 0
-      for index in 0..<size { hash = (hash &+ numbers[index]) &* factor }
-      for index in size..<numbers.count {
-        // Only some places, chosen by what is there, so that a repetition chooses them again.
-        if hash &>> 61 == 0 {
-          let mark = UInt32(truncatingIfNeeded: hash &>> 16)
-          let slot = Int(truncatingIfNeeded: (hash &>> 48) & 0x3FF)
-          if seen[slot] == mark { matches &+= 1 } else { seen[slot] = mark }
-        }
-        hash = (hash &+ numbers[index]) &* factor &- numbers[index &- size] &* oldest &* factor
+    var marks = seen.mutableSpan
+    marks.update(repeating: 0)
+    var hash: UInt64 = 0
+    for index in 0..<size { hash = (hash &+ numbers[index]) &* factor }
+    for index in size..<numbers.count {
+      // Only some places, chosen by what is there, so that a repetition chooses them again.
+      if hash &>> 61 == 0 {
+        let mark = UInt32(truncatingIfNeeded: hash &>> 16)
+        let slot = Int(truncatingIfNeeded: (hash &>> 48) & 0x3FF)
+        if marks[slot] == mark { matches &+= 1 } else { marks[slot] = mark }
       }
+      hash = (hash &+ numbers[index]) &* factor &- numbers[index &- size] &* oldest &* factor
     }
     return matches * 8 * 6 > numbers.count
   }
@@ -106,23 +97,21 @@ enum StepsLZ4 {
 
 extension [UInt8] {
   /// Appends several numbers as varints.
-  mutating func appendVarints(_ numbers: UnsafeBufferPointer<UInt64>) {
+  mutating func appendVarints(_ numbers: Span<UInt64>) {
     let start = count
     appendZeros(numbers.count * 10)
-    let end = withUnsafeMutableBufferPointer { bytes in
-      var next = start
-      for number in numbers {
-        var rest = number
-        while rest >= 0x80 {
-          bytes[next] = UInt8(truncatingIfNeeded: rest) | 0x80
-          next &+= 1
-          rest &>>= 7
-        }
-        bytes[next] = UInt8(truncatingIfNeeded: rest)
+    var bytes = mutableSpan
+    var next = start
+    for index in numbers.indices {
+      var rest = numbers[index]
+      while rest >= 0x80 {
+        bytes[next] = UInt8(truncatingIfNeeded: rest) | 0x80
         next &+= 1
+        rest &>>= 7
       }
-      return next
+      bytes[next] = UInt8(truncatingIfNeeded: rest)
+      next &+= 1
     }
-    removeLast(count - end)
+    removeLast(count - next)
   }
 }

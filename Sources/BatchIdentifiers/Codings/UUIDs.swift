@@ -30,15 +30,13 @@ enum UUIDs {
     var bytes = [form.rawValue]
     let isAscending = zip(halves, halves.dropFirst()).allSatisfy { $0.high <= $1.high }
     let steps = isAscending ? zip(halves, halves.dropFirst()).map { $1.high - $0.high } : []
-    let plan = steps.withUnsafeBufferPointer { Rice.cost($0) }
+    let plan = Rice.cost(steps.span)
     if isAscending, plan.bits < UInt64(steps.count) * 64 {
-      steps.withUnsafeBufferPointer { steps in
-        bytes.append(UInt8(plan.parameter))
-        bytes.appendInteger(halves[0].high)
-        bytes.appendBits(atMost: Int(plan.bits + 7) / 8) { writer in
-          Rice.writeLowBits(steps, plan.parameter, &writer)
-          Rice.writeUnaryParts(steps, plan.parameter, &writer)
-        }
+      bytes.append(UInt8(plan.parameter))
+      bytes.appendInteger(halves[0].high)
+      bytes.appendBits(atMost: Int(plan.bits + 7) / 8) { writer in
+        Rice.writeLowBits(steps.span, plan.parameter, &writer)
+        Rice.writeUnaryParts(steps.span, plan.parameter, &writer)
       }
     } else {
       bytes.append(unordered)
@@ -56,15 +54,14 @@ enum UUIDs {
     halves.reserveCapacity(keys.count)
     var reader = EncodedKey.ComponentReader()
     for index in 0..<keys.count {
-      let half = keys.withBytes(at: index) { key in uuid(key, form, &reader) }
-      guard let half else { return nil }
+      guard let half = uuid(keys.span(at: index), form, &reader) else { return nil }
       halves.append(half)
     }
     return halves
   }
 
   private static func uuid(
-    _ key: UnsafeRawBufferPointer,
+    _ key: Span<UInt8>,
     _ form: Form,
     _ reader: inout EncodedKey.ComponentReader
   ) -> (high: UInt64, low: UInt64)? {
@@ -72,14 +69,11 @@ enum UUIDs {
     else { return nil }
     var result: (UInt64, UInt64)?
     var componentCount = 0
-    reader.forEachComponent(of: key) { component in
+    reader.forEachComponent(in: key) { component in
       componentCount += 1
       switch component {
       case .blob(let bytes) where bytes.count == 16:
-        result = (
-          UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
-          UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-        )
+        result = (bytes.bigEndian(at: 0, as: UInt64.self), bytes.bigEndian(at: 8, as: UInt64.self))
       case .text(let text) where text.count == textByteCount:
         result = parse(text, form)
       default:
@@ -90,12 +84,13 @@ enum UUIDs {
   }
 
   private static func parse(
-    _ text: UnsafeRawBufferPointer,
+    _ text: Span<UInt8>,
     _ form: Form
   ) -> (high: UInt64, low: UInt64)? {
     var halves: (UInt64, UInt64) = (0, 0)
     var digits = 0
-    for (index, byte) in text.enumerated() {
+    for index in text.indices {
+      let byte = text[index]
       if isHyphen(index) {
         guard byte == UInt8(ascii: "-") else { return nil }
         continue
@@ -120,11 +115,11 @@ enum UUIDs {
   // MARK: Decoding
 
   static func decode(
-    _ payload: UnsafeRawBufferPointer,
+    _ payload: PaddedBytes,
     count: Int,
     into keys: inout EncodedKeys
   ) throws(ByteReader.Damage) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload.bytes)
     guard let form = Form(rawValue: try reader.byte()) else {
       throw ByteReader.Damage("its UUIDs have an unknown form")
     }
@@ -134,7 +129,7 @@ enum UUIDs {
     if parameter == Int(unordered) {
       for index in 0..<count { highs[index] = try reader.integer(UInt64.self).byteSwapped }
     } else {
-      try decodeHighs(&reader, parameter, count, &highs)
+      try decodeHighs(&reader, payload, parameter, count, &highs)
     }
     guard reader.remaining == count * 8 else {
       throw ByteReader.Damage("a segment has the wrong length")
@@ -144,12 +139,13 @@ enum UUIDs {
       let low = try reader.integer(UInt64.self).byteSwapped
       encoder.removeAll()
       append(high, low, form, to: &encoder)
-      encoder.bytes.withUnsafeBytes { keys.append($0) }
+      keys.append(encoder.bytes.span)
     }
   }
 
   private static func decodeHighs(
     _ reader: inout ByteReader,
+    _ payload: PaddedBytes,
     _ parameter: Int,
     _ count: Int,
     _ highs: inout [UInt64]
@@ -162,19 +158,15 @@ enum UUIDs {
     guard byteCount >= 0, parameter * (count - 1) <= byteCount * 8 else {
       throw ByteReader.Damage("a segment has the wrong length")
     }
-    let codes = try reader.take(byteCount)
-    if count > 1 {
-      let source = BitSource(base: codes.baseAddress.unsafelyUnwrapped)
-      var unary = UnaryReader(source, from: parameter * (count - 1), to: byteCount * 8)
-      try highs.withMutableElements { output throws(ByteReader.Damage) in
-        let rest = output.baseAddress.unsafelyUnwrapped + 1
-        try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary, rest)
-      }
-    }
+    let source = payload.bits(from: reader.offset)
+    _ = try reader.take(byteCount)
     highs[0] = high
-    for index in 1..<max(count, 1) {
-      high = high &+ highs[index]
-      highs[index] = high
+    guard count > 1 else { return }
+    var unary = UnaryReader(source, from: parameter * (count - 1), to: byteCount * 8)
+    var output = highs.mutableSpan
+    try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary) { index, step in
+      high = high &+ step
+      output[index + 1] = high
     }
   }
 
@@ -184,21 +176,21 @@ enum UUIDs {
     _ form: Form,
     to encoder: inout EncodedKey.Encoder
   ) {
-    withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes in
-      if form == .blob { return encoder.append(blob: bytes) }
-      withUnsafeTemporaryAllocation(byteCount: textByteCount, alignment: 1) { text in
-        var digit = 0
-        for index in 0..<textByteCount {
-          if isHyphen(index) {
-            text[index] = UInt8(ascii: "-")
-          } else {
-            let value = digit & 1 == 0 ? bytes[digit / 2] >> 4 : bytes[digit / 2] & 15
-            text[index] = PercentEncoding.hexDigit(value, uppercase: form == .uppercase)
-            digit += 1
-          }
-        }
-        encoder.append(textBytes: UnsafeRawBufferPointer(text))
-      }
+    var bytes = InlineArray<16, UInt8>(repeating: 0)
+    for index in 0..<8 {
+      let shift = UInt64(56 - index * 8)
+      bytes[index] = UInt8(truncatingIfNeeded: high &>> shift)
+      bytes[index + 8] = UInt8(truncatingIfNeeded: low &>> shift)
     }
+    if form == .blob { return encoder.append(blob: bytes.span) }
+    var text = InlineArray<36, UInt8>(repeating: UInt8(ascii: "-"))
+    var place = 0
+    for index in 0..<16 {
+      if isHyphen(place) { place += 1 }
+      text[place] = PercentEncoding.hexDigit(bytes[index] >> 4, uppercase: form == .uppercase)
+      text[place + 1] = PercentEncoding.hexDigit(bytes[index] & 15, uppercase: form == .uppercase)
+      place += 2
+    }
+    encoder.append(text: text.span)
   }
 }

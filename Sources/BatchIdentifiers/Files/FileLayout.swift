@@ -51,7 +51,7 @@ struct FileLayout {
   }
 
   /// Reads a header, and checks it against its checksum and the preamble.
-  init(header: UnsafeRawBufferPointer) throws(ByteReader.Damage) {
+  init(header: Span<UInt8>) throws(ByteReader.Damage) {
     var reader = ByteReader(header)
     guard let keyKind = IdentifierList.KeyKind(rawValue: try reader.byte()) else {
       throw ByteReader.Damage("the kind of its keys is unknown")
@@ -102,7 +102,7 @@ struct FileLayout {
   private static func name(_ reader: inout ByteReader) throws(ByteReader.Damage) -> String {
     let count = Int(try reader.integer(UInt16.self))
     guard count <= maximumNameByteCount,
-      let name = String(validating: try reader.take(count), as: UTF8.self)
+      let name = String(validating: try reader.take(count))
     else { throw ByteReader.Damage("a name is malformed") }
     return name
   }

@@ -38,18 +38,18 @@ extension IdentifierFile {
   package static func encode(
     _ list: IdentifierList,
     metadata: [UInt8],
-    _ body: (UnsafeRawBufferPointer) throws(BatchError) -> Void
+    _ body: (Span<UInt8>) throws(BatchError) -> Void
   ) throws(BatchError) {
     try checkLengths(list, metadata)
     let directory = list.directory.encoded(list.header.keyKind)
     let layout = FileLayout(list: list, metadata: metadata, directory: directory)
     for part in [layout.encoded(), metadata, directory] {
-      try part.withRawBytes { bytes throws(BatchError) in try body(bytes) }
+      try body(part.span)
     }
     var scratch: [UInt8] = []
     for index in 0..<list.blockCount {
       try list.withBlockBytes(index, scratch: &scratch) { bytes throws(BatchError) in
-        try body(bytes)
+        try body(bytes.bytes)
       }
     }
   }

@@ -70,16 +70,13 @@ public struct IdentifierFile: Sendable {
       guard XXHash64.hash(bytes) == layout.directoryChecksum else {
         throw ByteReader.Damage("its checksum does not match")
       }
-      let layout = layout
-      directory = try bytes.withRawBytes { bytes throws(ByteReader.Damage) in
-        try BlockDirectory(
-          decoding: bytes,
-          keyKind: layout.keyKind,
-          blockCount: layout.blockCount,
-          count: layout.count,
-          byteCount: layout.blocksByteCount
-        )
-      }
+      directory = try BlockDirectory(
+        decoding: bytes.span,
+        keyKind: layout.keyKind,
+        blockCount: layout.blockCount,
+        count: layout.count,
+        byteCount: layout.blocksByteCount
+      )
     } catch {
       throw .damaged("the directory", error, in: path)
     }
@@ -162,9 +159,7 @@ extension FileLayout {
       guard XXHash64.hash(Array(preamble[..<16]) + header) == checksum else {
         throw ByteReader.Damage("its checksum does not match")
       }
-      self = try header.withRawBytes { bytes throws(ByteReader.Damage) in
-        try FileLayout(header: bytes)
-      }
+      self = try FileLayout(header: header.span)
     } catch {
       throw .damaged("the header", error, in: path)
     }

@@ -54,7 +54,7 @@ struct LogFrame {
   }
 
   /// Reads a frame; nil if it is not what was once written at this offset.
-  init?(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+  init?(_ bytes: Span<UInt8>, at offset: Int) {
     var reader = ByteReader(bytes)
     guard let word = try? reader.integer(UInt32.self),
       let length = try? reader.integer(UInt32.self),
@@ -112,7 +112,7 @@ struct LogScan {
     var index = 0
     while end - offset >= LogFrame.byteCount {
       let bytes = try file.bytes(LogFrame.byteCount, at: offset)
-      guard let frame = bytes.withUnsafeBytes({ LogFrame($0, at: offset) }) else {
+      guard let frame = LogFrame(bytes.span, at: offset) else {
         if try !hasRecord(file, after: offset, to: end) { return offset }
         throw damage("its frame does not match its check", index, offset, file)
       }
@@ -156,9 +156,10 @@ struct LogScan {
       for index in 0...last {
         let payload = start + index + LogFrame.byteCount
         guard bytes[index] != 0,
-          let frame = bytes.withUnsafeBytes({ bytes in
-            LogFrame(UnsafeRawBufferPointer(rebasing: bytes[index...]), at: start + index)
-          }),
+          let frame = LogFrame(
+            bytes.span.extracting(droppingFirst: index),
+            at: start + index
+          ),
           frame.length <= end - payload
         else { continue }
         room -= frame.length

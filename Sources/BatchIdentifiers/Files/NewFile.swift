@@ -75,11 +75,11 @@ package final class NewFile {
 
   /// Adds bytes to the file.
   package func write(_ bytes: [UInt8]) throws(BatchError) {
-    try bytes.withRawBytes { bytes throws(BatchError) in try write(bytes) }
+    try write(bytes.span)
   }
 
-  func write(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
-    buffer.append(contentsOf: bytes)
+  func write(_ bytes: Span<UInt8>) throws(BatchError) {
+    buffer.append(copying: bytes)
     if buffer.count >= 1 << 16 { try flush() }
   }
 
@@ -107,12 +107,12 @@ package final class NewFile {
       throw .access(path, "it cannot be written", error)
     }
     if overwriting {
-      guard rename(temporaryPath.string, path.string) == 0 else {
+      guard unsafe rename(temporaryPath.string, path.string) == 0 else {
         throw .access(path, "it cannot be replaced", Errno(rawValue: errno))
       }
     } else {
       // A link, unlike a rename, fails if the name is taken.
-      guard link(temporaryPath.string, path.string) == 0 else {
+      guard unsafe link(temporaryPath.string, path.string) == 0 else {
         let error = Errno(rawValue: errno)
         guard error == .fileExists else { throw .access(path, "it cannot be created", error) }
         throw BatchError(
@@ -123,7 +123,7 @@ package final class NewFile {
           underlying: error
         )
       }
-      unlink(temporaryPath.string)
+      unsafe unlink(temporaryPath.string)
     }
     try synchronizeFolder()
   }
@@ -148,7 +148,7 @@ package final class NewFile {
 
   /// Gives up, after an error.
   package func remove() {
-    unlink(temporaryPath.string)
+    unsafe unlink(temporaryPath.string)
   }
 }
 
@@ -159,7 +159,9 @@ private func refuseCompanion(_ path: FilePath) throws(BatchError) {
   else { return }
   let database = path.removingLastComponent().appending(String(name.dropLast(suffix.count)))
   var status = stat()
-  guard stat(database.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+  guard unsafe stat(database.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+    return
+  }
   throw BatchError(
     .fileAccess,
     "SQLite keeps a part of the database \(database.string) in a file of this name",

@@ -30,33 +30,34 @@ final class OpenFile: Sendable {
     try? descriptor.close()
   }
 
-  /// Fills a buffer with the bytes from `offset` on.
-  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(BatchError) {
+  /// Fills the first `count` bytes of an array with those from `offset` on.
+  func read(_ count: Int, into bytes: inout [UInt8], at offset: Int) throws(BatchError) {
     var done = 0
-    while done < buffer.count {
-      let count: Int
+    while done < count {
+      let readCount: Int
       do {
-        count = try descriptor.read(
-          fromAbsoluteOffset: Int64(offset + done),
-          into: UnsafeMutableRawBufferPointer(rebasing: buffer[done...]),
-          retryOnInterrupt: true
-        )
+        // The system writes into the rest of the first `count` bytes: the slice checks that.
+        readCount = try unsafe bytes.withUnsafeMutableBytes { buffer in
+          try unsafe descriptor.read(
+            fromAbsoluteOffset: Int64(offset + done),
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer[done..<count]),
+            retryOnInterrupt: true
+          )
+        }
       } catch {
         throw .access(path, "it cannot be read", error)
       }
-      guard count > 0 else {
+      guard readCount > 0 else {
         throw .damaged("byte \(offset + done)", ByteReader.Damage("the file ends here"), in: path)
       }
-      done += count
+      done += readCount
     }
   }
 
   /// The bytes of a range, which the caller has bounded.
   func bytes(_ count: Int, at offset: Int) throws(BatchError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
-    try bytes.withMutableRawBytes { buffer throws(BatchError) in
-      try read(into: buffer, at: offset)
-    }
+    try read(count, into: &bytes, at: offset)
     return bytes
   }
 }

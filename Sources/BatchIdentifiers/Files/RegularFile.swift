@@ -74,7 +74,7 @@ extension FileDescriptor {
 /// What the system knows of an open file.
 private func status(of file: FileDescriptor, _ path: FilePath) throws(BatchError) -> stat {
   var status = stat()
-  guard fstat(file.rawValue, &status) == 0 else {
+  guard unsafe fstat(file.rawValue, &status) == 0 else {
     throw .access(path, "it cannot be examined", Errno(rawValue: errno))
   }
   return status

@@ -28,11 +28,7 @@ extension PersistentIdentifier {
 
   /// Reads the text of a URI; nil if it is not the URI of an identifier.
   public init?(uriString: String) {
-    var text = uriString
-    guard let identifier = text.withUTF8({ Self(uriBytes: UnsafeRawBufferPointer($0)) }) else {
-      return nil
-    }
-    self = identifier
+    self.init(uriBytes: uriString.utf8.span)
   }
 
   func appendURI(to text: inout [UInt8]) {
@@ -49,15 +45,15 @@ extension PersistentIdentifier {
       text.append(contentsOf: "x-developer-provided://".utf8)
     case .temporarySwiftData:
       text.append(contentsOf: "x-swiftdata://".utf8)
-      PercentEncoding.append(domain.entityName.utf8, to: &text, .unreserved)
+      PercentEncoding.append(domain.entityName.utf8.span, to: &text, .unreserved)
       text.append(UInt8(ascii: "/"))
       return
     }
     if let store = domain.storeIdentifier {
-      PercentEncoding.append(store.utf8, to: &text, .unreserved)
+      PercentEncoding.append(store.utf8.span, to: &text, .unreserved)
     }
     text.append(UInt8(ascii: "/"))
-    PercentEncoding.append(domain.entityName.utf8, to: &text, .pathComponent)
+    PercentEncoding.append(domain.entityName.utf8.span, to: &text, .pathComponent)
     text.append(UInt8(ascii: "/"))
   }
 
@@ -71,42 +67,41 @@ extension PersistentIdentifier {
     case .integer(let value):
       KeyReference.append(value, to: &text)
     case .encoded(let key):
-      key.bytes.withUnsafeBytes { bytes in
-        var reader = EncodedKey.ComponentReader()
-        KeyReference.append(bytes, reader: &reader, to: &text)
-      }
+      var reader = EncodedKey.ComponentReader()
+      KeyReference.append(key.bytes.span, reader: &reader, to: &text)
     case .reference(let reference), .temporary(let reference):
       text.append(contentsOf: reference)
     }
   }
 
   /// Reads the bytes of a URI.
-  init?(uriBytes bytes: UnsafeRawBufferPointer) {
+  init?(uriBytes bytes: Span<UInt8>) {
     guard let parts = URIParts(bytes), let identifier = parts.identifier else { return nil }
     self = identifier
   }
 }
 
 /// A URI cut at its slashes: scheme, host, first path component, everything after it.
-private struct URIParts {
+private struct URIParts: ~Escapable {
   let form: IdentifierDomain.Form
-  let host: UnsafeRawBufferPointer
-  let rest: UnsafeRawBufferPointer
+  let host: Span<UInt8>
+  let rest: Span<UInt8>
 
-  init?(_ bytes: UnsafeRawBufferPointer) {
+  @_lifetime(copy bytes)
+  init?(_ bytes: Span<UInt8>) {
     let schemes: [(String, IdentifierDomain.Form)] = [
       ("x-coredata://", .coreData),
       ("x-developer-provided://", .developerProvided),
       ("x-swiftdata://", .temporarySwiftData),
     ]
-    guard let (prefix, form) = schemes.first(where: { bytes.starts(with: $0.0.utf8) }) else {
+    guard let (prefix, form) = schemes.first(where: { bytes.starts(with: $0.0.utf8.span) }) else {
       return nil
     }
-    let body = bytes.dropFirst(prefix.utf8.count)
+    let body = bytes.extracting(droppingFirst: prefix.utf8.count)
     guard let slash = body.firstIndex(of: UInt8(ascii: "/")) else { return nil }
     self.form = form
-    host = UnsafeRawBufferPointer(rebasing: body[..<slash])
-    rest = UnsafeRawBufferPointer(rebasing: body[(slash + 1)...])
+    host = body.extracting(0..<slash)
+    rest = body.extracting(droppingFirst: slash + 1)
   }
 
   var identifier: PersistentIdentifier? {
@@ -114,13 +109,13 @@ private struct URIParts {
       guard let entity = name(host, .unreserved), isUUID(rest) else { return nil }
       return PersistentIdentifier(
         domain: .interned(.temporarySwiftData, nil, entity),
-        key: .temporary([UInt8](rest))
+        key: .temporary([UInt8](copying: rest))
       )
     }
     guard let slash = rest.firstIndex(of: UInt8(ascii: "/")),
-      let entity = name(UnsafeRawBufferPointer(rebasing: rest[..<slash]), .pathComponent)
+      let entity = name(rest.extracting(0..<slash), .pathComponent)
     else { return nil }
-    let last = UnsafeRawBufferPointer(rebasing: rest[(slash + 1)...])
+    let last = rest.extracting(droppingFirst: slash + 1)
     guard let mark = last.first else { return nil }
     let store: String?
     if host.isEmpty {
@@ -133,7 +128,7 @@ private struct URIParts {
       guard let store, let key = referenceKey(last) else { return nil }
       return PersistentIdentifier(domain: .interned(form, store, entity), key: key)
     }
-    let reference = UnsafeRawBufferPointer(rebasing: last.dropFirst())
+    let reference = last.extracting(droppingFirst: 1)
     switch mark {
     case UInt8(ascii: "p"):
       guard let key = permanentKey(reference) else { return nil }
@@ -142,14 +137,14 @@ private struct URIParts {
       guard store == nil, isTemporaryReference(reference) else { return nil }
       return PersistentIdentifier(
         domain: .interned(.temporary, nil, entity),
-        key: .temporary([UInt8](reference))
+        key: .temporary([UInt8](copying: reference))
       )
     default:
       return nil
     }
   }
 
-  private func permanentKey(_ text: UnsafeRawBufferPointer) -> PersistentIdentifier.Key? {
+  private func permanentKey(_ text: Span<UInt8>) -> PersistentIdentifier.Key? {
     guard let first = text.first else { return nil }
     if let key = KeyReference.parse(text) {
       switch key.canonical {
@@ -160,29 +155,31 @@ private struct URIParts {
     return PersistentIdentifier.keyMarks.contains(first) ? nil : referenceKey(text)
   }
 
-  private func referenceKey(_ text: UnsafeRawBufferPointer) -> PersistentIdentifier.Key? {
+  private func referenceKey(_ text: Span<UInt8>) -> PersistentIdentifier.Key? {
     if let value = KeyReference.integer(text) { return .integer(value) }
-    return PercentEncoding.isWellFormed(text, .path) ? .reference([UInt8](text)) : nil
+    return PercentEncoding.isWellFormed(text, .path) ? .reference([UInt8](copying: text)) : nil
   }
 
   /// A name with its escapes resolved, if it is not empty and in UTF-8.
-  private func name(_ text: UnsafeRawBufferPointer, _ allowed: PercentEncoding.Allowed) -> String? {
+  private func name(_ text: Span<UInt8>, _ allowed: PercentEncoding.Allowed) -> String? {
     guard !text.isEmpty, PercentEncoding.isWellFormed(text, allowed),
       let bytes = PercentEncoding.decode(text)
     else { return nil }
     return String(validating: bytes, as: UTF8.self)
   }
 
-  private func isTemporaryReference(_ text: UnsafeRawBufferPointer) -> Bool {
-    text.count > 36 && isUUID(UnsafeRawBufferPointer(rebasing: text.prefix(36)))
-      && text.dropFirst(36).allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  private func isTemporaryReference(_ text: Span<UInt8>) -> Bool {
+    text.count > 36 && isUUID(text.extracting(first: 36))
+      && text.extracting(droppingFirst: 36).allSatisfy {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+      }
   }
 
-  private func isUUID(_ text: UnsafeRawBufferPointer) -> Bool {
+  private func isUUID(_ text: Span<UInt8>) -> Bool {
     text.count == 36
-      && text.enumerated().allSatisfy { index, byte in
+      && text.indices.allSatisfy { index in
         [8, 13, 18, 23].contains(index)
-          ? byte == UInt8(ascii: "-") : PercentEncoding.hexValue(byte) != nil
+          ? text[index] == UInt8(ascii: "-") : PercentEncoding.hexValue(text[index]) != nil
       }
   }
 }

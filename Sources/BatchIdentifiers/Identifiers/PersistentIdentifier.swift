@@ -80,9 +80,9 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
 
   private static func referenceKey(_ reference: String) -> Key {
     let bytes = [UInt8](reference.utf8)
-    if let value = bytes.withUnsafeBytes({ KeyReference.integer($0) }) { return .integer(value) }
+    if let value = KeyReference.integer(bytes.span) { return .integer(value) }
     var text: [UInt8] = []
-    PercentEncoding.append(bytes, to: &text, .path)
+    PercentEncoding.append(bytes.span, to: &text, .path)
     // These begin our own forms of keys; escaped, they cannot be taken for one.
     if let first = text.first, Self.keyMarks.contains(first) {
       var escaped: [UInt8] = []

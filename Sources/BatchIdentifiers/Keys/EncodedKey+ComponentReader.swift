@@ -19,58 +19,87 @@ extension EncodedKey {
       _ body: (RawKeyComponent) throws(Failure) -> Void
     ) throws(Failure) {
       var offset = 0
-      while offset < key.count {
-        let tag = key[offset]
-        switch tag {
-        case Tag.null:
-          offset += 1
-          try body(.null)
-        case Tag.text, Tag.blob:
-          guard let end = Self.contentEnd(key, from: offset + 1) else { return }
-          let content = UnsafeRawBufferPointer(rebasing: key[(offset + 1)..<end.offset])
-          offset = end.offset + 1
-          if end.isEscaped {
-            unescape(content)
-            var failure: Failure?
-            scratch.withUnsafeBytes { bytes in
-              do throws(Failure) {
-                try body(tag == Tag.text ? .text(bytes) : .blob(bytes))
-              } catch {
-                failure = error
-              }
-            }
-            if let failure { throw failure }
-          } else {
-            try body(tag == Tag.text ? .text(content) : .blob(content))
+      while true {
+        // The caller vouches for the buffer until this returns.
+        switch Self.part(of: unsafe Span(_unsafeBytes: key), at: &offset) {
+        case .null: try body(.null)
+        case .integer(let value): try body(.integer(value))
+        case .real(let value): try body(.real(value))
+        case .content(let range, let isText, isEscaped: false):
+          let content = unsafe UnsafeRawBufferPointer(rebasing: key[range])
+          try unsafe body(isText ? .text(content) : .blob(content))
+        case .content(let range, let isText, isEscaped: true):
+          unescape(unsafe Span(_unsafeBytes: key).extracting(range))
+          try unsafe withBuffer(of: scratch.span) { content throws(Failure) in
+            try unsafe body(isText ? .text(content) : .blob(content))
           }
-        default:
-          guard let number = Self.number(key, at: &offset) else { return }
-          try body(number)
+        case nil: return
+        }
+      }
+    }
+
+    /// Calls `body` with each component of a key that is known to be whole.
+    @inline(__always)
+    mutating func forEachComponent<Failure: Error>(
+      in key: Span<UInt8>,
+      _ body: (KeyComponentBytes) throws(Failure) -> Void
+    ) throws(Failure) {
+      var offset = 0
+      while true {
+        switch Self.part(of: key, at: &offset) {
+        case .null: try body(.null)
+        case .integer(let value): try body(.integer(value))
+        case .real(let value): try body(.real(value))
+        case .content(let range, let isText, isEscaped: false):
+          let content = key.extracting(range)
+          if isText { try body(.text(content)) } else { try body(.blob(content)) }
+        case .content(let range, let isText, isEscaped: true):
+          unescape(key.extracting(range))
+          if isText { try body(.text(scratch.span)) } else { try body(.blob(scratch.span)) }
+        case nil: return
         }
       }
     }
 
     /// Whether bytes are a whole key: at least one component, each complete, in its one form.
-    static func isValid(_ key: UnsafeRawBufferPointer) -> Bool {
+    static func isValid(_ key: Span<UInt8>) -> Bool {
       guard !key.isEmpty, key.count <= EncodedKey.maximumByteCount else { return false }
       var offset = 0
       while offset < key.count {
-        switch key[offset] {
-        case Tag.null:
-          offset += 1
-        case Tag.text, Tag.blob:
-          guard let end = contentEnd(key, from: offset + 1) else { return false }
-          offset = end.offset + 1
-        default:
-          guard number(key, at: &offset) != nil else { return false }
-        }
+        guard part(of: key, at: &offset) != nil else { return false }
       }
       return true
     }
 
+    /// A component, and where its bytes are if it is a text or a blob.
+    private enum Part {
+      case null
+      case integer(Int64)
+      case real(Double)
+      case content(Range<Int>, isText: Bool, isEscaped: Bool)
+    }
+
+    /// The component at `offset`, which then moves to the next one; nil if there is none.
+    private static func part(of key: Span<UInt8>, at offset: inout Int) -> Part? {
+      guard offset < key.count else { return nil }
+      let tag = key[offset]
+      switch tag {
+      case Tag.null:
+        offset += 1
+        return .null
+      case Tag.text, Tag.blob:
+        let start = offset + 1
+        guard let end = contentEnd(key, from: start) else { return nil }
+        offset = end.offset + 1
+        return .content(start..<end.offset, isText: tag == Tag.text, isEscaped: end.isEscaped)
+      default:
+        return number(key, at: &offset)
+      }
+    }
+
     /// Where the content that starts at `offset` has its closing zero.
     private static func contentEnd(
-      _ key: UnsafeRawBufferPointer,
+      _ key: Span<UInt8>,
       from start: Int
     ) -> (offset: Int, isEscaped: Bool)? {
       var offset = start
@@ -86,7 +115,7 @@ extension EncodedKey {
       return nil
     }
 
-    private mutating func unescape(_ content: UnsafeRawBufferPointer) {
+    private mutating func unescape(_ content: Span<UInt8>) {
       scratch.removeAll(keepingCapacity: true)
       var offset = 0
       while offset < content.count {
@@ -97,9 +126,9 @@ extension EncodedKey {
 
     /// The number at `offset`, or nil if there is none, or not in its one form.
     private static func number(
-      _ key: UnsafeRawBufferPointer,
+      _ key: Span<UInt8>,
       at offset: inout Int
-    ) -> RawKeyComponent? {
+    ) -> Part? {
       let tag = key[offset]
       if tag == Tag.hugeNegative || tag == Tag.hugePositive {
         guard let value = double(key, at: offset + 1) else { return nil }
@@ -139,11 +168,9 @@ extension EncodedKey {
       return max(bytes, 1) == size
     }
 
-    private static func double(_ key: UnsafeRawBufferPointer, at offset: Int) -> Double? {
+    private static func double(_ key: Span<UInt8>, at offset: Int) -> Double? {
       guard offset + 8 <= key.count else { return nil }
-      let ordered = UInt64(
-        bigEndian: key.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-      )
+      let ordered = key.bigEndian(at: offset, as: UInt64.self)
       let pattern = ordered >> 63 == 1 ? ordered ^ 1 << 63 : ~ordered
       let value = Double(bitPattern: pattern)
       let isNegativeZero = pattern == 1 << 63

@@ -54,23 +54,34 @@ extension EncodedKey {
       }
       let pattern = value.bitPattern
       let ordered = pattern >> 63 == 1 ? ~pattern : pattern | 1 << 63
-      withUnsafeBytes(of: ordered.bigEndian) { bytes.append(contentsOf: $0) }
+      for shift in stride(from: 56 as UInt64, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: ordered &>> shift))
+      }
     }
 
     /// Appends a TEXT.
     public mutating func append(text: String) {
-      var text = text
-      text.withUTF8 { append(textBytes: UnsafeRawBufferPointer($0)) }
+      append(text: text.utf8.span)
     }
 
     /// Appends a TEXT by its bytes, which need not be UTF-8.
     public mutating func append(textBytes: UnsafeRawBufferPointer) {
+      unsafe withSpan(of: textBytes) { append(text: $0) }
+    }
+
+    /// Appends a TEXT by its bytes.
+    mutating func append(text: Span<UInt8>) {
       bytes.append(Tag.text)
-      appendEscaped(textBytes)
+      appendEscaped(text)
     }
 
     /// Appends a BLOB.
     public mutating func append(blob: UnsafeRawBufferPointer) {
+      unsafe withSpan(of: blob) { append(blob: $0) }
+    }
+
+    /// Appends a BLOB.
+    mutating func append(blob: Span<UInt8>) {
       bytes.append(Tag.blob)
       appendEscaped(blob)
     }
@@ -82,17 +93,17 @@ extension EncodedKey {
       case .integer(let value): append(value)
       case .real(let value): append(value)
       case .text(let text): append(text: text)
-      case .blob(let blob): blob.withUnsafeBytes { append(blob: $0) }
+      case .blob(let blob): append(blob: blob.span)
       }
     }
 
-    private mutating func appendEscaped(_ content: UnsafeRawBufferPointer) {
-      bytes.append(contentsOf: content)
-      if content.contains(0) {
+    private mutating func appendEscaped(_ content: Span<UInt8>) {
+      bytes.append(copying: content)
+      if content.firstIndex(of: 0) != nil {
         bytes.removeLast(content.count)
-        for byte in content {
-          bytes.append(byte)
-          if byte == 0 { bytes.append(0xFF) }
+        for index in content.indices {
+          bytes.append(content[index])
+          if content[index] == 0 { bytes.append(0xFF) }
         }
       }
       bytes.append(0)

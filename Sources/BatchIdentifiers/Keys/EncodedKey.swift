@@ -56,13 +56,14 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// Text that is not UTF-8 comes out repaired; ``forEachComponent(_:)`` gives its bytes.
   public var components: [KeyComponent] {
     var components: [KeyComponent] = []
-    forEachComponent { component in
+    var reader = ComponentReader()
+    reader.forEachComponent(in: bytes.span) { component in
       switch component {
       case .null: components.append(.null)
       case .integer(let value): components.append(.integer(value))
       case .real(let value): components.append(.real(value))
-      case .text(let bytes): components.append(.text(String(decoding: bytes, as: UTF8.self)))
-      case .blob(let bytes): components.append(.blob([UInt8](bytes)))
+      case .text(let bytes): components.append(.text(String(repairing: bytes)))
+      case .blob(let bytes): components.append(.blob([UInt8](copying: bytes)))
       }
     }
     return components
@@ -85,15 +86,9 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     _ body: (RawKeyComponent) throws(Failure) -> Void
   ) throws(Failure) {
     var reader = ComponentReader()
-    var failure: Failure?
-    bytes.withUnsafeBytes { key in
-      do throws(Failure) {
-        try reader.forEachComponent(of: key, body)
-      } catch {
-        failure = error
-      }
+    try unsafe withBuffer(of: bytes.span) { key throws(Failure) in
+      try unsafe reader.forEachComponent(of: key, body)
     }
-    if let failure { throw failure }
   }
 
   /// The key in the form of identifier URIs: `=EU,28`.
@@ -101,15 +96,12 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   /// Whether one key comes before another in SQLite's `BINARY` order.
   public static func < (left: EncodedKey, right: EncodedKey) -> Bool {
-    left.bytes.withUnsafeBytes { left in
-      right.bytes.withUnsafeBytes { right in compareBytes(left, right) < 0 }
-    }
+    compareBytes(left.bytes.span, right.bytes.span) < 0
   }
 
   /// Checks that bytes are a whole key.
   static func validate(_ bytes: [UInt8]) throws(BatchError) {
-    let isValid = bytes.withUnsafeBytes { ComponentReader.isValid($0) }
-    guard isValid else {
+    guard ComponentReader.isValid(bytes.span) else {
       throw BatchError(
         .invalidIdentifier,
         "these \(bytes.count) bytes are not an encoded key",
@@ -136,11 +128,14 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
 
 /// Compares byte strings like `memcmp`, the shorter one first where one begins the other.
 @inline(__always)
-func compareBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+func compareBytes(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
   let count = min(left.count, right.count)
-  if count > 0, let a = left.baseAddress, let b = right.baseAddress {
-    let order = memcmp(a, b, count)
-    if order != 0 { return Int(order) }
+  guard count > 0 else { return left.count - right.count }
+  // Both have as many bytes at least as are compared.
+  let order = unsafe left.withUnsafeBytes { left in
+    unsafe right.withUnsafeBytes { right in
+      unsafe memcmp(left.baseAddress.unsafelyUnwrapped, right.baseAddress.unsafelyUnwrapped, count)
+    }
   }
-  return left.count - right.count
+  return order != 0 ? Int(order) : left.count - right.count
 }

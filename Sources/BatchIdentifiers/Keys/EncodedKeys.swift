@@ -25,19 +25,26 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     at position: Int,
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let range = offsets[position]..<offsets[position + 1]
-    return try bytes.withRawBytes { bytes throws(Failure) -> Result in
-      try body(UnsafeRawBufferPointer(rebasing: bytes[range]))
-    }
+    try unsafe withBuffer(of: span(at: position), body)
+  }
+
+  /// The bytes of one key.
+  @_lifetime(borrow self)
+  @inline(__always)
+  func span(at position: Int) -> Span<UInt8> {
+    bytes.span.extracting(offsets[position]..<offsets[position + 1])
   }
 
   /// Calls `body` with the bytes of each key in turn, valid only inside.
   public func forEachKey<Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
   ) throws(Failure) {
-    try bytes.withRawBytes { bytes throws(Failure) in
-      for index in 0..<(offsets.count - 1) {
-        try body(UnsafeRawBufferPointer(rebasing: bytes[offsets[index]..<offsets[index + 1]]))
+    try unsafe withBuffer(of: bytes.span) { bytes throws(Failure) in
+      // Offsets ascend up to the end of the bytes.
+      for index in 0..<count {
+        try unsafe body(
+          UnsafeRawBufferPointer(rebasing: bytes[offsets[index]..<offsets[index + 1]])
+        )
       }
     }
   }
@@ -48,7 +55,7 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   /// A copy of the keys at some places.
   package func selecting(_ indices: some Sequence<Int>) -> EncodedKeys {
     var part = EncodedKeys()
-    for index in indices { withBytes(at: index) { part.append($0) } }
+    for index in indices { part.append(span(at: index)) }
     return part
   }
 
@@ -60,27 +67,37 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   }
 
   /// Adds a key.
-  mutating func append(_ key: UnsafeRawBufferPointer) {
-    bytes.append(contentsOf: key)
+  mutating func append(_ key: Span<UInt8>) {
+    bytes.append(copying: key)
     offsets.append(bytes.count)
   }
 
+  /// Adds some of the keys of another collection.
+  mutating func append(_ other: EncodedKeys, _ range: Range<Int>) {
+    let start = other.offsets[range.lowerBound]
+    let distance = bytes.count - start
+    bytes.append(
+      copying: other.bytes.span.extracting(start..<other.offsets[range.upperBound])
+    )
+    for index in range { offsets.append(other.offsets[index + 1] + distance) }
+  }
+
   /// Adds a key that begins like the last one of this collection, from `first` on.
-  mutating func append(sharing shared: Int, _ suffix: UnsafeRawBufferPointer) {
+  mutating func append(sharing shared: Int, _ suffix: Span<UInt8>) {
     let start = offsets[offsets.count - 1]
     let previous = offsets.count > 1 ? offsets[offsets.count - 2] : start
-    if shared > 0 {
-      // By way of a copy: an array cannot append a part of itself in place.
-      withUnsafeTemporaryAllocation(byteCount: shared, alignment: 1) { copy in
-        bytes.withUnsafeBytes {
-          copy.copyMemory(
-            from: UnsafeRawBufferPointer(rebasing: $0[previous..<(previous + shared)])
-          )
-        }
-        bytes.append(contentsOf: copy)
-      }
-    }
-    bytes.append(contentsOf: suffix)
+    if shared > 0 { appendCopy(of: previous..<(previous + shared)) }
+    bytes.append(copying: suffix)
     offsets.append(bytes.count)
+  }
+
+  /// Appends some of the bytes once more.
+  private mutating func appendCopy(of range: Range<Int>) {
+    // By way of a copy: an array cannot append a part of itself in place. The copy has room for the
+    // range, which is checked, and is gone when this returns.
+    unsafe withUnsafeTemporaryAllocation(byteCount: range.count, alignment: 1) { copy in
+      unsafe withBuffer(of: bytes.span.extracting(range)) { unsafe copy.copyMemory(from: $0) }
+      unsafe bytes.append(contentsOf: copy)
+    }
   }
 }

@@ -7,21 +7,19 @@
 enum KeyReference {
   static func text(of key: EncodedKey) -> String {
     var text: [UInt8] = []
-    key.bytes.withUnsafeBytes { bytes in
-      var reader = EncodedKey.ComponentReader()
-      append(bytes, reader: &reader, to: &text)
-    }
+    var reader = EncodedKey.ComponentReader()
+    append(key.bytes.span, reader: &reader, to: &text)
     return String(decoding: text, as: UTF8.self)
   }
 
   /// Appends the text of an encoded key.
   static func append(
-    _ key: UnsafeRawBufferPointer,
+    _ key: Span<UInt8>,
     reader: inout EncodedKey.ComponentReader,
     to text: inout [UInt8]
   ) {
     var isFirst = true
-    reader.forEachComponent(of: key) { component in
+    reader.forEachComponent(in: key) { component in
       if !isFirst { text.append(UInt8(ascii: ",")) }
       isFirst = false
       switch component {
@@ -37,9 +35,9 @@ enum KeyReference {
         PercentEncoding.append(bytes, to: &text, .unreserved)
       case .blob(let bytes):
         text.append(UInt8(ascii: "~"))
-        for byte in bytes {
-          text.append(PercentEncoding.hexDigit(byte >> 4, uppercase: false))
-          text.append(PercentEncoding.hexDigit(byte & 15, uppercase: false))
+        for index in bytes.indices {
+          text.append(PercentEncoding.hexDigit(bytes[index] >> 4, uppercase: false))
+          text.append(PercentEncoding.hexDigit(bytes[index] & 15, uppercase: false))
         }
       }
     }
@@ -59,7 +57,7 @@ enum KeyReference {
   }
 
   /// The key that a text stands for, or nil if it is not the text of any key.
-  static func parse(_ text: UnsafeRawBufferPointer) -> PrimaryKey? {
+  static func parse(_ text: Span<UInt8>) -> PrimaryKey? {
     if let value = integer(text) { return .integer(value) }
     var encoder = EncodedKey.Encoder()
     return parse(text, into: &encoder) ? .encoded(encoder.key) : nil
@@ -67,33 +65,32 @@ enum KeyReference {
 
   /// Appends the components that a text stands for; false if it is not the text of any key.
   static func parse(
-    _ text: UnsafeRawBufferPointer,
+    _ text: Span<UInt8>,
     into encoder: inout EncodedKey.Encoder
   ) -> Bool {
     guard !text.isEmpty else { return false }
-    let components = text.split(
-      separator: UInt8(ascii: ","),
-      omittingEmptySubsequences: false
-    )
-    for component in components {
-      guard append(UnsafeRawBufferPointer(rebasing: component), to: &encoder) else { return false }
+    var start = 0
+    while let end = text.firstIndex(of: UInt8(ascii: ","), from: start) {
+      guard append(text.extracting(start..<end), to: &encoder) else { return false }
+      start = end + 1
     }
+    guard append(text.extracting(start..<text.count), to: &encoder) else { return false }
     return encoder.bytes.count <= EncodedKey.maximumByteCount
   }
 
   private static func append(
-    _ text: UnsafeRawBufferPointer,
+    _ text: Span<UInt8>,
     to encoder: inout EncodedKey.Encoder
   ) -> Bool {
     guard let kind = text.first else { return false }
-    let content = UnsafeRawBufferPointer(rebasing: text.dropFirst())
+    let content = text.extracting(droppingFirst: 1)
     switch kind {
     case UInt8(ascii: "!"):
       encoder.appendNull()
       return content.isEmpty
     case UInt8(ascii: "*"):
       // The shortest form only, so that each key has one text.
-      let digits = String(decoding: content, as: UTF8.self)
+      let digits = String(repairing: content)
       guard let value = Double(digits), value.description == digits, !value.isNaN else {
         return false
       }
@@ -102,11 +99,11 @@ enum KeyReference {
       return true
     case UInt8(ascii: "="):
       guard let bytes = unescape(content) else { return false }
-      bytes.withUnsafeBytes { encoder.append(textBytes: $0) }
+      encoder.append(text: bytes.span)
       return true
     case UInt8(ascii: "~"):
       guard let bytes = blob(content) else { return false }
-      bytes.withUnsafeBytes { encoder.append(blob: $0) }
+      encoder.append(blob: bytes.span)
       return true
     default:
       guard let value = integer(text) else { return false }
@@ -116,14 +113,14 @@ enum KeyReference {
   }
 
   /// The integer in decimal digits, without a plus sign or leading zeros.
-  static func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
+  static func integer(_ text: Span<UInt8>) -> Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
-    let digits = isNegative ? text.dropFirst() : text[...]
+    let digits = text.extracting(droppingFirst: isNegative ? 1 : 0)
     guard let first = digits.first, digits.count <= 19 else { return nil }
     if first == UInt8(ascii: "0"), digits.count > 1 || isNegative { return nil }
     var magnitude: UInt64 = 0
-    for byte in digits {
-      let digit = byte &- UInt8(ascii: "0")
+    for index in digits.indices {
+      let digit = digits[index] &- UInt8(ascii: "0")
       guard digit < 10 else { return nil }
       // 19 digits are below 2⁶⁴, so this cannot overflow.
       magnitude = magnitude &* 10 &+ UInt64(digit)
@@ -135,7 +132,7 @@ enum KeyReference {
   }
 
   /// The bytes of escaped text: what must be escaped and nothing else, in uppercase digits.
-  private static func unescape(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+  private static func unescape(_ text: Span<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)
     var offset = 0
@@ -168,7 +165,7 @@ enum KeyReference {
       ? nil : PercentEncoding.hexValue(digit)
   }
 
-  private static func blob(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+  private static func blob(_ text: Span<UInt8>) -> [UInt8]? {
     guard text.count.isMultiple(of: 2) else { return nil }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count / 2)

@@ -1,7 +1,8 @@
 /// One component of an encoded key, with its bytes still where they are.
 ///
-/// The buffers are valid only inside the closure that was given the component.
-public enum RawKeyComponent {
+/// The buffers are valid only inside the closure that was given the component, and as unsafe to touch
+/// as others are.
+@safe public enum RawKeyComponent {
   /// An SQL NULL.
   case null
   /// An INTEGER.

@@ -24,7 +24,7 @@ struct BlockDirectory: Sendable {
     offsets.append(self.byteCount + byteCount)
     positions.append(self.count + count)
     firstKeys.append(firstKey)
-    separator.withUnsafeBytes { separators.append($0) }
+    separators.append(separator.span)
     checksums.append(checksum)
   }
 
@@ -42,9 +42,8 @@ struct BlockDirectory: Sendable {
   }
 
   mutating func removeSeparators() {
-    let empty = UnsafeRawBufferPointer(start: nil, count: 0)
     separators = EncodedKeys()
-    for _ in 0..<blockCount { separators.append(empty) }
+    for _ in 0..<blockCount { separators.append(Span<UInt8>()) }
   }
 
   func byteCount(ofBlock index: Int) -> Int { offsets[index + 1] - offsets[index] }
@@ -52,13 +51,7 @@ struct BlockDirectory: Sendable {
 
   /// The block that holds a position.
   func block(holding position: Int) -> Int {
-    var low = 0
-    var high = blockCount - 1
-    while low < high {
-      let middle = (low + high + 1) / 2
-      if positions[middle] <= position { low = middle } else { high = middle - 1 }
-    }
-    return low
+    positions[1..<max(1, blockCount)].partitioningIndex { $0 > position } - 1
   }
 
   // MARK: In files
@@ -76,10 +69,9 @@ struct BlockDirectory: Sendable {
         bytes.appendSignedVarint(firstKeys[index] &- previous)
         previous = firstKeys[index]
       case .encoded:
-        separators.withBytes(at: index) { key in
-          bytes.appendVarint(UInt64(key.count))
-          bytes.append(contentsOf: key)
-        }
+        let key = separators.span(at: index)
+        bytes.appendVarint(UInt64(key.count))
+        bytes.append(copying: key)
       }
     }
     return bytes
@@ -89,7 +81,7 @@ struct BlockDirectory: Sendable {
 
   /// Reads a directory, which must fill its bytes and agree with the header of the file.
   init(
-    decoding bytes: UnsafeRawBufferPointer,
+    decoding bytes: Span<UInt8>,
     keyKind: IdentifierList.KeyKind,
     blockCount: Int,
     count: Int,
@@ -109,7 +101,7 @@ struct BlockDirectory: Sendable {
       let checksum = try reader.integer(UInt64.self)
       let length = try reader.count(atMost: BlockDirectory.maximumBlockByteCount)
       let keys = try reader.count(atMost: IdentifierList.maximumCount)
-      var separator = UnsafeRawBufferPointer(start: nil, count: 0)
+      var separator = Span<UInt8>()
       switch keyKind {
       case .integer:
         key = key &+ (try reader.signedVarint())

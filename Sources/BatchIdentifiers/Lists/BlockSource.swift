@@ -15,7 +15,7 @@ extension IdentifierList {
   /// segments, and the positions asked for, counted from the first of the block.
   func forEachBlock(
     in range: Range<Int>,
-    _ body: (Int, UnsafeRawBufferPointer, [Segment], Range<Int>) throws(ByteReader.Damage) -> Void
+    _ body: (Int, PaddedBytes, [Segment], Range<Int>) throws(ByteReader.Damage) -> Void
   ) throws(BatchError) {
     guard !range.isEmpty else { return }
     var index = directory.block(holding: range.lowerBound)
@@ -36,12 +36,12 @@ extension IdentifierList {
   func withBlock<Result>(
     _ index: Int,
     scratch: inout [UInt8],
-    _ body: (UnsafeRawBufferPointer, [Segment]) throws(ByteReader.Damage) -> Result
+    _ body: (PaddedBytes, [Segment]) throws(ByteReader.Damage) -> Result
   ) throws(BatchError) -> Result {
     try withBlockBytes(index, scratch: &scratch) { bytes throws(BatchError) in
       do throws(ByteReader.Damage) {
         let segments = try Segment.table(
-          of: bytes,
+          of: bytes.bytes,
           keyKind: header.keyKind,
           firstKey: directory.firstKeys[index],
           count: directory.count(ofBlock: index)
@@ -57,26 +57,23 @@ extension IdentifierList {
   func withBlockBytes<Result>(
     _ index: Int,
     scratch: inout [UInt8],
-    _ body: (UnsafeRawBufferPointer) throws(BatchError) -> Result
+    _ body: (PaddedBytes) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
     let count = directory.byteCount(ofBlock: index)
     switch source {
     case .memory(let blocks):
-      return try blocks[index].withRawBytes { block throws(BatchError) in
-        try body(UnsafeRawBufferPointer(rebasing: block[..<count]))
-      }
+      let block = blocks[index]
+      return try body(PaddedBytes(block.span, count: count))
     case .file(let file, let offset):
       if scratch.count < count + BlockWriter.padding {
         scratch = [UInt8](repeating: 0, count: Swift.max(count + BlockWriter.padding, 8192))
       }
-      return try scratch.withMutableRawBytes { buffer throws(BatchError) in
-        let block = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-        try file.read(into: block, at: offset + directory.offsets[index])
-        guard XXHash64.hash(UnsafeRawBufferPointer(block)) == directory.checksums[index] else {
-          throw damage(ByteReader.Damage("its checksum does not match"), block: index)
-        }
-        return try body(UnsafeRawBufferPointer(block))
+      try file.read(count, into: &scratch, at: offset + directory.offsets[index])
+      let block = PaddedBytes(scratch.span, count: count)
+      guard XXHash64.hash(block.bytes) == directory.checksums[index] else {
+        throw damage(ByteReader.Damage("its checksum does not match"), block: index)
       }
+      return try body(block)
     }
   }
 

@@ -33,7 +33,7 @@ struct BlockWriter: Sendable {
     isComplemented: Bool,
     count: Int,
     firstKey: Int64,
-    payload: UnsafeRawBufferPointer
+    payload: [UInt8]
   ) {
     let isFirst = segmentCount == 0
     if isFirst { self.firstKey = firstKey }
@@ -52,10 +52,10 @@ struct BlockWriter: Sendable {
   mutating func append(
     _ coding: SegmentCoding,
     count: Int,
-    firstKey: UnsafeRawBufferPointer,
-    payload: UnsafeRawBufferPointer
+    firstKey: Span<UInt8>,
+    payload: [UInt8]
   ) {
-    if segmentCount == 0 { separator = [UInt8](firstKey) }
+    if segmentCount == 0 { separator = [UInt8](copying: firstKey) }
     appendEntry(coding, isComplemented: false, count: count, length: payload.count)
     finishSegment(count: count, payload: payload)
   }
@@ -78,7 +78,7 @@ struct BlockWriter: Sendable {
     lastLength = length
   }
 
-  private mutating func finishSegment(count: Int, payload: UnsafeRawBufferPointer) {
+  private mutating func finishSegment(count: Int, payload: [UInt8]) {
     payloads.append(contentsOf: payload)
     segmentCount += 1
     keyCount += count
@@ -95,21 +95,17 @@ struct BlockWriter: Sendable {
     table.removeSubrange(lastEntry.length)
     let count = table.count + payloads.count
     // Exactly as large as it must be: the list keeps it.
-    let block = [UInt8](unsafeUninitializedCapacity: count + Self.padding) { buffer, size in
-      let raw = UnsafeMutableRawBufferPointer(buffer)
-      raw.copyBytes(from: table)
-      UnsafeMutableRawBufferPointer(rebasing: raw[table.count...]).copyBytes(from: payloads)
-      for index in count..<(count + Self.padding) { raw[index] = 0 }
-      size = count + Self.padding
-    }
+    var block: [UInt8] = []
+    block.reserveCapacity(count + Self.padding)
+    block += table
+    block += payloads
+    block.appendZeros(Self.padding)
     directory.append(
       byteCount: count,
       count: keyCount,
       firstKey: firstKey,
       separator: separator,
-      checksum: block.withUnsafeBytes {
-        XXHash64.hash(UnsafeRawBufferPointer(rebasing: $0[..<count]))
-      }
+      checksum: XXHash64.hash(block.span.extracting(0..<count))
     )
     blocks.append(block)
     table.removeAll(keepingCapacity: true)

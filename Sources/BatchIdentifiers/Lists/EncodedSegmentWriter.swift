@@ -6,15 +6,15 @@ struct EncodedSegmentWriter: Sendable {
   private var last: [UInt8] = []
 
   mutating func append(_ key: [UInt8]) {
-    key.withUnsafeBytes { append($0) }
+    append(key.span)
   }
 
-  mutating func append(_ key: UnsafeRawBufferPointer) {
+  mutating func append(_ key: Span<UInt8>) {
     if isSorted {
       // Nothing is below the empty string, so the first key passes.
-      isSorted = last.withUnsafeBytes { compareBytes($0, key) < 0 }
+      isSorted = compareBytes(last.span, key) < 0
       last.removeAll(keepingCapacity: true)
-      last.append(contentsOf: key)
+      last.append(copying: key)
     }
     keys.append(key)
     if keys.count == SegmentCoding.plainCount || keys.bytes.count >= FrontCoding.segmentByteCount {
@@ -31,12 +31,11 @@ struct EncodedSegmentWriter: Sendable {
   private mutating func flush() {
     guard keys.count > 0 else { return }
     let (coding, payload) = pack()
-    keys.withBytes(at: 0) { firstKey in
-      payload.withUnsafeBytes { payload in
-        writer.append(coding, count: keys.count, firstKey: firstKey, payload: payload)
-      }
-    }
+    var keys = EncodedKeys()
+    swap(&keys, &self.keys)
+    writer.append(coding, count: keys.count, firstKey: keys.span(at: 0), payload: payload)
     keys.removeAll()
+    swap(&keys, &self.keys)
   }
 
   /// The smallest form of the keys.

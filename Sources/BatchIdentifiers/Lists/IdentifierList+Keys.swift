@@ -28,22 +28,21 @@ extension IdentifierList {
     // Zeroed once and then overwritten: arrays cannot grow uninitialized in place.
     integers.append(contentsOf: repeatElement(0, count: range.count))
     do throws(BatchError) {
-      try integers.withMutableElements { buffer throws(BatchError) in
-        guard let base = buffer.baseAddress else { return }
-        try decodeIntegers(in: range, into: base + start)
-      }
+      var output = integers.mutableSpan
+      try decodeIntegers(in: range, into: &output, at: start)
     } catch {
       integers.removeLast(range.count)
       throw error
     }
   }
 
-  /// Decodes the keys at some positions into memory that has room for them.
+  /// Decodes the keys at some positions into memory that has room for them from `start` on.
   func decodeIntegers(
     in range: Range<Int>,
-    into output: UnsafeMutablePointer<Int64>
+    into output: inout MutableSpan<Int64>,
+    at start: Int
   ) throws(BatchError) {
-    var next = output
+    var next = start
     try forEachBlock(in: range) { _, bytes, segments, part throws(ByteReader.Damage) in
       var start = 0
       for segment in segments {
@@ -51,7 +50,8 @@ extension IdentifierList {
         if end > part.lowerBound {
           let wanted =
             (Swift.max(part.lowerBound, start) - start)..<(Swift.min(part.upperBound, end) - start)
-          try IntegerDecoder.decode(segment, of: bytes, wanted, into: next)
+          let keys = KeyOutput(&output, from: next, count: wanted.count)
+          try IntegerDecoder.decode(segment, of: bytes, wanted, into: keys)
           next += wanted.count
         }
         if end >= part.upperBound { break }
@@ -87,7 +87,7 @@ extension IdentifierList {
       for value in try integers(in: range) {
         encoder.removeAll()
         encoder.append(value)
-        encoder.bytes.withUnsafeBytes { keys.append($0) }
+        keys.append(encoder.bytes.span)
       }
       return
     }
@@ -103,12 +103,9 @@ extension IdentifierList {
         if end > part.lowerBound {
           decoded.removeAll()
           try decoder.decode(segment, of: bytes, into: &decoded)
-          for index
-            in (Swift.max(part.lowerBound, start) - start)..<(Swift.min(part.upperBound, end)
-            - start)
-          {
-            decoded.withBytes(at: index) { found.append($0) }
-          }
+          let wanted =
+            (Swift.max(part.lowerBound, start) - start)..<(Swift.min(part.upperBound, end) - start)
+          found.append(decoded, wanted)
         }
         if end >= part.upperBound { break }
         start = end
@@ -174,7 +171,7 @@ extension IdentifierList {
     of segment: Segment,
     around index: Int,
     segmentStart: Int,
-    _ bytes: UnsafeRawBufferPointer
+    _ bytes: PaddedBytes
   ) throws(ByteReader.Damage) -> SegmentCache.Window {
     let window = try SegmentCache.Window(around: index, of: segment) {
       range,

@@ -11,7 +11,9 @@ extension IdentifierList {
     var scratch: [UInt8] = []
     for index in 0..<blockCount {
       try withBlockBytes(index, scratch: &scratch) { bytes in
-        blocks.append(Array(bytes) + [UInt8](repeating: 0, count: BlockWriter.padding))
+        var block = [UInt8](copying: bytes.bytes)
+        block.appendZeros(BlockWriter.padding)
+        blocks.append(block)
       }
     }
     let list = IdentifierList(

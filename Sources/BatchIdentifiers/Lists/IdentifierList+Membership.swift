@@ -55,29 +55,17 @@ extension IdentifierList {
   }
 
   private func lowerBound(of key: EncodedKey) throws(BatchError) -> Int {
-    let wanted = key.bytes
-    var low = 0
-    var high = directory.blockCount
-    while low < high {
-      let middle = (low + high) / 2
-      let isBelow = directory.separators.withBytes(at: middle) { separator in
-        wanted.withUnsafeBytes { compareBytes(separator, $0) <= 0 }
-      }
-      if isBelow { low = middle + 1 } else { high = middle }
+    let wanted = key.bytes.span
+    let separators = directory.separators
+    // The last block that begins at or below the key; what it holds is between.
+    let next = separators.indices.partitioningIndex {
+      compareBytes(separators.span(at: $0), wanted) > 0
     }
-    guard low > 0 else { return 0 }
-    let start = directory.positions[low - 1]
-    let keys = try encodedKeys(in: start..<directory.positions[low])
-    var first = 0
-    var end = keys.count
-    while first < end {
-      let middle = (first + end) / 2
-      let isBelow = keys.withBytes(at: middle) { key in
-        wanted.withUnsafeBytes { compareBytes(key, $0) < 0 }
-      }
-      if isBelow { first = middle + 1 } else { end = middle }
-    }
-    return start + first
+    guard next > 0 else { return 0 }
+    let start = directory.positions[next - 1]
+    let keys = try encodedKeys(in: start..<directory.positions[next])
+    return start
+      + keys.indices.partitioningIndex { compareBytes(keys.span(at: $0), wanted) >= 0 }
   }
 
   private func scan(for key: PrimaryKey) throws(BatchError) -> Int? {

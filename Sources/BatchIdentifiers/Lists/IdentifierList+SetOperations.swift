@@ -71,7 +71,7 @@ extension IdentifierList {
           let end = Swift.min(start + SegmentCoding.plainCount, range.upperBound)
           keys.removeAll()
           try appendEncodedKeys(in: start..<end, to: &keys)
-          keys.forEachKey { builder.append(encoded: $0) }
+          for index in keys.indices { builder.append(encoded: keys.span(at: index)) }
           start = end
         }
       }

@@ -18,19 +18,13 @@ extension IdentifierList {
   private func sortedEncodedKeys() throws(BatchError) -> IdentifierList {
     var builder = emptyBuilder()
     let keys = try encodedKeys(in: 0..<count)
-    let order = keys.bytes.withUnsafeBytes { bytes in
-      func key(_ index: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: bytes[keys.offsets[index]..<keys.offsets[index + 1]])
-      }
-      return Array(0..<keys.count).sorted { compareBytes(key($0), key($1)) < 0 }
-    }
-    var last: [UInt8] = []
+    let order = keys.indices.sorted { compareBytes(keys.span(at: $0), keys.span(at: $1)) < 0 }
+    var last: Int?
     for index in order {
-      keys.withBytes(at: index) { key in
-        guard !last.elementsEqual(key) else { return }
-        builder.append(encoded: key)
-        last = [UInt8](key)
-      }
+      let key = keys.span(at: index)
+      if let last, compareBytes(keys.span(at: last), key) == 0 { continue }
+      builder.append(encoded: key)
+      last = index
     }
     return builder.finish()
   }

@@ -36,7 +36,7 @@ extension IdentifierList {
 
   private func verify(
     _ segment: Segment,
-    of bytes: UnsafeRawBufferPointer,
+    of bytes: PaddedBytes,
     buffer: inout [Int64],
     last: inout Int64?
   ) throws(ByteReader.Damage) {
@@ -44,45 +44,33 @@ extension IdentifierList {
       return try verifyRuns(segment, of: bytes, last: &last)
     }
     if buffer.count < segment.count { buffer = [Int64](repeating: 0, count: segment.count) }
-    try buffer.withMutableElements { output throws(ByteReader.Damage) in
-      guard let base = output.baseAddress else { return }
-      try IntegerDecoder.decode(segment, of: bytes, 0..<segment.count, into: base)
-      guard isSorted else { return }
-      var isInOrder = last.map { $0 < base.pointee } ?? true
-      for index in 1..<Swift.max(segment.count, 1) {
-        isInOrder = isInOrder && base[index &- 1] < base[index]
-      }
-      guard isInOrder else { throw ByteReader.Damage("its keys are not in order") }
-      last = base[segment.count - 1]
-    }
+    try IntegerDecoder.decode(segment, of: bytes, 0..<segment.count, into: &buffer)
+    guard isSorted else { return }
+    let keys = buffer.span.extracting(0..<segment.count)
+    var isInOrder = last.map { $0 < keys[0] } ?? true
+    for index in 1..<keys.count { isInOrder = isInOrder && keys[index - 1] < keys[index] }
+    guard isInOrder else { throw ByteReader.Damage("its keys are not in order") }
+    last = keys[segment.count - 1]
   }
 
   /// Checks segments of any length by their runs: there may be 2⁴⁸ keys.
   private func verifyRuns(
     _ segment: Segment,
-    of bytes: UnsafeRawBufferPointer,
+    of bytes: PaddedBytes,
     last: inout Int64?
   ) throws(ByteReader.Damage) {
-    let payload = UnsafeRawBufferPointer(rebasing: bytes[segment.payload])
+    let payload = bytes.extracting(segment.payload)
     if segment.coding == .stride {
-      var reader = ByteReader(payload)
+      var reader = ByteReader(payload.bytes)
       let step = try reader.signedVarint()
       guard reader.isAtEnd else { throw ByteReader.Damage("a segment has the wrong length") }
       guard isSorted else { return }
       try verifyRun(from: segment.firstKey, segment.count, step, segment.isComplemented, &last)
       return
     }
-    var failure: ByteReader.Damage?
-    try Runs.forEachRun(segment, payload) { first, count in
-      guard isSorted, count > 0 else { return true }
-      do throws(ByteReader.Damage) {
-        try verifyRun(from: first, count, 1, segment.isComplemented, &last)
-      } catch {
-        failure = error
-      }
-      return failure == nil
+    for run in try Runs.runs(of: segment, payload) where isSorted && run.count > 0 {
+      try verifyRun(from: run.first, run.count, 1, segment.isComplemented, &last)
     }
-    if let failure { throw failure }
   }
 
   private func verifyRun(
@@ -101,16 +89,17 @@ extension IdentifierList {
   }
 
   private func verify(_ keys: EncodedKeys, last: inout [UInt8]) throws(ByteReader.Damage) {
-    try keys.forEachKey { key throws(ByteReader.Damage) in
+    for index in keys.indices {
+      let key = keys.span(at: index)
       guard EncodedKey.ComponentReader.isValid(key) else {
         throw ByteReader.Damage("a key is malformed")
       }
-      guard isSorted else { return }
-      guard last.withUnsafeBytes({ compareBytes($0, key) < 0 }) else {
+      guard isSorted else { continue }
+      guard compareBytes(last.span, key) < 0 else {
         throw ByteReader.Damage("its keys are not in order")
       }
       last.removeAll(keepingCapacity: true)
-      last.append(contentsOf: key)
+      last.append(copying: key)
     }
   }
 }

@@ -41,7 +41,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   public mutating func append(_ key: PrimaryKey) {
     switch key {
     case .integer(let value): append(value)
-    case .encoded(let key): key.bytes.withUnsafeBytes { append(encoded: $0) }
+    case .encoded(let key): append(encoded: key.bytes.span)
     }
   }
 
@@ -64,12 +64,8 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   ///
   /// - Complexity: O(n)
   public mutating func append(contentsOf keys: UnsafeBufferPointer<Int64>) {
-    guard header.keyKind == .integer else {
-      for key in keys { append(key) }
-      return
-    }
-    integers.append(contentsOf: keys)
-    count += keys.count
+    // The caller keeps the buffer until this returns.
+    append(contentsOf: unsafe keys.span)
   }
 
   /// Adds integer keys at equal distances, many of them as one.
@@ -83,14 +79,19 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   ///
   /// - Complexity: O(n)
   public mutating func append(contentsOf keys: Span<Int64>) {
-    keys.withUnsafeBufferPointer { append(contentsOf: $0) }
+    guard header.keyKind == .integer else {
+      for index in keys.indices { append(keys[index]) }
+      return
+    }
+    integers.append(contentsOf: keys)
+    count += keys.count
   }
 
   /// Adds integer keys.
   ///
   /// - Complexity: O(n)
   public mutating func append(contentsOf keys: [Int64]) {
-    keys.withUnsafeBufferPointer { append(contentsOf: $0) }
+    append(contentsOf: keys.span)
   }
 
   /// Adds a key in the form of an ``EncodedKey``.
@@ -98,7 +99,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   /// - Complexity: O(n) in the bytes of the key, amortized.
   /// - Precondition: The list is one of encoded keys, and the bytes are what an
   ///   ``EncodedKey/Encoder`` makes, at most ``EncodedKey/maximumByteCount`` of them.
-  public mutating func append(encoded key: UnsafeRawBufferPointer) {
+  public mutating func append(encoded key: Span<UInt8>) {
     precondition(header.keyKind == .encoded, "an encoded key in a list of integers")
     precondition(
       !key.isEmpty && key.count <= EncodedKey.maximumByteCount,
@@ -112,8 +113,8 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   ///
   /// - Complexity: O(n) in the bytes of the key, amortized.
   /// - Precondition: That of the other form.
-  public mutating func append(encoded key: Span<UInt8>) {
-    key.withUnsafeBufferPointer { append(encoded: UnsafeRawBufferPointer($0)) }
+  public mutating func append(encoded key: UnsafeRawBufferPointer) {
+    unsafe withSpan(of: key) { append(encoded: $0) }
   }
 
   /// The list of all keys added, in their order.

@@ -30,16 +30,16 @@ struct IntegerSegmentWriter: Sendable {
     if pending.count == SegmentCoding.plainCount { flushPending() }
   }
 
-  mutating func append(contentsOf keys: UnsafeBufferPointer<Int64>) {
-    var rest = keys[...]
+  mutating func append(contentsOf keys: Span<Int64>) {
+    var rest = keys
     while !rest.isEmpty {
       if pending.isEmpty, rest.count >= SegmentCoding.plainCount {
-        write(UnsafeBufferPointer(rebasing: rest.prefix(SegmentCoding.plainCount)))
-        rest = rest.dropFirst(SegmentCoding.plainCount)
+        write(rest.extracting(first: SegmentCoding.plainCount))
+        rest = rest.extracting(droppingFirst: SegmentCoding.plainCount)
       } else {
-        let part = rest.prefix(SegmentCoding.plainCount - pending.count)
-        pending.append(contentsOf: part)
-        rest = rest.dropFirst(part.count)
+        let part = rest.extracting(first: SegmentCoding.plainCount - pending.count)
+        pending.append(copying: part)
+        rest = rest.extracting(droppingFirst: part.count)
         if pending.count == SegmentCoding.plainCount { flushPending() }
       }
     }
@@ -80,20 +80,20 @@ struct IntegerSegmentWriter: Sendable {
     guard !pending.isEmpty else { return }
     var keys: [Int64] = []
     swap(&keys, &pending)
-    keys.withUnsafeBufferPointer { write($0) }
+    write(keys.span)
     keys.removeAll(keepingCapacity: true)
     swap(&keys, &pending)
   }
 
   /// Writes the keys of one segment, or lets a long segment grow by them.
-  private mutating func write(_ keys: UnsafeBufferPointer<Int64>) {
+  private mutating func write(_ keys: Span<Int64>) {
     let shape = look(at: keys)
     if isSorted { isSorted = shape.isAscending && last.map { $0 < keys[0] } ?? true }
     last = keys[keys.count - 1]
     writeShaped(keys, shape)
   }
 
-  private mutating func writeShaped(_ keys: UnsafeBufferPointer<Int64>, _ shape: KeyShape) {
+  private mutating func writeShaped(_ keys: Span<Int64>, _ shape: KeyShape) {
     let isOrdered = shape.isAscending || shape.isDescending
     if isOrdered, RunCollector.isMade(for: shape, keys) {
       appendRuns(keys, isComplemented: !shape.isAscending)
@@ -106,8 +106,8 @@ struct IntegerSegmentWriter: Sendable {
         writeSteps(keys, shape)
       } else if shape.orderedCount >= Self.minimumOrderedCount {
         // What is in order goes first: a list ordered by another column is in order in parts.
-        let first = UnsafeBufferPointer(rebasing: keys[..<shape.orderedCount])
-        let rest = UnsafeBufferPointer(rebasing: keys[shape.orderedCount...])
+        let first = keys.extracting(first: shape.orderedCount)
+        let rest = keys.extracting(droppingFirst: shape.orderedCount)
         writeShaped(first, look(at: first))
         writeShaped(rest, look(at: rest))
       } else {
@@ -118,7 +118,7 @@ struct IntegerSegmentWriter: Sendable {
 
   // MARK: Segments of any length
 
-  private mutating func appendStride(_ keys: UnsafeBufferPointer<Int64>, _ step: Int64) {
+  private mutating func appendStride(_ keys: Span<Int64>, _ step: Int64) {
     appendStride(from: keys[0], step, keys.count)
   }
 
@@ -139,7 +139,7 @@ struct IntegerSegmentWriter: Sendable {
     }
   }
 
-  private mutating func appendRuns(_ keys: UnsafeBufferPointer<Int64>, isComplemented: Bool) {
+  private mutating func appendRuns(_ keys: Span<Int64>, isComplemented: Bool) {
     flushStride()
     flushUnary()
     let first = isComplemented ? ~keys[0] : keys[0]
@@ -193,26 +193,22 @@ struct IntegerSegmentWriter: Sendable {
   // MARK: Segments of a fixed length
 
   /// Looks at some keys; their steps are in `steps` then.
-  private mutating func look(at keys: UnsafeBufferPointer<Int64>) -> KeyShape {
+  private mutating func look(at keys: Span<Int64>) -> KeyShape {
     if steps.count < keys.count { steps = [UInt64](repeating: 0, count: SegmentCoding.plainCount) }
-    return steps.withUnsafeMutableBufferPointer { KeyShape(keys, steps: $0) }
+    var output = steps.mutableSpan
+    return KeyShape(keys, steps: &output)
   }
 
-  private mutating func writeSteps(_ keys: UnsafeBufferPointer<Int64>, _ shape: KeyShape) {
+  private mutating func writeSteps(_ keys: Span<Int64>, _ shape: KeyShape) {
     let isComplemented = !shape.isAscending
     let firstKey = isComplemented ? ~keys[0] : keys[0]
     payload.removeAll(keepingCapacity: true)
-    let coding = steps.withUnsafeBufferPointer { steps in
-      let steps = UnsafeBufferPointer(rebasing: steps[..<(keys.count - 1)])
-      return encodeSteps(steps, keys, shape)
-    }
-    guard let coding else {
+    let numbers = steps
+    let steps = numbers.span.extracting(first: keys.count - 1)
+    guard let coding = encodeSteps(steps, keys, shape) else {
       let lastKey = isComplemented ? ~keys[keys.count - 1] : keys[keys.count - 1]
       if !unary.canTake(keys.count, firstKey, isComplemented: isComplemented) { flushUnary() }
-      steps.withUnsafeBufferPointer { steps in
-        let steps = UnsafeBufferPointer(rebasing: steps[..<(keys.count - 1)])
-        unary.append(steps, from: firstKey, to: lastKey, isComplemented: isComplemented)
-      }
+      unary.append(steps, from: firstKey, to: lastKey, isComplemented: isComplemented)
       return
     }
     flushUnary()
@@ -224,27 +220,25 @@ struct IntegerSegmentWriter: Sendable {
     // `payload` may hold the segment that comes next.
     var bytes: [UInt8] = []
     unary.encode(to: &bytes)
-    bytes.withUnsafeBytes {
-      writer.append(
-        .rice,
-        isComplemented: unary.isComplemented,
-        count: unary.count,
-        firstKey: unary.firstKey,
-        payload: $0
-      )
-    }
+    writer.append(
+      .rice,
+      isComplemented: unary.isComplemented,
+      count: unary.count,
+      firstKey: unary.firstKey,
+      payload: bytes
+    )
     unary.removeAll()
   }
 
   /// Encodes ordered keys into `payload` in the smallest way; nil if that is ``UnaryRun``.
   private mutating func encodeSteps(
-    _ steps: UnsafeBufferPointer<UInt64>,
-    _ keys: UnsafeBufferPointer<Int64>,
+    _ steps: Span<UInt64>,
+    _ keys: Span<Int64>,
     _ shape: KeyShape
   ) -> SegmentCoding? {
     let hasRuns = shape.runCount < keys.count
-    let smallest = hasRuns ? 0 : steps.reduce(.max) { min($0, $1) }
-    let width = PackedNumbers.width(steps.reduce(0) { $0 | ($1 - smallest) })
+    let smallest = hasRuns ? 0 : PackedNumbers.smallest(steps)
+    let width = PackedNumbers.width(steps, less: smallest)
     let span = UInt64(bitPattern: keys[keys.count - 1] &- keys[0])
     let rice = Rice.cost(steps)
     let packedBits = UInt64(width * steps.count + 8)
@@ -262,14 +256,7 @@ struct IntegerSegmentWriter: Sendable {
       best = UInt64(plan.bits) + 8
       coding = .bitmap
     }
-    if trial.isDue(bits: best, count: steps.count), StepsLZ4.isPromising(steps, best, &seen) {
-      let packed = StepsLZ4.encode(steps, scratch: &scratch)
-      trial.note(isWorth: UInt64(packed.count * 8) < best)
-      if trial.isWorth {
-        payload.append(contentsOf: packed)
-        return .stepsLZ4
-      }
-    }
+    if encodeRepeating(steps, best) { return .stepsLZ4 }
     switch (coding, bitmapPlan) {
     case (.runs, _):
       runs.encodePlanned(to: &payload)
@@ -288,7 +275,7 @@ struct IntegerSegmentWriter: Sendable {
 
   /// What runs would cost, if that is less than `best`.
   private mutating func runBits(
-    _ steps: UnsafeBufferPointer<UInt64>,
+    _ steps: Span<UInt64>,
     _ shape: KeyShape,
     below best: UInt64
   ) -> UInt64? {
@@ -300,39 +287,45 @@ struct IntegerSegmentWriter: Sendable {
     return bits < best ? bits : nil
   }
 
-  private mutating func writeUnordered(_ keys: UnsafeBufferPointer<Int64>) {
+  private mutating func writeUnordered(_ keys: Span<Int64>) {
     flushUnary()
     var smallest = keys[0]
     var largest = keys[0]
-    for key in keys {
-      smallest = min(smallest, key)
-      largest = max(largest, key)
+    for index in keys.indices {
+      smallest = min(smallest, keys[index])
+      largest = max(largest, keys[index])
     }
     let count = keys.count - 1
     for index in 0..<count { steps[index] = (keys[index + 1] &- keys[index]).zigzag }
     let width = PackedNumbers.width(UInt64(bitPattern: largest &- smallest))
     let packedBits = UInt64(width * count + 8)
     payload.removeAll(keepingCapacity: true)
-    let coding = steps.withUnsafeBufferPointer { steps in
-      let codes = UnsafeBufferPointer(rebasing: steps[..<count])
-      let rice = Rice.cost(codes)
-      let best = min(rice.bits, packedBits)
-      if trial.isDue(bits: best, count: count), StepsLZ4.isPromising(codes, best, &seen) {
-        let packed = StepsLZ4.encode(codes, scratch: &scratch)
-        trial.note(isWorth: UInt64(packed.count * 8) < best)
-        if trial.isWorth {
-          payload.append(contentsOf: packed)
-          return SegmentCoding.signedStepsLZ4
-        }
-      }
-      if rice.bits < packedBits {
-        Rice.encode(codes, parameter: rice.parameter, bits: rice.bits, to: &payload)
-        return .signedRice
-      }
+    let numbers = steps
+    let codes = numbers.span.extracting(first: count)
+    let rice = Rice.cost(codes)
+    let best = min(rice.bits, packedBits)
+    let coding: SegmentCoding
+    if encodeRepeating(codes, best) {
+      coding = .signedStepsLZ4
+    } else if rice.bits < packedBits {
+      Rice.encode(codes, parameter: rice.parameter, bits: rice.bits, to: &payload)
+      coding = .signedRice
+    } else {
       PackedKeys.encode(keys, width: width, smallest: smallest, to: &payload)
-      return .packedKeys
+      coding = .packedKeys
     }
     append(coding, isComplemented: false, count: keys.count, firstKey: keys[0])
+  }
+
+  /// Encodes numbers that repeat into `payload`, if that takes less than `best` bits.
+  private mutating func encodeRepeating(_ numbers: Span<UInt64>, _ best: UInt64) -> Bool {
+    guard trial.isDue(bits: best, count: numbers.count),
+      StepsLZ4.isPromising(numbers, best, &seen)
+    else { return false }
+    let packed = StepsLZ4.encode(numbers, scratch: &scratch)
+    trial.note(isWorth: UInt64(packed.count * 8) < best)
+    if trial.isWorth { payload += packed }
+    return trial.isWorth
   }
 
   private mutating func append(
@@ -341,14 +334,12 @@ struct IntegerSegmentWriter: Sendable {
     count: Int,
     firstKey: Int64
   ) {
-    payload.withUnsafeBytes {
-      writer.append(
-        coding,
-        isComplemented: isComplemented,
-        count: count,
-        firstKey: firstKey,
-        payload: $0
-      )
-    }
+    writer.append(
+      coding,
+      isComplemented: isComplemented,
+      count: count,
+      firstKey: firstKey,
+      payload: payload
+    )
   }
 }

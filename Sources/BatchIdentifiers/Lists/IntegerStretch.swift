@@ -101,11 +101,11 @@ extension IdentifierList {
 
   private func appendParts(
     of segment: Segment,
-    in bytes: UnsafeRawBufferPointer,
+    in bytes: PaddedBytes,
     _ range: Range<Int>,
     to parts: inout [IntegerPart]
   ) throws(ByteReader.Damage) {
-    let payload = UnsafeRawBufferPointer(rebasing: bytes[segment.payload])
+    let payload = bytes.extracting(segment.payload)
     func append(_ first: Int64, _ step: Int64, _ count: Int) -> Bool {
       let flip: Int64 = segment.isComplemented ? -1 : 0
       let stepAsListed = segment.isComplemented ? 0 &- step : step
@@ -116,7 +116,7 @@ extension IdentifierList {
     }
     switch segment.coding {
     case .stride:
-      var reader = ByteReader(payload)
+      var reader = ByteReader(payload.bytes)
       let step = try reader.signedVarint()
       let first = segment.firstKey &+ Int64(range.lowerBound) &* step
       guard !append(first, step, range.count) else { return }
@@ -124,23 +124,21 @@ extension IdentifierList {
       guard range.count <= SegmentCoding.plainCount else { throw Self.outOfBounds }
     case .runs:
       var position = 0
-      var isInBounds = true
-      try Runs.forEachRun(segment, payload) { first, count in
+      for run in try Runs.runs(of: segment, payload) where position < range.upperBound {
         let low = Swift.max(range.lowerBound, position)
-        let high = Swift.min(range.upperBound, position + count)
-        if low < high { isInBounds = append(first &+ Int64(low - position), 1, high - low) }
-        position += count
-        return isInBounds && position < range.upperBound
+        let high = Swift.min(range.upperBound, position + run.count)
+        if low < high {
+          guard append(run.first &+ Int64(low - position), 1, high - low) else {
+            throw Self.outOfBounds
+          }
+        }
+        position += run.count
       }
-      guard isInBounds else { throw Self.outOfBounds }
       return
     default: break
     }
     var keys = [Int64](repeating: 0, count: range.count)
-    try keys.withMutableElements { buffer throws(ByteReader.Damage) in
-      guard let base = buffer.baseAddress else { return }
-      try IntegerDecoder.decode(segment, of: bytes, range, into: base)
-    }
+    try IntegerDecoder.decode(segment, of: bytes, range, into: &keys)
     parts.append(.keys(keys))
   }
 

@@ -120,9 +120,7 @@ struct EncodedCursor: KeyCursor {
   }
 
   func order(_ other: EncodedCursor) -> Int {
-    buffer.withBytes(at: index) { left in
-      other.buffer.withBytes(at: other.index) { right in compareBytes(left, right) }
-    }
+    compareBytes(buffer.span(at: index), other.buffer.span(at: other.index))
   }
 
   func count(before other: EncodedCursor) -> Int { 1 }
@@ -130,6 +128,6 @@ struct EncodedCursor: KeyCursor {
   func count(inCommonWith other: EncodedCursor) -> Int { 1 }
 
   func append(_ count: Int, to builder: inout IdentifierListBuilder) {
-    buffer.withBytes(at: index) { builder.append(encoded: $0) }
+    builder.append(encoded: buffer.span(at: index))
   }
 }

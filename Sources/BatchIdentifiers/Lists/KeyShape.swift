@@ -15,16 +15,16 @@ struct KeyShape {
   ///   - keys: The keys.
   ///   - steps: Memory for one number less than there are keys; filled if the keys ascend or
   ///     descend.
-  init(_ keys: UnsafeBufferPointer<Int64>, steps: UnsafeMutableBufferPointer<UInt64>) {
+  init(_ keys: Span<Int64>, steps: inout MutableSpan<UInt64>) {
     orderedCount = keys.count
     guard keys.count > 1 else {
       isDescending = false
       return
     }
     // Most lists ascend in small steps: one loop without branches shows it.
-    if note(keys, 1, steps) {
+    if note(keys, 1, &steps) {
       isDescending = false
-    } else if note(keys, -1, steps) {
+    } else if note(keys, -1, &steps) {
       isAscending = false
     } else {
       look(keys)
@@ -40,18 +40,19 @@ struct KeyShape {
   /// Notes the steps, and returns true if all of them go in the direction of `sign` and are below
   /// 2⁵⁰, so that none can have wrapped around.
   private mutating func note(
-    _ keys: UnsafeBufferPointer<Int64>,
+    _ keys: Span<Int64>,
     _ sign: Int64,
-    _ steps: UnsafeMutableBufferPointer<UInt64>
+    _ steps: inout MutableSpan<UInt64>
   ) -> Bool {
+    precondition(steps.count >= keys.count)
     let count = keys.count - 1
     let first = UInt64(bitPattern: (keys[1] &- keys[0]) &* sign) &- 1
     var all: UInt64 = 0
     var differing: UInt64 = 0
     var adjacent: UInt64 = 0
-    for index in 0..<count {
-      let step = UInt64(bitPattern: (keys[index &+ 1] &- keys[index]) &* sign) &- 1
-      steps[index] = step
+    for index in 1..<keys.count {
+      let step = UInt64(bitPattern: (keys[index] &- keys[index - 1]) &* sign) &- 1
+      steps[index - 1] = step
       all |= step
       differing |= step ^ first
       // The highest bit of this is set for zero, and for nothing else below 2⁵⁰.
@@ -66,7 +67,7 @@ struct KeyShape {
   }
 
   /// Looks at keys of any kind.
-  private mutating func look(_ keys: UnsafeBufferPointer<Int64>) {
+  private mutating func look(_ keys: Span<Int64>) {
     let first = keys[1] &- keys[0]
     var isEven = true
     for index in 1..<keys.count {
@@ -80,7 +81,7 @@ struct KeyShape {
     if !isAscending, !isDescending { orderedCount = Self.orderedCount(keys) }
   }
 
-  private static func orderedCount(_ keys: UnsafeBufferPointer<Int64>) -> Int {
+  private static func orderedCount(_ keys: Span<Int64>) -> Int {
     let isUp = keys[1] > keys[0]
     var count = 1
     while count < keys.count, keys[count] != keys[count - 1],

@@ -11,7 +11,7 @@ struct RunCollector: Sendable {
   /// Whether some keys are better off here than in a segment of their own.
   ///
   /// Runs of ten keys and more are; so are shorter ones with single numbers missing between them.
-  static func isMade(for shape: KeyShape, _ keys: UnsafeBufferPointer<Int64>) -> Bool {
+  static func isMade(for shape: KeyShape, _ keys: Span<Int64>) -> Bool {
     if shape.runCount * 10 <= keys.count + 10 { return true }
     let span = (keys[keys.count - 1] &- keys[0]).magnitude
     let missing = span &+ 1 &- UInt64(keys.count)
@@ -27,18 +27,16 @@ struct RunCollector: Sendable {
     return isComplemented == self.isComplemented && first > last.last
   }
 
-  mutating func append(_ keys: UnsafeBufferPointer<Int64>, isComplemented: Bool) {
+  mutating func append(_ keys: Span<Int64>, isComplemented: Bool) {
     self.isComplemented = isComplemented
     count += keys.count
     let flip: Int64 = isComplemented ? -1 : 0
-    var index = 0
-    while index < keys.count {
-      let first = keys[index] ^ flip
-      var end = index + 1
-      while end < keys.count, keys[end] ^ flip == first &+ Int64(end - index) { end += 1 }
-      add(Runs.Run(first: first, count: end - index))
-      index = end
+    var start = 0
+    for index in 1..<max(keys.count, 1) where keys[index] ^ flip != (keys[index - 1] ^ flip) &+ 1 {
+      add(Runs.Run(first: keys[start] ^ flip, count: index - start))
+      start = index
     }
+    add(Runs.Run(first: keys[start] ^ flip, count: keys.count - start))
   }
 
   /// Appends a run, as stored.
@@ -86,33 +84,19 @@ struct RunCollector: Sendable {
       guard index < gaps.count else { break }
       for _ in 0..<gaps[index] { holes.append(0) }
     }
-    return holes.withUnsafeBufferPointer { holes in
-      let cost = Rice.cost(holes)
-      guard cost.bits < plan.bits else { return false }
-      Runs.encodeHoles(holes, parameter: cost.parameter, bits: cost.bits, to: &bytes)
-      return true
-    }
+    let cost = Rice.cost(holes.span)
+    guard cost.bits < plan.bits else { return false }
+    Runs.encodeHoles(holes.span, parameter: cost.parameter, bits: cost.bits, to: &bytes)
+    return true
   }
 
   /// What the keys with these steps (less one) would cost as runs.
-  mutating func plan(_ steps: UnsafeBufferPointer<UInt64>) -> Runs.Plan {
+  mutating func plan(_ steps: Span<UInt64>) -> Runs.Plan {
     if gaps.count < steps.count + 1 {
       gaps = [UInt64](repeating: 0, count: SegmentCoding.plainCount)
       lengths = gaps
     }
-    var count = 0
-    gaps.withUnsafeMutableBufferPointer { gaps in
-      lengths.withUnsafeMutableBufferPointer { lengths in
-        var start = 0
-        for index in 0..<steps.count where steps[index] != 0 {
-          gaps[count] = steps[index] &- 1
-          lengths[count] = UInt64(truncatingIfNeeded: index &- start)
-          start = index &+ 1
-          count &+= 1
-        }
-        lengths[count] = UInt64(truncatingIfNeeded: steps.count &- start)
-      }
-    }
+    let count = Self.split(steps, into: &gaps, &lengths)
     gaps.removeLast(gaps.count - count)
     lengths.removeLast(lengths.count - count - 1)
     let plan = makePlan()
@@ -120,19 +104,34 @@ struct RunCollector: Sendable {
     return plan
   }
 
-  private func makePlan() -> Runs.Plan {
-    gaps.withUnsafeBufferPointer { gaps in
-      lengths.withUnsafeBufferPointer { lengths in Runs.Plan(gaps: gaps, lengths: lengths) }
+  /// Cuts steps (less one) into the gaps between runs and the lengths of runs, less one each, and
+  /// returns how many gaps there are.
+  private static func split(
+    _ steps: Span<UInt64>,
+    into gaps: inout [UInt64],
+    _ lengths: inout [UInt64]
+  ) -> Int {
+    var gaps = gaps.mutableSpan
+    var lengths = lengths.mutableSpan
+    var start = 0
+    var count = 0
+    for index in steps.indices where steps[index] != 0 {
+      gaps[count] = steps[index] &- 1
+      lengths[count] = UInt64(truncatingIfNeeded: index &- start)
+      start = index &+ 1
+      count &+= 1
     }
+    lengths[count] = UInt64(truncatingIfNeeded: steps.count &- start)
+    return count
+  }
+
+  private func makePlan() -> Runs.Plan {
+    Runs.Plan(gaps: gaps.span, lengths: lengths.span)
   }
 
   /// Encodes what the last plan was made for.
   func encodePlanned(to bytes: inout [UInt8]) {
     guard let plan else { return }
-    gaps.withUnsafeBufferPointer { gaps in
-      lengths.withUnsafeBufferPointer { lengths in
-        Runs.encode(gaps: gaps, lengths: lengths, plan, to: &bytes)
-      }
-    }
+    Runs.encode(gaps: gaps.span, lengths: lengths.span, plan, to: &bytes)
   }
 }

@@ -13,7 +13,7 @@ struct Segment {
   ///
   /// Every count and length is checked here against the block, so that decoders need not.
   static func table(
-    of block: UnsafeRawBufferPointer,
+    of block: Span<UInt8>,
     keyKind: IdentifierList.KeyKind,
     firstKey: Int64,
     count: Int

@@ -18,17 +18,15 @@ final class SegmentCache: Sendable {
     init?(
       around index: Int,
       of segment: Segment,
-      decode: (Range<Int>, IntegerDecoder.Output) throws(ByteReader.Damage) -> Void
+      decode: (Range<Int>, KeyOutput) throws(ByteReader.Damage) -> Void
     ) throws(ByteReader.Damage) {
       guard index < segment.count else { return nil }
       let low = index / windowCount * windowCount
       let high = min(segment.count, low + windowCount)
       start = low
       integers = [Int64](repeating: 0, count: high - low)
-      try integers.withMutableElements { buffer throws(ByteReader.Damage) in
-        guard let base = buffer.baseAddress else { return }
-        try decode(low..<high, base)
-      }
+      var span = integers.mutableSpan
+      try decode(low..<high, KeyOutput(&span, from: 0, count: high - low))
     }
 
     func integer(at position: Int) -> Int64? {

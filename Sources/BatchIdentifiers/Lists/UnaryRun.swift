@@ -21,7 +21,7 @@ struct UnaryRun: Sendable {
 
   /// Appends keys by the steps between them, less one.
   mutating func append(
-    _ steps: UnsafeBufferPointer<UInt64>,
+    _ steps: Span<UInt64>,
     from firstKey: Int64,
     to lastKey: Int64,
     isComplemented: Bool
@@ -32,7 +32,7 @@ struct UnaryRun: Sendable {
     } else {
       self.steps.append(UInt64(bitPattern: firstKey &- self.lastKey) - 1)
     }
-    self.steps.append(contentsOf: steps)
+    self.steps.append(copying: steps)
     self.lastKey = lastKey
     count += steps.count + 1
   }
@@ -40,7 +40,7 @@ struct UnaryRun: Sendable {
   /// The payload of the segment.
   func encode(to bytes: inout [UInt8]) {
     let span = UInt64(bitPattern: lastKey &- firstKey)
-    steps.withUnsafeBufferPointer { Rice.encode($0, parameter: 0, bits: span, to: &bytes) }
+    Rice.encode(steps.span, parameter: 0, bits: span, to: &bytes)
   }
 
   mutating func removeAll() {

@@ -1,7 +1,7 @@
 /// Takes fields off the front of bytes that nobody vouches for.
 ///
 /// Nothing is read past the end: what does not fit throws ``Damage``.
-struct ByteReader {
+struct ByteReader: BitwiseCopyable, ~Escapable {
   /// Why bytes could not be understood; whoever knows the place turns it into a `BatchError`.
   struct Damage: Error {
     let reason: StaticString
@@ -11,14 +11,13 @@ struct ByteReader {
     }
   }
 
-  let bytes: UnsafeRawBufferPointer
-  private(set) var offset: Int
-  let end: Int
+  private let bytes: Span<UInt8>
+  private(set) var offset = 0
+  private var end: Int { bytes.count }
 
-  init(_ bytes: UnsafeRawBufferPointer) {
+  @_lifetime(copy bytes)
+  init(_ bytes: Span<UInt8>) {
     self.bytes = bytes
-    offset = 0
-    end = bytes.count
   }
 
   var isAtEnd: Bool { offset == end }
@@ -30,13 +29,13 @@ struct ByteReader {
     return bytes[offset]
   }
 
-  mutating func integer<Integer: FixedWidthInteger>(
+  mutating func integer<Integer: FixedWidthInteger & BitwiseCopyable>(
     _: Integer.Type = Integer.self
   ) throws(Damage) -> Integer {
     let size = MemoryLayout<Integer>.size
     guard remaining >= size else { throw Damage("it ends too early") }
     defer { offset += size }
-    return Integer(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Integer.self))
+    return bytes.littleEndian(at: offset, as: Integer.self)
   }
 
   /// An unsigned LEB128 of at most 64 bits, in its shortest form only.
@@ -68,10 +67,11 @@ struct ByteReader {
     return Int(value)
   }
 
-  mutating func take(_ count: Int) throws(Damage) -> UnsafeRawBufferPointer {
+  @_lifetime(copy self)
+  mutating func take(_ count: Int) throws(Damage) -> Span<UInt8> {
     guard count >= 0, remaining >= count else { throw Damage("it ends too early") }
     defer { offset += count }
-    return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+    return bytes.extracting(offset..<(offset + count))
   }
 }
 
@@ -104,6 +104,8 @@ extension [UInt8] {
   }
 
   mutating func appendInteger<Integer: FixedWidthInteger>(_ value: Integer) {
-    Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+    for shift in stride(from: 0, to: Integer.bitWidth, by: 8) {
+      append(UInt8(truncatingIfNeeded: value >> shift))
+    }
   }
 }

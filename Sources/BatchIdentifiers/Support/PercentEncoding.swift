@@ -26,8 +26,9 @@ enum PercentEncoding {
     }
   }
 
-  static func append(_ bytes: some Sequence<UInt8>, to text: inout [UInt8], _ allowed: Allowed) {
-    for byte in bytes {
+  static func append(_ bytes: Span<UInt8>, to text: inout [UInt8], _ allowed: Allowed) {
+    for index in bytes.indices {
+      let byte = bytes[index]
       if isAllowed(byte, allowed) { text.append(byte) } else { appendEscape(byte, to: &text) }
     }
   }
@@ -39,34 +40,44 @@ enum PercentEncoding {
   }
 
   /// The bytes that a text with escapes stands for, or nil if an escape is malformed.
-  static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+  static func decode(_ text: Span<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
-    var iterator = text.makeIterator()
-    while let byte = iterator.next() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
+    var index = 0
+    while index < text.count {
+      guard text[index] == UInt8(ascii: "%") else {
+        bytes.append(text[index])
+        index += 1
         continue
       }
-      guard let high = iterator.next().flatMap(hexValue),
-        let low = iterator.next().flatMap(hexValue)
-      else { return nil }
-      bytes.append(high << 4 | low)
+      guard let byte = escape(in: text, at: index) else { return nil }
+      bytes.append(byte)
+      index += 3
     }
     return bytes
   }
 
   /// Whether a text holds only allowed characters and well-formed escapes.
-  static func isWellFormed(_ text: some Sequence<UInt8>, _ allowed: Allowed) -> Bool {
-    var iterator = text.makeIterator()
-    while let byte = iterator.next() {
-      if byte == UInt8(ascii: "%") {
-        guard iterator.next().flatMap(hexValue) != nil, iterator.next().flatMap(hexValue) != nil
-        else { return false }
-      } else if !isAllowed(byte, allowed) {
+  static func isWellFormed(_ text: Span<UInt8>, _ allowed: Allowed) -> Bool {
+    var index = 0
+    while index < text.count {
+      if text[index] == UInt8(ascii: "%") {
+        guard escape(in: text, at: index) != nil else { return false }
+        index += 3
+      } else if isAllowed(text[index], allowed) {
+        index += 1
+      } else {
         return false
       }
     }
     return true
+  }
+
+  /// The byte that the escape at an index stands for, or nil if it is malformed.
+  private static func escape(in text: Span<UInt8>, at index: Int) -> UInt8? {
+    guard text.count - index >= 3, let high = hexValue(text[index + 1]),
+      let low = hexValue(text[index + 2])
+    else { return nil }
+    return high << 4 | low
   }
 
   static func hexDigit(_ value: UInt8, uppercase: Bool) -> UInt8 {

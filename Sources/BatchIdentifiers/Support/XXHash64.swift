@@ -11,8 +11,7 @@ package struct XXHash64: Sendable {
   /// The hash of some bytes.
   ///
   /// - Complexity: O(n), several bytes a clock cycle.
-  package static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
-    guard let base = bytes.baseAddress else { return finish(seed &+ prime5) }
+  package static func hash(_ bytes: Span<UInt8>, seed: UInt64 = 0) -> UInt64 {
     let count = bytes.count
     var offset = 0
     var hash: UInt64
@@ -22,10 +21,10 @@ package struct XXHash64: Sendable {
       var c = seed
       var d = seed &- prime1
       while offset &+ 32 <= count {
-        a = round(a, load64(base, offset))
-        b = round(b, load64(base, offset &+ 8))
-        c = round(c, load64(base, offset &+ 16))
-        d = round(d, load64(base, offset &+ 24))
+        a = round(a, load64(bytes, offset))
+        b = round(b, load64(bytes, offset &+ 8))
+        c = round(c, load64(bytes, offset &+ 16))
+        d = round(d, load64(bytes, offset &+ 24))
         offset &+= 32
       }
       hash = rotate(a, 1) &+ rotate(b, 7) &+ rotate(c, 12) &+ rotate(d, 18)
@@ -35,18 +34,16 @@ package struct XXHash64: Sendable {
     }
     hash = hash &+ UInt64(truncatingIfNeeded: count)
     while offset &+ 8 <= count {
-      hash = (rotate(hash ^ round(0, load64(base, offset)), 27) &* prime1) &+ prime4
+      hash = (rotate(hash ^ round(0, load64(bytes, offset)), 27) &* prime1) &+ prime4
       offset &+= 8
     }
     if offset &+ 4 <= count {
-      let word = UInt64(
-        UInt32(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-      )
+      let word = UInt64(bytes.littleEndian(at: offset, as: UInt32.self))
       hash = (rotate(hash ^ (word &* prime1), 23) &* prime2) &+ prime3
       offset &+= 4
     }
     while offset < count {
-      let byte = UInt64(base.load(fromByteOffset: offset, as: UInt8.self))
+      let byte = UInt64(bytes[offset])
       hash = rotate(hash ^ (byte &* prime5), 11) &* prime1
       offset &+= 1
     }
@@ -55,12 +52,13 @@ package struct XXHash64: Sendable {
 
   /// The hash of an array of bytes.
   package static func hash(_ bytes: [UInt8], seed: UInt64 = 0) -> UInt64 {
-    bytes.withUnsafeBytes { hash($0, seed: seed) }
+    hash(bytes.span, seed: seed)
   }
 
   @inline(__always)
-  private static func load64(_ base: UnsafeRawPointer, _ offset: Int) -> UInt64 {
-    UInt64(littleEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+  private static func load64(_ bytes: Span<UInt8>, _ offset: Int) -> UInt64 {
+    // Each loop goes on only while all that it loads is within the bytes.
+    unsafe bytes.littleEndian(unchecked: offset)
   }
 
   @inline(__always)

@@ -47,18 +47,22 @@ public struct IdentifierTextReader: ~Copyable {
   /// - Throws: ``BatchError`` with code `.invalidIdentifier`, naming the line.
   /// - Complexity: O(n)
   public mutating func append(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
-    var rest = bytes[...]
-    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-      let part = UnsafeRawBufferPointer(rebasing: rest[..<end])
+    try unsafe withSpan(of: bytes) { bytes throws(BatchError) in try append(bytes) }
+  }
+
+  private mutating func append(_ bytes: Span<UInt8>) throws(BatchError) {
+    var start = 0
+    while let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start) {
+      let part = bytes.extracting(start..<end)
       if line.isEmpty {
         try read(part)
       } else {
-        line.append(contentsOf: part)
+        line.append(copying: part)
         try readLine()
       }
-      rest = rest[(end + 1)...]
+      start = end + 1
     }
-    line.append(contentsOf: rest)
+    line.append(copying: bytes.extracting(droppingFirst: start))
     guard line.count <= Self.maximumLineByteCount else {
       lineCount += 1
       throw error("the line is longer than any identifier")
@@ -69,7 +73,7 @@ public struct IdentifierTextReader: ~Copyable {
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier`, naming the line.
   public mutating func append(_ bytes: [UInt8]) throws(BatchError) {
-    try bytes.withRawBytes { bytes throws(BatchError) in try append(bytes) }
+    try append(bytes.span)
   }
 
   /// The list of all identifiers read, in their order.
@@ -92,17 +96,16 @@ public struct IdentifierTextReader: ~Copyable {
   private mutating func readLine() throws(BatchError) {
     let whole = line
     line.removeAll(keepingCapacity: true)
-    try whole.withRawBytes { bytes throws(BatchError) in try read(bytes) }
+    try read(whole.span)
   }
 
-  private mutating func read(_ bytes: UnsafeRawBufferPointer) throws(BatchError) {
+  private mutating func read(_ bytes: Span<UInt8>) throws(BatchError) {
     lineCount += 1
-    var text = bytes[...]
-    while let last = text.last, last == UInt8(ascii: "\r") || last == UInt8(ascii: " ") {
-      text.removeLast()
+    var content = bytes
+    while let last = content.last, last == UInt8(ascii: "\r") || last == UInt8(ascii: " ") {
+      content = content.extracting(droppingLast: 1)
     }
-    while text.first == UInt8(ascii: " ") { text.removeFirst() }
-    let content = UnsafeRawBufferPointer(rebasing: text)
+    while content.first == UInt8(ascii: " ") { content = content.extracting(droppingFirst: 1) }
     guard let first = content.first else { return }
     switch first {
     case UInt8(ascii: "x"): try append(uri: content)
@@ -111,7 +114,7 @@ public struct IdentifierTextReader: ~Copyable {
     }
   }
 
-  private mutating func append(key: UnsafeRawBufferPointer) throws(BatchError) {
+  private mutating func append(key: Span<UInt8>) throws(BatchError) {
     guard space != nil else { throw entityMissing() }
     if let value = KeyReference.integer(key) { return try append(.integer(value)) }
     encoder.removeAll()
@@ -121,17 +124,20 @@ public struct IdentifierTextReader: ~Copyable {
     try append(PrimaryKey.encoded(encoder.key).canonical)
   }
 
-  private mutating func append(uri: UnsafeRawBufferPointer) throws(BatchError) {
+  private mutating func append(uri: Span<UInt8>) throws(BatchError) {
     guard let identifier = PersistentIdentifier(uriBytes: uri) else {
       throw error("this is not the URI of an identifier", content: uri)
     }
     try append(identifier)
   }
 
-  private mutating func append(json: UnsafeRawBufferPointer) throws(BatchError) {
+  private mutating func append(json: Span<UInt8>) throws(BatchError) {
     let identifier: PersistentIdentifier
     do {
-      identifier = try JSONDecoder().decode(PersistentIdentifier.self, from: Data(json))
+      identifier = try JSONDecoder().decode(
+        PersistentIdentifier.self,
+        from: Data([UInt8](copying: json))
+      )
     } catch {
       throw self.error("this is not the JSON of an identifier", content: json)
     }
@@ -183,10 +189,12 @@ public struct IdentifierTextReader: ~Copyable {
 
   private func error(
     _ message: String,
-    content: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+    content: Span<UInt8> = Span()
   ) -> BatchError {
     // As much of it as fits on a line, and no control characters.
-    let shown = content.prefix(80).map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0 }
+    let shown = [UInt8](copying: content.extracting(first: 80)).map {
+      $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0
+    }
     let excerpt = shown.isEmpty ? "" : ": \(String(decoding: shown, as: UTF8.self))"
     return BatchError(
       .invalidIdentifier,

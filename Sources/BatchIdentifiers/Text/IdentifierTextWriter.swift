@@ -71,8 +71,11 @@ public struct IdentifierTextWriter: Sendable {
     case .encoded:
       keys.removeAll()
       try list.appendEncodedKeys(in: range, to: &keys)
-      keys.forEachKey { key in
-        appendLine { text, reader in KeyReference.append(key, reader: &reader, to: &text) }
+      let keys = keys
+      for index in keys.indices {
+        appendLine { text, reader in
+          KeyReference.append(keys.span(at: index), reader: &reader, to: &text)
+        }
       }
     }
     position = range.upperBound

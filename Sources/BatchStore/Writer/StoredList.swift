@@ -37,8 +37,8 @@ enum StoredList {
       number += 1
       piece.removeAll(keepingCapacity: true)
     }
-    try unsafe IdentifierFile.encode(list, metadata: metadata) { bytes throws(BatchError) in
-      unsafe piece.append(contentsOf: bytes)
+    try IdentifierFile.encode(list, metadata: metadata) { bytes throws(BatchError) in
+      piece.append(copying: bytes)
       if piece.count >= pieceByteCount { try flush() }
     }
     if !piece.isEmpty { try flush() }

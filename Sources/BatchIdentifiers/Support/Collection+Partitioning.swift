@@ -1,0 +1,23 @@
+extension RandomAccessCollection {
+  /// The first index at which a condition holds that holds at all later ones, or `endIndex`.
+  ///
+  /// - Complexity: O(log n)
+  @inlinable
+  package func partitioningIndex<Failure: Error>(
+    where condition: (Element) throws(Failure) -> Bool
+  ) throws(Failure) -> Index {
+    var low = startIndex
+    var count = count
+    while count > 0 {
+      let half = count / 2
+      let middle = index(low, offsetBy: half)
+      if try condition(self[middle]) {
+        count = half
+      } else {
+        low = index(after: middle)
+        count -= half + 1
+      }
+    }
+    return low
+  }
+}

@@ -1,0 +1,38 @@
+/// Bytes with readable padding behind them, which means nothing.
+///
+/// Numbers of a few bits are read by loads of eight bytes, of which the last ones would go over the
+/// end otherwise.
+struct PaddedBytes: BitwiseCopyable, ~Escapable {
+  /// The bytes and their padding.
+  private let padded: Span<UInt8>
+  /// The number of bytes without the padding.
+  let count: Int
+
+  /// The first `count` of some bytes; there must be ``BlockWriter/padding`` more.
+  @_lifetime(copy padded)
+  init(_ padded: Span<UInt8>, count: Int) {
+    precondition(count >= 0 && padded.count - count >= BlockWriter.padding)
+    self.padded = padded
+    self.count = count
+  }
+
+  /// The bytes without the padding.
+  var bytes: Span<UInt8> {
+    @_lifetime(copy self)
+    get { padded.extracting(0..<count) }
+  }
+
+  /// The bytes from an offset on, with all that follows as padding.
+  @_lifetime(copy self)
+  func extracting(_ range: Range<Int>) -> PaddedBytes {
+    precondition(range.upperBound <= count)
+    return PaddedBytes(padded.extracting(droppingFirst: range.lowerBound), count: range.count)
+  }
+
+  /// The bits from an offset on.
+  @_lifetime(copy self)
+  func bits(from offset: Int) -> BitSource {
+    precondition(offset <= count)
+    return BitSource(padded.extracting(droppingFirst: offset))
+  }
+}

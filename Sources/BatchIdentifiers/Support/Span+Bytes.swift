@@ -1,0 +1,73 @@
+/// What byte strings have as collections and spans lack.
+extension Span<UInt8> {
+  @inline(__always)
+  var first: UInt8? { isEmpty ? nil : self[0] }
+
+  @inline(__always)
+  var last: UInt8? { isEmpty ? nil : self[count - 1] }
+
+  /// Where a byte comes first, from an index on.
+  @inline(__always)
+  func firstIndex(of byte: UInt8, from start: Int = 0) -> Int? {
+    var index = start
+    while index < count {
+      if self[index] == byte { return index }
+      index += 1
+    }
+    return nil
+  }
+
+  func allSatisfy(_ condition: (UInt8) -> Bool) -> Bool {
+    for index in indices where !condition(self[index]) { return false }
+    return true
+  }
+
+  func starts(with prefix: Span<UInt8>) -> Bool {
+    guard count >= prefix.count else { return false }
+    for index in prefix.indices where self[index] != prefix[index] { return false }
+    return true
+  }
+
+  /// How many bytes two strings have in common, from the first on.
+  func commonPrefixCount(with other: Span<UInt8>) -> Int {
+    let limit = min(count, other.count)
+    var index = 0
+    while index < limit, self[index] == other[index] { index += 1 }
+    return index
+  }
+}
+
+extension Array where Element: BitwiseCopyable {
+  /// Appends a copy of a span in one go.
+  @inline(__always)
+  package mutating func append(copying elements: Span<Element>) {
+    // The buffer is read while the span that it comes from is held, and not kept.
+    unsafe elements.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
+  }
+
+  init(copying elements: Span<Element>) {
+    self = []
+    append(copying: elements)
+  }
+}
+
+/// Calls `body` with the bytes of a buffer whose caller vouches for it.
+///
+/// Public functions take such buffers; within the module bytes are in spans.
+@inline(__always)
+func withSpan<Result, Failure: Error>(
+  of buffer: UnsafeRawBufferPointer,
+  _ body: (Span<UInt8>) throws(Failure) -> Result
+) throws(Failure) -> Result {
+  // The caller keeps the memory until this returns, and a span cannot leave `body`.
+  try body(unsafe Span(_unsafeBytes: buffer))
+}
+
+/// Calls `body` with the bytes of a span as C takes them.
+@inline(__always)
+func withBuffer<Result, Failure: Error>(
+  of bytes: Span<UInt8>,
+  _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+) throws(Failure) -> Result {
+  try unsafe bytes.withUnsafeBytes(body)
+}
