@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// Values for some of the columns of an entity, by the places of the columns.
 ///
 /// Mostly there are a few of them, which a dictionary would hash and allocate for.
@@ -30,12 +32,7 @@ struct SlotValues<Value> {
 
   /// The index of the first element whose slot is not less.
   private func index(of slot: Int) -> Int {
-    var (low, high) = (0, elements.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if elements[middle].slot < slot { low = middle + 1 } else { high = middle }
-    }
-    return low
+    elements.partitioningIndex { $0.slot >= slot }
   }
 }
 

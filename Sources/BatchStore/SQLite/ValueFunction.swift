@@ -102,20 +102,8 @@ final class ValueFunction {
   private func index(of key: Int64, in keys: [Int64]) -> Int {
     if cursor < keys.count, keys[cursor] == key { return cursor }
     cursor =
-      cursor + 1 < keys.count && keys[cursor + 1] == key ? cursor + 1 : keys.lowerBound(of: key)
+      cursor + 1 < keys.count && keys[cursor + 1] == key
+      ? cursor + 1 : keys.partitioningIndex { $0 >= key }
     return cursor
-  }
-}
-
-extension Array where Element: Comparable {
-  /// The first index whose element is not less than `key`, of elements that ascend.
-  func lowerBound(of key: Element) -> Int {
-    var low = 0
-    var high = count
-    while low < high {
-      let middle = low + (high - low) / 2
-      if self[middle] < key { low = middle + 1 } else { high = middle }
-    }
-    return low
   }
 }

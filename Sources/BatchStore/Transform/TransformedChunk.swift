@@ -95,7 +95,7 @@ package struct TransformedChunk: Sendable {
 
   /// The one identifier of this number, with its row as it was read.
   func part(_ number: Int) -> TransformedChunk {
-    let place = rows.numbers.lowerBound(of: number)
+    let place = rows.numbers.partitioningIndex { $0 >= number }
     let hasRow = place < rows.count && rows.numbers[place] == number
     let selected = hasRow ? [place] : []
     var part = RowChanges(values: changes.values.selecting(selected))
