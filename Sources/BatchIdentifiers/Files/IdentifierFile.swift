@@ -65,11 +65,11 @@ public struct IdentifierFile: Sendable {
       throw .damaged("the metadata", ByteReader.Damage("its checksum does not match"), in: path)
     }
     let bytes = try file.bytes(layout.directoryByteCount, at: layout.directoryOffset)
+    guard XXHash64.hash(bytes) == layout.directoryChecksum else {
+      throw .damaged("the directory", ByteReader.Damage("its checksum does not match"), in: path)
+    }
     let directory: BlockDirectory
     do throws(ByteReader.Damage) {
-      guard XXHash64.hash(bytes) == layout.directoryChecksum else {
-        throw ByteReader.Damage("its checksum does not match")
-      }
       directory = try BlockDirectory(
         decoding: bytes.span,
         keyKind: layout.keyKind,
@@ -129,12 +129,11 @@ extension FileLayout {
         remedy: "give a file that batch has written, or read text with `batch ids from`"
       )
     }
-    do throws(ByteReader.Damage) {
-      guard preamble.count == Self.preambleByteCount else {
-        throw ByteReader.Damage("the file ends in it")
-      }
-    } catch {
-      throw .damaged("the header", error, in: path)
+    func damagedHeader(_ reason: StaticString) -> BatchError {
+      .damaged("the header", ByteReader.Damage(reason), in: path)
+    }
+    guard preamble.count == Self.preambleByteCount else {
+      throw damagedHeader("the file ends in it")
     }
     let version = UInt16(preamble[8]) | UInt16(preamble[9]) << 8
     guard version <= Self.version else {
@@ -146,19 +145,15 @@ extension FileLayout {
       )
     }
     let length = preamble[12..<16].reversed().reduce(0) { $0 << 8 | Int($1) }
-    do throws(ByteReader.Damage) {
-      guard version > 0, length <= Self.maximumHeaderByteCount,
-        Self.preambleByteCount + length <= file.byteCount
-      else { throw ByteReader.Damage("its length is out of bounds") }
-    } catch {
-      throw .damaged("the header", error, in: path)
-    }
+    guard version > 0, length <= Self.maximumHeaderByteCount,
+      Self.preambleByteCount + length <= file.byteCount
+    else { throw damagedHeader("its length is out of bounds") }
     let header = try file.bytes(length, at: Self.preambleByteCount)
     let checksum = preamble[16..<24].reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+    guard XXHash64.hash(Array(preamble[..<16]) + header) == checksum else {
+      throw damagedHeader("its checksum does not match")
+    }
     do throws(ByteReader.Damage) {
-      guard XXHash64.hash(Array(preamble[..<16]) + header) == checksum else {
-        throw ByteReader.Damage("its checksum does not match")
-      }
       self = try FileLayout(header: header.span)
     } catch {
       throw .damaged("the header", error, in: path)
