@@ -175,7 +175,7 @@ let package = Package(
         "BatchTestSupport", "CrashingContexts",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      exclude: ["Crash/Fault"],
+      exclude: ["Crash/Fault", "Fixtures"],
       swiftSettings: settings
     ),
     .testTarget(

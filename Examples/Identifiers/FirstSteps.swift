@@ -1,5 +1,6 @@
 import BatchPipeline
 import Foundation
+import SystemPackage
 
 /// A row of table `orders`.
 final class Order: ManagedObject, PersistentModel {
@@ -39,20 +40,22 @@ enum FirstSteps: Example {
       for: Order.self,
       configurations: ModelConfiguration(path: "shop.db")
     )
-    let unpriced = FetchDescriptor<Order>(predicate: #Predicate { $0.cents == nil })
-    let identifiers = try ModelContext(container).fetchIdentifierList(unpriced)
-
-    for chunk in identifiers.chunks(ofCount: 1000) {
-      // A context and a thread of its own for each chunk; what crosses over are identifiers.
-      try await container.newBackgroundContext().perform { context in
-        for order in try context.fetch(chunk, as: Order.self) {
-          order.cents = Int((order.price * 100).rounded())
-        }
-        try context.save()
+    let run = BatchRun(
+      container,
+      named: "reprice",
+      fetching: FetchDescriptor<Order>(predicate: #Predicate { $0.cents == nil }),
+      policy: RunPolicy(checkpoint: .init(path: "reprice.batch"))
+    ) { context, identifiers in
+      // A fresh context for each chunk; its changes commit with the record that the chunk is done.
+      for order in try context.fetch(identifiers, as: Order.self) {
+        order.cents = Int((order.price * 100).rounded())
       }
     }
+    let summary = try await run.run()
+
+    let unpriced = FetchDescriptor<Order>(predicate: #Predicate { $0.cents == nil })
     print(
-      "\(identifiers.count) were without cents, \(try ModelContext(container).fetchCount(unpriced)) are"
+      "\(summary.total) were without cents, \(try ModelContext(container).fetchCount(unpriced)) are"
     )
   }
 }

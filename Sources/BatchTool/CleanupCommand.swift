@@ -14,11 +14,14 @@ struct CleanupCommand: AsyncParsableCommand {
       """
   )
 
-  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  @Argument(
+    help: "The job file, or the checkpoint of a program's own run.",
+    completion: .file(extensions: ["json", "batch"])
+  )
   var job: String
 
   func run() async throws {
-    let cleanup = try await JobCleanup(of: Job(contentsOf: FilePath(job)))
+    let cleanup = try await JobCleanup(of: Job(ofRunAt: FilePath(job)))
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
   }

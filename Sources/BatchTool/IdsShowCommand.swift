@@ -30,9 +30,13 @@ func selection(
 ) async throws(BatchError) -> IdentifierSelection {
   let path = FilePath(source)
   guard path.extension == "json" else {
+    // What is done of a run by objects its store knows.
+    if outcome != .all, let job = try? Job(ofRunAt: path) {
+      return try await IdentifierSelection(ofJob: job, outcome: outcome)
+    }
     return try IdentifierSelection(ofFile: path, outcome: outcome)
   }
-  return try await IdentifierSelection(ofJob: Job(contentsOf: path), outcome: outcome)
+  return try await IdentifierSelection(ofJob: Job(ofRunAt: path), outcome: outcome)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}

@@ -10,7 +10,10 @@ struct StatusCommand: AsyncParsableCommand {
     abstract: "Shows how the last run of a job stands, live or finished."
   )
 
-  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  @Argument(
+    help: "The job file, or the checkpoint of a program's own run.",
+    completion: .file(extensions: ["json", "batch"])
+  )
   var job: String
 
   @OptionGroup var runID: RunIDArgument
@@ -22,7 +25,7 @@ struct StatusCommand: AsyncParsableCommand {
   var watch = false
 
   func run() async throws {
-    let job = try Job(contentsOf: .init(job))
+    let job = try Job(ofRunAt: .init(job))
     var options = BatchRun.Options()
     options.runID = runID.value
     while true {
@@ -38,7 +41,8 @@ struct StatusCommand: AsyncParsableCommand {
       } else {
         try SummaryText.print(status.summary)
         if let process = status.process { try Terminal.print("  process: \(process)") }
-        try Terminal.print("  batch run: \(status.next.words)")
+        let command = job.action == .contexts ? "its program" : "batch run"
+        try Terminal.print("  \(command): \(status.next.words)")
       }
       guard watch, status.process != nil else { return }
       try await Task.sleep(for: .seconds(1))

@@ -67,12 +67,15 @@ struct SetCommand: AsyncParsableCommand {
 
 /// A job that is running.
 struct LiveJob: ParsableArguments {
-  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  @Argument(
+    help: "The job file, or the checkpoint of a program's own run.",
+    completion: .file(extensions: ["json", "batch"])
+  )
   var job: String
 
   /// Asks something of the run, which hears it after its chunk.
   func ask(_ change: (inout RunControl) -> Void) throws {
-    let job = try Job(contentsOf: FilePath(job))
+    let job = try Job(ofRunAt: FilePath(job))
     try RunControl.change(of: job.files, job.policy, change)
   }
 }

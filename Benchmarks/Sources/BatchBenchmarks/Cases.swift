@@ -98,6 +98,71 @@ struct Cases {
     ]
   }
 
+  // MARK: Work by objects
+
+  private var contexts: [Case] {
+    let copies = """
+      CREATE TABLE copies(
+        id INTEGER NOT NULL PRIMARY KEY, delay INTEGER, air_time INTEGER, distance REAL
+      )
+      """
+    return [
+      work("read", "every object read", check: nil),
+      work(
+        "update",
+        "one property of every object set",
+        check: "SELECT sum(arr_delay) FROM flights"
+      ),
+      work(
+        "insert",
+        "an object inserted for each",
+        check: "SELECT count(*), sum(delay) FROM copies",
+        preparation: copies
+      ),
+      work("delete", "every object deleted", check: "SELECT count(*) FROM flights"),
+    ]
+  }
+
+  private func work(
+    _ how: String,
+    _ title: String,
+    check: String?,
+    preparation: String? = nil
+  ) -> Case {
+    var contenders = [
+      Contender(
+        name: "BatchRun, contexts",
+        arguments: [tools.product("ContextBenchmark"), how, "{db}", "{dir}/objects.batch"],
+        isOurs: true
+      ),
+      Contender(
+        name: "SQLAlchemy",
+        arguments: [tools.python, tools.twin("contexts_sqlalchemy.py"), "{db}", how],
+        scale: .once,
+        needs: [.pythonModule("sqlalchemy")]
+      ),
+      Contender(
+        name: "ActiveRecord",
+        arguments: ["ruby", tools.twin("contexts_active_record.rb"), "{db}", how],
+        scale: .once,
+        needs: [.command("ruby"), .rubyLibrary("active_record")]
+      ),
+    ]
+    if how == "update" {
+      let (columns, writes) = (#""dep_delay", "distance", "air_time""#, #""arr_delay""#)
+      contenders.append(
+        handler("three-objects", "objects", columns: "\(columns), \(writes)", writes: writes)
+      )
+    }
+    for index in contenders.indices { contenders[index].preparation = preparation }
+    return Case(
+      name: "contexts-\(how)",
+      title: "work by objects: \(title)",
+      check: check,
+      contenders: contenders
+    )
+  }
+
   // MARK: Transforms
 
   private var transforms: [Case] {

@@ -27,11 +27,18 @@ extension ModelContext {
   ) throws(BatchError) -> [Model] {
     try beginReading()
     var models: [Model] = []
+    models.reserveCapacity(identifiers.underestimatedCount)
     var slice: [PersistentIdentifier] = []
     var (count, missing, firstMissing) = (0, 0, PersistentIdentifier?.none)
     var iterator = identifiers.makeIterator()
     while true {
       let next = iterator.next()
+      // Those that are in the context already need no looking for, as long as none before them does.
+      if let next, slice.isEmpty, let object = present(next) {
+        models.append(try cast(object, as: type))
+        count += 1
+        continue
+      }
       if let next { slice.append(next) }
       if next == nil || slice.count == 500 {
         let objects = try objects(of: slice)
@@ -57,6 +64,14 @@ extension ModelContext {
     return models
   }
 
+  /// The object of an identifier, if it is in the context with its row or is new.
+  private func present(_ identifier: PersistentIdentifier) -> ManagedObject? {
+    guard let object = registered(identifier), !object.isGone,
+      object.row != nil || object.unsaved == .insert
+    else { return nil }
+    return object
+  }
+
   /// The objects of those of a few identifiers that have one.
   package func objects(
     of identifiers: [PersistentIdentifier]
@@ -64,9 +79,7 @@ extension ModelContext {
     var objects: [PersistentIdentifier: ManagedObject] = [:]
     var missing: [IdentifierSpace: [PersistentIdentifier]] = [:]
     for identifier in identifiers where objects[identifier] == nil {
-      if let object = registered(identifier), !object.isGone,
-        object.row != nil || object.unsaved == .insert
-      {
+      if let object = present(identifier) {
         objects[identifier] = object
       } else if !identifier.isTemporary {
         missing[identifier.space, default: []].append(identifier)

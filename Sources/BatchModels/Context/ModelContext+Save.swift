@@ -45,6 +45,7 @@ extension ModelContext {
   /// The stores of which something is unsaved.
   private func storesToSave() -> [Int] {
     var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty }
+    for statement in statements { isChanged[statement.store] = true }
     for object in unsaved.all() {
       if let entity = object.entity { isChanged[entity.store] = true }
     }
@@ -132,6 +133,9 @@ extension ModelContext {
           partings: propagation.partings
         )
         try history?.record(save)
+        for statement in statements where statement.store == store {
+          try writer.executeInside(statement.sql, statement.values)
+        }
         return save
       }
       return Written(store: store, save: save, propagation: propagation)
@@ -154,6 +158,7 @@ extension ModelContext {
   /// Makes objects what the store has of them, now that it is committed, and tells other contexts.
   func finish(_ written: Written) {
     links.remove(store: written.store)
+    statements.removeAll { $0.store == written.store }
     generation += 1
     finish(written.save)
     let changes = ModelChanges(
@@ -166,6 +171,12 @@ extension ModelContext {
 
   /// The connection that writes to a store.
   func writableConnection(to store: Int) throws(BatchError) -> Connection {
+    try requireWritable(store)
+    return try writer(to: store)
+  }
+
+  /// Refuses to write to a store that contexts cannot write to.
+  func requireWritable(_ store: Int) throws(BatchError) {
     guard container.stores[store].isWritable else {
       throw BatchError(
         .readOnly,
@@ -174,7 +185,6 @@ extension ModelContext {
         remedy: "check isReadOnly of its configuration; stores of Core Data are read only"
       )
     }
-    return try writer(to: store)
   }
 
   /// Makes objects what the store has of them, now that it is committed.

@@ -7,7 +7,7 @@ extension ModelContext {
   /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
   public var hasChanges: Bool {
     checkQueue()
-    return !unsaved.isEmpty || !links.isEmpty
+    return !unsaved.isEmpty || !links.isEmpty || !statements.isEmpty
   }
 
   /// The objects that the next save inserts, in the order in which they were inserted here.
@@ -92,6 +92,7 @@ extension ModelContext {
       registry.add(object, object.persistentModelID)
     }
     links = UnsavedLinks()
+    statements = []
     dropNotedChange()
   }
 

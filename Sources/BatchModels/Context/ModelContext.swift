@@ -40,6 +40,8 @@ public final class ModelContext {
   var unsaved = UnsavedModels()
   /// The pairs that there is something to save of.
   var links = UnsavedLinks()
+  /// The statements that the next save carries out.
+  var statements: [UnsavedStatement] = []
   /// Who refers to whom by what is unsaved; nil once that has changed, and made when it is needed.
   var unsavedReferences: UnsavedReferences?
   /// Goes up with whatever may change what the store has related to objects.
@@ -85,6 +87,7 @@ public final class ModelContext {
     registry = ModelRegistry()
     unsaved = UnsavedModels()
     links = UnsavedLinks()
+    statements = []
     prefetched = []
     notedReading = nil
     notedChange = nil

@@ -1,11 +1,28 @@
 import BatchIdentifiers
 
-/// The objects of a context by their identifiers, without keeping them alive.
+/// The objects of a context by their identifiers, mostly without keeping them alive.
 struct ModelRegistry {
-  private struct Entry {
+  private enum Entry {
+    case kept(ManagedObject)
+    case free(Weak)
+
+    var object: ManagedObject? {
+      switch self {
+      case .kept(let object): object
+      case .free(let entry): entry.object
+      }
+    }
+  }
+
+  private struct Weak {
     weak var object: ManagedObject?
   }
 
+  /// Whether objects that are added are kept alive.
+  ///
+  /// Those of a chunk are there for as long as its context, and a weak reference makes every other one to
+  /// an object slow.
+  var keepsObjects = false
   private var entries: [PersistentIdentifier: Entry] = [:]
   /// How many entries there may be before those without an object are dropped: twice as many as
   /// were in use the last time, so that an addition costs O(1) in the long run.
@@ -16,14 +33,17 @@ struct ModelRegistry {
   var objects: [ManagedObject] { entries.values.compactMap(\.object) }
 
   /// Makes room for so many objects at once.
-  mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
+  mutating func reserveCapacity(_ count: Int) {
+    entries.reserveCapacity(count)
+    limit = max(limit, count)
+  }
 
   mutating func add(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
     if entries.count >= limit {
       entries = entries.filter { $0.value.object != nil }
       limit = max(1_024, entries.count * 2)
     }
-    entries[identifier] = Entry(object: object)
+    entries[identifier] = keepsObjects ? .kept(object) : .free(Weak(object: object))
   }
 
   /// Forgets an object, unless another one has its identifier by now.

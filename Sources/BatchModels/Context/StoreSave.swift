@@ -28,6 +28,8 @@ struct StoreSave {
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
   /// Objects that nothing changed of but what they are joined with.
   private var touched: Set<PersistentIdentifier> = []
+  /// Written objects whose rows may not be what was written.
+  private var unread: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
 
   init(connection: Connection, policy: MergePolicy) {
     self.connection = connection
@@ -52,36 +54,20 @@ struct StoreSave {
       in: connection
     )
     for (object, identifier) in allocated { identifiers[ObjectIdentifier(object)] = identifier }
-    var written: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
-    for object in objects where object.unsaved == .update {
-      if let (entity, identifier) = try update(object) {
-        written.append((object, entity, identifier))
-        updated.append(identifier)
-      }
-    }
+    try update(objects.filter { $0.unsaved == .update })
     for parting in partings { try part(parting.identifier, in: parting.table) }
-    var sequences: Set<String> = []
-    for object in Self.deletionOrder(objects, depths) {
-      guard let entity = object.entity else { continue }
-      let table = entity.entity.table
-      if sequences.insert(table).inserted {
-        for sequence in try KeySequence.reached(byDeletingFrom: [table], in: connection) {
-          try sequence.remember(in: connection)
-        }
+    let deleted = Self.deletionOrder(objects, depths)
+    for table in Set(deleted.compactMap { $0.entity?.entity.table }).sorted() {
+      for sequence in try KeySequence.reached(byDeletingFrom: [table], in: connection) {
+        try sequence.remember(in: connection)
       }
-      try delete(object, entity)
     }
-    for (object, identifier) in allocated {
-      guard let entity = object.entity else { continue }
-      let stored = try insert(values(of: object), as: identifier, entity)
-      identifiers[ObjectIdentifier(object)] = stored
-      written.append((object, entity, stored))
-      inserted.append(stored)
-    }
+    try delete(deleted)
+    try insert(allocated)
     for link in links { try write(link) }
     guard conflicts.isEmpty else { throw BatchError(conflicts) }
     // Defaults, generated columns and triggers have their part in what a row is in the end.
-    for (object, entity, identifier) in written {
+    for (object, entity, identifier) in unread {
       if let row = try entity.row(of: identifier, in: connection) {
         try entity.validate(row, of: identifier)
         outcomes.append((object, .stored(identifier, row)))
@@ -108,16 +94,54 @@ struct StoreSave {
 
   // MARK: Updating
 
+  /// Writes what was set on some objects: those of an entity together where that does what it does one by
+  /// one, and nobody else has changed their rows.
+  private mutating func update(_ objects: [ManagedObject]) throws(BatchError) {
+    for (entity, set) in objects.byEntity() {
+      if let entity, entity.entity.key?.isRowID == true, set.count > 1,
+        try updateTogether(set, entity)
+      {
+        continue
+      }
+      for object in set {
+        guard let (entity, identifier) = try updateAlone(object) else { continue }
+        unread.append((object, entity, identifier))
+        updated.append(identifier)
+      }
+    }
+  }
+
+  /// Writes what was set on objects of an entity by one statement for many; false if nothing was done.
+  private mutating func updateTogether(
+    _ objects: [ManagedObject],
+    _ entity: ModelEntity
+  ) throws(BatchError) -> Bool {
+    guard let (keys, objects) = objects.byRowID(),
+      let set = try UpdateSet(objects, keys: keys, entity, key: { key(of: $0) }),
+      try set.apply(in: connection)
+    else { return false }
+    let keepsAll = entity.generatedSlots.isEmpty
+    for (place, object) in objects.enumerated() {
+      let identifier = object.persistentModelID
+      updated.append(identifier)
+      let old = object.row ?? []
+      let new = set.slots.indices.map { set.values.value(place, $0, or: old[set.slots[$0]]) }
+      if keepsAll, let row = entity.row(old, setting: set.slots, to: new) {
+        outcomes.append((object, .stored(identifier, row)))
+      } else {
+        unread.append((object, entity, identifier))
+      }
+    }
+    return true
+  }
+
   /// Writes what was set on an object; nil if nothing is to be written in the end.
-  private mutating func update(
+  private mutating func updateAlone(
     _ object: ManagedObject
   ) throws(BatchError) -> (ModelEntity, PersistentIdentifier)? {
     let identifier = object.persistentModelID
     guard let entity = object.entity, let key = identifier.key else { return nil }
-    // A row that was merged while something was unsaved may have another value than was replaced.
-    let isMerged = object.bases.contains { slot, base in
-      object.row.map { !$0[slot].isIdentical(to: base) } ?? true
-    }
+    let isMerged = object.isMerged
     if let row = object.row, !isMerged,
       try update(key, entity, setting: values(of: object), ifStill: row)
     {
@@ -235,7 +259,42 @@ struct StoreSave {
 
   // MARK: Deleting
 
-  private mutating func delete(
+  /// Deletes the rows of some objects in their order: those of an entity that follow one another together,
+  /// where that does what it does one by one, and nobody else has changed the rows.
+  private mutating func delete(_ objects: [ManagedObject]) throws(BatchError) {
+    var start = objects.startIndex
+    while start < objects.endIndex {
+      let entity = objects[start].entity
+      let end = objects[start...].firstIndex { $0.entity !== entity } ?? objects.endIndex
+      let set = objects[start..<end]
+      start = end
+      guard let entity else { continue }
+      if entity.entity.key?.isRowID == true, set.count > 1,
+        try deleteTogether(Array(set), entity)
+      {
+        continue
+      }
+      for object in set { try deleteAlone(object, entity) }
+    }
+  }
+
+  /// Deletes the rows of objects of an entity by one statement for many; false if nothing was done.
+  private mutating func deleteTogether(
+    _ objects: [ManagedObject],
+    _ entity: ModelEntity
+  ) throws(BatchError) -> Bool {
+    guard let (keys, objects) = objects.byRowID(),
+      let set = try DeletionSet(objects, keys: keys, entity),
+      try set.apply(in: connection)
+    else { return false }
+    for object in objects {
+      outcomes.append((object, .deleted))
+      deleted.append(object.persistentModelID)
+    }
+    return true
+  }
+
+  private mutating func deleteAlone(
     _ object: ManagedObject,
     _ entity: ModelEntity
   ) throws(BatchError) {
@@ -344,7 +403,60 @@ struct StoreSave {
 
   // MARK: Inserting
 
-  /// Inserts a row; columns without a value have their defaults.
+  /// Inserts the rows of new objects in their order, those that set the same columns by one statement.
+  private mutating func insert(
+    _ objects: [(object: ManagedObject, identifier: PersistentIdentifier)]
+  ) throws(BatchError) {
+    var start = objects.startIndex
+    while start < objects.endIndex {
+      let entity = objects[start].object.entity
+      let slots = objects[start].object.changes.slots
+      let end =
+        objects[start...].firstIndex {
+          $0.object.entity !== entity || $0.object.changes.slots != slots
+        } ?? objects.endIndex
+      if let entity { try insert(objects[start..<end], entity, setting: slots) }
+      start = end
+    }
+  }
+
+  /// Inserts the rows of objects that set the same columns.
+  private mutating func insert(
+    _ objects: ArraySlice<(object: ManagedObject, identifier: PersistentIdentifier)>,
+    _ entity: ModelEntity,
+    setting slots: [Int]
+  ) throws(BatchError) {
+    let statement = try InsertStatement(entity, setting: slots)
+    let prepared = try connection.prepare(statement.sql)
+    let isKnown = try statement.isKnownAfterwards(in: connection)
+    for (object, identifier) in objects {
+      var values: [SQLValue] = []
+      values.reserveCapacity(statement.slots.count)
+      for slot in statement.slots { values.append(value(of: object, at: slot, statement)) }
+      let stored = try statement.run(prepared, identifier, values)
+      identifiers[ObjectIdentifier(object)] = stored
+      inserted.append(stored)
+      if isKnown, let row = entity.row(of: stored, setting: statement.slots, to: values) {
+        try entity.validate(row, of: stored)
+        outcomes.append((object, .stored(stored, row)))
+      } else {
+        unread.append((object, entity, stored))
+      }
+    }
+  }
+
+  /// What a new row has in a column.
+  private func value(
+    of object: ManagedObject,
+    at slot: Int,
+    _ statement: InsertStatement
+  ) -> SQLValue {
+    if let fixed = statement.fixed[slot] { return fixed }
+    if let reference = object.references[slot] { return key(of: reference) ?? .null }
+    return object.changes[slot] ?? .null
+  }
+
+  /// Inserts the row of an object that was deleted by somebody else.
   ///
   /// - Returns: The identifier by the key that the row has, which may be of another type than the one
   ///   that was set.
@@ -353,37 +465,12 @@ struct StoreSave {
     as identifier: PersistentIdentifier,
     _ entity: ModelEntity
   ) throws(BatchError) -> PersistentIdentifier {
-    let key = try entity.entity.requireKey()
-    var columns = key.columns
-    var bound: [SQLValue] = []
-    var values = values
-    for slot in entity.keySlots { slot.map { values[$0] = nil } }
-    if let concrete = entity.concrete,
-      let value = concrete.names.first(where: { $0.value == entity.entity.name })?.key
-    {
-      values[concrete.slot] = value
-    }
-    if let version = entity.versionSlot, values[version] == nil { values[version] = .integer(1) }
-    for (slot, value) in values.sorted(by: { $0.key < $1.key }) {
-      columns.append(entity.columns[slot])
-      bound.append(value)
-    }
-    let statement = try connection.prepare(
-      """
-      INSERT INTO \(SQLName.quoted(entity.entity.table)) (\(SQLName.list(columns))) \
-      VALUES (\(columns.map { _ in "?" }.joined(separator: ", "))) \
-      RETURNING \(SQLName.list(key.columns))
-      """
+    let statement = try InsertStatement(entity, setting: values.keys.sorted())
+    return try statement.run(
+      connection.prepare(statement.sql),
+      identifier,
+      statement.slots.map { statement.fixed[$0] ?? values[$0] ?? .null }
     )
-    if let key = identifier.key { try statement.bind(key) }
-    for (index, value) in bound.enumerated() {
-      try statement.bind(value, at: key.columns.count + 1 + index)
-    }
-    guard try statement.step() else { throw Self.ignored("insert", identifier) }
-    var encoder = EncodedKey.Encoder()
-    for column in key.columns.indices { statement.appendKeyComponent(at: column, to: &encoder) }
-    while try statement.step() {}
-    return entity.space.identifier(.encoded(encoder.key))
   }
 
   // MARK: Errors
@@ -407,7 +494,7 @@ struct StoreSave {
     )
   }
 
-  private static func ignored(
+  static func ignored(
     _ operation: String,
     _ identifier: PersistentIdentifier
   ) -> BatchError {
@@ -430,8 +517,38 @@ extension [SQLValue] {
 }
 
 extension ModelEntity {
+  /// A row with some values that were written; nil if a column may keep one in another way.
+  func row(
+    _ row: [SQLValue],
+    setting slots: [Int],
+    to values: [SQLValue]
+  ) -> [SQLValue]? {
+    var row = row
+    for (slot, value) in zip(slots, values) {
+      guard keptClasses[slot].contains(value.storageClass) else { return nil }
+      row[slot] = value
+    }
+    return row
+  }
+
+  /// The row that was inserted with some values; nil if a column may keep one in another way.
+  func row(
+    of identifier: PersistentIdentifier,
+    setting slots: [Int],
+    to values: [SQLValue]
+  ) -> [SQLValue]? {
+    var row = [SQLValue](repeating: .null, count: columns.count)
+    for (slot, component) in zip(keySlots, identifier.key?.components ?? []) {
+      if let slot { row[slot] = SQLValue(component) }
+    }
+    return self.row(row, setting: slots, to: values)
+  }
+
+  /// The columns that tell whether a row was changed.
+  var comparedSlots: [Int] { versionSlot.map { [$0] } ?? Array(columns.indices) }
+
   /// The columns that tell whether a row was changed, with the values that they had.
-  fileprivate func compared(_ row: [SQLValue]) -> [(slot: Int, value: SQLValue)] {
+  func compared(_ row: [SQLValue]) -> [(slot: Int, value: SQLValue)] {
     if let versionSlot { return [(versionSlot, row[versionSlot])] }
     return row.enumerated().map { ($0, $1) }
   }

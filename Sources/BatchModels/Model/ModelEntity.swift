@@ -28,6 +28,8 @@ final class ModelEntity: Sendable {
   let generatedSlots: Set<Int>
   /// Where the number is that each update raises by one.
   let versionSlot: Int?
+  /// The storage classes that each column keeps as they are.
+  let keptClasses: [StorageClasses]
   /// What fits those attributes that a class declares for sure.
   private let alwaysFit: [(slot: Int, classes: StorageClasses)]
   /// For each column, whether everybody may set it.
@@ -52,6 +54,7 @@ final class ModelEntity: Sendable {
     keySlots = Self.slots(of: entity.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: entity, in: columns)
     versionSlot = nil
+    keptClasses = Self.keptClasses(of: columns, in: entity)
     isSettable = Self.settable(columns, of: entity, except: generatedSlots, keySlots)
   }
 
@@ -94,6 +97,7 @@ final class ModelEntity: Sendable {
     keySlots = Self.slots(of: table.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: table, in: columns)
     versionSlot = declared.first { $0.attribute.isVersion }?.slot
+    keptClasses = Self.keptClasses(of: columns, in: table)
     slots = Dictionary(
       declared.map { ($0.attribute.name, $0.slot) },
       uniquingKeysWith: { _, last in last }
@@ -131,6 +135,12 @@ final class ModelEntity: Sendable {
       except: generatedSlots,
       keySlots + [versionSlot, concrete?.slot]
     )
+  }
+
+  private static func keptClasses(of columns: [String], in table: Entity) -> [StorageClasses] {
+    columns.map { column in
+      table.attributes.first { SQLName.equal($0.column, column) }?.keptClasses ?? []
+    }
   }
 
   private static func settable(

@@ -17,15 +17,23 @@ package final class ChunkContext: @unchecked Sendable {
   let hasChanges: Bool
   /// Whether other stores are saved with it.
   let changesOtherStores: Bool
+  /// What is unsaved, as values; nil if the objects are needed to save it.
+  private let rows: UnsavedRows?
   /// What was written in a transaction that may still be rolled back.
-  private var written: ModelContext.Written?
+  private var written: Written?
+
+  private enum Written {
+    case rows(ModelChanges)
+    case objects(ModelContext.Written)
+  }
 
   init(
     _ context: ModelContext,
     store: Int,
     positions: Range<Int>,
     outcomes: Outcomes,
-    byteCount: Int
+    byteCount: Int,
+    rows: UnsavedRows?
   ) {
     self.context = context
     self.store = store
@@ -34,26 +42,55 @@ package final class ChunkContext: @unchecked Sendable {
     self.byteCount = byteCount
     hasChanges = context.hasChanges
     changesOtherStores = context.changesStores(but: store)
+    self.rows = rows
   }
 
   /// Writes what is unsaved, inside a transaction of the caller; once more if it was rolled back.
   func write(through connection: Connection) throws(BatchError) {
     discard()
     guard hasChanges else { return }
-    written = try context.write(toStore: store, through: connection)
+    if let rows, let changes = try write(rows, through: connection) {
+      written = .rows(changes)
+      return
+    }
+    written = .objects(try context.write(toStore: store, through: connection))
     // Those are committed before this transaction is: of several stores one has the record of the chunk.
     try context.saveStores(but: store)
   }
 
+  /// Writes values; nil if nothing was written, and the objects are to be looked at.
+  private func write(
+    _ rows: UnsavedRows,
+    through connection: Connection
+  ) throws(BatchError) -> ModelChanges? {
+    do throws(BatchError) {
+      return try connection.savepoint { () throws(BatchError) in
+        guard let changes = try rows.apply(in: connection) else {
+          throw BatchError(.rowsChanged, "rows are not what they were")
+        }
+        return changes
+      }
+    } catch {
+      guard !connection.isAutocommit, error.code == .rowsChanged || error.isAboutRows else {
+        throw error
+      }
+      return nil
+    }
+  }
+
   /// Takes back what the objects were told, since the transaction was rolled back.
   func discard() {
-    written?.discard()
+    if case .objects(let written) = written { written.discard() }
     written = nil
   }
 
   /// Tells other contexts what was saved, since the transaction is committed.
   func finish() {
-    if let written { context.finish(written) }
+    switch written {
+    case .rows(let changes): context.container.changes.send(changes, except: nil)
+    case .objects(let written): context.finish(written)
+    case nil: break
+    }
     written = nil
   }
 }

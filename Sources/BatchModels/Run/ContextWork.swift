@@ -56,7 +56,7 @@ package struct ContextWork: Sendable {
   ) throws(BatchError) -> ChunkContext {
     let context = ModelContext(container)
     return try context.reading(store, through: connection) { () throws(BatchError) in
-      let chunk = try context.objects(of: list, positions, inStore: store, holding: byteLimit)
+      let chunk = try context.objects(of: list, positions, holding: byteLimit)
       if chunk.missingCount > 0, missingRows == .refused {
         throw BatchError(
           .objectNotFound,
@@ -83,7 +83,8 @@ package struct ContextWork: Sendable {
         store: store,
         positions: positions.lowerBound..<end,
         outcomes: outcomes,
-        byteCount: chunk.byteCount
+        byteCount: chunk.byteCount,
+        rows: try UnsavedRows(of: context, inStore: store, connection)
       )
     }
   }

@@ -1,15 +1,18 @@
 import BatchIdentifiers
+import BatchStore
 
 /// The objects of a part of an identifier list.
 struct ChunkObjects {
   /// The identifiers that were reached, in the order of the list.
-  let identifiers: [PersistentIdentifier]
-  /// The objects of those that have a row.
-  let objects: [ManagedObject]
-  let missingCount: Int
-  let firstMissing: PersistentIdentifier?
-  /// About how many bytes they hold.
-  let byteCount: Int
+  var identifiers: [PersistentIdentifier]
+  /// The objects of those that have a row, in no certain order.
+  var objects: [ManagedObject] = []
+  /// The first identifier that has none.
+  var firstMissing: PersistentIdentifier?
+  /// About how many bytes the rows hold.
+  var byteCount = 0
+
+  var missingCount: Int { identifiers.count - objects.count }
 }
 
 extension ModelContext {
@@ -18,25 +21,84 @@ extension ModelContext {
   /// - Parameters:
   ///   - list: The list, of one of the container's stores.
   ///   - positions: The positions.
-  ///   - store: The place of that store.
   ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
   /// - Returns: The objects of the positions that were reached.
   /// - Throws: As ``fetch(_:as:skippingMissing:)`` does.
   func objects(
     of list: IdentifierList,
     _ positions: Range<Int>,
-    inStore store: Int,
     holding byteLimit: Int
   ) throws(BatchError) -> ChunkObjects {
-    let identifiers = Array(list[positions])
-    let found = try objects(of: identifiers)
-    let missing = identifiers.filter { found[$0] == nil }
-    return ChunkObjects(
-      identifiers: identifiers,
-      objects: Array(found.values),
-      missingCount: missing.count,
-      firstMissing: missing.first,
-      byteCount: 0
+    let space = IdentifierSpace(
+      storeIdentifier: list.header.storeIdentifier,
+      entityName: list.header.entityName
     )
+    let entity = try container.resolve(space.identifier(.integer(0)))
+    let key = try entity.entity.requireKey()
+    guard key.isRowID else { return try objectsByKey(of: list, positions, entity, byteLimit) }
+    let keys = try list.integers(in: positions)
+    let connection = try connection(to: entity.store)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      let rows = try RowSetReading(of: entity.columns, in: entity.entity)
+        .read(.rowIDs(keys), holding: byteLimit, in: connection)
+      var chunk = ChunkObjects(
+        identifiers: keys.prefix(rows.reached).map { entity.space.identifier(.integer($0)) }
+      )
+      chunk.byteCount = rows.values.byteCount
+      chunk.objects.reserveCapacity(rows.numbers.count)
+      registry.reserveCapacity(rows.numbers.count)
+      registry.keepsObjects = true
+      defer { registry.keepsObjects = false }
+      let readAt = ContinuousClock.now
+      for (row, number) in rows.numbers.enumerated() {
+        let values = entity.columns.indices.map { rows.values.value(row, $0) }
+        let identifier = chunk.identifiers[number]
+        chunk.objects.append(try object(of: identifier, entity, values, readAt: readAt))
+      }
+      if chunk.missingCount > 0 {
+        let found = Set(rows.numbers)
+        chunk.firstMissing = chunk.identifiers.indices.first { !found.contains($0) }
+          .map { chunk.identifiers[$0] }
+      }
+      return chunk
+    }
+  }
+
+  /// The same for keys that are no rowids, some at a time.
+  private func objectsByKey(
+    of list: IdentifierList,
+    _ positions: Range<Int>,
+    _ entity: ModelEntity,
+    _ byteLimit: Int
+  ) throws(BatchError) -> ChunkObjects {
+    var chunk = ChunkObjects(identifiers: [])
+    var start = positions.lowerBound
+    while start < positions.upperBound, chunk.byteCount < byteLimit {
+      let end = min(start + 100, positions.upperBound)
+      let identifiers = Array(list[start..<end])
+      let found = try objects(of: identifiers)
+      for identifier in identifiers {
+        guard let object = found[identifier] else {
+          chunk.firstMissing = chunk.firstMissing ?? identifier
+          continue
+        }
+        chunk.objects.append(object)
+        chunk.byteCount += object.row?.reduce(0) { $0 + $1.byteCount } ?? 0
+      }
+      chunk.identifiers += identifiers
+      start = end
+    }
+    return chunk
+  }
+}
+
+extension SQLValue {
+  /// About how many bytes it holds.
+  fileprivate var byteCount: Int {
+    switch self {
+    case .text(let text): 16 + text.utf8.count
+    case .blob(let bytes): 16 + bytes.count
+    default: 16
+    }
   }
 }

@@ -167,11 +167,6 @@ extension Job {
   }
 }
 
-extension Checkpoint {
-  /// Whether an earlier version made it for work by objects, and kept nothing of what that was.
-  var isOfEarlierContexts: Bool { metadata.fingerprint == "contexts" }
-}
-
 extension IdentifierList {
   /// Whether another list names the same rows in the same order.
   ///

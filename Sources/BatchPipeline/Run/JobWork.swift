@@ -26,7 +26,8 @@ struct JobWork: RunWork {
     {
       return nil
     }
-    guard let parameters = try? parameters(of: run) else { return nil }
+    // What the closure of a run by objects needs, only its program has.
+    guard job.action != .contexts, let parameters = try? parameters(of: run) else { return nil }
     return try await JobPlan(job, parameters: parameters, handlers: handlers)
   }
 

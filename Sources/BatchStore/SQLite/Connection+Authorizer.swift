@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 import CSQLite
 
 extension Connection {
@@ -29,6 +29,48 @@ extension Connection {
     )
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
     return try body()
+  }
+
+  /// Carries out a statement of somebody else's in the transaction that is open, and cannot end it: no
+  /// BEGIN, COMMIT, ROLLBACK or SAVEPOINT, no ATTACH, no PRAGMA.
+  ///
+  /// - Throws: `BatchError` of code `invalidSQL` for what is no such statement, or for more than one, or
+  ///   what SQLite says.
+  package func executeInside(_ sql: String, _ values: [SQLValue]) throws(BatchError) {
+    let statement: Statement
+    do throws(BatchError) {
+      unsafe sqlite3_set_authorizer(
+        database,
+        { _, action, _, _, _, _ in
+          switch action {
+          case SQLITE_TRANSACTION, SQLITE_SAVEPOINT, SQLITE_ATTACH, SQLITE_DETACH, SQLITE_PRAGMA:
+            return SQLITE_DENY
+          default: return SQLITE_OK
+          }
+        },
+        nil
+      )
+      defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
+      // Another text than before is compiled now, even if the statement was compiled for others.
+      statement = try prepare("/* own */ \(sql)")
+    } catch {
+      guard error.sqlite?.resultCode == .SQLITE_AUTH else { throw error }
+      throw BatchError(
+        .invalidSQL,
+        "the statement would end the transaction, or reach outside of it",
+        at: path,
+        remedy: "give a statement that reads or changes tables"
+      )
+    }
+    guard statement.parameterCount == values.count else {
+      throw BatchError(
+        .invalidSQL,
+        "the statement has \(statement.parameterCount) parameters, and \(values.count) values were given",
+        at: path
+      )
+    }
+    for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+    try statement.run()
   }
 
   /// Connects the virtual tables that expressions may read: connecting one declares its columns

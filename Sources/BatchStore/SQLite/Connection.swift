@@ -44,6 +44,8 @@ package final class Connection {
   private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
   /// What puts the rows of a chunk into a block.
   let collector = RowCollector()
+  /// What was found out of statements, by their texts, as of a version of the schema.
+  var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
   /// What watches the rows that statements change, for as long as somebody wants to know.
   var watch: RowWatch?
   /// What calls the closures of statements.

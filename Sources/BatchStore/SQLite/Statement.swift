@@ -42,6 +42,9 @@ package struct Statement: ~Copyable {
     while try step() {}
   }
 
+  /// How many rows the last statement of the connection changed, triggers not counted.
+  package var changes: Int { connection.changes }
+
   /// Whether SQLite says that the statement writes nothing.
   package var isReadOnly: Bool { unsafe sqlite3_stmt_readonly(statement) != 0 }
 

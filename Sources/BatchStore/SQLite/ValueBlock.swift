@@ -75,6 +75,14 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
+  /// About how many bytes the values hold.
+  package var byteCount: Int { bytes.count + count * columnCount * 9 }
+
+  /// A value, or another one if none is given.
+  package func value(_ row: Int, _ column: Int, or current: SQLValue) -> SQLValue {
+    kind(row, column) == .unset ? current : value(row, column)
+  }
+
   static func range(_ word: Int64) -> Range<Int> {
     let bits = UInt64(bitPattern: word)
     let start = Int(truncatingIfNeeded: bits & 0xffff_ffff)

@@ -1,7 +1,8 @@
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL function `_batch_value(column, rowid, current)`: what was computed for a row.
+/// The SQL functions `_batch_value(column, rowid, current)`, what was computed for a row, and
+/// `_batch_same(column, rowid, value, …)`, whether a row is still what it was when it was read.
 ///
 /// One `UPDATE` over a range of rows takes each row's values from here, which costs half of what a
 /// statement for each row does. Without a rowid it gives the values of the row that the statement
@@ -22,14 +23,18 @@ final class ValueFunction {
 
   /// What was computed.
   var block = ValueBlock(columns: 0, capacity: 0)
+  /// What rows were when they were read, in the order of those of the block.
+  var expected: [[SQLValue]] = []
   /// The row of the block that the first row of the statement has.
   private var start = 0
   private var lookup = Lookup.single
   /// Where the last key was found: rows come in ascending order nearly always.
   private var cursor = 0
 
-  /// Makes the function known to a connection, which must not outlive this object.
+  /// Makes the functions known to a connection, which must not outlive this object.
   func register(in database: OpaquePointer) -> Int32 {
+    let status = unsafe registerSame(in: database)
+    guard status == SQLITE_OK else { return status }
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
     return unsafe sqlite3_create_function_v2(
       database,
@@ -64,12 +69,7 @@ final class ValueFunction {
     _ arguments: UnsafeMutablePointer<OpaquePointer?>
   ) {
     let column = Int(unsafe sqlite3_value_int64(arguments[0]))
-    let row =
-      switch lookup {
-      case .run(let first): start + Int(unsafe sqlite3_value_int64(arguments[1]) &- first)
-      case .keys(let keys): start + index(of: unsafe sqlite3_value_int64(arguments[1]), in: keys)
-      case .single: start
-      }
+    let row = unsafe row(arguments[1])
     switch block.kind(row, column) {
     case .null: unsafe sqlite3_result_null(call)
     case .integer: unsafe sqlite3_result_int64(call, block.word(row, column))
@@ -99,11 +99,91 @@ final class ValueFunction {
     }
   }
 
+  /// The row of the block that a rowid stands for.
+  private func row(_ rowID: OpaquePointer?) -> Int {
+    switch lookup {
+    case .run(let first): start + Int(unsafe sqlite3_value_int64(rowID) &- first)
+    case .keys(let keys): start + index(of: unsafe sqlite3_value_int64(rowID), in: keys)
+    case .single: start
+    }
+  }
+
   private func index(of key: Int64, in keys: [Int64]) -> Int {
     if cursor < keys.count, keys[cursor] == key { return cursor }
     cursor =
       cursor + 1 < keys.count && keys[cursor + 1] == key
       ? cursor + 1 : keys.partitioningIndex { $0 >= key }
     return cursor
+  }
+}
+
+extension ValueFunction {
+  private static let sameName = "_batch_same"
+  /// A function has 127 arguments at most, of which the first two are no values; see
+  /// <https://www.sqlite.org/limits.html>.
+  private static let mostValues = 125
+
+  /// The condition that some columns of a row are what they were, by a name for its rowid.
+  static func sameCondition(_ columns: [String], rowID: String) -> String {
+    stride(from: 0, to: columns.count, by: mostValues)
+      .map { first in
+        let part = columns[first..<min(first + mostValues, columns.count)]
+        return "\(sameName)(\(first), \(rowID), \(SQLName.list(Array(part))))"
+      }
+      .joined(separator: " AND ")
+  }
+
+  fileprivate func registerSame(in database: OpaquePointer) -> Int32 {
+    let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+    return unsafe sqlite3_create_function_v2(
+      database,
+      Self.sameName,
+      -1,
+      SQLITE_UTF8 | SQLITE_DIRECTONLY,
+      context,
+      { call, count, arguments in
+        guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+          return
+        }
+        unsafe Unmanaged<ValueFunction>.fromOpaque(context)._withUnsafeGuaranteedRef {
+          let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
+          unsafe sqlite3_result_int(call, $0.isSame(values) ? 1 : 0)
+        }
+      },
+      nil,
+      nil,
+      nil
+    )
+  }
+
+  /// Whether the values behind the first column and the rowid are what was read.
+  private func isSame(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
+    let first = Int(unsafe sqlite3_value_int64(arguments[0]))
+    let row = unsafe row(arguments[1])
+    guard expected.indices.contains(row) else { return false }
+    for index in 2..<arguments.count {
+      let value = unsafe arguments[index]
+      switch (expected[row][first + index - 2], unsafe sqlite3_value_type(value)) {
+      case (.null, SQLITE_NULL): continue
+      case (.integer(let old), SQLITE_INTEGER):
+        if unsafe sqlite3_value_int64(value) != old { return false }
+      case (.real(let old), SQLITE_FLOAT):
+        if unsafe sqlite3_value_double(value) != old { return false }
+      case (.text(var old), SQLITE_TEXT):
+        let text = unsafe sqlite3_value_text(value)
+        let count = Int(unsafe sqlite3_value_bytes(value))
+        let isSame = old.withUTF8 { bytes in
+          unsafe bytes.elementsEqual(UnsafeBufferPointer(start: text, count: count))
+        }
+        if !isSame { return false }
+      case (.blob(let old), SQLITE_BLOB):
+        let bytes = unsafe sqlite3_value_blob(value)
+        let count = Int(unsafe sqlite3_value_bytes(value))
+        let isSame = unsafe old.elementsEqual(UnsafeRawBufferPointer(start: bytes, count: count))
+        if !isSame { return false }
+      default: return false
+      }
+    }
+    return true
   }
 }

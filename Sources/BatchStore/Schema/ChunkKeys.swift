@@ -31,7 +31,7 @@ package enum ChunkKeys: Sendable {
   }
 
   /// Rowids in the shape that costs least.
-  static func rowIDs(_ integers: [Int64]) -> ChunkKeys {
+  package static func rowIDs(_ integers: [Int64]) -> ChunkKeys {
     var runs: [ClosedRange<Int64>] = []
     var isAscending = true
     var first: Int64?

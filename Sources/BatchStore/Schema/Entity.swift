@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// A kind of object and how it is stored: its table, what identifies a row, its attributes.
 ///
 /// Nothing above the mapping knows where it came from. For a plain SQLite database the entity has
@@ -121,6 +123,17 @@ extension Attribute {
       isOptional: isOptional,
       isGenerated: isGenerated,
       hasDefault: hasDefault
+    )
+  }
+}
+
+extension BatchError {
+  /// A key found more rows than were selected by it.
+  static func ambiguousKey(of entity: Entity, _ key: EntityKey) -> BatchError {
+    BatchError(
+      .unstableKey,
+      "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", ")) now",
+      remedy: "name columns in source.key that identify a row"
     )
   }
 }

@@ -1,5 +1,5 @@
 import BatchEngine
-package import BatchIdentifiers
+import BatchIdentifiers
 
 extension RowTransform {
   /// Sets what was computed, inside a transaction of the caller.
@@ -147,9 +147,4 @@ extension RowTransform {
     failures.sort { $0.position < $1.position }
     return (outcomes, failures)
   }
-}
-
-extension BatchError.Code {
-  /// Rows are no longer as they were read.
-  package static let rowsChanged = Self(rawValue: "rowsChanged")
 }

@@ -205,17 +205,6 @@ package struct BulkChange: Sendable {
   }
 }
 
-extension BatchError {
-  /// A key found more rows than were selected by it.
-  static func ambiguousKey(of entity: Entity, _ key: EntityKey) -> BatchError {
-    BatchError(
-      .unstableKey,
-      "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", ")) now",
-      remedy: "name columns in source.key that identify a row"
-    )
-  }
-}
-
 extension BulkChange.Archive {
   /// An archive that has a column for every stored column of the entity it takes rows from.
   ///

@@ -11,20 +11,20 @@ import Darwin
 #endif
 
 /// How a lane keeps the database.
-public struct WriterConfiguration: Sendable {
+package struct WriterConfiguration: Sendable {
   /// How much a commit waits for the disk.
-  public var synchronous = Synchronous.normal
+  package var synchronous = Synchronous.normal
   /// Whether the database is switched to write-ahead logging.
-  public var usesWriteAheadLog = true
+  package var usesWriteAheadLog = true
   /// Whether foreign keys are enforced: SQLite does not by itself.
-  public var enforcesForeignKeys = false
+  package var enforcesForeignKeys = false
   /// How long others that write shall wait for a chunk at most; nil for no care of them.
-  public var courtesyTarget: Duration?
+  package var courtesyTarget: Duration?
   /// The size of the write-ahead log in bytes past which it is checkpointed.
-  public var checkpointBytes = 8 << 20
+  package var checkpointBytes = 8 << 20
 
   /// The defaults.
-  public init() {}
+  package init() {}
 
   /// Has the log checkpointed long before it is as long as would hold a run.
   package mutating func limitCheckpoints(to maximumWAL: Int64) {

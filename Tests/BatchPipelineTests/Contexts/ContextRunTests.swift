@@ -1,5 +1,6 @@
 import BatchPipeline
 import BatchTestSupport
+import Foundation
 import SystemPackage
 import Testing
 
@@ -329,5 +330,184 @@ import Testing
     }
     #expect(selected?.code == .foreignIdentifier)
     #expect(try count("n = 0") == 100)
+  }
+
+  // MARK: Failures
+
+  /// Adds one to `n` of each row, and cannot do those whose number is divisible by seven.
+  @Sendable private static func incrementButSevenths(
+    _ context: ModelContext,
+    _ identifiers: [PersistentIdentifier]
+  ) throws {
+    for number in try context.fetch(identifiers, as: ManagedObject.self) {
+      guard case .integer(let n) = number["n"], case .integer(let id) = number["id"] else {
+        throw Interruption()
+      }
+      if id % 7 == 0 {
+        throw BatchError(.handlerFailed, "\(id) is divisible by seven")
+      }
+      number["n"] = .integer(n + 1)
+    }
+  }
+
+  @Test(arguments: [1, 10, 100])
+  func `identifiers for which the closure throws fail alone, and are tried again`(
+    size: Int
+  ) async throws {
+    var policy = policy(size)
+    policy.skip.limit = 20
+    let container = try await container()
+    let failing = run(container, policy, Self.incrementButSevenths)
+    let summary = try await failing.run()
+    #expect(summary.state == .completedWithFailures && summary.outcomes.failed == 14)
+    #expect(try count("n = 1") == 86 && count("n = 0 AND id % 7 = 0") == 14)
+    let inspection = try FileInspection(of: checkpoint)
+    let failed = try #require(inspection.run).failed
+    #expect(failed.count == 14)
+    for failure in failed {
+      let key = failure.identifier.key?.description ?? ""
+      #expect(failure.failure.message == "\(key) is divisible by seven")
+      #expect(failure.failure.attempt == 1)
+    }
+    let again = try await failing.retryFailures()
+    #expect(again.state == .completedWithFailures && again.outcomes.failed == 14)
+    #expect(
+      try FileInspection(of: checkpoint).run?.failed.allSatisfy { $0.failure.attempt == 2 } == true
+    )
+    let mended = try await run(container, policy, Self.increment).retryFailures()
+    #expect(mended.state == .completed && mended.outcomes.succeeded == 100)
+    #expect(try count("n = 1") == 100)
+  }
+
+  @Test(arguments: [1, 10, 100])
+  func `identifiers that the database refuses fail alone`(size: Int) async throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN new.id % 7 = 0
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    var policy = policy(size)
+    policy.skip.limit = 14
+    let container = try await container()
+    let summary = try await run(container, policy, Self.increment).run()
+    #expect(summary.state == .completedWithFailures && summary.outcomes.failed == 14)
+    #expect(try count("n = 1") == 86 && count("n = 0 AND id % 7 = 0") == 14)
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    #expect(try await run(container, policy, Self.increment).retryFailures().state == .completed)
+    #expect(try count("n = 1") == 100)
+  }
+
+  @Test func `one failure more than may be stops the run, with what is committed kept`()
+    async throws
+  {
+    var policy = policy(10, workers: 1)
+    policy.skip.limit = 3
+    let container = try await container()
+    let summary = try await run(container, policy, Self.incrementButSevenths).run()
+    #expect(summary.state == .failed && summary.failure?.code == .handlerFailed)
+    #expect(summary.failure?.remedy?.contains("skip") == true)
+    #expect(try count("n = 1") == 18)
+    let rest = try await run(container, policy, Self.increment).run()
+    #expect(rest.outcomes.succeeded == 98 && rest.outcomes.failed == 2)
+  }
+
+  @Test func `a chunk is retried after a transient failure`() async throws {
+    var policy = policy(50, workers: 1)
+    policy.retry = .init(limit: 3, backoff: .milliseconds(1))
+    let calls = Lock(0)
+    let run = run(try await container(), policy) { context, identifiers in
+      try Self.increment(context, identifiers)
+      if calls.withLock({ calls in (calls, calls += 1).0 }) < 2 {
+        throw BatchError(.retryLater, "not now")
+      }
+    }
+    let events = run.events()
+    async let summary = run.run()
+    var retries = 0
+    for await event in events {
+      if case .retrying(let retry) = event {
+        retries += 1
+        #expect(retry.error.code == .retryLater)
+      }
+    }
+    #expect(try await summary.state == .completed)
+    #expect(retries == 2 && calls.withLock { $0 } == 4)
+    #expect(try count("n = 1") == 100)
+  }
+
+  @Test
+  func `a closure that does not return in time fails the run, told apart from one that throws`()
+    async throws
+  {
+    let isReleased = Lock(false)
+    let run = BatchRun(
+      try await container(),
+      named: "numbers",
+      fetching: FetchRequest(entity: "numbers"),
+      policy: policy(50, workers: 1),
+      timeLimit: .milliseconds(50)
+    ) { context, identifiers in
+      try Self.increment(context, identifiers)
+      let start = ContinuousClock.now
+      // As one does that never comes back, until the test is over.
+      while !isReleased.withLock({ $0 }), ContinuousClock.now - start < .seconds(60) {
+        Thread.sleep(forTimeInterval: 0.01)
+      }
+    }
+    let summary = try await run.run()
+    isReleased.withLock { $0 = true }
+    #expect(summary.state == .failed && summary.failure?.code == .handlerTimeout)
+    #expect(try count("n = 0") == 100)
+  }
+
+  // MARK: Steering
+
+  @Test func `a request to stop ends the run after its chunks, and it goes on by the same call`()
+    async throws
+  {
+    let container = try await container()
+    let holder = Lock<BatchRun?>(nil)
+    let first = run(container, where: "n = 0", policy(5, workers: 1)) { context, identifiers in
+      try Self.increment(context, identifiers)
+      holder.withLock { $0 }?.stop()
+    }
+    holder.withLock { $0 = first }
+    let stopped = try await first.run()
+    holder.withLock { $0 = nil }
+    #expect(stopped.state == .stopped && stopped.done < 100 && stopped.done > 0)
+    #expect(try count("n = 1") == stopped.done)
+    let rest = try await run(container, where: "n = 0", policy(5), Self.increment).run()
+    #expect(rest.state == .completed && rest.resumedAt == stopped.done)
+    #expect(try count("n = 1") == 100)
+  }
+
+  @Test func `a cancelled task stops its run`() async throws {
+    let container = try await container()
+    let task = Lock<Task<RunSummary, any Error>?>(nil)
+    let run = run(container, policy(5, workers: 1)) { context, identifiers in
+      try Self.increment(context, identifiers)
+      task.withLock { $0 }?.cancel()
+    }
+    let started = Task { try await run.run() }
+    task.withLock { $0 = started }
+    let summary = try await started.value
+    #expect(summary.state == .stopped || summary.state == .completed)
+    #expect(try count("n = 1") == summary.done)
+  }
+
+  @Test func `its checkpoint tells how it stands, by its path`() async throws {
+    var policy = policy(10)
+    policy.skip.limit = 20
+    _ = try await run(try await container(), policy, Self.incrementButSevenths).run()
+    let job = try Job(ofRunAt: checkpoint)
+    let status = try await RunStatus(of: job)
+    #expect(status.summary.job == "numbers" && status.summary.state == .completedWithFailures)
+    #expect(status.summary.outcomes.failed == 14 && status.next.name == "begin")
+    #expect(try await IdentifierSelection(ofJob: job, outcome: .failed).count == 14)
+    #expect(try await IdentifierSelection(ofJob: job, outcome: .done).count == 100)
+    _ = try await JobCleanup(of: job)
+    #expect(try await RunStatus(of: job).summary.outcomes.failed == 14)
   }
 }

@@ -1,0 +1,65 @@
+public import BatchIdentifiers
+public import BatchStore
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A statement that a save carries out.
+struct UnsavedStatement: Sendable {
+  let store: Int
+  let sql: String
+  let values: [SQLValue]
+}
+
+extension ModelContext {
+  /// Has the next save carry out an SQL statement, in its transaction and behind what it writes of
+  /// objects.
+  ///
+  ///     try context.executeOnSave("UPDATE totals SET orders = orders + ?", .integer(Int64(count)))
+  ///
+  /// In a run by objects that is the transaction of the chunk, which holds the record that the chunk is
+  /// done: what the statement does happens exactly once as well. Rows that it changes may be those of objects,
+  /// of which the context learns nothing; ``rollback()`` and ``reset()`` forget it.
+  ///
+  /// - Parameters:
+  ///   - sql: One statement, with a `?` for each value. It can neither end the transaction nor attach
+  ///     databases.
+  ///   - values: The values.
+  ///   - store: The place of the store in the container.
+  /// - Throws: `BatchError` of code `readOnly` for a store that cannot be written. What is wrong with the
+  ///   statement the save throws, with code `invalidSQL` or `constraint`, and nothing is saved then.
+  public func executeOnSave(
+    _ sql: String,
+    _ values: SQLValue...,
+    inStore store: Int = 0
+  ) throws(BatchError) {
+    try throwNoted()
+    precondition(container.stores.indices.contains(store), "there is no store \(store)")
+    try requireWritable(store)
+    statements.append(UnsavedStatement(store: store, sql: sql, values: values))
+  }
+
+  /// Marks all objects of a class that satisfy a predicate to be deleted by the next save: SwiftData's
+  /// `delete(model:where:includeSubclasses:)`.
+  ///
+  /// Rules of relationships apply, as they do when each is deleted. For more rows than fit into memory
+  /// there is ``BatchDeleteRequest``, and a run by objects.
+  ///
+  /// - Parameters:
+  ///   - type: The class.
+  ///   - predicate: The condition; nil for all objects.
+  ///   - includeSubclasses: Whether objects of sub-entities count.
+  /// - Throws: As ``fetch(_:)`` does; nothing is marked then.
+  public func delete<Model: PersistentModel>(
+    model type: Model.Type,
+    where predicate: Predicate<Model>? = nil,
+    includeSubclasses: Bool = true
+  ) throws(BatchError) {
+    var descriptor = FetchDescriptor<Model>(predicate: predicate)
+    descriptor.includesSubentities = includeSubclasses
+    for object in try fetch(descriptor) { delete(object) }
+  }
+}

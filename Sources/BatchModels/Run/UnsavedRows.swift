@@ -1,0 +1,116 @@
+import BatchIdentifiers
+import BatchStore
+
+/// What is unsaved in a context, as values: rows that are updated, deleted and inserted in sets.
+///
+/// It is made on the thread of the context, so that whoever holds the write lock has nothing to do with
+/// objects.
+struct UnsavedRows: Sendable {
+  /// New rows that set the same columns, without their keys.
+  private struct Insertion: Sendable {
+    let statement: InsertStatement
+    let sequence: KeySequence
+    var rows: [[SQLValue]]
+  }
+
+  private var updates: [UpdateSet] = []
+  private var deletions: [DeletionSet] = []
+  private var insertions: [Insertion] = []
+
+  /// The unsaved rows of one store; nil if a save has to look at the objects: where related ones are
+  /// deleted or get keys, where a history is kept, where keys are set or made.
+  ///
+  /// - Parameters:
+  ///   - context: The context.
+  ///   - store: The place of the store.
+  ///   - connection: A connection to the store, from which nothing is read but the schema.
+  /// - Throws: `BatchError` of code `valueMismatch` for a new row that does not fit its class, or what SQLite
+  ///   says.
+  init?(of context: ModelContext, inStore store: Int, _ connection: Connection) throws(BatchError) {
+    let container = context.container
+    guard !container.configurations[store].tracksHistory, context.links.isEmpty,
+      context.statements.isEmpty, case .error = context.mergePolicy
+    else { return nil }
+    var sets: [ManagedObject.Unsaved: [ManagedObject]] = [:]
+    for object in context.unsaved.all() {
+      guard let kind = object.unsaved, object.references.isEmpty,
+        let entity = object.entity, entity.store == store, entity.entity.key?.isRowID == true
+      else { return nil }
+      sets[kind, default: []].append(object)
+    }
+    for (entity, objects) in (sets[.update] ?? []).byEntity() {
+      guard let entity, let (keys, objects) = objects.byRowID(),
+        let set = try UpdateSet(objects, keys: keys, entity, key: { _ in nil })
+      else { return nil }
+      updates.append(set)
+    }
+    for (entity, objects) in (sets[.delete] ?? []).byEntity() {
+      // What rules and foreign keys make of related objects, the objects know.
+      guard let entity, container.relationships[store].of(entity).isEmpty,
+        let (keys, objects) = objects.byRowID(),
+        let set = try DeletionSet(objects, keys: keys, entity)
+      else { return nil }
+      deletions.append(set)
+    }
+    for object in sets[.insert] ?? [] {
+      guard let entity = object.entity, object.identity?.isTemporary ?? true,
+        try append(object, entity, connection)
+      else { return nil }
+    }
+  }
+
+  /// Takes a new row; false if its key or its other columns are not known before it is inserted.
+  private mutating func append(
+    _ object: ManagedObject,
+    _ entity: ModelEntity,
+    _ connection: Connection
+  ) throws(BatchError) -> Bool {
+    let slots = object.changes.slots
+    guard !slots.contains(where: { entity.keySlots.contains($0) }) else { return false }
+    if insertions.last?.statement.entity !== entity || insertions.last?.statement.set != slots {
+      let statement = try InsertStatement(entity, setting: slots)
+      guard try statement.isKnownAfterwards(in: connection) else { return false }
+      insertions.append(
+        Insertion(statement: statement, sequence: try KeySequence(of: entity.entity), rows: [])
+      )
+    }
+    let statement = insertions[insertions.count - 1].statement
+    let values = statement.slots.map { statement.fixed[$0] ?? object.changes[$0] ?? .null }
+    let identifier = entity.space.identifier(.integer(0))
+    guard let row = entity.row(of: identifier, setting: statement.slots, to: values) else {
+      return false
+    }
+    try entity.validate(row, of: object.persistentModelID)
+    insertions[insertions.count - 1].rows.append(values)
+    return true
+  }
+
+  /// Writes all of it or nothing, inside a transaction of the caller.
+  ///
+  /// - Returns: What was written; nil if nothing was, since rows are not what they were or a set differs
+  ///   from what it does one by one.
+  /// - Throws: Whatever SQLite says; the caller takes back what was done.
+  func apply(in connection: Connection) throws(BatchError) -> ModelChanges? {
+    if !insertions.isEmpty || !deletions.isEmpty {
+      try connection.execute("PRAGMA defer_foreign_keys = ON")
+    }
+    var changes = ModelChanges()
+    for set in updates {
+      guard try set.apply(in: connection) else { return nil }
+      changes.updated += set.keys.map { set.entity.space.identifier(.integer($0)) }
+    }
+    for set in deletions {
+      guard try set.apply(in: connection) else { return nil }
+      changes.deleted += set.keys.map { set.entity.space.identifier(.integer($0)) }
+    }
+    for insertion in insertions {
+      let keys = try insertion.sequence.take(insertion.rows.count, after: [], in: connection)
+      let statement = try connection.prepare(insertion.statement.sql)
+      for (key, values) in zip(keys, insertion.rows) {
+        let identifier = insertion.statement.entity.space.identifier(.integer(key))
+        changes.inserted.append(try insertion.statement.run(statement, identifier, values))
+      }
+    }
+    return changes
+  }
+}

@@ -1,0 +1,50 @@
+import BatchEngine
+public import BatchIdentifiers
+public import SystemPackage
+
+extension Job {
+  /// The job of a job file, or that of a checkpoint which a run by objects has left: enough to look at the
+  /// run and to steer it, and not to carry it out.
+  ///
+  /// - Throws: `BatchError` as ``init(contentsOf:)`` does; `damagedFile` for a file that is neither, and
+  ///   `invalidJob` for the checkpoint of a job that has a file.
+  public init(ofRunAt path: FilePath) throws(BatchError) {
+    guard path.extension != "json", FileSystem.status(of: path)?.isRegular == true else {
+      self = try Job(contentsOf: path)
+      return
+    }
+    let checkpoint = try BatchEngine.Checkpoint(reading: path)
+    guard let database = checkpoint.metadata.database, checkpoint.isOfContexts else {
+      throw BatchError(
+        .invalidJob,
+        "this is the checkpoint of job \"\(checkpoint.metadata.job)\", which has a job file",
+        at: path.string,
+        remedy: "name the job file instead of the checkpoint"
+      )
+    }
+    self.init(
+      name: checkpoint.metadata.job,
+      database: .init(path: FilePath(database)),
+      source: .init(entity: checkpoint.list.header.entityName, everything: true),
+      action: .contexts,
+      checkpoint: .init(path: path)
+    )
+  }
+}
+
+extension Checkpoint {
+  /// Whether an earlier version made it for work by objects, and kept nothing of what that was.
+  var isOfEarlierContexts: Bool { metadata.fingerprint == "contexts" }
+
+  /// Whether it is that of a run by objects.
+  fileprivate var isOfContexts: Bool {
+    let job = Job(
+      name: metadata.job,
+      database: .init(path: ""),
+      source: .init(entity: list.header.entityName, everything: true),
+      action: .contexts
+    )
+    let own = JobFingerprint(job: job, parameters: ParameterValues(), store: "")
+    return own.differences(from: JobFingerprint(text: metadata.fingerprint)).isEmpty
+  }
+}

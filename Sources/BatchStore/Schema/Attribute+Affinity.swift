@@ -1,0 +1,15 @@
+extension Attribute {
+  /// The storage classes whose values the column keeps as they are, whatever the value.
+  ///
+  /// See <https://www.sqlite.org/datatype3.html> §3. A real may become an integer in a column of INTEGER or
+  /// NUMERIC affinity, and a text a number.
+  package var keptClasses: StorageClasses {
+    let type = type.uppercased()
+    func has(_ part: String) -> Bool { type.contains(part) }
+    if has("INT") { return [.null, .blob, .integer] }
+    if has("CHAR") || has("CLOB") || has("TEXT") { return [.null, .blob, .text] }
+    if type.isEmpty || has("BLOB") { return [.null, .blob, .text, .integer, .real] }
+    if has("REAL") || has("FLOA") || has("DOUB") { return [.null, .blob, .real] }
+    return [.null, .blob, .integer]
+  }
+}

@@ -1,0 +1,119 @@
+import BatchEngine
+package import BatchIdentifiers
+
+/// Rows of one table that are changed together, by one statement for many of them, if they are still what
+/// they were when they were read.
+package struct RowSet: Sendable {
+  private var change: BulkChange
+
+  /// Rows that get new values.
+  ///
+  /// - Parameters:
+  ///   - entity: What the rows are of; its key is the rowid.
+  ///   - columns: The columns that are set, as those of the values are.
+  ///   - compared: The columns that tell whether a row is what it was.
+  package init(
+    updating columns: [(name: String, isPartial: Bool)],
+    of entity: Entity,
+    comparing compared: [String]
+  ) throws(BatchError) {
+    try self.init(
+      .assign(columns.map { .init(column: $0.name, isPartial: $0.isPartial) }),
+      entity,
+      compared
+    )
+  }
+
+  /// Rows that are deleted.
+  package init(deletingFrom entity: Entity, comparing compared: [String]) throws(BatchError) {
+    try self.init(.delete(archive: nil), entity, compared)
+  }
+
+  private init(
+    _ action: BulkChange.Action,
+    _ entity: Entity,
+    _ compared: [String]
+  ) throws(BatchError) {
+    let key = try entity.requireKey()
+    let isSame =
+      compared.isEmpty
+      ? nil
+      : SQLExpression(
+        ValueFunction.sameCondition(compared, rowID: SQLName.quoted(key.columns[0]))
+      )
+    change = BulkChange(
+      entity: entity,
+      key: key,
+      action: action,
+      predicate: isSame,
+      recheck: .skip,
+      parameters: [:]
+    )
+  }
+
+  /// Whether one statement for many rows does what one for each does.
+  ///
+  /// - Parameters:
+  ///   - enforcesForeignKeys: Whether what foreign keys do counts; a deletion shows by the number of rows
+  ///     where they have reached others of its own.
+  ///   - connection: The connection; nothing is run.
+  /// - Returns: Whether no trigger, and no foreign key that counts, reaches what the statement reads.
+  /// - Throws: What SQLite says.
+  package func isIndependent(
+    enforcingForeignKeys enforcesForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> Bool {
+    let schema = try connection.value("PRAGMA schema_version")
+    if connection.independence.schema != schema { connection.independence = (schema, [:]) }
+    let sql = change.changeSQL(for: .shape(of: change.key))
+    if let known = connection.independence.ofStatements[sql] { return known }
+    let isIndependent =
+      try change.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection) == .nothing
+    connection.independence.ofStatements[sql] = isIndependent
+    return isIndependent
+  }
+
+  /// Changes all of the rows or none, inside a transaction of the caller.
+  ///
+  /// - Parameters:
+  ///   - keys: The rowids, ascending.
+  ///   - values: The new values, a row for each; empty for deletions.
+  ///   - rows: The compared columns as they were read, a row for each; empty to compare none.
+  ///   - connection: The connection.
+  /// - Returns: Whether all were there and as they were, and nothing refused the change: only then
+  ///   something was done.
+  /// - Throws: Whatever is about more than rows.
+  package func apply(
+    to keys: [Int64],
+    _ values: ValueBlock,
+    ifStill rows: [[SQLValue]],
+    in connection: Connection
+  ) throws(BatchError) -> Bool {
+    let keys = ChunkKeys.rowIDs(keys)
+    connection.values.block = values
+    connection.values.expected = rows
+    defer {
+      connection.values.block = ValueBlock(columns: 0, capacity: 0)
+      connection.values.expected = []
+    }
+    do throws(BatchError) {
+      try connection.savepoint { () throws(BatchError) in
+        let outcomes = try change.apply(to: keys, in: connection)
+        guard outcomes.succeeded == keys.identifierCount else {
+          throw BatchError(.rowsChanged, "rows are not what they were")
+        }
+      }
+      return true
+    } catch {
+      guard !connection.isAutocommit, error.code == .rowsChanged || error.isAboutRows else {
+        throw error
+      }
+      return false
+    }
+  }
+}
+
+extension BatchError.Code {
+  /// Rows are no longer as they were read.
+  package static let rowsChanged = Self(rawValue: "rowsChanged")
+}

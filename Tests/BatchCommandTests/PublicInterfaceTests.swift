@@ -1,0 +1,121 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// What the libraries offer: the page that lists it, and that somebody uses all of it.
+@Suite struct PublicInterfaceTests {
+  private static let page = "Documentation/API.md"
+  private static let modules = [
+    ("BatchPipeline", "Jobs and runs; `import BatchPipeline` brings all the others along."),
+    ("BatchModels", "Objects: models, predicates, containers, contexts, history, bulk requests."),
+    ("BatchStore", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
+    ("BatchEngine", "What is said of a run: its policy, its events, how it stands."),
+    ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
+  ]
+
+  /// Names that nobody writes out: they are used by what is made of them, or complete a set.
+  private static let implied: Set<String> = [
+    "maximumMetadataByteCount", "maximumRecordByteCount", "maximumByteCount", "maximumCount",
+    "maximumLineByteCount", "skipLimit", "currentVersion", "debugDescription", "endIndex",
+    "enqueue",
+    "exportFile", "forEachKey", "forEachRecord", "appendEncodedKeys", "isDescending", "isSecret",
+    "lineCount", "isNull",
+  ]
+
+  private struct Symbol: Hashable {
+    let type: String
+    let kind: String
+    let name: String
+  }
+
+  /// The public symbols of a module, with the types that they belong to.
+  private static func symbols(of module: String) throws -> [Symbol] {
+    var symbols: [Symbol] = []
+    for path in try Repository.files(under: "Sources/\(module)", extension: "swift").sorted() {
+      var types: [(indent: Int, name: String)] = []
+      for line in try Repository.text(path).split(separator: "\n") {
+        let indent = line.prefix { $0 == " " }.count
+        let text = String(line.dropFirst(indent))
+        if text.isEmpty || text.hasPrefix("//") { continue }
+        while let last = types.last, last.indent >= indent, !text.hasPrefix(")") {
+          types.removeLast()
+        }
+        guard
+          let match = text.firstMatch(
+            of:
+              /^(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case)\b\s*`?([\w.]*)/
+          )
+        else { continue }
+        let (modifiers, kind, name) = (
+          match.output.1, String(match.output.2), String(match.output.3)
+        )
+        let outer = types.map(\.name).joined(separator: ".")
+        if modifiers.contains("public") || modifiers.contains("open") {
+          let shown = kind == "init" || kind == "subscript" ? kind : name
+          symbols.append(Symbol(type: outer, kind: kind, name: shown))
+        }
+        if ["struct", "class", "enum", "actor", "protocol", "extension"].contains(kind) {
+          types.append((indent, name))
+        }
+      }
+    }
+    return symbols
+  }
+
+  @Test func `the page of the public interface lists all of it`() throws {
+    var text = """
+      # The public interface
+
+      Every public type with its members, a module at a time, as the sources declare them; their comments say what they do. The tests
+      write this page.
+
+      """
+    for (module, what) in Self.modules {
+      text += "\n## \(module)\n\n\(what)\n\n"
+      var members: [String: Set<String>] = [:]
+      for symbol in try Self.symbols(of: module) {
+        let isType = ["struct", "class", "enum", "actor", "protocol", "typealias"].contains(
+          symbol.kind
+        )
+        let owner = isType ? [symbol.type, symbol.name].filter { !$0.isEmpty } : [symbol.type]
+        members[owner.joined(separator: "."), default: []].formUnion(isType ? [] : [symbol.name])
+      }
+      for (type, names) in members.sorted(by: { $0.key < $1.key }) {
+        let list = names.sorted().map { "`\($0)`" }.joined(separator: ", ")
+        text += "- **`\(type.isEmpty ? "functions" : type)`**\(list.isEmpty ? "" : ": \(list)")\n"
+      }
+    }
+    if ProcessInfo.processInfo.environment["BATCH_WRITE_PAGES"] != nil {
+      try text.write(
+        toFile: "\(Repository.path)/\(Self.page)",
+        atomically: true,
+        encoding: .utf8
+      )
+    }
+    #expect(try Repository.text(Self.page) == text, "BATCH_WRITE_PAGES=1 writes it anew")
+  }
+
+  @Test func `a test, an example or the command line uses each public function and property`()
+    throws
+  {
+    var words: Set<Substring> = []
+    for folder in ["Tests", "Examples", "Sources/BatchTool", "Benchmarks/Sources"] {
+      for path in try Repository.files(under: folder, extension: "swift") {
+        words.formUnion(
+          try Repository.text(path).split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+        )
+      }
+    }
+    for (module, _) in Self.modules {
+      for symbol in try Self.symbols(of: module)
+      where ["func", "var", "let", "case"].contains(symbol.kind)
+        && !symbol.type.hasSuffix("Error.Code") && symbol.type != "ResultCode"
+      {
+        #expect(
+          words.contains(symbol.name[...]) || Self.implied.contains(symbol.name),
+          "\(module): \(symbol.type).\(symbol.name)"
+        )
+      }
+    }
+  }
+}
