@@ -69,11 +69,8 @@ enum Bitmap {
     _ output: KeyOutput,
     from place: Place? = nil
   ) throws(ByteReader.Damage) {
-    var next = 0
-    if range.lowerBound == 0 {
-      output[next] = segment.firstKey
-      next &+= 1
-    }
+    var output = output
+    if range.lowerBound == 0 { output.append(segment.firstKey) }
     try forEachWord(segment, payload, from: place ?? Place(segment)) { place, word in
       let (index, base) = (place.index, place.base)
       var bits = word
@@ -86,8 +83,7 @@ enum Bitmap {
       }
       let stop = min(index &+ count, range.upperBound)
       while position < stop {
-        output[next] = base &+ Int64(truncatingIfNeeded: bits.trailingZeroBitCount)
-        next &+= 1
+        output.append(base &+ Int64(truncatingIfNeeded: bits.trailingZeroBitCount))
         bits &= bits &- 1
         position &+= 1
       }

@@ -17,22 +17,19 @@ enum IntegerDecoder {
       var reader = ByteReader(payload.bytes)
       let step = try reader.signedVarint()
       let first = segment.firstKey &+ Int64(range.lowerBound) &* step
-      for index in 0..<range.count {
-        output[index] = first &+ Int64(index) &* step
-      }
+      var keys = output
+      for index in 0..<range.count { keys.append(first &+ Int64(index) &* step) }
     case .runs: try Runs.decode(segment, payload, range, output)
     case .rice: try Rice.decodeKeys(segment, payload, range, output)
     case .packedSteps: try PackedSteps.decode(segment, payload, range, output)
     case .packedKeys: try PackedKeys.decode(segment, payload, range, output)
     case .bitmap: try Bitmap.decode(segment, payload, range, output)
-    case .stepsLZ4, .signedStepsLZ4, .signedRice:
-      try decodeFromStart(segment, payload, range, output)
+    case .stepsLZ4, .signedStepsLZ4: try StepsLZ4.decode(segment, payload.bytes, range, output)
+    case .signedRice: try SignedRice.decode(segment, payload, range, output)
     case .frontCoded, .frontCodedLZ4, .uuids:
       throw ByteReader.Damage("a segment has the wrong coding")
     }
-    if segment.isComplemented {
-      for index in 0..<range.count { output[index] = ~output[index] }
-    }
+    if segment.isComplemented { output.complement() }
   }
 
   /// Decodes the keys at `range` within a segment into the first elements of an array.
@@ -51,37 +48,6 @@ enum IntegerDecoder {
     )
   }
 
-  /// Decodes with a coding that knows no shorter way to a position than all before it.
-  private static func decodeFromStart(
-    _ segment: Segment,
-    _ payload: PaddedBytes,
-    _ range: Range<Int>,
-    _ output: KeyOutput
-  ) throws(ByteReader.Damage) {
-    guard range.lowerBound > 0 else {
-      return try decodeStart(segment, payload, range.count, output)
-    }
-    var prefix = [Int64](repeating: 0, count: range.upperBound)
-    var span = prefix.mutableSpan
-    let keys = KeyOutput(&span, from: 0, count: range.upperBound)
-    try decodeStart(segment, payload, range.upperBound, keys)
-    for index in 0..<range.count { output[index] = keys[range.lowerBound + index] }
-  }
-
-  /// Decodes the first keys of such a segment.
-  private static func decodeStart(
-    _ segment: Segment,
-    _ payload: PaddedBytes,
-    _ count: Int,
-    _ output: KeyOutput
-  ) throws(ByteReader.Damage) {
-    if segment.coding == .signedRice {
-      try SignedRice.decode(segment, payload, count, output)
-    } else {
-      try StepsLZ4.decode(segment, payload.bytes, count, output)
-    }
-  }
-
   /// How many keys of an ascending segment are below a value, and the window of keys that the first
   /// of the others is in, unless there is none.
   ///
@@ -94,13 +60,13 @@ enum IntegerDecoder {
     let payload = block.extracting(segment.payload)
     switch segment.coding {
     case .rice where !segment.isComplemented:
-      let found = try Rice.lowerBound(of: value, segment, payload)
-      let window = try SegmentCache.Window(around: found.index, of: segment) {
+      let (index, place) = try Rice.lowerBound(of: value, segment, payload)
+      let window = try SegmentCache.Window(around: index, of: segment) {
         range,
         output throws(ByteReader.Damage) in
-        try Rice.decodeKeys(segment, found.place, range, output)
+        try Rice.decodeKeys(segment, payload, range, output, from: place)
       }
-      return (found.index, window)
+      return (index, window)
     case .bitmap where !segment.isComplemented:
       let (index, place) = try Bitmap.lowerBound(of: value, segment, payload)
       let window = try SegmentCache.Window(around: index, of: segment) {
@@ -109,7 +75,7 @@ enum IntegerDecoder {
         try Bitmap.decode(segment, payload, range, output, from: place)
       }
       return (index, window)
-    default:
+    case .stride, .runs:
       let index = try lowerBound(of: value, in: segment, of: block)
       let window = try SegmentCache.Window(around: index, of: segment) {
         range,
@@ -117,6 +83,10 @@ enum IntegerDecoder {
         try decode(segment, of: block, range, into: output)
       }
       return (index, window)
+    default:
+      let keys = try keys(of: segment, in: block)
+      let index = keys.partitioningIndex { $0 >= value }
+      return (index, SegmentCache.Window(around: index, of: keys))
     }
   }
 
@@ -140,17 +110,25 @@ enum IntegerDecoder {
       return min(segment.count, Int(clamping: (distance - 1) / UInt64(step) + 1))
     case .runs:
       var below = 0
-      for run in try Runs.runs(of: segment, payload) {
-        guard run.first < value else { break }
+      var runs = try Runs.Reader(segment, payload)
+      while let run = try runs.next(), run.first < value {
         let distance = UInt64(bitPattern: value) &- UInt64(bitPattern: run.first)
         below += min(run.count, Int(clamping: distance))
         guard distance > UInt64(run.count) else { break }
       }
       return below
     default:
-      var keys = [Int64](repeating: 0, count: segment.count)
-      try decode(segment, of: block, 0..<segment.count, into: &keys)
-      return keys.partitioningIndex { $0 >= value }
+      return try keys(of: segment, in: block).partitioningIndex { $0 >= value }
     }
+  }
+
+  /// All keys of a segment that is not of any length.
+  private static func keys(
+    of segment: Segment,
+    in block: PaddedBytes
+  ) throws(ByteReader.Damage) -> [Int64] {
+    var keys = [Int64](repeating: 0, count: segment.count)
+    try decode(segment, of: block, 0..<segment.count, into: &keys)
+    return keys
   }
 }

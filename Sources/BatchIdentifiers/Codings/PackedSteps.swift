@@ -16,18 +16,15 @@ enum PackedSteps {
     let source = payload.bits(from: reader.offset)
     let mask = BitSource.mask(width)
     var key = UInt64(bitPattern: segment.firstKey)
-    var next = 0
-    if range.lowerBound == 0 {
-      output[next] = segment.firstKey
-      next += 1
-    }
+    var output = output
+    if range.lowerBound == 0 { output.append(segment.firstKey) }
     // The step at index i leads to key i + 1.
     let first = max(range.lowerBound - 1, 0)
     key = key &+ base &* UInt64(first) &+ source.sum(of: first, width: width, from: 0)
     var bit = first * width
-    for place in next..<(next + max(range.upperBound - 1 - first, 0)) {
+    for _ in first..<max(range.upperBound - 1, first) {
       key = key &+ base &+ (source.word(at: bit) & mask)
-      output[place] = Int64(bitPattern: key)
+      output.append(Int64(bitPattern: key))
       bit &+= width
     }
   }
@@ -61,13 +58,14 @@ enum PackedKeys {
     try PackedNumbers.check(width: width, count: segment.count - 1, bytes: reader.remaining)
     let source = payload.bits(from: reader.offset)
     let mask = BitSource.mask(width)
-    for index in 0..<range.count {
-      let position = range.lowerBound &+ index
-      let key =
-        position == 0
-        ? segment.firstKey
-        : Int64(bitPattern: smallest &+ (source.word(at: (position &- 1) &* width) & mask))
-      output[index] = key
+    var output = output
+    if range.lowerBound == 0 { output.append(segment.firstKey) }
+    // The number at index i is the key at i + 1.
+    let first = max(range.lowerBound - 1, 0)
+    var bit = first * width
+    for _ in first..<max(range.upperBound - 1, first) {
+      output.append(Int64(bitPattern: smallest &+ (source.word(at: bit) & mask)))
+      bit &+= width
     }
   }
 
@@ -130,9 +128,12 @@ enum PackedNumbers {
     to bytes: inout [UInt8]
   ) {
     bytes.appendBits(atMost: byteCount(width: width, count: numbers.count)) { writer in
-      for index in numbers.indices {
-        writer.write(numbers[index] &- smallest, bits: UInt64(width))
+      let bits = UInt64(width)
+      guard width <= 56 else {
+        for index in numbers.indices { writer.write(numbers[index] &- smallest, bits: bits) }
+        return
       }
+      for index in numbers.indices { writer.writeShort(numbers[index] &- smallest, bits: bits) }
     }
   }
 }

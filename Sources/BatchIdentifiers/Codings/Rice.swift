@@ -10,101 +10,86 @@ enum Rice {
   /// found by counting ones, so that they can be long.
   static let maximumCount = 16384
 
+  /// Decodes keys, from a place on that is not behind the first of them if there is one.
   static func decodeKeys(
     _ segment: Segment,
     _ payload: PaddedBytes,
     _ range: Range<Int>,
-    _ output: KeyOutput
+    _ output: KeyOutput,
+    from place: Place? = nil
   ) throws(ByteReader.Damage) {
-    try decodeKeys(segment, try Walk(segment, payload), range, output)
-  }
-
-  /// Decodes keys from a place on that is not behind the first of them.
-  static func decodeKeys(
-    _ segment: Segment,
-    _ walk: Walk,
-    _ range: Range<Int>,
-    _ output: KeyOutput
-  ) throws(ByteReader.Damage) {
-    var walk = walk
-    var next = 0
-    if range.lowerBound == 0 {
-      output[next] = segment.firstKey
-      next &+= 1
-    }
-    while walk.index < range.upperBound {
+    var walk = try Walk(segment, payload)
+    if let place { walk.place = place }
+    var output = output
+    if range.lowerBound == 0 { output.append(segment.firstKey) }
+    while walk.place.index < range.upperBound {
       try walk.load()
       // A word that ends before the range only moves the sum of the low bits on.
-      let ones = walk.word.nonzeroBitCount
-      if walk.index &+ ones <= range.lowerBound {
+      let ones = walk.place.word.nonzeroBitCount
+      if walk.place.index &+ ones <= range.lowerBound {
         walk.skip(ones)
         continue
       }
-      if walk.index < range.lowerBound { walk.take(range.lowerBound &- walk.index) { _, _ in } }
-      let count = min(walk.word.nonzeroBitCount, range.upperBound &- walk.index)
-      walk.take(count) { index, key in output[next &+ index] = key }
-      next &+= count
-      walk.start &+= 64
+      if walk.place.index < range.lowerBound {
+        walk.take(range.lowerBound &- walk.place.index) { _ in }
+      }
+      let count = min(walk.place.word.nonzeroBitCount, range.upperBound &- walk.place.index)
+      walk.take(count) { key in output.append(key) }
+      walk.place.start &+= 64
     }
   }
 
   /// How many keys of a segment are below a value, and the place to decode the window of keys from
   /// that the first of the others is in.
-  @_lifetime(copy payload)
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
     _ payload: PaddedBytes
-  ) throws(ByteReader.Damage) -> Found {
+  ) throws(ByteReader.Damage) -> (index: Int, place: Place) {
     var walk = try Walk(segment, payload)
-    var place = walk
-    guard segment.firstKey < value else { return Found(index: 0, place: place) }
-    while walk.index < segment.count {
+    var window = walk.place
+    guard segment.firstKey < value else { return (0, window) }
+    while walk.place.index < segment.count {
       try walk.load()
-      var before = walk
-      let ones = min(walk.word.nonzeroBitCount, segment.count &- walk.index)
+      let before = walk.place
+      let ones = min(before.word.nonzeroBitCount, segment.count &- before.index)
       guard walk.skip(ones) < value || ones == 0 else {
-        let index = before.index
+        walk.place = before
         var count = 0
-        before.take(ones) { _, key in count &+= key < value ? 1 : 0 }
-        return Found(index: index &+ count, place: place)
+        walk.take(ones) { key in count &+= key < value ? 1 : 0 }
+        return (before.index &+ count, window)
       }
-      if walk.index / SegmentCache.windowCount != before.index / SegmentCache.windowCount {
-        place = before
+      if walk.place.index / SegmentCache.windowCount != before.index / SegmentCache.windowCount {
+        window = before
       }
     }
-    return Found(index: segment.count, place: place)
+    return (segment.count, window)
   }
 
-  /// The number of keys below a value, and a place not behind the window that follows.
-  struct Found: BitwiseCopyable, ~Escapable {
-    let index: Int
-    let place: Walk
-
-    @_lifetime(copy place)
-    init(index: Int, place: Walk) {
-      self.index = index
-      self.place = place
-    }
+  /// How far a walk over the keys of a segment has come.
+  ///
+  /// Apart from what the walk reads, since copies of that are not kept in registers.
+  struct Place {
+    /// The first key and the low parts of the steps so far.
+    fileprivate var sum: UInt64
+    fileprivate var bit = 0
+    /// The number of the key that the next one stands for.
+    fileprivate var index = 1
+    /// The ones that are left of the word at `start`.
+    fileprivate var word: UInt64 = 0
+    fileprivate var start: Int
   }
 
   /// A walk over the keys of a segment, by words of the unary parts.
   ///
   /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits need
   /// adding up, and the position of the one gives the rest.
-  struct Walk: BitwiseCopyable, ~Escapable {
+  private struct Walk: ~Escapable {
     private let source: BitSource
     private let parameter: Int
     private let lowBits: Int
     private let end: Int
-    /// The first key and the low parts of the steps so far.
-    private var sum: UInt64
-    private var bit = 0
-    /// The number of the key that the next one stands for.
-    private(set) var index = 1
-    /// The ones that are left of the word at `start`.
-    private(set) var word: UInt64 = 0
-    fileprivate var start: Int
+    var place: Place
 
     @_lifetime(copy payload)
     init(_ segment: Segment, _ payload: PaddedBytes) throws(ByteReader.Damage) {
@@ -116,59 +101,65 @@ enum Rice {
         throw ByteReader.Damage("a segment has the wrong length")
       }
       source = payload.bits(from: reader.offset)
-      sum = UInt64(bitPattern: segment.firstKey)
-      start = lowBits
+      place = Place(sum: UInt64(bitPattern: segment.firstKey), start: lowBits)
     }
 
     @inline(__always)
-    fileprivate mutating func load() throws(ByteReader.Damage) {
+    mutating func load() throws(ByteReader.Damage) {
+      let start = place.start
       guard start < end else { throw ByteReader.Damage("a segment ends too early") }
-      word = source.fullWord(at: start)
-      if end &- start < 64 { word &= BitSource.mask(end &- start) }
+      place.word = source.fullWord(at: start)
+      if end &- start < 64 { place.word &= BitSource.mask(end &- start) }
     }
 
-    /// Goes over the next keys of the word, and calls `body` with the number and the value of each.
+    /// Goes over the next keys of the word, and calls `body` with each.
     @inline(__always)
-    fileprivate mutating func take(_ count: Int, _ body: (Int, Int64) -> Void) {
+    mutating func take(_ count: Int, _ body: (Int64) -> Void) {
       let mask = BitSource.mask(parameter)
       let shift = UInt64(truncatingIfNeeded: parameter)
-      var word = word
-      var sum = sum
-      var bit = bit
-      // Where the zeros before this word end, less the ones before it.
-      var zeros = start &- lowBits &- index &+ 1
-      for number in 0..<count {
-        let high = UInt64(truncatingIfNeeded: zeros &+ word.trailingZeroBitCount)
+      // One zero less stands before each one, and each step is one more than its number: with both
+      // in a single sum, the loop has a register less to find.
+      let change = 1 &- 1 &<< shift
+      var key = place.sum &+ 1 &+ zeros &<< shift
+      var word = place.word
+      var bit = place.bit
+      for _ in 0..<count {
+        let high = UInt64(truncatingIfNeeded: word.trailingZeroBitCount)
+        key = key &+ (source.word(at: bit) & mask)
+        body(Int64(bitPattern: key &+ high &<< shift))
+        key = key &+ change
         word &= word &- 1
-        zeros &-= 1
-        sum = sum &+ (source.word(at: bit) & mask) &+ 1
         bit &+= parameter
-        body(number, Int64(bitPattern: sum &+ high &<< shift))
       }
-      self.word = word
-      self.sum = sum
-      self.bit = bit
-      index &+= count
+      place.word = word
+      place.bit = bit
+      place.index &+= count
+      place.sum = key &- 1 &- zeros &<< shift
+    }
+
+    /// Where the zeros before the word end, less the ones before it.
+    @inline(__always)
+    private var zeros: UInt64 {
+      UInt64(truncatingIfNeeded: place.start &- lowBits &- place.index &+ 1)
     }
 
     /// Leaves the word behind, with all of its ones, and returns the key of the last one.
     @inline(__always)
     @discardableResult
-    fileprivate mutating func skip(_ ones: Int) -> Int64 {
-      sum =
-        sum &+ source.sum(of: ones, width: parameter, from: bit)
+    mutating func skip(_ ones: Int) -> Int64 {
+      place.sum =
+        place.sum &+ source.sum(of: ones, width: parameter, from: place.bit)
         &+ UInt64(truncatingIfNeeded: ones)
-      bit &+= ones &* parameter
-      index &+= ones
-      let place = 63 &- word.leadingZeroBitCount
-      let high = UInt64(truncatingIfNeeded: start &- lowBits &+ place &- (index &- 2))
-      start &+= 64
-      return Int64(bitPattern: sum &+ high &<< UInt64(truncatingIfNeeded: parameter))
+      place.bit &+= ones &* parameter
+      place.index &+= ones
+      let last = UInt64(truncatingIfNeeded: 63 &- place.word.leadingZeroBitCount)
+      let high = zeros &+ last &+ 1
+      place.start &+= 64
+      return Int64(bitPattern: place.sum &+ high &<< UInt64(truncatingIfNeeded: parameter))
     }
   }
 
-  /// Decodes numbers whose low bits and unary parts stand in two places, and calls `body` with the
-  /// index and the value of each.
+  /// Decodes numbers whose low bits and unary parts stand in two places, and calls `body` with each.
   @inline(__always)
   static func decode(
     _ count: Int,
@@ -176,13 +167,13 @@ enum Rice {
     _ source: BitSource,
     lowBits: Int,
     _ unary: inout UnaryReader,
-    _ body: (Int, UInt64) -> Void
+    _ body: (UInt64) -> Void
   ) throws(ByteReader.Damage) {
     let mask = BitSource.mask(parameter)
     var bit = lowBits
-    for index in 0..<count {
+    for _ in 0..<count {
       let high = UInt64(truncatingIfNeeded: try unary.nextZeroCount())
-      body(index, high &<< UInt64(truncatingIfNeeded: parameter) | (source.word(at: bit) & mask))
+      body(high &<< UInt64(truncatingIfNeeded: parameter) | (source.word(at: bit) & mask))
       bit &+= parameter
     }
   }

@@ -11,7 +11,7 @@ enum Runs {
   static let maximumCount = 4096
   /// The most runs where gaps are left out.
   static let maximumHoleCount = 8192
-  private static let singleGaps = 255
+  static let singleGaps = 255
 
   /// A run of consecutive keys.
   struct Run {
@@ -28,61 +28,18 @@ enum Runs {
     _ range: Range<Int>,
     _ output: KeyOutput
   ) throws(ByteReader.Damage) {
+    var output = output
     var position = 0
-    var next = 0
-    for run in try runs(of: segment, payload) {
+    var runs = try Reader(segment, payload)
+    while position < range.upperBound, let run = try runs.next() {
       let low = max(range.lowerBound, position)
       let high = min(range.upperBound, position + run.count)
       if low < high {
         let key = run.first &+ Int64(low - position)
-        for index in 0..<(high - low) { output[next &+ index] = key &+ Int64(index) }
-        next += high - low
+        for index in 0..<(high - low) { output.append(key &+ Int64(index)) }
       }
       position += run.count
-      guard position < range.upperBound else { return }
     }
-  }
-
-  /// The runs of a segment; their lengths add up to its count.
-  static func runs(
-    of segment: Segment,
-    _ payload: PaddedBytes
-  ) throws(ByteReader.Damage) -> [Run] {
-    var reader = ByteReader(payload.bytes)
-    let count = try reader.count(atMost: maximumHoleCount - 1) + 1
-    var gapParameter = Int(try reader.byte())
-    let lengthParameter = Int(try reader.byte())
-    let hasSingleGaps = gapParameter == singleGaps
-    if hasSingleGaps { gapParameter = 0 }
-    let least: UInt64 = hasSingleGaps ? 0 : 1
-    let gapBits = gapParameter * (count - 1)
-    let lowBits = gapBits + lengthParameter * count
-    let end = reader.remaining * 8
-    guard gapParameter <= Rice.maximumParameter, lengthParameter <= Rice.maximumParameter,
-      lowBits <= end
-    else { throw ByteReader.Damage("a segment has the wrong length") }
-    let source = payload.bits(from: reader.offset)
-    var runs = [Run](repeating: Run(first: 0, count: 0), count: count)
-    var output = runs.mutableSpan
-    var unary = UnaryReader(source, from: lowBits, to: end)
-    if !hasSingleGaps {
-      try Rice.decode(count - 1, gapParameter, source, lowBits: 0, &unary) { index, gap in
-        output[index].first = Int64(bitPattern: gap)
-      }
-    }
-    var isTooLong = false
-    var sum: UInt64 = 0
-    var first = segment.firstKey
-    try Rice.decode(count, lengthParameter, source, lowBits: gapBits, &unary) { index, length in
-      isTooLong = isTooLong || length >= IdentifierList.maximumCount
-      sum = sum &+ length &+ least
-      let run = Run(first: first, count: Int(truncatingIfNeeded: length &+ least))
-      first = first &+ Int64(run.count) &+ output[index].first &+ 1
-      output[index] = run
-    }
-    guard !isTooLong else { throw ByteReader.Damage("a run is too long") }
-    guard sum == UInt64(segment.count) else { throw ByteReader.Damage("its runs do not add up") }
-    return runs
   }
 
   /// Gaps and lengths as they are coded, and what that costs.

@@ -5,13 +5,12 @@ enum SignedRice {
   static func decode(
     _ segment: Segment,
     _ payload: PaddedBytes,
-    _ count: Int,
+    _ range: Range<Int>,
     _ output: KeyOutput
   ) throws(ByteReader.Damage) {
-    guard count > 1 else {
-      output[0] = segment.firstKey
-      return
-    }
+    var output = output
+    if range.lowerBound == 0 { output.append(segment.firstKey) }
+    guard range.upperBound > 1 else { return }
     var reader = ByteReader(payload.bytes)
     let parameter = Int(try reader.byte())
     let lowBits = parameter * (segment.count - 1)
@@ -22,10 +21,15 @@ enum SignedRice {
     let source = payload.bits(from: reader.offset)
     var unary = UnaryReader(source, from: lowBits, to: end)
     var key = segment.firstKey
-    output[0] = key
-    try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary) { index, code in
+    // The step at index i leads to key i + 1.
+    let first = max(range.lowerBound - 1, 0)
+    try Rice.decode(first, parameter, source, lowBits: 0, &unary) { code in
       key = key &+ Int64(zigzag: code)
-      output[index &+ 1] = key
+    }
+    let count = range.upperBound - 1 - first
+    try Rice.decode(count, parameter, source, lowBits: first * parameter, &unary) { code in
+      key = key &+ Int64(zigzag: code)
+      output.append(key)
     }
   }
 }

@@ -9,7 +9,7 @@ enum StepsLZ4 {
   static func decode(
     _ segment: Segment,
     _ payload: Span<UInt8>,
-    _ count: Int,
+    _ range: Range<Int>,
     _ output: KeyOutput
   ) throws(ByteReader.Damage) {
     var outer = ByteReader(payload)
@@ -19,17 +19,24 @@ enum StepsLZ4 {
       throw ByteReader.Damage("a segment cannot be decompressed")
     }
     var reader = ByteReader(bytes.span)
+    var output = output
+    if range.lowerBound == 0 { output.append(segment.firstKey) }
     var key = segment.firstKey
-    output[0] = key
-    for index in 1..<max(count, 1) {
-      let step = try reader.varint()
-      if segment.coding == .stepsLZ4 {
-        key = key &+ Int64(bitPattern: step) &+ 1
-      } else {
-        key = key &+ Int64(zigzag: step)
-      }
-      output[index] = key
+    let isAscending = segment.coding == .stepsLZ4
+    // The step at index i leads to key i + 1.
+    let first = max(range.lowerBound - 1, 0)
+    for _ in 0..<first {
+      key = key &+ step(try reader.varint(), isAscending)
     }
+    for _ in first..<max(range.upperBound - 1, first) {
+      key = key &+ step(try reader.varint(), isAscending)
+      output.append(key)
+    }
+  }
+
+  @inline(__always)
+  private static func step(_ number: UInt64, _ isAscending: Bool) -> Int64 {
+    isAscending ? Int64(bitPattern: number) &+ 1 : Int64(zigzag: number)
   }
 
   /// The payload for some numbers, steps or zigzag codes.

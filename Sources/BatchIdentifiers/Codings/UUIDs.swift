@@ -164,9 +164,11 @@ enum UUIDs {
     guard count > 1 else { return }
     var unary = UnaryReader(source, from: parameter * (count - 1), to: byteCount * 8)
     var output = highs.mutableSpan
-    try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary) { index, step in
+    var index = 1
+    try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary) { step in
       high = high &+ step
-      output[index + 1] = high
+      output[index] = high
+      index += 1
     }
   }
 

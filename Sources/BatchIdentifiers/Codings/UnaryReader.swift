@@ -21,17 +21,36 @@ struct UnaryReader: BitwiseCopyable, ~Escapable {
   /// How many zeros stand before the next one.
   @inline(__always)
   mutating func nextZeroCount() throws(ByteReader.Damage) -> Int {
-    while word == 0 {
-      guard next < end else { throw ByteReader.Damage("a segment ends too early") }
-      start = next
-      word = source.fullWord(at: start)
-      if end &- start < 64 { word &= BitSource.mask(end &- start) }
-      next = start &+ 64
-    }
+    while word == 0 { try load() }
     let one = start &+ word.trailingZeroBitCount
     word &= word &- 1
     let zeros = one &- position
     position = one &+ 1
     return zeros
+  }
+
+  /// Passes over several numbers, and returns their sum.
+  @discardableResult
+  mutating func skip(_ count: Int) throws(ByteReader.Damage) -> Int {
+    let first = position
+    var rest = count
+    while rest > word.nonzeroBitCount {
+      rest &-= word.nonzeroBitCount
+      try load()
+    }
+    for _ in 0..<rest {
+      position = start &+ word.trailingZeroBitCount &+ 1
+      word &= word &- 1
+    }
+    return position &- first &- count
+  }
+
+  @inline(__always)
+  private mutating func load() throws(ByteReader.Damage) {
+    guard next < end else { throw ByteReader.Damage("a segment ends too early") }
+    start = next
+    word = source.fullWord(at: start)
+    if end &- start < 64 { word &= BitSource.mask(end &- start) }
+    next = start &+ 64
   }
 }

@@ -48,7 +48,11 @@ extension IdentifierList {
     guard isSorted else { return }
     let keys = buffer.span.extracting(0..<segment.count)
     var isInOrder = last.map { $0 < keys[0] } ?? true
-    for index in 1..<keys.count { isInOrder = isInOrder && keys[index - 1] < keys[index] }
+    var previous = keys[0]
+    for index in 1..<keys.count {
+      isInOrder = isInOrder && previous < keys[index]
+      previous = keys[index]
+    }
     guard isInOrder else { throw ByteReader.Damage("its keys are not in order") }
     last = keys[segment.count - 1]
   }
@@ -68,7 +72,9 @@ extension IdentifierList {
       try verifyRun(from: segment.firstKey, segment.count, step, segment.isComplemented, &last)
       return
     }
-    for run in try Runs.runs(of: segment, payload) where isSorted && run.count > 0 {
+    var runs = try Runs.Reader(segment, payload)
+    while isSorted, let run = try runs.next() {
+      guard run.count > 0 else { continue }
       try verifyRun(from: run.first, run.count, 1, segment.isComplemented, &last)
     }
   }

@@ -124,7 +124,8 @@ extension IdentifierList {
       guard range.count <= SegmentCoding.plainCount else { throw Self.outOfBounds }
     case .runs:
       var position = 0
-      for run in try Runs.runs(of: segment, payload) where position < range.upperBound {
+      var runs = try Runs.Reader(segment, payload)
+      while position < range.upperBound, let run = try runs.next() {
         let low = Swift.max(range.lowerBound, position)
         let high = Swift.min(range.upperBound, position + run.count)
         if low < high {

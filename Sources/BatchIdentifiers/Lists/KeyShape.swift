@@ -22,9 +22,9 @@ struct KeyShape {
       return
     }
     // Most lists ascend in small steps: one loop without branches shows it.
-    if note(keys, 1, &steps) {
+    if note(keys, isDescending: false, &steps) {
       isDescending = false
-    } else if note(keys, -1, &steps) {
+    } else if note(keys, isDescending: true, &steps) {
       isAscending = false
     } else {
       look(keys)
@@ -37,28 +37,30 @@ struct KeyShape {
     }
   }
 
-  /// Notes the steps, and returns true if all of them go in the direction of `sign` and are below
-  /// 2⁵⁰, so that none can have wrapped around.
+  /// Notes the steps, and returns true if all of them go in one direction and are below 2⁵⁰, so that
+  /// none can have wrapped around.
   private mutating func note(
     _ keys: Span<Int64>,
-    _ sign: Int64,
+    isDescending: Bool,
     _ steps: inout MutableSpan<UInt64>
   ) -> Bool {
     precondition(steps.count >= keys.count)
     let count = keys.count - 1
-    let first = UInt64(bitPattern: (keys[1] &- keys[0]) &* sign) &- 1
+    // Less zero, or the complement less minus one: a product would take most of the time.
+    let flip: Int64 = isDescending ? -1 : 0
+    let first = UInt64(bitPattern: (keys[1] &- keys[0]) ^ flip &- flip) &- 1
     var all: UInt64 = 0
     var differing: UInt64 = 0
     var adjacent: UInt64 = 0
     for index in 1..<keys.count {
-      let step = UInt64(bitPattern: (keys[index] &- keys[index - 1]) &* sign) &- 1
+      let step = UInt64(bitPattern: (keys[index] &- keys[index - 1]) ^ flip &- flip) &- 1
       steps[index - 1] = step
       all |= step
       differing |= step ^ first
       // The highest bit of this is set for zero, and for nothing else below 2⁵⁰.
       adjacent = adjacent &+ ((step &- 1) &>> 63)
     }
-    guard all < 1 << 50, sign > 0 ? keys[count] > keys[0] : keys[count] < keys[0] else {
+    guard all < 1 << 50, isDescending ? keys[count] < keys[0] : keys[count] > keys[0] else {
       return false
     }
     runCount = count - Int(truncatingIfNeeded: adjacent) + 1

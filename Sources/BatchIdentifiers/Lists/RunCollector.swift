@@ -31,12 +31,17 @@ struct RunCollector: Sendable {
     self.isComplemented = isComplemented
     count += keys.count
     let flip: Int64 = isComplemented ? -1 : 0
+    var first = keys[0] ^ flip
     var start = 0
-    for index in 1..<max(keys.count, 1) where keys[index] ^ flip != (keys[index - 1] ^ flip) &+ 1 {
-      add(Runs.Run(first: keys[start] ^ flip, count: index - start))
-      start = index
+    for index in keys.indices {
+      let key = keys[index] ^ flip
+      if key != first &+ Int64(index &- start) {
+        add(Runs.Run(first: first, count: index &- start))
+        first = key
+        start = index
+      }
     }
-    add(Runs.Run(first: keys[start] ^ flip, count: keys.count - start))
+    add(Runs.Run(first: first, count: keys.count - start))
   }
 
   /// Appends a run, as stored.

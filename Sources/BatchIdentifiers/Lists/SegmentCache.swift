@@ -29,6 +29,15 @@ final class SegmentCache: Sendable {
       try decode(low..<high, KeyOutput(&span, from: 0, count: high - low))
     }
 
+    /// The part around an index of a segment whose keys are all there, or nil if it has no such index.
+    ///
+    /// `start` is a position in the segment.
+    init?(around index: Int, of keys: [Int64]) {
+      guard index < keys.count else { return nil }
+      start = index / windowCount * windowCount
+      integers = Array(keys[start..<min(keys.count, start + windowCount)])
+    }
+
     func integer(at position: Int) -> Int64? {
       let index = position - start
       return integers.indices.contains(index) ? integers[index] : nil
