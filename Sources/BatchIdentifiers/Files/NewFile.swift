@@ -107,11 +107,13 @@ package final class NewFile {
       throw .access(path, "it cannot be written", error)
     }
     if overwriting {
+      // The system reads the two paths, which are terminated and last until it returns.
       guard unsafe rename(temporaryPath.string, path.string) == 0 else {
         throw .access(path, "it cannot be replaced", Errno(rawValue: errno))
       }
     } else {
-      // A link, unlike a rename, fails if the name is taken.
+      // A link, unlike a rename, fails if the name is taken. The system reads the two paths, which
+      // are terminated and last until it returns.
       guard unsafe link(temporaryPath.string, path.string) == 0 else {
         let error = Errno(rawValue: errno)
         guard error == .fileExists else { throw .access(path, "it cannot be created", error) }
@@ -123,6 +125,7 @@ package final class NewFile {
           underlying: error
         )
       }
+      // The system reads the path, which is terminated and lasts until it returns.
       unsafe unlink(temporaryPath.string)
     }
     try synchronizeFolder()
@@ -148,6 +151,7 @@ package final class NewFile {
 
   /// Gives up, after an error.
   package func remove() {
+    // The system reads the path, which is terminated and lasts until it returns.
     unsafe unlink(temporaryPath.string)
   }
 }
@@ -159,6 +163,7 @@ private func refuseCompanion(_ path: FilePath) throws(BatchError) {
   else { return }
   let database = path.removingLastComponent().appending(String(name.dropLast(suffix.count)))
   var status = stat()
+  // The system reads the path, which is terminated, and fills the one structure that it is given.
   guard unsafe stat(database.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
     return
   }

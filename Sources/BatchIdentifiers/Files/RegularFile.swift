@@ -74,6 +74,7 @@ extension FileDescriptor {
 /// What the system knows of an open file.
 private func status(of file: FileDescriptor, _ path: FilePath) throws(BatchError) -> stat {
   var status = stat()
+  // The system fills the one structure that it is given, which lasts until it returns.
   guard unsafe fstat(file.rawValue, &status) == 0 else {
     throw .access(path, "it cannot be examined", Errno(rawValue: errno))
   }
