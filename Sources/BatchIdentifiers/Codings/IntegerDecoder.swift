@@ -110,11 +110,11 @@ enum IntegerDecoder {
       return min(segment.count, Int(clamping: (distance - 1) / UInt64(step) + 1))
     case .runs:
       var below = 0
-      var runs = try Runs.Reader(segment, payload)
-      while let run = try runs.next(), run.first < value {
+      try Runs.Reader(segment, payload).forEach { run in
+        guard run.first < value else { return false }
         let distance = UInt64(bitPattern: value) &- UInt64(bitPattern: run.first)
         below += min(run.count, Int(clamping: distance))
-        guard distance > UInt64(run.count) else { break }
+        return distance > UInt64(run.count)
       }
       return below
     default:

@@ -18,24 +18,24 @@ enum Rice {
     _ output: KeyOutput,
     from place: Place? = nil
   ) throws(ByteReader.Damage) {
-    var walk = try Walk(segment, payload)
-    if let place { walk.place = place }
+    let walk = try Walk(segment, payload)
+    var place = place ?? walk.start
     var output = output
     if range.lowerBound == 0 { output.append(segment.firstKey) }
-    while walk.place.index < range.upperBound {
-      try walk.load()
+    while place.index < range.upperBound {
+      var word = try walk.word(at: place)
       // A word that ends before the range only moves the sum of the low bits on.
-      let ones = walk.place.word.nonzeroBitCount
-      if walk.place.index &+ ones <= range.lowerBound {
-        walk.skip(ones)
+      let ones = word.nonzeroBitCount
+      if place.index &+ ones <= range.lowerBound {
+        walk.skip(word, ones, &place)
         continue
       }
-      if walk.place.index < range.lowerBound {
-        walk.take(range.lowerBound &- walk.place.index) { _ in }
+      if place.index < range.lowerBound {
+        walk.take(range.lowerBound &- place.index, of: &word, &place) { _ in }
       }
-      let count = min(walk.place.word.nonzeroBitCount, range.upperBound &- walk.place.index)
-      walk.take(count) { key in output.append(key) }
-      walk.place.start &+= 64
+      let count = min(word.nonzeroBitCount, range.upperBound &- place.index)
+      walk.take(count, of: &word, &place) { key in output.append(key) }
+      place.start &+= 64
     }
   }
 
@@ -46,20 +46,20 @@ enum Rice {
     _ segment: Segment,
     _ payload: PaddedBytes
   ) throws(ByteReader.Damage) -> (index: Int, place: Place) {
-    var walk = try Walk(segment, payload)
-    var window = walk.place
+    let walk = try Walk(segment, payload)
+    var place = walk.start
+    var window = place
     guard segment.firstKey < value else { return (0, window) }
-    while walk.place.index < segment.count {
-      try walk.load()
-      let before = walk.place
-      let ones = min(before.word.nonzeroBitCount, segment.count &- before.index)
-      guard walk.skip(ones) < value || ones == 0 else {
-        walk.place = before
-        var count = 0
-        walk.take(ones) { key in count &+= key < value ? 1 : 0 }
-        return (before.index &+ count, window)
+    while place.index < segment.count {
+      var word = try walk.word(at: place)
+      var before = place
+      let ones = min(word.nonzeroBitCount, segment.count &- place.index)
+      guard walk.skip(word, ones, &place) < value || ones == 0 else {
+        var count = before.index
+        walk.take(ones, of: &word, &before) { key in count &+= key < value ? 1 : 0 }
+        return (count, window)
       }
-      if walk.place.index / SegmentCache.windowCount != before.index / SegmentCache.windowCount {
+      if place.index / SegmentCache.windowCount != before.index / SegmentCache.windowCount {
         window = before
       }
     }
@@ -68,19 +68,18 @@ enum Rice {
 
   /// How far a walk over the keys of a segment has come.
   ///
-  /// Apart from what the walk reads, since copies of that are not kept in registers.
+  /// This is kept in registers, which no type that holds a span is.
   struct Place {
     /// The first key and the low parts of the steps so far.
     fileprivate var sum: UInt64
     fileprivate var bit = 0
     /// The number of the key that the next one stands for.
     fileprivate var index = 1
-    /// The ones that are left of the word at `start`.
-    fileprivate var word: UInt64 = 0
+    /// Where the word of unary parts starts that the next one is in.
     fileprivate var start: Int
   }
 
-  /// A walk over the keys of a segment, by words of the unary parts.
+  /// What a walk over the keys of a segment reads, by words of the unary parts.
   ///
   /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits need
   /// adding up, and the position of the one gives the rest.
@@ -89,7 +88,8 @@ enum Rice {
     private let parameter: Int
     private let lowBits: Int
     private let end: Int
-    var place: Place
+    /// Where it starts.
+    let start: Place
 
     @_lifetime(copy payload)
     init(_ segment: Segment, _ payload: PaddedBytes) throws(ByteReader.Damage) {
@@ -101,61 +101,63 @@ enum Rice {
         throw ByteReader.Damage("a segment has the wrong length")
       }
       source = payload.bits(from: reader.offset)
-      place = Place(sum: UInt64(bitPattern: segment.firstKey), start: lowBits)
+      start = Place(sum: UInt64(bitPattern: segment.firstKey), start: lowBits)
     }
 
+    /// The word of unary parts that comes next.
     @inline(__always)
-    mutating func load() throws(ByteReader.Damage) {
+    func word(at place: Place) throws(ByteReader.Damage) -> UInt64 {
       let start = place.start
       guard start < end else { throw ByteReader.Damage("a segment ends too early") }
-      place.word = source.fullWord(at: start)
-      if end &- start < 64 { place.word &= BitSource.mask(end &- start) }
+      let word = source.fullWord(at: start)
+      return end &- start < 64 ? word & BitSource.mask(end &- start) : word
     }
 
-    /// Goes over the next keys of the word, and calls `body` with each.
+    /// Goes over the next keys of a word, and calls `body` with each.
     @inline(__always)
-    mutating func take(_ count: Int, _ body: (Int64) -> Void) {
+    func take(
+      _ count: Int,
+      of word: inout UInt64,
+      _ place: inout Place,
+      _ body: (Int64) -> Void
+    ) {
       let mask = BitSource.mask(parameter)
       let shift = UInt64(truncatingIfNeeded: parameter)
       // One zero less stands before each one, and each step is one more than its number: with both
       // in a single sum, the loop has a register less to find.
       let change = 1 &- 1 &<< shift
-      var key = place.sum &+ 1 &+ zeros &<< shift
-      var word = place.word
-      var bit = place.bit
+      var key = place.sum &+ 1 &+ zeros(before: place) &<< shift
       for _ in 0..<count {
         let high = UInt64(truncatingIfNeeded: word.trailingZeroBitCount)
-        key = key &+ (source.word(at: bit) & mask)
+        key = key &+ (source.word(at: place.bit) & mask)
         body(Int64(bitPattern: key &+ high &<< shift))
         key = key &+ change
         word &= word &- 1
-        bit &+= parameter
+        place.bit &+= parameter
       }
-      place.word = word
-      place.bit = bit
       place.index &+= count
-      place.sum = key &- 1 &- zeros &<< shift
+      place.sum = key &- 1 &- zeros(before: place) &<< shift
     }
 
-    /// Where the zeros before the word end, less the ones before it.
-    @inline(__always)
-    private var zeros: UInt64 {
-      UInt64(truncatingIfNeeded: place.start &- lowBits &- place.index &+ 1)
-    }
-
-    /// Leaves the word behind, with all of its ones, and returns the key of the last one.
+    /// Leaves a word behind, with all of its ones, and returns the key of the last one.
     @inline(__always)
     @discardableResult
-    mutating func skip(_ ones: Int) -> Int64 {
+    func skip(_ word: UInt64, _ ones: Int, _ place: inout Place) -> Int64 {
       place.sum =
         place.sum &+ source.sum(of: ones, width: parameter, from: place.bit)
         &+ UInt64(truncatingIfNeeded: ones)
       place.bit &+= ones &* parameter
       place.index &+= ones
-      let last = UInt64(truncatingIfNeeded: 63 &- place.word.leadingZeroBitCount)
-      let high = zeros &+ last &+ 1
+      let last = UInt64(truncatingIfNeeded: 63 &- word.leadingZeroBitCount)
+      let high = zeros(before: place) &+ last &+ 1
       place.start &+= 64
       return Int64(bitPattern: place.sum &+ high &<< UInt64(truncatingIfNeeded: parameter))
+    }
+
+    /// Where the zeros before a word end, less the ones before it.
+    @inline(__always)
+    private func zeros(before place: Place) -> UInt64 {
+      UInt64(truncatingIfNeeded: place.start &- lowBits &- place.index &+ 1)
     }
   }
 
@@ -172,7 +174,7 @@ enum Rice {
     let mask = BitSource.mask(parameter)
     var bit = lowBits
     for _ in 0..<count {
-      let high = UInt64(truncatingIfNeeded: try unary.nextZeroCount())
+      let high = UInt64(truncatingIfNeeded: try unary.nextZeroCount(in: source))
       body(high &<< UInt64(truncatingIfNeeded: parameter) | (source.word(at: bit) & mask))
       bit &+= parameter
     }

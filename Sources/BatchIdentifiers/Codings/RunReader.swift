@@ -3,19 +3,15 @@ extension Runs {
   ///
   /// The segment is checked as a whole first, without decoding it: what stands before a number in
   /// unary is passed over by counting ones, and the low bits are summed up.
-  struct Reader: BitwiseCopyable, ~Escapable {
+  struct Reader: ~Escapable {
     private let source: BitSource
     private let gapParameter: Int
     private let lengthParameter: Int
     private let hasSingleGaps: Bool
-    private var gaps: UnaryReader
-    private var lengths: UnaryReader
-    private var gapBit = 0
-    private var lengthBit: Int
-    /// The first key of the next run.
-    private var first: Int64
-    /// How many runs are left.
-    private var count: Int
+    private let gaps: UnaryReader
+    private let lengths: UnaryReader
+    private let firstKey: Int64
+    private let count: Int
 
     @_lifetime(copy payload)
     init(_ segment: Segment, _ payload: PaddedBytes) throws(ByteReader.Damage) {
@@ -25,37 +21,38 @@ extension Runs {
       lengthParameter = Int(try reader.byte())
       hasSingleGaps = parameter == singleGaps
       gapParameter = hasSingleGaps ? 0 : parameter
-      lengthBit = gapParameter * (count - 1)
-      let lowBits = lengthBit + lengthParameter * count
+      let lowBits = gapParameter * (count - 1) + lengthParameter * count
       let end = reader.remaining * 8
       guard gapParameter <= Rice.maximumParameter, lengthParameter <= Rice.maximumParameter,
         lowBits <= end
       else { throw ByteReader.Damage("a segment has the wrong length") }
       source = payload.bits(from: reader.offset)
-      first = segment.firstKey
-      gaps = UnaryReader(source, from: lowBits, to: end)
-      lengths = gaps
-      if !hasSingleGaps { try lengths.skip(count - 1) }
+      firstKey = segment.firstKey
+      gaps = UnaryReader(from: lowBits, to: end)
+      var unary = gaps
+      if !hasSingleGaps { try unary.skip(count - 1, in: source) }
+      lengths = unary
       try checkLengths(of: segment)
     }
 
+    /// Where the low bits of the lengths begin.
+    private var lengthBit: Int { gapParameter * (count - 1) }
+
     /// Checks that the lengths add up to the count of the segment.
     private func checkLengths(of segment: Segment) throws(ByteReader.Damage) {
+      // Below this limit the sum of a few thousand numbers fits into a word.
       let mask = BitSource.mask(lengthParameter)
-      var sum: UInt64 = 0
-      var all: UInt64 = 0
-      var bit = lengthBit
-      for _ in 0..<count {
-        let low = source.word(at: bit) & mask
-        sum = sum &+ low
-        all |= low
-        bit &+= lengthParameter
+      if mask >= IdentifierList.maximumCount {
+        for index in 0..<count {
+          let low = source.word(at: lengthBit + index * lengthParameter) & mask
+          guard low < IdentifierList.maximumCount else {
+            throw ByteReader.Damage("a run is too long")
+          }
+        }
       }
-      // The sum of a few thousand numbers below that limit fits into a word, and so does that of
-      // the rest if it is not above the count.
-      guard all < IdentifierList.maximumCount else { throw ByteReader.Damage("a run is too long") }
+      let sum = source.sum(of: count, width: lengthParameter, from: lengthBit)
       var unary = lengths
-      let rest = UInt64(try unary.skip(count))
+      let rest = UInt64(try unary.skip(count, in: source))
       let expected = UInt64(segment.count)
       let shift = UInt64(lengthParameter)
       let least = hasSingleGaps ? 0 : UInt64(count)
@@ -64,26 +61,34 @@ extension Runs {
       }
     }
 
-    /// The next run; nil if there is none.
+    /// Calls `body` with each run, until it returns false.
     @inline(__always)
-    mutating func next() throws(ByteReader.Damage) -> Run? {
-      guard count > 0 else { return nil }
-      count &-= 1
-      let length = number(try lengths.nextZeroCount(), lengthParameter, &lengthBit)
-      let run = Run(first: first, count: Int(truncatingIfNeeded: length) &+ (hasSingleGaps ? 0 : 1))
-      first = first &+ Int64(run.count) &+ 1
-      if !hasSingleGaps, count > 0 {
-        let gap = number(try gaps.nextZeroCount(), gapParameter, &gapBit)
-        first = first &+ Int64(bitPattern: gap)
+    func forEach(_ body: (Run) throws(ByteReader.Damage) -> Bool) throws(ByteReader.Damage) {
+      var gaps = gaps
+      var lengths = lengths
+      var gapBit = 0
+      var lengthBit = lengthBit
+      var first = firstKey
+      let least: UInt64 = hasSingleGaps ? 0 : 1
+      for index in 0..<count {
+        let high = try lengths.nextZeroCount(in: source)
+        let length = number(high, lengthParameter, at: lengthBit) &+ least
+        let run = Run(first: first, count: Int(truncatingIfNeeded: length))
+        guard try body(run) else { return }
+        lengthBit &+= lengthParameter
+        first = first &+ Int64(run.count) &+ 1
+        if !hasSingleGaps, index < count &- 1 {
+          let high = try gaps.nextZeroCount(in: source)
+          first = first &+ Int64(bitPattern: number(high, gapParameter, at: gapBit))
+          gapBit &+= gapParameter
+        }
       }
-      return run
     }
 
-    /// A number of an unary part and the low bits that come next.
+    /// A number of an unary part and low bits.
     @inline(__always)
-    private func number(_ high: Int, _ parameter: Int, _ bit: inout Int) -> UInt64 {
+    private func number(_ high: Int, _ parameter: Int, at bit: Int) -> UInt64 {
       let low = source.word(at: bit) & BitSource.mask(parameter)
-      bit &+= parameter
       return UInt64(truncatingIfNeeded: high) &<< UInt64(truncatingIfNeeded: parameter) | low
     }
   }

@@ -30,8 +30,7 @@ enum Runs {
   ) throws(ByteReader.Damage) {
     var output = output
     var position = 0
-    var runs = try Reader(segment, payload)
-    while position < range.upperBound, let run = try runs.next() {
+    try Reader(segment, payload).forEach { run in
       let low = max(range.lowerBound, position)
       let high = min(range.upperBound, position + run.count)
       if low < high {
@@ -39,6 +38,7 @@ enum Runs {
         for index in 0..<(high - low) { output.append(key &+ Int64(index)) }
       }
       position += run.count
+      return position < range.upperBound
     }
   }
 

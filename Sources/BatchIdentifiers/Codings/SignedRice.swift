@@ -19,7 +19,7 @@ enum SignedRice {
       throw ByteReader.Damage("a segment has the wrong length")
     }
     let source = payload.bits(from: reader.offset)
-    var unary = UnaryReader(source, from: lowBits, to: end)
+    var unary = UnaryReader(from: lowBits, to: end)
     var key = segment.firstKey
     // The step at index i leads to key i + 1.
     let first = max(range.lowerBound - 1, 0)

@@ -162,7 +162,7 @@ enum UUIDs {
     _ = try reader.take(byteCount)
     highs[0] = high
     guard count > 1 else { return }
-    var unary = UnaryReader(source, from: parameter * (count - 1), to: byteCount * 8)
+    var unary = UnaryReader(from: parameter * (count - 1), to: byteCount * 8)
     var output = highs.mutableSpan
     var index = 1
     try Rice.decode(count - 1, parameter, source, lowBits: 0, &unary) { step in

@@ -1,6 +1,7 @@
 /// Reads unary numbers in a stretch of bits, one after the other.
-struct UnaryReader: BitwiseCopyable, ~Escapable {
-  private let source: BitSource
+///
+/// The bits are given for each number: this is kept in registers, which no type that holds a span is.
+struct UnaryReader {
   private var word: UInt64 = 0
   /// The bit at which `word` starts.
   private var start: Int
@@ -9,9 +10,7 @@ struct UnaryReader: BitwiseCopyable, ~Escapable {
   /// The bit behind the last one that was found.
   private var position: Int
 
-  @_lifetime(copy source)
-  init(_ source: BitSource, from start: Int, to end: Int) {
-    self.source = source
+  init(from start: Int, to end: Int) {
     self.start = start
     next = start
     position = start
@@ -20,8 +19,8 @@ struct UnaryReader: BitwiseCopyable, ~Escapable {
 
   /// How many zeros stand before the next one.
   @inline(__always)
-  mutating func nextZeroCount() throws(ByteReader.Damage) -> Int {
-    while word == 0 { try load() }
+  mutating func nextZeroCount(in source: BitSource) throws(ByteReader.Damage) -> Int {
+    while word == 0 { try load(source) }
     let one = start &+ word.trailingZeroBitCount
     word &= word &- 1
     let zeros = one &- position
@@ -31,12 +30,12 @@ struct UnaryReader: BitwiseCopyable, ~Escapable {
 
   /// Passes over several numbers, and returns their sum.
   @discardableResult
-  mutating func skip(_ count: Int) throws(ByteReader.Damage) -> Int {
+  mutating func skip(_ count: Int, in source: BitSource) throws(ByteReader.Damage) -> Int {
     let first = position
     var rest = count
     while rest > word.nonzeroBitCount {
       rest &-= word.nonzeroBitCount
-      try load()
+      try load(source)
     }
     for _ in 0..<rest {
       position = start &+ word.trailingZeroBitCount &+ 1
@@ -46,7 +45,7 @@ struct UnaryReader: BitwiseCopyable, ~Escapable {
   }
 
   @inline(__always)
-  private mutating func load() throws(ByteReader.Damage) {
+  private mutating func load(_ source: BitSource) throws(ByteReader.Damage) {
     guard next < end else { throw ByteReader.Damage("a segment ends too early") }
     start = next
     word = source.fullWord(at: start)

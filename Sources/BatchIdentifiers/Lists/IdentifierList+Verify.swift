@@ -72,10 +72,12 @@ extension IdentifierList {
       try verifyRun(from: segment.firstKey, segment.count, step, segment.isComplemented, &last)
       return
     }
-    var runs = try Runs.Reader(segment, payload)
-    while isSorted, let run = try runs.next() {
-      guard run.count > 0 else { continue }
+    let runs = try Runs.Reader(segment, payload)
+    guard isSorted else { return }
+    try runs.forEach { run throws(ByteReader.Damage) in
+      guard run.count > 0 else { return true }
       try verifyRun(from: run.first, run.count, 1, segment.isComplemented, &last)
+      return true
     }
   }
 

@@ -124,8 +124,7 @@ extension IdentifierList {
       guard range.count <= SegmentCoding.plainCount else { throw Self.outOfBounds }
     case .runs:
       var position = 0
-      var runs = try Runs.Reader(segment, payload)
-      while position < range.upperBound, let run = try runs.next() {
+      try Runs.Reader(segment, payload).forEach { run throws(ByteReader.Damage) in
         let low = Swift.max(range.lowerBound, position)
         let high = Swift.min(range.upperBound, position + run.count)
         if low < high {
@@ -134,6 +133,7 @@ extension IdentifierList {
           }
         }
         position += run.count
+        return position < range.upperBound
       }
       return
     default: break

@@ -46,7 +46,7 @@ struct KeyShape {
   ) -> Bool {
     precondition(steps.count >= keys.count)
     let count = keys.count - 1
-    // Less zero, or the complement less minus one: a product would take most of the time.
+    // Negates with two cheap operations if they descend: a product took most of the time.
     let flip: Int64 = isDescending ? -1 : 0
     let first = UInt64(bitPattern: (keys[1] &- keys[0]) ^ flip &- flip) &- 1
     var all: UInt64 = 0

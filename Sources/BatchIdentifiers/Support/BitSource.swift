@@ -47,7 +47,18 @@
     let mask = Self.mask(width)
     var sum: UInt64 = 0
     var bit = start
-    for _ in 0..<count {
+    var rest = count
+    // Four numbers of up to 14 bits are in one word.
+    while width <= 14, rest >= 4 {
+      var word = word(at: bit)
+      for _ in 0..<4 {
+        sum = sum &+ (word & mask)
+        word = word &>> UInt64(truncatingIfNeeded: width)
+      }
+      bit &+= 4 &* width
+      rest &-= 4
+    }
+    for _ in 0..<rest {
       sum = sum &+ (word(at: bit) & mask)
       bit &+= width
     }
