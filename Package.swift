@@ -53,7 +53,9 @@ let package = Package(
         "CLZ4",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      // Lifetimes: types of our own may hold spans.
+      // Lifetimes: types of our own hold spans, and functions return parts of them, which take
+      // annotations that are not in the language yet. It is an experiment that is supported.
+      // https://forums.swift.org/t/pitch-2-lifetime-dependencies-for-non-escapable-values/78821
       swiftSettings: settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
     ),
     .target(
