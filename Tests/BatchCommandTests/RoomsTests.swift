@@ -17,6 +17,10 @@ import Testing
 
   /// The folders of a module, each of which may use those before it.
   private static let folders: [String: [String]] = [
+    "BatchIdentifiers": [
+      "Support", "Errors", "FileSystem", "Keys", "Identifiers", "Codings", "Lists", "Files",
+      "Text",
+    ],
     "BatchEngine": ["Policy", "Files", "Checkpoint", "Report", "Loop"],
     "BatchStore": [
       "SQLite", "Schema", "Expression", "Store", "Fetch", "Writer", "Transform", "Export",
@@ -31,6 +35,10 @@ import Testing
 
   /// The edges that go up all the same.
   private static let exceptions: [String: Set<String>] = [
+    "BatchIdentifiers": [
+      // The kinds of keys and the most of them, which are public as the list's.
+      "Codings/SegmentCoding.swift uses IdentifierList"
+    ],
     "BatchEngine": [
       // Its own `RunPolicy.Checkpoint`, which has the name of the file that it is about.
       "Policy/RunPolicy.swift uses Checkpoint"

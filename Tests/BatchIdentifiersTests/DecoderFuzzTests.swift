@@ -41,7 +41,7 @@ import Testing
           Sample(
             keyKind: list.header.keyKind,
             isSorted: list.isSorted,
-            bytes: Array(block.dropLast(BlockWriter.padding)),
+            bytes: Array(block.dropLast(PaddedBytes.padding)),
             count: list.directory.count(ofBlock: index),
             firstKey: list.directory.firstKeys[index],
             separator: list.directory.separators.withBytes(at: index) { [UInt8]($0) }
@@ -99,7 +99,7 @@ import Testing
       ),
       isSorted: sample.isSorted,
       directory: directory,
-      source: .memory([sample.bytes + [UInt8](repeating: 0xA5, count: BlockWriter.padding)])
+      source: .memory([sample.bytes + [UInt8](repeating: 0xA5, count: PaddedBytes.padding)])
     )
   }
 

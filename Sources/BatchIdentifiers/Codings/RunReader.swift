@@ -42,10 +42,11 @@ extension Runs {
     private func checkLengths(of segment: Segment) throws(ByteReader.Damage) {
       // Below this limit the sum of a few thousand numbers fits into a word.
       let mask = BitSource.mask(lengthParameter)
-      if mask >= IdentifierList.maximumCount {
+      let limit = SegmentCoding.runs.maximumCount
+      if mask >= limit {
         for index in 0..<count {
           let low = source.word(at: lengthBit + index * lengthParameter) & mask
-          guard low < IdentifierList.maximumCount else {
+          guard low < limit else {
             throw ByteReader.Damage("a run is too long")
           }
         }

@@ -2,6 +2,8 @@
 ///
 /// The raw values stand in files.
 enum SegmentCoding: UInt8, CaseIterable {
+  typealias KeyKind = IdentifierList.KeyKind
+
   /// Equal steps: one number, whatever the count.
   case stride = 1
   /// Runs of consecutive keys: gaps and lengths as Rice codes, whatever the count.
@@ -28,7 +30,7 @@ enum SegmentCoding: UInt8, CaseIterable {
   case uuids = 18
 
   /// What kind of keys the coding is for.
-  var keyKind: IdentifierList.KeyKind { rawValue < 16 ? .integer : .encoded }
+  var keyKind: KeyKind { rawValue < 16 ? .integer : .encoded }
 
   /// How many keys a segment of this coding may hold.
   var maximumCount: Int {

@@ -65,8 +65,8 @@ extension IdentifierList {
       let block = blocks[index]
       return try body(PaddedBytes(block.span, count: count))
     case .file(let file, let offset):
-      if scratch.count < count + BlockWriter.padding {
-        scratch = [UInt8](repeating: 0, count: Swift.max(count + BlockWriter.padding, 8192))
+      if scratch.count < count + PaddedBytes.padding {
+        scratch = [UInt8](repeating: 0, count: Swift.max(count + PaddedBytes.padding, 8192))
       }
       try file.read(count, into: &scratch, at: offset + directory.offsets[index])
       let block = PaddedBytes(scratch.span, count: count)

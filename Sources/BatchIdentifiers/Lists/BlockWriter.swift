@@ -4,9 +4,6 @@
 struct BlockWriter: Sendable {
   /// A block ends when its segments have this many bytes.
   static let blockByteCount = 8192
-  static let maximumSegmentCount = 64
-  /// How many bytes after a block may be read, though not used.
-  static let padding = 16
 
   let keyKind: IdentifierList.KeyKind
   private(set) var blocks: [[UInt8]] = []
@@ -82,7 +79,7 @@ struct BlockWriter: Sendable {
     payloads.append(contentsOf: payload)
     segmentCount += 1
     keyCount += count
-    if payloads.count >= Self.blockByteCount || segmentCount == Self.maximumSegmentCount {
+    if payloads.count >= Self.blockByteCount || segmentCount == Segment.maximumCountOfBlock {
       finishBlock()
     }
   }
@@ -96,10 +93,10 @@ struct BlockWriter: Sendable {
     let count = table.count + payloads.count
     // Exactly as large as it must be: the list keeps it.
     var block: [UInt8] = []
-    block.reserveCapacity(count + Self.padding)
+    block.reserveCapacity(count + PaddedBytes.padding)
     block += table
     block += payloads
-    block.appendZeros(Self.padding)
+    block.appendZeros(PaddedBytes.padding)
     directory.append(
       byteCount: count,
       count: keyCount,

@@ -12,7 +12,7 @@ extension IdentifierList {
     for index in 0..<blockCount {
       try withBlockBytes(index, scratch: &scratch) { bytes in
         var block = [UInt8](copying: bytes.bytes)
-        block.appendZeros(BlockWriter.padding)
+        block.appendZeros(PaddedBytes.padding)
         blocks.append(block)
       }
     }

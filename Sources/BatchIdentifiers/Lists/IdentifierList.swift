@@ -99,15 +99,6 @@ public struct IdentifierList: Sendable {
     encodedByteCount + directory.encoded(header.keyKind).count - blockCount * 8
   }
 
-  /// How many bytes a file of the list takes, without metadata and log.
-  ///
-  /// - Complexity: O(n) in the number of blocks.
-  public var fileByteCount: Int {
-    let directory = directory.encoded(header.keyKind)
-    let header = FileLayout(list: self, metadata: [], directory: directory).encoded()
-    return header.count + directory.count + encodedByteCount
-  }
-
   /// The number of blocks with a checksum of their own.
   public var blockCount: Int { directory.blockCount }
 }

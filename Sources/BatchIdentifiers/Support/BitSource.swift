@@ -13,7 +13,7 @@
 
   @_lifetime(copy bytes)
   init(_ bytes: Span<UInt8>) {
-    precondition(bytes.count >= BlockWriter.padding)
+    precondition(bytes.count >= PaddedBytes.padding)
     unsafe start = bytes.withUnsafeBytes { unsafe $0.baseAddress.unsafelyUnwrapped }
     byteCount = bytes.count
   }

@@ -3,15 +3,18 @@
 /// Numbers of a few bits are read by loads of eight bytes, of which the last ones would go over the
 /// end otherwise.
 struct PaddedBytes: BitwiseCopyable, ~Escapable {
+  /// How many bytes after the others may be read, though not used.
+  static let padding = 16
+
   /// The bytes and their padding.
   private let padded: Span<UInt8>
   /// The number of bytes without the padding.
   let count: Int
 
-  /// The first `count` of some bytes; there must be ``BlockWriter/padding`` more.
+  /// The first `count` of some bytes; there must be ``padding`` more.
   @_lifetime(copy padded)
   init(_ padded: Span<UInt8>, count: Int) {
-    precondition(count >= 0 && padded.count - count >= BlockWriter.padding)
+    precondition(count >= 0 && padded.count - count >= Self.padding)
     self.padded = padded
     self.count = count
   }

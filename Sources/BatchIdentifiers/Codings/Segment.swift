@@ -1,5 +1,8 @@
 /// One segment of a block: some keys next to each other, packed in one way.
 struct Segment {
+  /// The most segments of a block.
+  static let maximumCountOfBlock = 64
+
   let coding: SegmentCoding
   /// Whether the keys are stored as their complements, which makes descending ones ascend.
   let isComplemented: Bool
@@ -14,7 +17,7 @@ struct Segment {
   /// Every count and length is checked here against the block, so that decoders need not.
   static func table(
     of block: Span<UInt8>,
-    keyKind: IdentifierList.KeyKind,
+    keyKind: SegmentCoding.KeyKind,
     firstKey: Int64,
     count: Int
   ) throws(ByteReader.Damage) -> [Segment] {
@@ -28,7 +31,7 @@ struct Segment {
     var keys = 0
     var payloadCount = 0
     while !isLast {
-      guard segments.count < BlockWriter.maximumSegmentCount else {
+      guard segments.count < maximumCountOfBlock else {
         throw ByteReader.Damage("it has too many segments")
       }
       let tag = try reader.byte()

@@ -1,0 +1,10 @@
+extension IdentifierList {
+  /// How many bytes a file of the list takes, without metadata and log.
+  ///
+  /// - Complexity: O(n) in the number of blocks.
+  public var fileByteCount: Int {
+    let directory = directory.encoded(header.keyKind)
+    let header = FileLayout(list: self, metadata: [], directory: directory).encoded()
+    return header.count + directory.count + encodedByteCount
+  }
+}
