@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 
 /// The time that chunks in flight have after a run was told to stop; when it is over, their statements
 /// are interrupted, again and again until the run has ended: one may just not have been running.
@@ -26,9 +26,6 @@ package final class StopGrace: Sendable {
 
   /// Whether statements are interrupted.
   package var isOver: Bool { deadline.withLock { $0.map { $0 <= ContinuousClock.now } ?? false } }
-
-  /// Whether an error comes of that: the chunk was undone, and nothing is wrong with it.
-  package func excuses(_ error: BatchError) -> Bool { isOver && error.code == .interrupted }
 
   /// Interrupts the statements of a run when the time is over, until the task is cancelled; looks for a
   /// request to stop in the meantime.
