@@ -21,9 +21,8 @@ package final class Checkpoint {
   /// The identifiers that the file says have failed, by position, and how often they were tried.
   package private(set) var failedAttempts: [Int: Int] = [:]
   private var log: IdentifierFileLog?
-
-  /// The kind of record that holds a `RunProgress`.
-  private static let progressRecord: UInt8 = 1
+  /// What keeps the records in place of a file; waits for the disk where it is told to.
+  private var keep: ((_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void)?
 
   /// Opens the checkpoint of a run for reading.
   ///
@@ -40,6 +39,23 @@ package final class Checkpoint {
     self.list = list
     self.metadata = metadata
     progress = RunProgress()
+  }
+
+  /// A checkpoint as it stands, whose further records somebody else keeps.
+  package init(
+    _ list: IdentifierList,
+    metadata: RunMetadata,
+    progress: RunProgress,
+    failedAttempts: [Int: Int],
+    keep: @escaping (_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void
+  ) {
+    path = ""
+    owner = 0
+    self.list = list
+    self.metadata = metadata
+    self.progress = progress
+    self.failedAttempts = failedAttempts
+    self.keep = keep
   }
 
   /// Saves a selection, in place of whatever has the name; complete or not at all.
@@ -80,7 +96,7 @@ package final class Checkpoint {
     var failed: [Int: Int] = [:]
     try file.forEachRecord { record throws(BatchError) in
       switch record.kind {
-      case Self.progressRecord: latest = record
+      case CheckpointEntry.progressKind: latest = record
       case FailureRecord.kind:
         let failures = try FailureRecord(record, of: path)
         if failures.replaces { failed.removeAll() }
@@ -139,9 +155,14 @@ package final class Checkpoint {
   }
 
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
-    try takeUp()
-    try log?.append(kind: Self.progressRecord, payload: Self.encode(progress), sync: sync)
+    try append(.progress(progress), sync: sync)
     self.progress = progress
+  }
+
+  private func append(_ entry: CheckpointEntry, sync: Bool) throws(BatchError) {
+    if let keep { return try keep(entry, sync) }
+    try takeUp()
+    try log?.append(kind: entry.kind, payload: entry.payload, sync: sync)
   }
 
   /// Opens the file for records, which one process can do at a time.
@@ -176,12 +197,11 @@ package final class Checkpoint {
     let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
     let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
     guard replaces || !new.isEmpty else { return }
-    try takeUp()
     var start = 0
     repeat {
       let end = min(start + FailureRecord.maximumCount, new.count)
       let record = FailureRecord(replaces: replaces && start == 0, failed: Array(new[start..<end]))
-      try log?.append(kind: FailureRecord.kind, payload: Self.encode(record), sync: false)
+      try append(.failures(record), sync: false)
       start = end
     } while start < new.count
     failedAttempts = attempts

@@ -10,7 +10,7 @@ import Foundation
 /// One process's part of a run: what it has seen committed, and what it tells of it.
 package final class RunSession {
   package let checkpoint: Checkpoint
-  private let clock = ContinuousClock()
+  private let host: RunHost
   /// When this process began with the chunks.
   package let start: ContinuousClock.Instant
   /// The failed identifiers that are tried again; nil if positions are done for the first time.
@@ -36,13 +36,15 @@ package final class RunSession {
     checkpoint: Checkpoint,
     done: DoneRanges,
     isResumed: Bool,
-    retrying retried: RetriedIdentifiers? = nil
+    retrying retried: RetriedIdentifiers? = nil,
+    on host: RunHost = RunHost()
   ) {
+    self.host = host
     self.checkpoint = checkpoint
     self.done = done
     self.retried = retried
     toDo = retried?.positions.count ?? checkpoint.list.count - done.count
-    start = clock.now
+    start = host.now()
     recordedAt = start
     toldAt = start
     progress = checkpoint.progress
@@ -90,13 +92,13 @@ package final class RunSession {
 
   /// Whether the last record is older than `interval`.
   package func isDue(after interval: Duration) -> Bool {
-    recordedAt.duration(to: clock.now) >= interval
+    recordedAt.duration(to: host.now()) >= interval
   }
 
   /// Whether nothing was told for `interval`; if so it counts as told.
   package func shouldTell(every interval: Duration) -> Bool {
-    guard toldAt.duration(to: clock.now) >= interval else { return false }
-    toldAt = clock.now
+    guard toldAt.duration(to: host.now()) >= interval else { return false }
+    toldAt = host.now()
     return true
   }
 
@@ -131,7 +133,7 @@ package final class RunSession {
       try await record(progress.state, with: processor)
     } catch {
       guard error.isTransient else { throw error }
-      recordedAt = clock.now
+      recordedAt = host.now()
     }
   }
 
@@ -140,7 +142,7 @@ package final class RunSession {
   /// - Returns: Whether that is worth telling: of a mere pace only the first time.
   package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool {
     let isNew = held?.cause != hold.cause
-    if heldSince == nil { heldSince = clock.now }
+    if heldSince == nil { heldSince = host.now() }
     held = hold
     progress.throttle = hold.reason
     guard isNew else { return false }
@@ -176,7 +178,7 @@ package final class RunSession {
 
   /// How long the run has been held until now.
   private var throttledSeconds: Double {
-    throttledBefore + (heldSince.map { $0.duration(to: clock.now) / .seconds(1) } ?? 0)
+    throttledBefore + (heldSince.map { $0.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
 
   /// Records that the run was stopped, and why if nobody asked for it.
@@ -225,13 +227,13 @@ package final class RunSession {
     progress.elapsedSeconds = elapsedSeconds
     progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
     progress.recordedAt = Date.now.timeIntervalSince1970
-    progress.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
+    progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     try checkpoint.record(progress)
-    recordedAt = clock.now
+    recordedAt = host.now()
   }
 
   private var elapsedSeconds: Double {
-    elapsedBefore + start.duration(to: clock.now) / .seconds(1)
+    elapsedBefore + start.duration(to: host.now()) / .seconds(1)
   }
 
   /// How the run stands now.
@@ -242,9 +244,9 @@ package final class RunSession {
     summary.chunks = done.chunks
     summary.throttledSeconds = throttledSeconds
     summary.elapsedSeconds = elapsedSeconds
-    summary.peakResidentBytes = max(progress.peakResidentBytes, peakResidentBytes())
+    summary.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     summary.failure = failure
-    let seconds = start.duration(to: clock.now) / .seconds(1)
+    let seconds = start.duration(to: host.now()) / .seconds(1)
     if doneHere > 0, seconds > 0 {
       // An average does not know yet of a pace that has only begun to hold.
       let rate = min(Double(doneHere) / seconds, held?.rate ?? .infinity)
