@@ -265,7 +265,7 @@ package struct RunLogic {
     if hold.cause != held?.cause { mayEmptyLog = true }
     if hold.reason != held?.reason { tell(.held(hold)) }
     held = hold
-    machine.hold()
+    perform(machine.hold())
     guard !willLook, hold.duration < RunThrottle.lookInterval else { return }
     willLook = true
     effects.append(.answer(.look, after: hold.duration))

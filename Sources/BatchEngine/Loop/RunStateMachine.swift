@@ -198,9 +198,13 @@ package struct RunStateMachine {
     return giveUp(resting + rested) + next()
   }
 
-  /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``.
-  package mutating func hold() {
+  /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``; what is
+  /// prepared is dropped where the run stops, which need not wait for that.
+  package mutating func hold() -> [Action] {
+    if isHeld { return [] }
     isHeld = true
+    guard case .stopping = phase else { return [] }
+    return giveUp([]) + next()
   }
 
   /// Goes on after ``hold()``.
