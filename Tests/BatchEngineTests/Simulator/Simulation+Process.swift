@@ -1,0 +1,421 @@
+@testable import BatchEngine
+import BatchIdentifiers
+import BatchTestSupport
+
+extension BatchError {
+  /// What a process that is no more would have got.
+  static let crashed = BatchError(.init(rawValue: "crashed"), "the process is no more")
+  static let busy = BatchError(.busy, "the store is locked")
+  static let interrupted = BatchError(.interrupted, "the statement was interrupted")
+  static let broken = BatchError(.init(rawValue: "broken"), "the disk is broken")
+}
+
+/// The life of a process, as `BatchRun` and `RunExecution` have it.
+extension Simulation {
+  // MARK: Beginning
+
+  func boot(isBlind: Bool) async {
+    guard !isOver else { return }
+    // The lock beside the checkpoint.
+    if !isBlind, processes.contains(where: \.isAlive) {
+      note("another process is refused")
+      occur(.refusal)
+      return
+    }
+    isCancelled = false
+    if processes.contains(where: \.isAlive) { occur(.takeover) }
+    let process = SimulatedProcess(processes.count, workers: scenario.workers)
+    processes.append(process)
+    note(isBlind ? "begins, blind for others" : "begins", process)
+    do throws(BatchError) {
+      try await begin(process)
+    } catch {
+      close(process, because: error)
+    }
+  }
+
+  private func begin(_ process: SimulatedProcess) async throws(BatchError) {
+    guard file.exists else { return try await enter(process) }
+    let progress = file.progress
+    guard let ledger = store.content.ledger else {
+      fail("there is a checkpoint, and the store does not know its run")
+      return
+    }
+    if file.restores == store.restores {
+      demand(ledger.covers(progress.done), "the file knows of more than the ledger")
+    }
+    if progress.state.isFinished, ledger.count >= scenario.count {
+      let checkpoint = checkpoint(of: process, progress)
+      guard progress.awaitsAcknowledgement else {
+        isOver = true
+        return close(process)
+      }
+      process.ledger = ledger
+      process.versionSeen = store.version
+      occur(.secondEnd)
+      return try tell(process, checkpoint)
+    }
+    var content = store.content
+    content.owner = process.id
+    store.commit(content, synced: scenario.isFull)
+    process.versionSeen = store.version
+    // It says what the file says until it has seen what is durable.
+    process.restores = file.restores
+    process.ledger = flaw == .resumesFromFile ? progress.done : ledger
+    try mayCrash(process)
+    occur(.resumption)
+    await start(process, progress, isResumed: true)
+  }
+
+  /// Enters a new run: in the store, and once that is durable in a file.
+  private func enter(_ process: SimulatedProcess) async throws(BatchError) {
+    demand(store.content.ledger?.rows.isEmpty ?? true, "something is done, and there is no file")
+    var content = store.content
+    content.ledger = DoneRanges()
+    content.owner = process.id
+    store.commit(content, synced: false)
+    process.versionSeen = store.version
+    try mayCrash(process)
+    store.synchronize()
+    process.restores = store.restores
+    try mayCrash(process)
+    file.exists = true
+    try mayCrash(process)
+    await start(process, RunProgress(), isResumed: false)
+  }
+
+  private func checkpoint(of process: SimulatedProcess, _ progress: RunProgress) -> Checkpoint {
+    Checkpoint(
+      list,
+      metadata: RunMetadata(
+        run: "run",
+        job: "job",
+        startedAt: "",
+        fingerprint: "",
+        schema: [],
+        ledger: .store
+      ),
+      progress: progress,
+      failedAttempts: file.failedAttempts
+    ) { [unowned self, unowned process] entry, sync throws(BatchError) in
+      try append(entry, sync, by: process)
+    }
+  }
+
+  private func start(
+    _ process: SimulatedProcess,
+    _ progress: RunProgress,
+    isResumed: Bool
+  ) async {
+    let session = RunSession(
+      checkpoint: checkpoint(of: process, progress),
+      done: process.ledger,
+      isResumed: isResumed,
+      on: host
+    )
+    process.session = session
+    process.start = now
+    var logic = RunLogic(
+      remaining: session.remaining,
+      sizing: ChunkSizing(scenario.policy, startingAt: session.meanChunkSize),
+      policy: scenario.policy,
+      setting: .init(workers: scenario.workers, inOrder: scenario.inOrder, logRemedy: ""),
+      generator: SeededGenerator(seed: UInt64(choices.below(100)))
+    )
+    // The last processes have all the time that they need, so that it ends.
+    if let runtime = scenario.policy.limits.runtime, processes.count < 4 {
+      schedule(.answer(.outOfTime), after: Self.microseconds(runtime), for: process)
+    }
+    let effects = logic.begin(at: moment(of: process))
+    process.logic = logic
+    perform(effects, process)
+    await account(process)
+  }
+
+  /// How things stand.
+  private func moment(of process: SimulatedProcess) -> RunLogic.Moment {
+    var moment = RunLogic.Moment(now: .microseconds(now - process.start), policy: policy)
+    moment.conditions = conditions
+    moment.isCancelled = isCancelled
+    moment.isGraceOver = process.graceEnd.map { $0 <= now } ?? false
+    return moment
+  }
+
+  // MARK: Answers and effects
+
+  func hear(_ answer: RunLogic.Answer, _ process: SimulatedProcess) async {
+    switch answer {
+    case .tick, .look: break
+    default: note("hears \(Self.words(for: answer))", process)
+    }
+    switch answer {
+    case .prepared(let chunk, let worker, let end, _, _):
+      let reached = chunk.lowerBound..<end
+      process.busyWorkers.remove(worker)
+      process.outstanding.removeAll { $0 == chunk }
+      process.outstanding.append(reached)
+      process.ready.insert(reached)
+    case .failedToPrepare(let chunk, let worker, let error):
+      process.busyWorkers.remove(worker)
+      failed(chunk, error, process)
+    case .committed(let chunk, _):
+      process.outstanding.removeAll { $0 == chunk }
+      process.tries[chunk.lowerBound] = nil
+    case .failedToCommit(let chunk, let error): failed(chunk, error, process)
+    case .outOfTime:
+      occur(.endOfTime)
+      beginGrace(process, atLeast: scenario.policy.limits.runtime ?? .zero)
+    case .stop: beginGrace(process)
+    case .tick: await demandProgress(process)
+    case .failed, .rested, .look, .emptiedLog: break
+    }
+    tell(answer, to: process)
+    await account(process)
+  }
+
+  private func tell(_ answer: RunLogic.Answer, to process: SimulatedProcess) {
+    guard process.isAlive, process.ending == nil || isFailure(answer) else { return }
+    guard let effects = process.logic?.hear(answer, at: moment(of: process)) else { return }
+    perform(effects, process)
+  }
+
+  private static func words(for answer: RunLogic.Answer) -> String {
+    switch answer {
+    case .prepared(let chunk, let worker, let end, _, _):
+      "that worker \(worker) has prepared \(chunk.lowerBound..<end) of \(chunk)"
+    case .failedToPrepare(let chunk, _, let error):
+      "that \(chunk) is not prepared: \(error.message)"
+    case .committed(let chunk, _): "that \(chunk) is committed"
+    case .failedToCommit(let chunk, let error): "that \(chunk) is not committed: \(error.message)"
+    default: "\(answer)"
+    }
+  }
+
+  private func isFailure(_ answer: RunLogic.Answer) -> Bool {
+    if case .failed = answer { true } else { false }
+  }
+
+  private func failed(_ chunk: Range<Int>, _ error: BatchError, _ process: SimulatedProcess) {
+    process.outstanding.removeAll { $0 == chunk }
+    if error.code == .interrupted, let end = process.graceEnd, end <= now {
+      occur(.interrupt)
+      return
+    }
+    process.tries[chunk.lowerBound, default: 0] += 1
+    if !error.isTransient
+      || process.tries[chunk.lowerBound, default: 0] > scenario.policy.retry.limit
+    {
+      process.mayFail = true
+      occur(.failure)
+    }
+  }
+
+  /// Sees that a process which is not held waits for anything but time.
+  private func demandProgress(_ process: SimulatedProcess) async {
+    if let end = process.graceEnd {
+      demand(now < end + 300_000, "it does not end though it was told to stop")
+    }
+    guard process.logic?.held == nil else { return }
+    let waits = queue.contains { scheduled in
+      guard scheduled.process == process.id else { return false }
+      if case .answer(.outOfTime) = scheduled.happening { return false }
+      return true
+    }
+    demand(waits, "nothing goes on, and the run has not ended")
+  }
+
+  private func perform(_ effects: [RunLogic.Effect], _ process: SimulatedProcess) {
+    let isHeld = process.logic?.held != nil
+    for effect in effects {
+      switch effect {
+      case .prepare, .commit: demand(!isHeld, "it is held, and goes on")
+      default: break
+      }
+      switch effect {
+      case .prepare(let chunk, let worker): prepare(chunk, worker, process)
+      case .commit(let chunk):
+        note("commits \(chunk)", process)
+        demand(process.ready.remove(chunk) != nil, "\(chunk) is committed, and was not prepared")
+        process.waiting.append(chunk)
+        beginTransaction(process)
+      case .discard(let chunk):
+        note("discards \(chunk)", process)
+        demand(process.ready.remove(chunk) != nil, "\(chunk) is dropped, and was not prepared")
+        process.outstanding.removeAll { $0 == chunk }
+      case .answer(let answer, let delay):
+        schedule(.answer(answer), after: Self.microseconds(delay), for: process)
+      case .emptyLog: schedule(.emptyLog, after: moment(upTo: 20), for: process)
+      case .beginGrace: beginGrace(process)
+      case .tell(let event): process.events.append(event)
+      case .end(let ending): process.ending = ending
+      }
+    }
+  }
+
+  private func prepare(_ chunk: Range<Int>, _ worker: Int, _ process: SimulatedProcess) {
+    note("prepares \(chunk) by worker \(worker)", process)
+    demand(process.busyWorkers.insert(worker).inserted, "worker \(worker) has a chunk already")
+    demand(!process.outstanding.contains { $0.overlaps(chunk) }, "\(chunk) is handed out twice")
+    demand(!process.ledger.overlaps(chunk), "\(chunk) is handed out, and is done")
+    demand(process.outstanding.count < process.mostInFlight, "too much is in flight")
+    process.outstanding.append(chunk)
+    var time = moment(upTo: 30)
+    if choices.once(in: 24) { time += 100 * moment(upTo: 20) }
+    let answer: RunLogic.Answer
+    if goesWrong(oncePer: 20) {
+      let error = choices.one(of: [BatchError.busy, .busy, .busy, .broken, .interrupted])
+      answer = .failedToPrepare(chunk, worker: worker, error)
+    } else {
+      // It may hand over the first positions only.
+      let count = chunk.count - (choices.once(in: 8) ? choices.below(chunk.count) : 0)
+      if count < chunk.count { occur(.earlyEnd) }
+      answer = .prepared(
+        chunk,
+        worker: worker,
+        upTo: chunk.lowerBound + count,
+        holding: count * scenario.rowBytes,
+        took: .microseconds(time)
+      )
+    }
+    schedule(.answer(answer), after: time, for: process)
+  }
+
+  // MARK: Events
+
+  /// Has what happened accounted for, and ends the process if its run has ended.
+  private func account(_ process: SimulatedProcess) async {
+    let happened = process.events
+    process.events.removeAll()
+    for event in happened {
+      guard process.isAlive, violation == nil else { return }
+      do throws(BatchError) {
+        try await observe(event, process)
+      } catch {
+        note("cannot account for \(event): \(error.message)", process)
+        tell(.failed(error), to: process)
+      }
+    }
+    guard process.isAlive, violation == nil, let ending = process.ending else { return }
+    await conclude(process, ending)
+  }
+
+  private func observe(
+    _ event: RunLogic.Event,
+    _ process: SimulatedProcess
+  ) async throws(BatchError) {
+    guard let session = process.session else { return }
+    let interval = scenario.policy.checkpoint.interval
+    switch event {
+    case .committed(let chunk, let outcomes):
+      guard demand(!session.done.overlaps(chunk), "\(chunk) is committed twice") else { return }
+      session.committed(chunk, outcomes)
+      demand(session.done.count <= scenario.count, "more is done than there is")
+      if session.isDue(after: interval) {
+        try await session.recordProgress(with: processor(of: process))
+      }
+    case .held(let hold):
+      note("is held: \(hold.reason)", process)
+      occur(hold.isPace ? .pace : hold.cause == .maximumWAL ? .longLog : .hold)
+      _ = try session.hold(hold)
+    case .released:
+      note("is released", process)
+      try session.release()
+    case .looked: try session.pass(recordingEvery: interval)
+    case .retrying(let retry):
+      occur(.retry)
+      demand(retry.attempt <= retry.limit, "\(retry.positions) is tried too often")
+    case .message: break
+    }
+  }
+
+  private func processor(of process: SimulatedProcess) -> SimulatedProcessor {
+    SimulatedProcessor(simulation: self, process: process)
+  }
+
+  // MARK: Ends
+
+  private func conclude(
+    _ process: SimulatedProcess,
+    _ ending: RunStateMachine.Ending
+  ) async {
+    guard let session = process.session, let logic = process.logic else { return }
+    note("has ended: \(ending)", process)
+    queue.removeAll { $0.process == process.id }
+    demand(
+      process.outstanding.isEmpty && process.ready.isEmpty && process.waiting.isEmpty,
+      "it has ended, and \(process.outstanding) is going on"
+    )
+    demand(session.done == process.ledger, "what is committed was not told")
+    let processor = processor(of: process)
+    do throws(BatchError) {
+      switch ending {
+      case .completed:
+        demand(session.isComplete, "it is completed, and \(session.remaining) is left")
+        try await complete(process, session, processor)
+        try tell(process, session.checkpoint)
+      case .stopped:
+        demand(process.mayStop, "it has stopped, and nobody has asked for it")
+        try await session.stop(with: processor, because: logic.stopReason)
+        close(process)
+      case .failed:
+        demand(process.mayFail && logic.failure != nil, "it has failed for no reason")
+        try await session.record(.failed, with: processor, failure: logic.failure)
+        close(process)
+      }
+    } catch {
+      if process.isAlive { _ = session.failed(error) }
+      close(process, because: error)
+    }
+  }
+
+  private func complete(
+    _ process: SimulatedProcess,
+    _ session: RunSession,
+    _ processor: SimulatedProcessor
+  ) async throws(BatchError) {
+    var attempt = 0
+    while true {
+      do throws(BatchError) {
+        return try await session.complete(with: processor)
+      } catch {
+        attempt += 1
+        guard error.isTransient, attempt <= scenario.policy.retry.limit else { throw error }
+      }
+    }
+  }
+
+  /// Tells whoever asked for the run that it is finished, and notes that they know.
+  private func tell(
+    _ process: SimulatedProcess,
+    _ checkpoint: Checkpoint
+  ) throws(BatchError) {
+    try verify(process, store.content)
+    note("tells the end", process)
+    demand(!store.content.fates.contains(.none), "an identifier has no outcome")
+    demand(
+      file.failedAttempts.keys.sorted() == store.content.failed,
+      "the file says that \(file.failedAttempts.keys.sorted()) have failed"
+    )
+    try mayCrash(process)
+    try checkpoint.acknowledge()
+    occur(.completion)
+    isOver = true
+    close(process)
+  }
+
+  /// Ends a process, after which another takes its place if there is something left to do.
+  func close(_ process: SimulatedProcess, because error: BatchError? = nil) {
+    if let error { note("is over: \(error.message)", process) }
+    process.isAlive = false
+    queue.removeAll { $0.process == process.id }
+    // Nobody can help the identifiers that fail whenever they are tried; somebody may try a few times.
+    if process.isPoisoned {
+      occur(.tooManyFailures)
+      if faultsLeft == 0 { isOver = true }
+      faultsLeft = max(0, faultsLeft - 1)
+    }
+    let isAwaited = queue.contains { if case .boot = $0.happening { true } else { false } }
+    guard !isOver, !isAwaited, !processes.contains(where: \.isAlive) else { return }
+    schedule(.boot(isBlind: false), after: moment(upTo: 100))
+  }
+}

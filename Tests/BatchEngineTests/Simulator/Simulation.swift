@@ -1,0 +1,212 @@
+@testable import BatchEngine
+import BatchIdentifiers
+import BatchTestSupport
+
+/// A run from its beginning to its acknowledged end, with all the processes that it takes, on a clock,
+/// a disk and a store in memory.
+///
+/// The engine's own code decides: ``RunLogic``, `RunSession`, the throttle, `Bisection`, `DoneRanges`.
+/// What it decides about is made up by the choices of a schedule. After every step all is compared with
+/// a naive model that knows the fate of each identifier. Nothing waits: neither for time nor for tasks.
+final class Simulation {
+  /// What happens at a time.
+  enum Happening {
+    /// A process begins; a blind one sees nobody else, as if it were on another machine.
+    case boot(isBlind: Bool)
+    case answer(RunLogic.Answer)
+    /// The lane commits.
+    case transaction
+    case emptyLog
+    /// The statements of a process are interrupted.
+    case interrupt
+    /// An operator takes back whatever holds the run.
+    case ease
+  }
+
+  struct Scheduled {
+    let time: Int
+    let order: Int
+    let process: Int?
+    let happening: Happening
+  }
+
+  /// A store or a process that is broken on purpose, so that a test can see it caught.
+  enum Flaw: CaseIterable {
+    /// The store commits the rows and not the ledger.
+    case losesLedger
+    /// A transaction that fails has changed rows nevertheless.
+    case changesUndoneRows
+    /// What is said to be durable is not.
+    case liesAboutDisk
+    /// A process goes on from its file, which may lag behind.
+    case resumesFromFile
+    /// A lane does not look whether its run was taken over.
+    case ignoresOwner
+    /// An answer of the lane is lost once.
+    case losesAnswer
+  }
+
+  /// What a schedule may have in it, for a test that sees that schedules have it.
+  enum Occurrence: Int, CaseIterable {
+    case crash, powerFailure, lostCommit, lostRecord, refusal, takeover, restoredBackup
+    case stop, cancellation, endOfTime, interrupt, hold, pace, longLog, changedSetting
+    case retry, failure, earlyEnd, sharedTransaction, skippedIdentifier, tooManyFailures
+    case resumption, secondEnd, completion
+  }
+
+  /// How many steps are enough for any schedule.
+  private static let stepLimit = 20_000
+  private static let lists = (0...40).map { count in
+    var builder = IdentifierListBuilder(storeIdentifier: "store", entityName: "rows")
+    for key in 0..<count { builder.append(Int64(key)) }
+    return builder.finish()
+  }
+  private static let beginning = ContinuousClock.now
+
+  let scenario: Scenario
+  let flaw: Flaw?
+  var choices: Choices
+  var store: SimulatedStore
+  var file = SimulatedFile()
+  var processes: [SimulatedProcess] = []
+  /// The time since the beginning, in microseconds.
+  private(set) var now = 0
+  var queue: [Scheduled] = []
+  private var order = 0
+  private(set) var steps = 0
+  var faultsLeft: Int
+  /// What operators ask for.
+  var policy: RunPolicy
+  var conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
+  var isCancelled = false
+  /// Whether the end was told and acknowledged, or can never come.
+  var isOver = false
+  var hasLostAnswer = false
+  /// What has occurred, a bit each.
+  private(set) var occurrences = 0
+  private var versionChecked = -1
+  private(set) var violation: String?
+  /// What has happened, in words; nil if nobody wants to read it.
+  private var lines: [String]?
+
+  init(_ choices: Choices, flaw: Flaw? = nil, isTraced: Bool = false) {
+    var choices = choices
+    scenario = Scenario(&choices)
+    self.choices = choices
+    self.flaw = flaw
+    store = SimulatedStore(count: scenario.count)
+    faultsLeft = scenario.faults
+    policy = scenario.policy
+    lines = isTraced ? [] : nil
+  }
+
+  var list: IdentifierList { Self.lists[scenario.count] }
+
+  var trace: [String] { lines ?? [] }
+
+  /// The clock of the simulated machine.
+  var host: RunHost {
+    RunHost(
+      now: { [unowned self] in Self.beginning + .microseconds(now) },
+      peakBytes: { 0 }
+    )
+  }
+
+  // MARK: The course of things
+
+  /// Has everything happen.
+  func run() async {
+    note("\(scenario)")
+    schedule(.boot(isBlind: false), after: 0)
+    while violation == nil, let next = takeNext() {
+      steps += 1
+      guard steps < Self.stepLimit else {
+        fail("it does not end")
+        return
+      }
+      now = max(now, next.time)
+      await happen(next)
+      if faultsLeft > 0, choices.once(in: 12) { await fault() }
+      check()
+    }
+    if violation == nil, !isOver { fail("nothing goes on, and the run has not ended") }
+  }
+
+  func schedule(_ happening: Happening, after delay: Int, for process: SimulatedProcess? = nil) {
+    order += 1
+    queue.append(
+      Scheduled(time: now + delay, order: order, process: process?.id, happening: happening)
+    )
+  }
+
+  private func takeNext() -> Scheduled? {
+    guard !queue.isEmpty else { return nil }
+    var first = 0
+    for index in queue.indices.dropFirst()
+    where (queue[index].time, queue[index].order) < (queue[first].time, queue[first].order) {
+      first = index
+    }
+    let next = queue[first]
+    queue.swapAt(first, queue.count - 1)
+    queue.removeLast()
+    return next
+  }
+
+  private func happen(_ next: Scheduled) async {
+    let process = next.process.map { processes[$0] }
+    switch (next.happening, process) {
+    case (.boot(let isBlind), _): await boot(isBlind: isBlind)
+    case (.ease, _): ease()
+    case (.answer(let answer), let process?): await hear(answer, process)
+    case (.transaction, let process?): commitWaiting(process)
+    case (.emptyLog, let process?): await emptyLog(process)
+    case (.interrupt, let process?): interrupt(process)
+    default: preconditionFailure("something happens to no process")
+    }
+  }
+
+  /// A time in whole microseconds, and not before it is over.
+  static func microseconds(_ duration: Duration) -> Int {
+    Int((duration / .microseconds(1)).rounded(.up))
+  }
+
+  /// A time of so many milliseconds at most, in microseconds.
+  func moment(upTo milliseconds: Int) -> Int { 1 + 1000 * choices.below(milliseconds) }
+
+  /// Whether one more thing goes wrong.
+  func goesWrong(oncePer count: Int) -> Bool {
+    guard faultsLeft > 0, choices.once(in: count) else { return false }
+    faultsLeft -= 1
+    return true
+  }
+
+  func occur(_ occurrence: Occurrence) { occurrences |= 1 << occurrence.rawValue }
+
+  // MARK: The naive model
+
+  private func check() {
+    guard violation == nil, store.version != versionChecked else { return }
+    versionChecked = store.version
+    if let contradiction = store.contradiction() { fail(contradiction) }
+  }
+
+  func fail(_ words: @autoclosure () -> String) {
+    guard violation == nil else { return }
+    let words = words()
+    note("VIOLATION: \(words)")
+    violation = words
+  }
+
+  /// Fails the simulation unless something is as it must be.
+  @discardableResult
+  func demand(_ isTrue: Bool, _ words: @autoclosure () -> String) -> Bool {
+    if !isTrue { fail(words()) }
+    return isTrue
+  }
+
+  func note(_ line: @autoclosure () -> String, _ process: SimulatedProcess? = nil) {
+    guard lines != nil, violation == nil else { return }
+    let time = String("\(now / 1000)".reversed() + "      ").prefix(6).reversed()
+    lines?.append("\(String(time)) ms  \(process.map { "process \($0.id): " } ?? "")\(line())")
+  }
+}
