@@ -9,6 +9,8 @@ final class SimulatedProcess {
   var start = 0
   var logic: RunLogic?
   var session: RunSession?
+  /// The failed identifiers that it tries again, if that is what it does.
+  var retried: RetriedIdentifiers?
   /// What its lane knows of the ledger, and the version of the store that it knows it of.
   var ledger = DoneRanges()
   var versionSeen = 0

@@ -16,8 +16,8 @@ struct SimulatedStore {
     var ledger: DoneRanges?
     /// Who works on the run.
     var owner: Int?
-    /// The identifiers that failed.
-    var failed: [Int] = []
+    /// The identifiers that failed, and how often they were tried.
+    var failed: [Int: Int] = [:]
     var hasEnded = false
     /// How often each row was changed.
     var changes: [UInt8]

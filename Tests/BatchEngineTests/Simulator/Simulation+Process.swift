@@ -44,6 +44,9 @@ extension Simulation {
     if file.restores == store.restores {
       demand(ledger.covers(progress.done), "the file knows of more than the ledger")
     }
+    if isRetryAsked, ledger.count >= scenario.count {
+      return try await retry(process, ledger, progress)
+    }
     if progress.state.isFinished, ledger.count >= scenario.count {
       let checkpoint = checkpoint(of: process, progress)
       guard progress.awaitsAcknowledgement else {
@@ -55,16 +58,64 @@ extension Simulation {
       occur(.secondEnd)
       return try tell(process, checkpoint)
     }
+    try claim(process, flaw == .resumesFromFile ? progress.done : ledger)
+    occur(.resumption)
+    let session = RunSession(
+      checkpoint: checkpoint(of: process, progress),
+      done: process.ledger,
+      isResumed: true,
+      on: host
+    )
+    await start(process, session)
+  }
+
+  private func claim(_ process: SimulatedProcess, _ ledger: DoneRanges) throws(BatchError) {
     var content = store.content
     content.owner = process.id
     store.commit(content, synced: scenario.isFull)
     process.versionSeen = store.version
     // It says what the file says until it has seen what is durable.
     process.restores = file.restores
-    process.ledger = flaw == .resumesFromFile ? progress.done : ledger
+    process.ledger = ledger
     try mayCrash(process)
-    occur(.resumption)
-    await start(process, progress, isResumed: true)
+  }
+
+  /// Tries the failed identifiers again, as `BatchRun.retryFailures` does.
+  private func retry(
+    _ process: SimulatedProcess,
+    _ ledger: DoneRanges,
+    _ progress: RunProgress
+  ) async throws(BatchError) {
+    let failed = store.content.failed
+    let isUndone = ledger.outcomes.failed != progress.done.outcomes.failed
+    let isFinished = progress.state.isFinished && !(isUndone && progress.awaitsAcknowledgement)
+    let checkpoint = checkpoint(of: process, progress)
+    try claim(process, ledger)
+    if isFinished, progress.isRetry == true, progress.awaitsAcknowledgement {
+      occur(.secondEnd)
+      return try tell(process, checkpoint)
+    }
+    guard let retried = RetriedIdentifiers(failures(of: store.content), of: ledger) else {
+      fail("what has failed is in no row of the ledger")
+      return
+    }
+    guard !failed.isEmpty || !isFinished else {
+      if progress.awaitsAcknowledgement { return try tell(process, checkpoint) }
+      isOver = true
+      return close(process)
+    }
+    process.retried = retried
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: ledger,
+      isResumed: true,
+      retrying: retried,
+      on: host
+    )
+    process.session = session
+    note("tries \(retried.positions) again", process)
+    try session.reopen()
+    await start(process, session)
   }
 
   /// Enters a new run: in the store, and once that is durable in a file.
@@ -81,7 +132,13 @@ extension Simulation {
     try mayCrash(process)
     file.exists = true
     try mayCrash(process)
-    await start(process, RunProgress(), isResumed: false)
+    let session = RunSession(
+      checkpoint: checkpoint(of: process, RunProgress()),
+      done: DoneRanges(),
+      isResumed: false,
+      on: host
+    )
+    await start(process, session)
   }
 
   private func checkpoint(of process: SimulatedProcess, _ progress: RunProgress) -> Checkpoint {
@@ -102,17 +159,7 @@ extension Simulation {
     }
   }
 
-  private func start(
-    _ process: SimulatedProcess,
-    _ progress: RunProgress,
-    isResumed: Bool
-  ) async {
-    let session = RunSession(
-      checkpoint: checkpoint(of: process, progress),
-      done: process.ledger,
-      isResumed: isResumed,
-      on: host
-    )
+  private func start(_ process: SimulatedProcess, _ session: RunSession) async {
     process.session = session
     process.start = now
     var logic = RunLogic(
@@ -256,7 +303,10 @@ extension Simulation {
     note("prepares \(chunk) by worker \(worker)", process)
     demand(process.busyWorkers.insert(worker).inserted, "worker \(worker) has a chunk already")
     demand(!process.outstanding.contains { $0.overlaps(chunk) }, "\(chunk) is handed out twice")
-    demand(!process.ledger.overlaps(chunk), "\(chunk) is handed out, and is done")
+    demand(
+      process.retried != nil || !process.ledger.overlaps(chunk),
+      "\(chunk) is handed out, and is done"
+    )
     demand(process.outstanding.count < process.mostInFlight, "too much is in flight")
     process.outstanding.append(chunk)
     var time = moment(upTo: 30)
@@ -307,7 +357,8 @@ extension Simulation {
     let interval = scenario.policy.checkpoint.interval
     switch event {
     case .committed(let chunk, let outcomes):
-      guard demand(!session.done.overlaps(chunk), "\(chunk) is committed twice") else { return }
+      let isNew = process.retried != nil || !session.done.overlaps(chunk)
+      guard demand(isNew, "\(chunk) is committed twice") else { return }
       session.committed(chunk, outcomes)
       demand(session.done.count <= scenario.count, "more is done than there is")
       if session.isDue(after: interval) {
@@ -351,6 +402,7 @@ extension Simulation {
       switch ending {
       case .completed:
         demand(session.isComplete, "it is completed, and \(session.remaining) is left")
+        demandAllTried(process)
         try await complete(process, session, processor)
         try tell(process, session.checkpoint)
       case .stopped:
@@ -366,6 +418,16 @@ extension Simulation {
       if process.isAlive { _ = session.failed(error) }
       close(process, because: error)
     }
+  }
+
+  /// Sees that a process which tries failed identifiers again has tried all.
+  private func demandAllTried(_ process: SimulatedProcess) {
+    guard let retried = process.retried, process.versionSeen == store.version else { return }
+    for (position, attempt) in zip(retried.positions, retried.attempts) {
+      let attempts = store.content.failed[position] ?? attempt + 1
+      demand(attempts == attempt + 1, "identifier \(position) was not tried again")
+    }
+    occur(.secondTry)
   }
 
   private func complete(
@@ -393,13 +455,20 @@ extension Simulation {
     note("tells the end", process)
     demand(!store.content.fates.contains(.none), "an identifier has no outcome")
     demand(
-      file.failedAttempts.keys.sorted() == store.content.failed,
+      file.failedAttempts == store.content.failed,
       "the file says that \(file.failedAttempts.keys.sorted()) have failed"
     )
     try mayCrash(process)
     try checkpoint.acknowledge()
     occur(.completion)
-    isOver = true
+    if !isRetryAsked, !store.content.failed.isEmpty, choices.once(in: 2) {
+      note("somebody asks for the failed identifiers to be tried again")
+      isRetryAsked = true
+      // For some of them the action works by now.
+      poison = Set(poison.sorted().filter { _ in choices.once(in: 2) })
+    } else {
+      isOver = true
+    }
     close(process)
   }
 

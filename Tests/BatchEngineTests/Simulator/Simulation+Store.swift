@@ -81,18 +81,21 @@ extension Simulation {
     _ entered: inout DoneRanges,
     _ process: SimulatedProcess
   ) throws(BatchError) -> Outcomes {
-    let limit = scenario.policy.skip.limit(of: scenario.count)
+    let retried = process.retried
+    let limit = retried == nil ? scenario.policy.skip.limit(of: scenario.count) : .max
     var bisection = Bisection(
       chunk,
       limit == 0 ? .failChunk : .skip(upTo: limit - entered.outcomes.failed)
     )
     var outcomes = Outcomes()
     while let part = bisection.next() {
-      if part.contains(where: scenario.poison.contains) {
+      let positions = part.map { retried?.positions[$0] ?? $0 }
+      if positions.contains(where: poison.contains) {
         try bisection.failed(part, .broken)
         continue
       }
-      for position in part {
+      for position in positions {
+        content.failed[position] = nil
         // Some rows are as they shall be.
         if position % 7 == 3 {
           outcomes.unchanged += 1
@@ -107,10 +110,16 @@ extension Simulation {
     for failure in bisection.failures {
       occur(.skippedIdentifier)
       outcomes.failed += 1
-      content.fates[failure.position] = .failed
-      content.failed.append(failure.position)
+      let position = retried?.positions[failure.position] ?? failure.position
+      content.fates[position] = .failed
+      content.failed[position, default: 0] += 1
     }
-    content.failed.sort()
+    if let retried {
+      let first = retried.positions[chunk.lowerBound]
+      let row = entered.replaceFailures(chunk.count, at: first, with: outcomes)
+      demand(row != nil, "\(chunk.map { retried.positions[$0] }) did not fail, and is tried again")
+      return outcomes
+    }
     guard demand(!entered.overlaps(chunk), "\(chunk) is committed twice") else { return outcomes }
     if scenario.inOrder {
       let next = process.ledger.remaining(of: scenario.count).first?.lowerBound
@@ -162,8 +171,19 @@ extension Simulation {
     progress.done = process.ledger
     try mayCrash(process)
     guard process.ledger.outcomes.failed != failedCount else { return nil }
-    return store.content.failed.map {
-      FailedIdentifier(position: $0, code: "broken", message: "", attempt: 1, failedAt: "")
+    return failures(of: store.content)
+  }
+
+  /// The identifiers that failed, ascending.
+  func failures(of content: SimulatedStore.Content) -> [FailedIdentifier] {
+    content.failed.sorted { $0.key < $1.key }.map {
+      FailedIdentifier(
+        position: $0.key,
+        code: "broken",
+        message: "",
+        attempt: $0.value,
+        failedAt: ""
+      )
     }
   }
 

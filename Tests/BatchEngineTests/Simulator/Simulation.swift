@@ -51,7 +51,7 @@ final class Simulation {
     case crash, powerFailure, lostCommit, lostRecord, refusal, takeover, restoredBackup
     case stop, cancellation, endOfTime, interrupt, hold, pace, longLog, changedSetting
     case retry, failure, earlyEnd, sharedTransaction, skippedIdentifier, tooManyFailures
-    case resumption, secondEnd, completion
+    case resumption, secondEnd, completion, secondTry
   }
 
   /// How many steps are enough for any schedule.
@@ -82,6 +82,10 @@ final class Simulation {
   /// Whether the end was told and acknowledged, or can never come.
   var isOver = false
   var hasLostAnswer = false
+  /// The identifiers for which the action fails now.
+  var poison: Set<Int>
+  /// Whether somebody asks for the failed ones to be tried again.
+  var isRetryAsked = false
   /// What has occurred, a bit each.
   private(set) var occurrences = 0
   private var versionChecked = -1
@@ -97,6 +101,7 @@ final class Simulation {
     store = SimulatedStore(count: scenario.count)
     faultsLeft = scenario.faults
     policy = scenario.policy
+    poison = scenario.poison
     lines = isTraced ? [] : nil
   }
 
