@@ -30,8 +30,11 @@ final class SimulatedProcess {
   /// When its statements are interrupted, in microseconds.
   var graceEnd: Int?
 
-  // What the naive model knows of its end.
+  // What the naive model knows of it.
 
+  /// How many identifiers it has committed, and the most at once.
+  var committedCount = 0
+  var largestChunk = 0
   /// Whether anything was done to it that excuses a failure.
   var mayFail = false
   /// Whether it was told to stop.

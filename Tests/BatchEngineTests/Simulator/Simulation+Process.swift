@@ -360,6 +360,7 @@ extension Simulation {
       let isNew = process.retried != nil || !session.done.overlaps(chunk)
       guard demand(isNew, "\(chunk) is committed twice") else { return }
       session.committed(chunk, outcomes)
+      demandPace(chunk, process)
       demand(session.done.count <= scenario.count, "more is done than there is")
       if session.isDue(after: interval) {
         try await session.recordProgress(with: processor(of: process))
@@ -377,6 +378,21 @@ extension Simulation {
       demand(retry.attempt <= retry.limit, "\(retry.positions) is tried too often")
     case .message: break
     }
+  }
+
+  /// Sees that a process is no faster than it may be, as long as nobody has changed that.
+  private func demandPace(_ chunk: Range<Int>, _ process: SimulatedProcess) {
+    process.committedCount += chunk.count
+    process.largestChunk = max(process.largestChunk, chunk.count)
+    guard let rate = scenario.policy.throttle.identifiersPerSecond, policy == scenario.policy else {
+      return
+    }
+    // Lost time is made up for by a tenth of a second.
+    let most = rate * (Double(now - process.start) / 1e6 + 0.1) + 2 * Double(process.largestChunk)
+    demand(
+      Double(process.committedCount) <= most,
+      "it does \(process.committedCount), faster than \(rate) a second"
+    )
   }
 
   private func processor(of process: SimulatedProcess) -> SimulatedProcessor {

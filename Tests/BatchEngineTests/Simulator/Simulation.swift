@@ -193,6 +193,10 @@ final class Simulation {
     guard violation == nil, store.version != versionChecked else { return }
     versionChecked = store.version
     if let contradiction = store.contradiction() { fail(contradiction) }
+    demand(
+      store.content.failed.count <= scenario.policy.skip.limit(of: scenario.count),
+      "more have failed than may"
+    )
   }
 
   func fail(_ words: @autoclosure () -> String) {
