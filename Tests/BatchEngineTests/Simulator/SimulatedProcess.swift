@@ -16,6 +16,8 @@ final class SimulatedProcess {
   var versionSeen = 0
   /// How often a backup had been restored when it last saw the ledger.
   var restores = 0
+  /// The same when it began with its chunks.
+  var restoresAtStart = 0
   /// Chunks that wait for the lane, and whether it is at work.
   var waiting: [Range<Int>] = []
   var isCommitting = false

@@ -162,6 +162,7 @@ extension Simulation {
   private func start(_ process: SimulatedProcess, _ session: RunSession) async {
     process.session = session
     process.start = now
+    process.restoresAtStart = store.restores
     var logic = RunLogic(
       remaining: session.remaining,
       sizing: ChunkSizing(scenario.policy, startingAt: session.meanChunkSize),
@@ -438,7 +439,8 @@ extension Simulation {
 
   /// Sees that a process which tries failed identifiers again has tried all.
   private func demandAllTried(_ process: SimulatedProcess) {
-    guard let retried = process.retried, process.versionSeen == store.version else { return }
+    // A backup with the same ledger cannot be told from what was left, though it counts fewer tries.
+    guard let retried = process.retried, process.restoresAtStart == store.restores else { return }
     for (position, attempt) in zip(retried.positions, retried.attempts) {
       let attempts = store.content.failed[position] ?? attempt + 1
       demand(attempts == attempt + 1, "identifier \(position) was not tried again")
@@ -471,7 +473,7 @@ extension Simulation {
     note("tells the end", process)
     demand(!store.content.fates.contains(.none), "an identifier has no outcome")
     demand(
-      file.failedAttempts == store.content.failed,
+      file.failedAttempts == store.content.failed || file.restores != store.restores,
       "the file says that \(file.failedAttempts.keys.sorted()) have failed"
     )
     try mayCrash(process)
