@@ -8,13 +8,13 @@ struct SimulatedFile {
   private var syncedCount = 0
   /// Whether the file is there: it is made complete, or not at all.
   var exists = false
-  /// How often a backup had been restored when what it says was last true.
+  /// How often a backup had been restored when the progress that it has was true.
   private(set) var restores = 0
 
   mutating func append(_ entry: CheckpointEntry, synced: Bool, restores: Int) {
     entries.append(entry)
     if synced { syncedCount = entries.count }
-    self.restores = restores
+    if case .progress = entry { self.restores = restores }
   }
 
   /// How many records a power failure may undo.
