@@ -52,7 +52,8 @@ import Testing
         let outer = types.map(\.name).joined(separator: ".")
         if modifiers.contains("public") || modifiers.contains("open") {
           let shown = kind == "init" || kind == "subscript" ? kind : name
-          symbols.append(Symbol(type: outer, kind: kind, name: shown))
+          // Operators are listed with what they come with, `Hashable` and the like.
+          if !shown.isEmpty { symbols.append(Symbol(type: outer, kind: kind, name: shown)) }
         }
         if ["struct", "class", "enum", "actor", "protocol", "extension"].contains(kind) {
           types.append((indent, name))

@@ -9,7 +9,10 @@ import Musl
 import Darwin
 #endif
 
-/// Adds one to `n` of every row of `numbers`, by objects: what a service does that calls the library.
+/// Adds one to `n` of every row of `numbers`, or of those that a condition finds, by objects: what a
+/// service does that calls the library.
+///
+///     CrashingContexts DATABASE CHECKPOINT [CONDITION]
 ///
 /// It says nothing, so that nothing comes behind the call's return: when it has ended with 0, the
 /// call has returned.
@@ -18,13 +21,14 @@ enum CrashingContexts {
   static func main() async {
     do {
       let database = CommandLine.arguments[1]
+      let condition = CommandLine.arguments.count > 3 ? CommandLine.arguments[3] : nil
       let container = try await ModelContainer(configurations: ModelConfiguration(path: database))
       let run = BatchRun(
         container,
         named: "numbers",
-        fetching: FetchRequest(entity: "numbers"),
+        fetching: FetchRequest(entity: "numbers", where: condition),
         policy: RunPolicy(
-          chunk: .init(size: 5),
+          chunk: .init(size: condition == nil ? 5 : 500),
           workers: 2,
           checkpoint: .init(path: FilePath(CommandLine.arguments[2]))
         )

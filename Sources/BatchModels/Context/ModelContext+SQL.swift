@@ -52,7 +52,7 @@ extension ModelContext {
   ///   - type: The class.
   ///   - predicate: The condition; nil for all objects.
   ///   - includeSubclasses: Whether objects of sub-entities count.
-  /// - Throws: As ``fetch(_:)`` does; nothing is marked then.
+  /// - Throws: As `fetch(_:)` does; nothing is marked then.
   public func delete<Model: PersistentModel>(
     model type: Model.Type,
     where predicate: Predicate<Model>? = nil,

@@ -15,7 +15,12 @@ struct UpdateSet: Sendable {
 
   /// The changes of objects with rows, in the order of their keys; nil if they cannot be made together.
   ///
-  /// - Parameter key: The key that a referred object will have.
+  /// - Parameters:
+  ///   - objects: The objects, in the order of their keys.
+  ///   - keys: Their rowids.
+  ///   - entity: What they are of.
+  ///   - key: The key that a referred object will have.
+  /// - Throws: `BatchError` of code `valueTooLarge`.
   init?(
     _ objects: [ManagedObject],
     keys: [Int64],

@@ -142,7 +142,13 @@ struct ContextPlan: RunPlan {
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
-    try await execution.loop(
+    let entity = execution.list.header.entityName
+    let table = store.schema.entities.first { $0.name == entity }?.table
+    // Whether the closure deletes nobody knows before it has.
+    for key in try await store.unindexedForeignKeys() where key.destination == table {
+      execution.onEvent(.message("\(key)"))
+    }
+    return try await execution.loop(
       ContextProcessor(
         list: execution.list,
         work: work,

@@ -148,8 +148,8 @@ public final class BatchRun: Sendable {
   /// - Parameters:
   ///   - onEvent: Told what happens, on no particular thread, one event at a time.
   ///   - answer: Told how the run ended, at least once. If it throws, a finished run is not
-  ///     acknowledged, and the summary says why in ``RunSummary/unacknowledged``.
-  /// - Returns: How the run ended, which may be ``RunState/stopped`` or ``RunState/failed``; both
+  ///     acknowledged, and the summary says why in `RunSummary/unacknowledged`.
+  /// - Returns: How the run ended, which may be `RunState/stopped` or `RunState/failed`; both
   ///   can be resumed.
   /// - Throws: `BatchError` if nothing was run: the job does not fit the database, another run
   ///   is alive, a checkpoint is damaged or belongs to something else. The database, the

@@ -9,9 +9,10 @@ package struct RowSet: Sendable {
   /// Rows that get new values.
   ///
   /// - Parameters:
-  ///   - entity: What the rows are of; its key is the rowid.
   ///   - columns: The columns that are set, as those of the values are.
+  ///   - entity: What the rows are of; its key is the rowid.
   ///   - compared: The columns that tell whether a row is what it was.
+  /// - Throws: `BatchError` of code `unstableKey` for an entity without a key.
   package init(
     updating columns: [(name: String, isPartial: Bool)],
     of entity: Entity,

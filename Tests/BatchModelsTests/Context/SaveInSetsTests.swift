@@ -163,4 +163,17 @@ import Testing
     )
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM t") == ["1"])
   }
+
+  @Test func `foreign keys without an index are told`() async throws {
+    let container = try await container(
+      "CREATE TABLE owner(id INTEGER PRIMARY KEY)",
+      "CREATE TABLE pet(id INTEGER PRIMARY KEY, owner_id REFERENCES owner, vet_id REFERENCES owner)",
+      "CREATE INDEX pet_vet ON pet(vet_id, id)",
+      "CREATE TABLE passport(owner_id INTEGER PRIMARY KEY REFERENCES owner)"
+    )
+    let keys = try await container.stores[0].unindexedForeignKeys()
+    #expect(keys.map(\.table) == ["pet"] && keys.map(\.column) == ["owner_id"])
+    #expect(keys.first?.destination == "owner")
+    #expect(keys.first?.description.contains("pet.owner_id refers to owner and has no index") == true)
+  }
 }

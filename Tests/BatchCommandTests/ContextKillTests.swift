@@ -1,0 +1,54 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// A service that works by objects and is killed at random moments, and started again by whoever started it.
+@Suite struct ContextKillTests {
+  @Test func `a run by objects is killed at random moments, and the same call does each object once`()
+    throws
+  {
+    let rows = KillLoop.rows(300_000)
+    let directory = try TemporaryDirectory()
+    let path = try TestDatabase.makeNumbers(rows, in: directory)
+    let environment = ProcessInfo.processInfo.environment
+    let seed =
+      environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
+    var generator = SeededGenerator(seed: seed)
+    var kills = 0
+    var resumptions = 0
+    var jobs = 0
+    var seconds = 1.0
+    while kills < KillLoop.kills {
+      jobs += 1
+      // What is done is not found by the fetch any more.
+      let arguments = ["test.db", "numbers.batch", "n < \(jobs)"]
+      for attempt in 1... {
+        try #require(attempt < 1000, "it never ended, seed \(seed)")
+        let start = ContinuousClock.now
+        let program = try BatchProgram(arguments, of: "CrashingContexts", in: directory)
+        let moment = Double.random(in: 0...1.1, using: &generator) * seconds
+        let wasKilled = jobs > 1 && program.send(SIGKILL, afterSeconds: moment)
+        let result = program.wait()
+        if result.status == 0 {
+          if jobs == 1 { seconds = start.duration(to: .now) / .seconds(1) }
+          break
+        }
+        try #require(wasKilled && result.status == -SIGKILL, "\(result.errors), seed \(seed)")
+        kills += 1
+        let counts = try TestDatabase.texts(
+          path,
+          "SELECT count(*) FROM numbers WHERE n = \(jobs) UNION ALL SELECT max(n) FROM numbers"
+        )
+        #expect(counts[1] == "\(jobs)" || counts[0] == "0", "seed \(seed)")
+        if counts[0] != "0", counts[0] != "\(rows)" { resumptions += 1 }
+      }
+      let wrong = try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n <> \(jobs)")
+      #expect(wrong == ["0"], "job \(jobs), seed \(seed)")
+    }
+    #expect(resumptions > 0, "seed \(seed): no run was resumed with work done")
+    print(
+      "kill-loop contexts: \(kills) kills, \(jobs) jobs of \(rows) objects,"
+        + " \(resumptions) resumed half-way, seed \(seed)"
+    )
+  }
+}
