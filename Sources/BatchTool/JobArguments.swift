@@ -19,7 +19,16 @@ struct JobArguments: ParsableArguments {
 
   /// Reads and checks the job file.
   func load() throws(BatchError) -> Job {
-    try Job(contentsOf: FilePath(job))
+    let path = FilePath(job)
+    if path.extension != "json", (try? FileInspection(of: path)) != nil {
+      throw BatchError(
+        .invalidJob,
+        "this is a checkpoint or a list of identifiers, and no job file",
+        at: job,
+        remedy: "name the job file; a run by objects is carried out by its program"
+      )
+    }
+    return try Job(contentsOf: path)
   }
 
   /// Reads the job file and resolves it against its database.

@@ -4,7 +4,8 @@ import Testing
 
 /// A service that works by objects and is killed at random moments, and started again by whoever started it.
 @Suite struct ContextKillTests {
-  @Test func `a run by objects is killed at random moments, and the same call does each object once`()
+  @Test
+  func `a run by objects is killed at random moments, and the same call does each object once`()
     throws
   {
     let rows = KillLoop.rows(300_000)

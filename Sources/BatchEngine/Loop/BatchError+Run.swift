@@ -33,7 +33,8 @@ extension BatchError {
     BatchError(
       .handlerTimeout,
       "the handler has not returned after \(limit)",
-      remedy: "look for a row that it cannot end with, or raise action.timeout"
+      remedy:
+        "look for a row that it cannot end with, or raise action.timeout (timeLimit of a run by objects)"
     )
   }
 }

@@ -103,12 +103,30 @@ struct StoreSave {
       {
         continue
       }
+      // Looked at before the first row is changed: what triggers do to rows that follow is no conflict.
+      let unchanged = try set.count > 1 ? unchanged(set) : []
       for object in set {
-        guard let (entity, identifier) = try updateAlone(object) else { continue }
+        let isUnchanged = unchanged.contains(ObjectIdentifier(object))
+        guard let (entity, identifier) = try updateAlone(object, isUnchanged: isUnchanged) else {
+          continue
+        }
         unread.append((object, entity, identifier))
         updated.append(identifier)
       }
     }
+  }
+
+  /// The objects whose rows are what they were when they were read.
+  private func unchanged(_ objects: [ManagedObject]) throws(BatchError) -> Set<ObjectIdentifier> {
+    var unchanged: Set<ObjectIdentifier> = []
+    for object in objects {
+      guard let entity = object.entity, let row = object.row, !object.isMerged,
+        let current = try entity.row(of: object.persistentModelID, in: connection),
+        entity.isSameVersion(current, row)
+      else { continue }
+      unchanged.insert(ObjectIdentifier(object))
+    }
+    return unchanged
   }
 
   /// Writes what was set on objects of an entity by one statement for many; false if nothing was done.
@@ -137,10 +155,21 @@ struct StoreSave {
 
   /// Writes what was set on an object; nil if nothing is to be written in the end.
   private mutating func updateAlone(
-    _ object: ManagedObject
+    _ object: ManagedObject,
+    isUnchanged: Bool
   ) throws(BatchError) -> (ModelEntity, PersistentIdentifier)? {
     let identifier = object.persistentModelID
     guard let entity = object.entity, let key = identifier.key else { return nil }
+    if isUnchanged {
+      if try update(key, entity, setting: values(of: object), ifStill: nil) {
+        return (entity, identifier)
+      }
+      if try entity.row(of: identifier, in: connection) == nil {
+        // A trigger has deleted it, on behalf of a row before it.
+        outcomes.append((object, .gone))
+        return nil
+      }
+    }
     let isMerged = object.isMerged
     if let row = object.row, !isMerged,
       try update(key, entity, setting: values(of: object), ifStill: row)
@@ -274,7 +303,10 @@ struct StoreSave {
       {
         continue
       }
-      for object in set { try deleteAlone(object, entity) }
+      let unchanged = try set.count > 1 ? unchanged(Array(set)) : []
+      for object in set {
+        try deleteAlone(object, entity, isUnchanged: unchanged.contains(ObjectIdentifier(object)))
+      }
     }
   }
 
@@ -296,14 +328,15 @@ struct StoreSave {
 
   private mutating func deleteAlone(
     _ object: ManagedObject,
-    _ entity: ModelEntity
+    _ entity: ModelEntity,
+    isUnchanged: Bool
   ) throws(BatchError) {
     let identifier = object.persistentModelID
     guard !identifier.isTemporary else {
       // A new object that a rule deletes was never there.
       return outcomes.append((object, .deleted))
     }
-    if try !delete(identifier, entity, ifStill: object.row),
+    if try !delete(identifier, entity, ifStill: isUnchanged ? nil : object.row),
       let current = try entity.row(of: identifier, in: connection)
     {
       if let row = object.row, !entity.isSameVersion(current, row) {
@@ -513,79 +546,5 @@ extension [SQLValue] {
     var row = self
     for (slot, value) in values { row[slot] = value }
     return row
-  }
-}
-
-extension ModelEntity {
-  /// A row with some values that were written; nil if a column may keep one in another way.
-  func row(
-    _ row: [SQLValue],
-    setting slots: [Int],
-    to values: [SQLValue]
-  ) -> [SQLValue]? {
-    var row = row
-    for (slot, value) in zip(slots, values) {
-      guard keptClasses[slot].contains(value.storageClass) else { return nil }
-      row[slot] = value
-    }
-    return row
-  }
-
-  /// The row that was inserted with some values; nil if a column may keep one in another way.
-  func row(
-    of identifier: PersistentIdentifier,
-    setting slots: [Int],
-    to values: [SQLValue]
-  ) -> [SQLValue]? {
-    var row = [SQLValue](repeating: .null, count: columns.count)
-    for (slot, component) in zip(keySlots, identifier.key?.components ?? []) {
-      if let slot { row[slot] = SQLValue(component) }
-    }
-    return self.row(row, setting: slots, to: values)
-  }
-
-  /// The columns that tell whether a row was changed.
-  var comparedSlots: [Int] { versionSlot.map { [$0] } ?? Array(columns.indices) }
-
-  /// The columns that tell whether a row was changed, with the values that they had.
-  func compared(_ row: [SQLValue]) -> [(slot: Int, value: SQLValue)] {
-    if let versionSlot { return [(versionSlot, row[versionSlot])] }
-    return row.enumerated().map { ($0, $1) }
-  }
-
-  /// What finds the row of a key if some columns are what they were, which parameters from a number
-  /// on say.
-  fileprivate func condition(
-    comparing slots: [Int],
-    from first: Int
-  ) throws(BatchError) -> String {
-    let comparisons = slots.enumerated().map { index, slot in
-      "\(SQLName.quoted(columns[slot])) COLLATE BINARY IS ?\(first + index)"
-    }
-    // In groups, since SQLite takes no expression that is nested a thousand deep.
-    let groups = stride(from: 0, to: comparisons.count, by: 100).map {
-      "(\(comparisons[$0..<min($0 + 100, comparisons.count)].joined(separator: " AND ")))"
-    }
-    return ([try keyCondition()] + groups).joined(separator: " AND ")
-  }
-
-  /// Whether a row is the one that was read before, as far as can be told.
-  fileprivate func isSameVersion(_ row: [SQLValue], _ other: [SQLValue]) -> Bool {
-    if let versionSlot { return row[versionSlot] == other[versionSlot] }
-    return row.isIdentical(to: other)
-  }
-
-  /// The columns that can be written.
-  fileprivate var writableSlots: [Int] {
-    columns.indices.filter {
-      !generatedSlots.contains($0) && !keySlots.contains($0) && $0 != versionSlot
-    }
-  }
-
-  /// The values of a row in those columns that can be written.
-  fileprivate func writable(_ row: [SQLValue]) -> [Int: SQLValue] {
-    var values: [Int: SQLValue] = [:]
-    for slot in writableSlots where slot < row.count { values[slot] = row[slot] }
-    return values
   }
 }

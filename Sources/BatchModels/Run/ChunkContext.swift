@@ -49,6 +49,19 @@ package final class ChunkContext: @unchecked Sendable {
   func write(through connection: Connection) throws(BatchError) {
     discard()
     guard hasChanges else { return }
+    try save(through: connection)
+    // Found when the transaction ends, it would be the error of all chunks that share it.
+    guard !connection.hasUnresolvedForeignKeys else {
+      throw BatchError(
+        .constraint,
+        "FOREIGN KEY constraint failed: a row refers to one that is not there",
+        at: connection.path,
+        remedy: "save what is referred to in the same chunk, and delete what refers with it"
+      )
+    }
+  }
+
+  private func save(through connection: Connection) throws(BatchError) {
     if let rows, let changes = try write(rows, through: connection) {
       written = .rows(changes)
       return

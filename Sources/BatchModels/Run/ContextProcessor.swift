@@ -34,7 +34,7 @@ package struct ContextProcessor: ChunkProcessor {
 
   /// How often a part of a chunk is begun anew because somebody else changed its rows before it was
   /// saved.
-  private static let conflictLimit = 10
+  private static let conflictLimit = 50
 
   package var inOrder: Bool { false }
   package var patience: Duration? { work.timeLimit ?? .seconds(60) }
@@ -157,7 +157,7 @@ package struct ContextProcessor: ChunkProcessor {
         var ranges = [context.positions]
         if error.code == .mergeConflict {
           conflicts += 1
-          guard conflicts <= Self.conflictLimit else { throw error }
+          guard conflicts <= Self.conflictLimit else { throw error.ofHotRows }
         } else {
           var bisection = Bisection(context.positions, .failChunk)
           _ = bisection.next()
@@ -189,6 +189,16 @@ package struct ContextProcessor: ChunkProcessor {
 
   package func finish(_ progress: inout RunProgress) async throws(BatchError) {
     try await lane?.finish(after: progress.elapsedSeconds)
+  }
+}
+
+extension BatchError {
+  /// The error of a chunk whose rows others change faster than the closure does.
+  fileprivate var ofHotRows: BatchError {
+    var error = self
+    error.remedy =
+      "others change these rows faster than the closure does: make it shorter, or chunks smaller"
+    return error
   }
 }
 

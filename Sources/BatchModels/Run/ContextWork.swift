@@ -56,7 +56,12 @@ package struct ContextWork: Sendable {
   ) throws(BatchError) -> ChunkContext {
     let context = ModelContext(container)
     return try context.reading(store, through: connection) { () throws(BatchError) in
-      let chunk = try context.objects(of: list, positions, holding: byteLimit)
+      let chunk = try context.objects(
+        of: list,
+        positions,
+        inStore: store,
+        holding: byteLimit
+      )
       if chunk.missingCount > 0, missingRows == .refused {
         throw BatchError(
           .objectNotFound,

@@ -21,19 +21,23 @@ extension ModelContext {
   /// - Parameters:
   ///   - list: The list, of one of the container's stores.
   ///   - positions: The positions.
+  ///   - store: The place of that store.
   ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
   /// - Returns: The objects of the positions that were reached.
   /// - Throws: As ``fetch(_:as:skippingMissing:)`` does.
   func objects(
     of list: IdentifierList,
     _ positions: Range<Int>,
+    inStore store: Int,
     holding byteLimit: Int
   ) throws(BatchError) -> ChunkObjects {
-    let space = IdentifierSpace(
-      storeIdentifier: list.header.storeIdentifier,
-      entityName: list.header.entityName
-    )
-    let entity = try container.resolve(space.identifier(.integer(0)))
+    guard let entity = container.entities[store][list.header.entityName] else {
+      throw BatchError(
+        .unknownEntity,
+        "there is no entity \(list.header.entityName.quotedForMessage) in the store",
+        at: container.stores[store].path
+      )
+    }
     let key = try entity.entity.requireKey()
     guard key.isRowID else { return try objectsByKey(of: list, positions, entity, byteLimit) }
     let keys = try list.integers(in: positions)

@@ -105,6 +105,7 @@ extension BatchRun {
     if isTold, checkpoint.metadata.ledger == .store {
       try? await lane?.acknowledge(summary.run)
     }
+    try? await lane?.release()
     _ = try? await lane?.emptyLog()
     await lane?.close()
     return Ended(summary: ended.summary, unacknowledged: isTold ? checkpoint : nil)

@@ -235,7 +235,7 @@ public final class BatchRun: Sendable {
     try plan.start(run: run.run, atMost: workerCount, hasRows: list.count > 0)
 
     // From here on files and tables are written, and what goes wrong is a failure of the run.
-    let lane: WriterLane?
+    var lane: WriterLane?
     let checkpoint: Checkpoint
     do {
       if findings.replacedFile != nil { try findings.checkpoint?.takeUp() }
@@ -288,6 +288,7 @@ public final class BatchRun: Sendable {
       )
       summary.state = .failed
       summary.failure = error
+      try? await lane?.release()
       return tell(summary, answer)
     }
     try checkpoint.takeUp()
@@ -316,7 +317,17 @@ public final class BatchRun: Sendable {
       if request.isMade { fetch.interrupt() }
     }
     defer { stopRequest.withLock { $0.fetching = nil } }
-    return try await fetch.run(store: identity)
+    do throws(BatchError) {
+      return try await fetch.run(store: identity)
+    } catch {
+      guard error.code == .interrupted, stopRequest.withLock({ $0.isMade }) else { throw error }
+      throw BatchError(
+        .interrupted,
+        "the run was told to stop before it had selected its identifiers; nothing was written",
+        at: store.path,
+        remedy: "run it again"
+      )
+    }
   }
 
   /// Requests to stop, the one included that was made before anybody listened.

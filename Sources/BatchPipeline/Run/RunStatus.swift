@@ -44,7 +44,13 @@ public struct RunStatus: Sendable {
     let done = try await checkpoint.doneRanges(ofJob: job)
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
-    if process == nil, summary.state.isGoingOn {
+    if process != nil, !summary.state.isGoingOn, !summary.state.isFinished {
+      // It goes on, and has had no time to write that down.
+      summary.state = .running
+      summary.stopReason = nil
+      summary.throttle = nil
+      summary.error = nil
+    } else if process == nil, summary.state.isGoingOn {
       // It was killed: nobody had the time to write that down.
       summary.state = .stopped
       summary.throttle = nil

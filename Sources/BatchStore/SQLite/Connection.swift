@@ -129,6 +129,14 @@ package final class Connection {
   /// How many rows the last statement inserted, changed or deleted, triggers not counted.
   package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
+  /// Whether a row refers to none, which is looked at in the end of the transaction.
+  package var hasUnresolvedForeignKeys: Bool {
+    var count: Int32 = 0
+    var most: Int32 = 0
+    _ = unsafe sqlite3_db_status(database, SQLITE_DBSTATUS_DEFERRED_FKS, &count, &most, 0)
+    return count != 0
+  }
+
   /// How many pages were written to the database or its log since the last call.
   func takeWrittenPages() -> Int {
     var count: Int32 = 0

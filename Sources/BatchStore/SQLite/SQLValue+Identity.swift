@@ -6,6 +6,11 @@ extension SQLValue {
     if case .real(let value) = self { value.isNaN } else { false }
   }
 
+  /// Whether the value is a zero that some columns keep without its sign.
+  package var isNegativeZero: Bool {
+    if case .real(let value) = self { value == 0 && value.sign == .minus } else { false }
+  }
+
   /// Whether two values are the same byte for byte; equal texts may be composed differently.
   @inlinable
   package func isIdentical(to other: SQLValue) -> Bool {

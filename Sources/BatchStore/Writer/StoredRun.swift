@@ -274,6 +274,19 @@ extension StoredRun {
     )
   }
 
+  /// Lets go of a run, so that others may take it up while this process lives.
+  static func release(
+    _ run: String,
+    by owner: RunOwner,
+    in connection: Connection
+  ) throws(BatchError) {
+    try connection.execute(
+      "UPDATE _batch_run SET owner = NULL WHERE run = ? AND owner = ?",
+      .text(run),
+      .text(owner.text)
+    )
+  }
+
   /// Whether a run still belongs to an owner.
   static func isOwned(
     _ run: String,

@@ -217,6 +217,15 @@ package actor WriterLane {
     }
   }
 
+  /// Lets go of the run, whose end is near: a process that goes on is not at work on it any more.
+  package func release() throws(BatchError) {
+    guard let ledger, connection.hasFile else { return }
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try StoredRun.release(ledger.run, by: owner, in: connection)
+    }
+    self.ledger = nil
+  }
+
   /// Sees, in a transaction, that the run is still this lane's and its ledger as this lane left it.
   ///
   /// Whatever else may have happened to the database, by another process on the same run or by a backup

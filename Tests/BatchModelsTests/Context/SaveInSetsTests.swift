@@ -174,6 +174,8 @@ import Testing
     let keys = try await container.stores[0].unindexedForeignKeys()
     #expect(keys.map(\.table) == ["pet"] && keys.map(\.column) == ["owner_id"])
     #expect(keys.first?.destination == "owner")
-    #expect(keys.first?.description.contains("pet.owner_id refers to owner and has no index") == true)
+    #expect(
+      keys.first?.description.contains("pet.owner_id refers to owner and has no index") == true
+    )
   }
 }

@@ -510,4 +510,90 @@ import Testing
     _ = try await JobCleanup(of: job)
     #expect(try await RunStatus(of: job).summary.outcomes.failed == 14)
   }
+
+  // MARK: What others found
+
+  @Test func `a run that has ended is nobody's, though its process lives`() async throws {
+    let container = try await container()
+    for body in [Self.increment, Self.incrementButSevenths] {
+      let summary = try await run(container, policy(10), body).run()
+      #expect(summary.state == .completed || summary.state == .failed)
+      let owners = try TestDatabase.texts(path, "SELECT count(owner) FROM _batch_run")
+      #expect(owners == ["0"])
+    }
+  }
+
+  @Test(arguments: ["", " WITHOUT ROWID"], [1, 7])
+  func `keys of several columns are worked through`(kind: String, size: Int) async throws {
+    let path = try TestDatabase.make(
+      "keys.db",
+      in: directory,
+      "CREATE TABLE pairs(a INTEGER, b TEXT, n INTEGER DEFAULT 0, PRIMARY KEY (a, b))\(kind)",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 30)
+      INSERT INTO pairs(a, b) SELECT i, 'b' || i FROM c
+      """
+    )
+    let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
+    let summary = try await BatchRun(
+      container,
+      named: "pairs",
+      fetching: FetchRequest(entity: "pairs"),
+      policy: policy(size),
+      Self.increment
+    ).run()
+    #expect(
+      summary.state == .completed && summary.outcomes.succeeded == 30,
+      "\(summary.error ?? "")"
+    )
+    #expect(
+      try TestDatabase.texts(path, "SELECT sum(n), count(*) FROM pairs WHERE n = 1") == ["30"]
+    )
+  }
+
+  @Test(arguments: ["", "DEFERRABLE INITIALLY DEFERRED"], [1, 10])
+  func `rows that others refer to fail alone, whenever foreign keys are looked at`(
+    kind: String,
+    size: Int
+  ) async throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE child(id INTEGER PRIMARY KEY, number_id INTEGER REFERENCES numbers(id) \(kind))"
+    )
+    try TestDatabase.make(in: directory, "INSERT INTO child(number_id) VALUES (5), (50), (55)")
+    var policy = policy(size)
+    policy.skip.limit = 3
+    let summary = try await run(try await container(), policy) { context, identifiers in
+      for object in try context.fetch(identifiers, as: ManagedObject.self) {
+        context.delete(object)
+      }
+    }.run()
+    #expect(summary.state == .completedWithFailures && summary.outcomes.failed == 3)
+    #expect(
+      try TestDatabase.texts(path, "SELECT id FROM numbers ORDER BY id") == ["5", "50", "55"]
+    )
+  }
+
+  @Test func `what triggers do to other rows of a save is no conflict`() async throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER next AFTER UPDATE OF n ON numbers BEGIN
+        UPDATE numbers SET label = label || '!' WHERE id = new.id + 1;
+      END
+      """
+    )
+    let summary = try await run(try await container(), policy(10, workers: 1), Self.increment).run()
+    #expect(summary.state == .completed, "\(summary.error ?? "")")
+    #expect(try count("n = 1") == 100)
+    #expect(try count("label LIKE '%!'") == 99)
+  }
+
+  @Test func `failures cannot be skipped where they are recorded nowhere`() async throws {
+    var policy = policy(10, isKept: false)
+    policy.skip.limit = 5
+    let run = run(try await container(), policy, Self.increment)
+    let error = await #expect(throws: BatchError.self) { try await run.run() }
+    #expect(error?.code == .invalidJob && error?.message.contains("recorded") == true)
+  }
 }

@@ -242,6 +242,15 @@ extension Job {
         )
       )
     }
+    if skip.limit > 0, !keepsRecord {
+      problems.append(
+        .init(
+          "skip",
+          "failed identifiers are recorded beside the checkpoint, and there is none",
+          remedy: "name checkpoint.path, or remove skip"
+        )
+      )
+    }
     if checkpoint.list == .store, !action.writes || checkpoint.ledger == .file {
       problems.append(
         .init(
