@@ -26,8 +26,10 @@ class Flight(Base):
     __table__ = Table("flights", metadata, autoload_with=engine)
 
 
-class Copy(Base):
-    __table__ = Table("copies", metadata, autoload_with=engine)
+if how == "insert":
+
+    class Copy(Base):
+        __table__ = Table("copies", metadata, autoload_with=engine)
 
 
 # The columns that the other contenders' class has.

@@ -3,7 +3,7 @@ struct Cases {
   let tools: Tools
 
   var all: [Case] {
-    fetches + updates + transforms + deletes + exports + [resume]
+    fetches + updates + contexts + transforms + deletes + exports + [resume]
   }
 
   // MARK: Identifiers
