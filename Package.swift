@@ -64,7 +64,7 @@ let package = Package(
         "BatchIdentifiers",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: settings
+      swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
       name: "BatchStore",
@@ -86,7 +86,7 @@ let package = Package(
         "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
-      swiftSettings: settings
+      swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
       name: "BatchTool",

@@ -42,16 +42,15 @@ struct IdsFromCommand: AsyncParsableCommand {
       throw BatchError(.fileAccess, "the text cannot be opened: \(error)", at: text)
     }
     defer { if text != "-" { try? file.close() } }
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
-      let count: Int
+      let bytes: [UInt8]
       do {
-        count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
+        bytes = try file.read(atMost: 1 << 16)
       } catch {
         throw BatchError(.fileAccess, "the text cannot be read: \(error)", at: text)
       }
-      if count == 0 { break }
-      try reader.append(Array(buffer[..<count]))
+      if bytes.isEmpty { break }
+      try reader.append(bytes)
     }
     try output.emit(
       try reader.finish(),

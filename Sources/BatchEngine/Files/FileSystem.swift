@@ -12,12 +12,8 @@ import Darwin
 /// What the run needs of the file system and swift-system does not have.
 package enum FileSystem {
   /// What is known of a file, or nil if there is none of this name.
-  package static func status(
-    of path: FilePath
-  ) -> (identity: FileIdentity, size: Int, isRegular: Bool)? {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
-    return (FileIdentity(status), Int(status.st_size), status.st_mode & S_IFMT == S_IFREG)
+  package static func status(of path: FilePath) -> Stat? {
+    try? path.stat()
   }
 
   /// What has a name.
@@ -27,21 +23,22 @@ package enum FileSystem {
 
   /// What has a name; symbolic links are not followed.
   package static func kind(of path: FilePath) -> Kind {
-    var status = stat()
-    guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return .nothing }
-    switch status.st_mode & S_IFMT {
-    case S_IFREG: return .file
-    case S_IFDIR: return .folder
-    case S_IFLNK: return .link
-    default: return .other
+    switch try? path.stat(followTargetSymlink: false).type {
+    case nil: .nothing
+    case .regular: .file
+    case .directory: .folder
+    case .symbolicLink: .link
+    default: .other
     }
   }
 
   /// The absolute path of what is there, without symbolic links; nil if nothing is.
   package static func resolve(_ path: FilePath) -> FilePath? {
-    guard let resolved = path.withPlatformString({ realpath($0, nil) }) else { return nil }
-    defer { free(resolved) }
-    return FilePath(String(cString: resolved))
+    guard let resolved = unsafe path.withPlatformString({ unsafe realpath($0, nil) }) else {
+      return nil
+    }
+    defer { unsafe free(resolved) }
+    return unsafe FilePath(platformString: resolved)
   }
 
   /// The absolute path of a file that may not be there, without symbolic links in its folder.
@@ -57,21 +54,29 @@ package enum FileSystem {
   /// this moment. Some file systems have no such files: there it is made with the name, and removed.
   package static func problemOfMaking(_ path: FilePath) -> Errno? {
     #if os(Linux)
-    let folder = folder(of: path)
-    let file = folder.withPlatformString { open($0, temporaryFile | O_WRONLY | O_CLOEXEC, 0o600) }
-    if file >= 0 {
-      close(file)
+    do throws(Errno) {
+      try make(at: folder(of: path), temporaryFile)
       return nil
+    } catch {
+      // EISDIR is what a kernel says that does not know them.
+      guard error == .notSupported || error == .isDirectory else { return error }
     }
-    let problem = Errno(rawValue: errno)
-    // EISDIR is what a kernel says that does not know them.
-    guard problem == .notSupported || problem == .isDirectory else { return problem }
     #endif
-    let named = path.withPlatformString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
-    guard named >= 0 else { return Errno(rawValue: errno) }
-    close(named)
-    _ = path.withPlatformString { unlink($0) }
-    return nil
+    do throws(Errno) {
+      try make(at: path, O_CREAT | O_EXCL)
+      _ = try? remove(path)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private static func make(at path: FilePath, _ flags: Int32) throws(Errno) {
+    let file = unsafe path.withPlatformString {
+      unsafe open($0, flags | O_WRONLY | O_CLOEXEC, 0o600)
+    }
+    guard file >= 0 else { throw Errno(rawValue: errno) }
+    close(file)
   }
 
   #if os(Linux)
@@ -79,42 +84,19 @@ package enum FileSystem {
   private static let temporaryFile = 0o20_000_000 | O_DIRECTORY
   #endif
 
-  /// The permissions of a file, without those to execute it; nil if there is none.
-  package static func permissions(of path: FilePath) -> FilePermissions? {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
-    return FilePermissions(rawValue: CModeT(status.st_mode & 0o666))
-  }
-
-  /// How many names a file has.
-  package static func linkCount(of path: FilePath) -> Int? {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
-    return Int(status.st_nlink)
-  }
-
-  /// The user that a file belongs to.
-  package static func owner(of path: FilePath) -> UInt32? {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return nil }
-    return status.st_uid
-  }
-
   /// What is known of an open file.
-  package static func status(of file: FileDescriptor) throws(BatchError) -> (
-    identity: FileIdentity, size: Int
-  ) {
-    var status = stat()
-    guard fstat(file.rawValue, &status) == 0 else {
-      throw BatchError(.fileAccess, "cannot examine a file: \(Errno(rawValue: errno))")
+  package static func status(of file: FileDescriptor) throws(BatchError) -> Stat {
+    do {
+      return try file.stat()
+    } catch {
+      throw BatchError(.fileAccess, "cannot examine a file: \(error)")
     }
-    return (FileIdentity(status), Int(status.st_size))
   }
 
   /// The space that a user may still fill of the file system that a file is on, in bytes.
   package static func freeBytes(at path: FilePath) -> Int64? {
     var status = statvfs()
-    guard path.withPlatformString({ statvfs($0, &status) }) == 0 else { return nil }
+    guard unsafe path.withPlatformString({ unsafe statvfs($0, &status) }) == 0 else { return nil }
     let product = Int64(status.f_bavail).multipliedReportingOverflow(by: Int64(status.f_frsize))
     return product.overflow ? nil : product.partialValue
   }
@@ -127,13 +109,11 @@ package enum FileSystem {
     to other: FilePath
   ) throws(BatchError) -> Bool {
     // A link fails where the name exists, atomically; a rename would replace it.
-    let linked = path.withPlatformString { path in
-      other.withPlatformString { link(path, $0) }
+    let linked = unsafe path.withPlatformString { path in
+      unsafe other.withPlatformString { unsafe link(path, $0) }
     }
     if linked == 0 {
-      guard path.withPlatformString({ unlink($0) }) == 0 else {
-        throw failed("cannot rename", path)
-      }
+      try remove(path, "cannot rename")
       return true
     }
     switch Errno(rawValue: errno) {
@@ -149,15 +129,20 @@ package enum FileSystem {
 
   /// Renames a file over whatever has the new name.
   package static func replace(_ other: FilePath, with path: FilePath) throws(BatchError) {
-    let status = path.withPlatformString { path in
-      other.withPlatformString { rename(path, $0) }
+    let status = unsafe path.withPlatformString { path in
+      unsafe other.withPlatformString { unsafe rename(path, $0) }
     }
     guard status == 0 else { throw failed("cannot rename", path) }
   }
 
   /// Removes a file.
-  package static func remove(_ path: FilePath) throws(BatchError) {
-    guard path.withPlatformString({ unlink($0) }) == 0 else { throw failed("cannot remove", path) }
+  package static func remove(
+    _ path: FilePath,
+    _ what: String = "cannot remove"
+  ) throws(BatchError) {
+    guard unsafe path.withPlatformString({ unsafe unlink($0) }) == 0 else {
+      throw failed(what, path)
+    }
   }
 
   /// Writes all of some bytes at the file's position.
@@ -219,11 +204,12 @@ package enum FileSystem {
   }
 }
 
-extension FileIdentity {
-  fileprivate init(_ status: stat) {
-    self.init(
-      device: UInt64(truncatingIfNeeded: status.st_dev),
-      inode: UInt64(truncatingIfNeeded: status.st_ino)
+extension Stat {
+  /// Which file it is.
+  package var identity: FileIdentity {
+    FileIdentity(
+      device: UInt64(truncatingIfNeeded: deviceID.rawValue),
+      inode: UInt64(truncatingIfNeeded: inode.rawValue)
     )
   }
 }

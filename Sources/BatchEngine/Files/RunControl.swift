@@ -90,10 +90,8 @@ public struct RunControl: Hashable, Sendable, Codable {
         at: path.string
       )
     }
-    var bytes = [UInt8](repeating: 0, count: maximumByteCount)
     do {
-      let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
-      return Array(bytes[..<count])
+      return try file.read(atMost: maximumByteCount)
     } catch {
       throw FileSystem.failed("cannot read the request", path, error)
     }

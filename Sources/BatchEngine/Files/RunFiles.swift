@@ -33,7 +33,7 @@ package struct RunFiles: Hashable, Sendable {
 
   /// Whether a file is of a user who could do the work anyhow: our own, root, or the owner of the store.
   package func trusts(owner: UInt32) -> Bool {
-    owner == geteuid() || owner == 0 || owner == FileSystem.owner(of: store)
+    owner == geteuid() || owner == 0 || owner == FileSystem.status(of: store)?.userID.rawValue
   }
 }
 
@@ -42,6 +42,8 @@ extension FilePermissions {
   ///
   /// Who cannot read that one shall not read it here. The owner can always go on with it.
   package init(like path: FilePath) {
-    self = (FileSystem.permissions(of: path) ?? []).union(.ownerReadWrite)
+    let readAndWrite: FilePermissions = [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
+    self = (FileSystem.status(of: path)?.permissions ?? []).intersection(readAndWrite)
+      .union(.ownerReadWrite)
   }
 }

@@ -17,7 +17,7 @@ import Darwin
 /// before there is a checkpoint, and for whoever asks.
 package final class RunLock: Sendable {
   private let path: String
-  private let descriptor: Int32
+  private let file: FileDescriptor
   /// The run whose failed identifiers a process was about to try again when it was killed.
   package let interruptedRetry: String?
   private let isFileRemoved = Lock(false)
@@ -61,8 +61,8 @@ package final class RunLock: Sendable {
       throw Self.alreadyRunning(getpid(), place)
     }
     do {
-      descriptor = try Self.lock(path, beside: what, place, permissions)
-      interruptedRetry = Self.notedRetry(descriptor)
+      file = try Self.lock(path, beside: what, place, permissions)
+      interruptedRetry = Self.notedRetry(file)
       self.path = path
     } catch {
       _ = heldHere.withLock { $0.remove(path) }
@@ -81,14 +81,14 @@ package final class RunLock: Sendable {
         return isRemoved
       })
     else { return }
-    unlink(path)
+    unsafe unlink(path)
   }
 
   deinit {
     // Removed before it is released: whoever opened it meanwhile sees that the path is no longer
     // the file it has locked, and opens again.
     removeFile()
-    close(descriptor)
+    try? file.close()
     _ = heldHere.withLock { $0.remove(path) }
   }
 
@@ -99,7 +99,7 @@ package final class RunLock: Sendable {
   package func noteRetry(of run: String) {
     let text = Array((Self.retryMark + run).utf8)
     // It is for the better only: without it nothing is lost.
-    _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+    _ = try? file.writeAll(toAbsoluteOffset: 0, text)
   }
 
   /// The run whose failed identifiers a process was about to try again when it was killed.
@@ -110,13 +110,12 @@ package final class RunLock: Sendable {
     let file = try? FileDescriptor.openRegularFile(path, .readOnly, options: .noFollow)
     guard let file else { return nil }
     defer { try? file.close() }
-    return notedRetry(file.rawValue)
+    return notedRetry(file)
   }
 
-  private static func notedRetry(_ descriptor: Int32) -> String? {
-    var bytes = [UInt8](repeating: 0, count: 100)
-    let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  private static func notedRetry(_ file: FileDescriptor) -> String? {
+    // Nothing has moved the position of a file that was just opened.
+    let text = String(decoding: (try? file.read(atMost: 100)) ?? [], as: UTF8.self)
     return text.hasPrefix(retryMark) ? String(text.dropFirst(retryMark.count)) : nil
   }
 
@@ -128,16 +127,14 @@ package final class RunLock: Sendable {
     let file = try? FileDescriptor.openRegularFile(FilePath(path), .readWrite, options: .noFollow)
     guard let file else { return nil }
     defer { try? file.close() }
-    return holder(file.rawValue)
+    return holder(file)
   }
 
   private static func path(forCheckpoint checkpoint: FilePath) -> String {
     // One file has one lock, however its path is spelt.
-    let folder = checkpoint.removingLastComponent().string
-    let resolved = realpath(folder.isEmpty ? "." : folder, nil)
-    defer { free(resolved) }
     let name = (checkpoint.lastComponent?.string ?? "") + ".lock"
-    return resolved.map { "\(String(cString: $0))/\(name)" } ?? "\(checkpoint.string).lock"
+    let folder = FileSystem.resolve(FileSystem.folder(of: checkpoint))
+    return folder.map { "\($0)/\(name)" } ?? "\(checkpoint).lock"
   }
 
   private static func lock(
@@ -145,17 +142,17 @@ package final class RunLock: Sendable {
     beside what: String,
     _ place: FilePath,
     _ permissions: FilePermissions
-  ) throws(BatchError) -> Int32 {
+  ) throws(BatchError) -> FileDescriptor {
     while true {
-      let descriptor: Int32
+      let file: FileDescriptor
       do throws(BatchError) {
         // A link in a folder of many would have the file that it names made.
-        descriptor = try FileDescriptor.openRegularFile(
+        file = try .openRegularFile(
           FilePath(path),
           .readWrite,
           options: [.create, .noFollow],
           permissions: permissions
-        ).rawValue
+        )
       } catch {
         guard let cause = error.underlying as? Errno else { throw error }
         throw BatchError(
@@ -168,25 +165,22 @@ package final class RunLock: Sendable {
         )
       }
       var range = wholeFile()
-      guard fcntl(descriptor, F_SETLK, &range) == 0 else {
-        let holder = holder(descriptor)
-        close(descriptor)
+      guard unsafe fcntl(file.rawValue, F_SETLK, &range) == 0 else {
+        let holder = holder(file)
+        try? file.close()
         throw alreadyRunning(holder, place)
       }
-      var locked = stat()
-      var named = stat()
-      if fstat(descriptor, &locked) == 0, stat(path, &named) == 0,
-        locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
-      {
-        return descriptor
+      let locked = try? FileSystem.status(of: file)
+      if let locked, locked.identity == FileSystem.status(of: FilePath(path))?.identity {
+        return file
       }
-      close(descriptor)
+      try? file.close()
     }
   }
 
-  private static func holder(_ descriptor: Int32) -> Int32? {
+  private static func holder(_ file: FileDescriptor) -> Int32? {
     var range = wholeFile()
-    guard fcntl(descriptor, F_GETLK, &range) == 0, range.l_type != Int16(F_UNLCK) else {
+    guard unsafe fcntl(file.rawValue, F_GETLK, &range) == 0, range.l_type != Int16(F_UNLCK) else {
       return nil
     }
     return range.l_pid

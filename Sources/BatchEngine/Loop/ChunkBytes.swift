@@ -21,7 +21,7 @@ package struct ChunkBytes {
 
   /// What a database's size says of some of its rows before one was read.
   package init(ofRows count: Int, in database: FilePath) {
-    let size = FileSystem.status(of: database)?.size ?? 0
+    let size = Int(FileSystem.status(of: database)?.size ?? 0)
     self.init(perRow: Double(size) / Double(max(1, count)))
   }
 

@@ -30,8 +30,8 @@ package struct ThrottleProbe {
 
   private static func minuteOfDay() -> Int {
     var now = time(nil)
-    var local = tm()
-    localtime_r(&now, &local)
-    return Int(local.tm_hour) * 60 + Int(local.tm_min)
+    var local = unsafe tm()
+    unsafe localtime_r(&now, &local)
+    return unsafe Int(local.tm_hour) * 60 + Int(local.tm_min)
   }
 }

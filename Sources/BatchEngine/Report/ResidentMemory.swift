@@ -16,10 +16,10 @@ package func peakResidentBytes() -> Int {
     .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
     .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
   if let peak { return peak * 1024 }
-  getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+  unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
   return usage.ru_maxrss * 1024
   #else
-  getrusage(RUSAGE_SELF, &usage)
+  unsafe getrusage(RUSAGE_SELF, &usage)
   return usage.ru_maxrss
   #endif
 }

@@ -1,10 +1,3 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
 package import SystemPackage
 
 extension FileDescriptor {
@@ -45,10 +38,8 @@ extension FileDescriptor {
       throw .access(path, "it cannot be opened", error)
     }
     do throws(BatchError) {
-      let status = try status(of: descriptor, path)
-      guard status.st_mode & S_IFMT == S_IFREG else {
-        throw .notRegular(path, noun(forMode: status.st_mode))
-      }
+      let type = try descriptor.status(path).type
+      guard type == .regular else { throw .notRegular(path, noun(for: type)) }
     } catch {
       try? descriptor.close()
       throw error
@@ -58,27 +49,33 @@ extension FileDescriptor {
 
   /// The user that the file belongs to.
   package func owner(_ path: FilePath) throws(BatchError) -> UInt32 {
-    try status(of: self, path).st_uid
+    try status(path).userID.rawValue
   }
 
-  private static func noun(forMode mode: mode_t) -> String {
-    switch mode & S_IFMT {
-    case S_IFDIR: "this is a folder"
-    case S_IFIFO: "this is a pipe"
-    case S_IFCHR, S_IFBLK: "this is a device"
+  /// What is read at once from the file's position: at most `count` bytes, and none at its end.
+  package func read(atMost count: Int) throws -> [UInt8] {
+    // The system fills the memory of an array that nothing else knows of yet, and says how far.
+    try unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      filled = try unsafe read(into: UnsafeMutableRawBufferPointer(buffer))
+    }
+  }
+
+  private func status(_ path: FilePath) throws(BatchError) -> Stat {
+    do {
+      return try stat()
+    } catch {
+      throw .access(path, "it cannot be examined", error)
+    }
+  }
+
+  private static func noun(for type: FileType) -> String {
+    switch type {
+    case .directory: "this is a folder"
+    case .fifo: "this is a pipe"
+    case .characterSpecial, .blockSpecial: "this is a device"
     default: "this is no file with content"
     }
   }
-}
-
-/// What the system knows of an open file.
-private func status(of file: FileDescriptor, _ path: FilePath) throws(BatchError) -> stat {
-  var status = stat()
-  // The system fills the one structure that it is given, which lasts until it returns.
-  guard unsafe fstat(file.rawValue, &status) == 0 else {
-    throw .access(path, "it cannot be examined", Errno(rawValue: errno))
-  }
-  return status
 }
 
 extension BatchError {

@@ -29,18 +29,15 @@ extension ChildProcess.Command {
     var candidates: [FilePath] = []
     if name.contains("/") {
       candidates = [FilePath(name).isAbsolute ? FilePath(name) : folder.pushing(FilePath(name))]
-    } else if let path = getenv("PATH") {
-      candidates = String(cString: path).split(separator: ":").map {
+    } else if let path = unsafe getenv("PATH") {
+      candidates = unsafe String(cString: path).split(separator: ":").map {
         FilePath(String($0)).appending(name)
       }
     }
     var found: FilePath?
     for candidate in candidates {
-      var status = stat()
-      guard stat(candidate.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-        continue
-      }
-      if access(candidate.string, X_OK) == 0 { return absolute(candidate) }
+      guard FileSystem.status(of: candidate)?.type == .regular else { continue }
+      if unsafe access(candidate.string, X_OK) == 0 { return absolute(candidate) }
       found = candidate
     }
     throw BatchError(
@@ -55,8 +52,8 @@ extension ChildProcess.Command {
 
   /// The path for a program that starts in another folder.
   private static func absolute(_ path: FilePath) -> FilePath {
-    guard !path.isAbsolute, let folder = getcwd(nil, 0) else { return path }
-    defer { free(folder) }
-    return FilePath(String(cString: folder)).pushing(path)
+    guard !path.isAbsolute, let folder = unsafe getcwd(nil, 0) else { return path }
+    defer { unsafe free(folder) }
+    return unsafe FilePath(platformString: folder).pushing(path)
   }
 }

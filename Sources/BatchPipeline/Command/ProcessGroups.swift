@@ -23,7 +23,7 @@ package enum ProcessGroups {
   /// Whether a program has ended; once it has, its status is that of `waitpid`.
   static func hasEnded(_ leader: pid_t, _ status: inout Int32) -> Bool {
     leaders.withLock { leaders in
-      let ended = waitpid(leader, &status, WNOHANG)
+      let ended = unsafe waitpid(leader, &status, WNOHANG)
       guard ended == leader || (ended < 0 && errno == ECHILD) else { return false }
       leaders.remove(leader)
       return true
@@ -37,7 +37,7 @@ package enum ProcessGroups {
       _ = kill(-leader, SIGKILL)
     }
     var status: Int32 = 0
-    while waitpid(leader, &status, 0) < 0, errno == EINTR {}
+    while unsafe waitpid(leader, &status, 0) < 0, errno == EINTR {}
   }
 
   /// Ends this process at once, and before it the programs, which would go on with what they do.

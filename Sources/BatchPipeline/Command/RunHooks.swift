@@ -118,7 +118,7 @@ private actor HookRunner {
   private let executor = ThreadExecutor(label: "batch.hooks")
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
-    executor.asUnownedSerialExecutor()
+    unsafe executor.asUnownedSerialExecutor()
   }
 
   func run(_ body: @Sendable () -> Void) { body() }

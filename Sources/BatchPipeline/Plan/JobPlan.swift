@@ -211,7 +211,7 @@ extension JobPlan.Work {
 extension Store {
   /// Refuses a database that has several names.
   func refuseIfLinked() throws(BatchError) {
-    guard let links = FileSystem.linkCount(of: FilePath(path)), links > 1 else { return }
+    guard let links = FileSystem.status(of: FilePath(path))?.linkCount, links > 1 else { return }
     throw BatchError(
       .fileAccess,
       "the database has \(links) names, and SQLite keeps a log for each: changes by one are lost by"

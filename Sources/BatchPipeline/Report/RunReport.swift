@@ -128,7 +128,7 @@ struct RunReport: Encodable {
       }
       return
     }
-    guard (status.isRegular && status.size == 0) || Self.start(of: path).contains(mark) else {
+    guard status.type == .regular && status.size == 0 || Self.start(of: path).contains(mark) else {
       throw BatchError(
         .outputExists,
         "the file exists, and is no report of a run",
@@ -142,8 +142,6 @@ struct RunReport: Encodable {
   private static func start(of path: FilePath) -> String {
     guard let file = try? FileDescriptor.openRegularFile(path, .readOnly) else { return "" }
     defer { try? file.close() }
-    var bytes = [UInt8](repeating: 0, count: 500)
-    let count = try? bytes.withUnsafeMutableBytes { try file.read(into: $0) }
-    return String(decoding: bytes.prefix(count ?? 0), as: UTF8.self)
+    return String(decoding: (try? file.read(atMost: 500)) ?? [], as: UTF8.self)
   }
 }

@@ -113,7 +113,7 @@ package final class ExportFile {
     identity: FileIdentity?
   ) -> String? {
     if let status = FileSystem.status(of: partial) {
-      guard status.isRegular else { return "\(partial.string) is no file" }
+      guard status.type == .regular else { return "\(partial.string) is no file" }
       return status.size >= count
         ? nil : "\(partial.string) has \(status.size) bytes, but \(count) were written"
     }
@@ -149,7 +149,7 @@ package final class ExportFile {
       throw FileSystem.failed("cannot open the unfinished output", partial, error)
     }
     try file.lock(self.partial)
-    let size = try FileSystem.status(of: file).size
+    let size = try Int(FileSystem.status(of: file).size)
     guard size >= count else {
       throw BatchError(
         .damagedFile,

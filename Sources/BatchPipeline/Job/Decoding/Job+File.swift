@@ -40,9 +40,7 @@ extension Job {
         while bytes.count <= limit {
           // A byte more than the limit tells a file that is too long.
           let room = min(1 << 16, limit + 1 - bytes.count)
-          let piece = try [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
-            count = try descriptor.read(into: UnsafeMutableRawBufferPointer(buffer))
-          }
+          let piece = try descriptor.read(atMost: room)
           if piece.isEmpty { break }
           bytes += piece
         }
