@@ -36,7 +36,14 @@ struct DeletionPropagation {
     var deleted = context.unsaved.all(.delete).filter { $0.entity?.store == store }
     var denials: [(object: ManagedObject, relationship: Relationship)] = []
     var next = 0
+    // The objects whose members were read, and what keeps those alive.
+    var read = 0
+    var members: [ManagedObject] = []
     while next < deleted.count {
+      if next == read {
+        members = try readMembers(of: deleted[next...])
+        read = deleted.count
+      }
       let object = deleted[next]
       next += 1
       guard let entity = object.entity else { continue }
@@ -65,6 +72,7 @@ struct DeletionPropagation {
         }
       }
     }
+    withExtendedLifetime(members) {}
     for (object, relationship) in denials {
       context.unsavedReferences = references
       let left = try related(to: object, by: relationship)
@@ -76,6 +84,20 @@ struct DeletionPropagation {
           at: object.persistentModelID.description,
           remedy: "delete those too, or relate them to something else"
         )
+      }
+    }
+  }
+
+  /// Reads what the rules of some deleted objects look at, in one statement for each relationship.
+  ///
+  /// - Returns: What was read, to be kept alive until it was looked at.
+  private func readMembers(
+    of objects: ArraySlice<ManagedObject>
+  ) throws(BatchError) -> [ManagedObject] {
+    try context.readMembers(of: objects) { relationship in
+      switch (relationship.deleteRule, relationship.storage) {
+      case (.noAction, _), (_, .column), (.nullify, .table): false
+      case (.nullify, .inverse), (.deny, _), (.cascade, _): true
       }
     }
   }

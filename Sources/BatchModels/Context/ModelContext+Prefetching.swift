@@ -5,8 +5,8 @@ extension ModelContext {
   /// Reads the objects that fetched ones are related to, and keeps them until the next fetch that
   /// prefetches: the context itself keeps no object alive.
   ///
-  /// - Complexity: One look-up for each related object, or one statement for each fetched object
-  ///   where the relationship is kept in other rows.
+  /// - Complexity: One look-up for each related object. Where the relationship is kept in other rows and
+  ///   has no index, their table is read once.
   func prefetch<Model: PersistentModel>(
     _ properties: [PartialKeyPath<Model>],
     of models: [Model]
@@ -23,6 +23,10 @@ extension ModelContext {
         )
       }
       var identifiers: [PersistentIdentifier] = []
+      related += try readMembers(of: models) { relationship in
+        if case .column = relationship.storage { return false }
+        return relationship.name == name
+      }
       for model in models {
         let relationship = try relationship(name, of: model)
         if case .column(let slot) = relationship.storage {

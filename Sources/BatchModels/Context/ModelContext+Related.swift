@@ -83,63 +83,6 @@ extension ModelContext {
     return register(identifier, destination)
   }
 
-  /// What the store has related to an object; what it had when it was asked last, if all of those
-  /// are still there and the context has not changed in the meantime.
-  private func committed(
-    _ object: ManagedObject,
-    _ relationship: Relationship
-  ) throws(BatchError) -> [ManagedObject] {
-    guard object.unsaved != .insert, let key = object.persistentModelID.key else { return [] }
-    if let members = object.members[relationship.name], members.generation == generation {
-      let objects = members.identifiers.compactMap { registry[$0] }
-      if objects.count == members.identifiers.count { return objects }
-    }
-    let destination = relationship.destination
-    let condition =
-      switch relationship.storage {
-      case .column: "0"
-      case .inverse(let slot): "\(SQLName.quoted(destination.columns[slot])) IS ?"
-      case .table(let join):
-        """
-        \(SQLName.quoted(try destination.entity.requireKey().columns[0])) IN (
-          SELECT \(SQLName.quoted(join.target)) FROM \(SQLName.quoted(join.table))
-          WHERE \(SQLName.quoted(join.source)) IS ?)
-        """
-      }
-    let objects = try objects(of: destination, where: condition, SQLValue(key.components[0]))
-    object.members[relationship.name] = ManagedObject.Members(
-      generation: generation,
-      identifiers: objects.map(\.persistentModelID)
-    )
-    return objects
-  }
-
-  /// The objects of an entity's rows that satisfy a condition, in the order of their keys.
-  private func objects(
-    of entity: ModelEntity,
-    where condition: String,
-    _ value: SQLValue
-  ) throws(BatchError) -> [ManagedObject] {
-    let key = try entity.entity.requireKey().columns
-    let conditions = [condition, entity.entity.condition].compactMap(\.self)
-    let statement = try connection(to: entity.store).prepare(
-      """
-      SELECT \(SQLName.list(key + entity.columns)) FROM \(SQLName.quoted(entity.entity.table)) \
-      WHERE \(conditions.joined(separator: " AND ")) ORDER BY \(SQLName.list(key))
-      """
-    )
-    try statement.bind(value, at: 1)
-    var objects: [ManagedObject] = []
-    while try statement.step() {
-      var encoder = EncodedKey.Encoder()
-      for column in key.indices { statement.appendKeyComponent(at: column, to: &encoder) }
-      let row = entity.columns.indices.map { statement.value(at: key.count + $0) }
-      let identifier = entity.space.identifier(.encoded(encoder.key))
-      objects.append(try object(of: identifier, entity, row))
-    }
-    return objects
-  }
-
   // MARK: Changing
 
   /// Relates some objects and no others to one.

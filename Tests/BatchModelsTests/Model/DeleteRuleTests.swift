@@ -213,3 +213,35 @@ private final class Contract: ManagedObject, PersistentModel {
     set { self[\.witness] = newValue }
   }
 }
+
+extension DeleteRuleTests {
+  @Test func `customers who are deleted in one save take their purchases along`() async throws {
+    let (path, context) = try await market()
+    let (count, kept) = (1_000, 7)
+    try TestDatabase.make(
+      "market.db",
+      in: directory,
+      "DELETE FROM purchase_tags",
+      "DELETE FROM purchases",
+      "DELETE FROM customers",
+      """
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+      INSERT INTO customers (id, name) SELECT i, 'c' || i FROM n
+      """,
+      "INSERT INTO purchases (total, customer_id) SELECT id, id FROM customers",
+      "INSERT INTO purchases (total, customer_id) SELECT -id, id FROM customers WHERE id < 50",
+      "INSERT INTO cards (customer_id) SELECT id FROM customers"
+    )
+    let customers = try context.fetch(Customer.self)
+    for customer in customers.dropFirst(kept) { context.delete(customer) }
+    try context.save()
+    let left = "SELECT customer_id || ' ' || total FROM purchases ORDER BY total"
+    #expect(
+      try TestDatabase.texts(path, left)
+        == (-kept...kept).filter { $0 != 0 }.map { "\(abs($0)) \($0)" }
+    )
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM customers") == ["\(kept)"])
+    #expect(try TestDatabase.texts(path, "SELECT count(customer_id) FROM cards") == ["\(kept)"])
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM cards") == ["\(count)"])
+  }
+}

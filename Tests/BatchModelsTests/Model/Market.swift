@@ -139,8 +139,8 @@ enum Market {
       CREATE TABLE purchase_tags (purchase INTEGER REFERENCES purchases,
         tag INTEGER REFERENCES tags (id), PRIMARY KEY (purchase, tag)) WITHOUT ROWID
       """,
-      "CREATE TABLE complaints (id INTEGER PRIMARY KEY, customer_id REFERENCES customers)",
-      "CREATE TABLE cards (id INTEGER PRIMARY KEY, customer_id UNIQUE REFERENCES customers)",
+      "CREATE TABLE complaints (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers)",
+      "CREATE TABLE cards (id INTEGER PRIMARY KEY, customer_id INTEGER UNIQUE REFERENCES customers)",
       "INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bob')",
       "INSERT INTO purchases VALUES (1, 10, 1), (2, 20, 1), (3, 30, 2)",
       "INSERT INTO tags VALUES (1, 'new'), (2, 'old')",

@@ -1,0 +1,143 @@
+import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// What the store has related to an object; what it had when it was asked last, if all of those
+  /// are still there and the context has not changed in the meantime.
+  func committed(
+    _ object: ManagedObject,
+    _ relationship: Relationship
+  ) throws(BatchError) -> [ManagedObject] {
+    guard object.unsaved != .insert, let key = object.persistentModelID.key else { return [] }
+    if let members = object.members[relationship.name], members.generation == generation {
+      let objects = members.identifiers.compactMap { registry[$0] }
+      if objects.count == members.identifiers.count { return objects }
+    }
+    let entity = relationship.destination
+    let statement = try connection(to: entity.store).prepare(
+      """
+      SELECT \(SQLName.list(try entity.rowColumns)) FROM \(SQLName.quoted(entity.entity.table)) \
+      WHERE \(try relationship.condition(ofKey: "?"))
+      ORDER BY \(SQLName.list(try entity.entity.requireKey().columns))
+      """
+    )
+    try statement.bind(SQLValue(key.components[0]), at: 1)
+    var objects: [ManagedObject] = []
+    while try statement.step() { objects.append(try member(entity, statement, from: 0)) }
+    note(objects.map(\.persistentModelID), of: object, relationship)
+    return objects
+  }
+
+  /// Reads what the store has related to some objects, and notes it with each.
+  ///
+  /// SQLite reads the keys from a closure. Where the column that refers to them has no index, it makes
+  /// one for the statement: it looks through the table once, however many objects there are.
+  ///
+  /// - Returns: The objects that are related to any of them: a context keeps no object alive.
+  func readMembers(
+    of objects: [ManagedObject],
+    _ relationship: Relationship
+  ) throws(BatchError) -> [ManagedObject] {
+    let owners = objects.filter { $0.unsaved != .insert && $0.persistentModelID.key != nil }
+    if owners.isEmpty { return [] }
+    // Not the objects: the statement keeps what is bound to it.
+    let keys = owners.map { SQLValue($0.persistentModelID.key?.components[0] ?? .null) }
+    let entity = relationship.destination
+    let statement = try connection(to: entity.store).prepare(
+      """
+      WITH RECURSIVE _batch_ordinals(_batch_ordinal) AS (
+        SELECT 0 UNION ALL
+        SELECT _batch_ordinal + 1 FROM _batch_ordinals WHERE _batch_ordinal + 1 < ?1),
+      _batch_owners(_batch_owner, _batch_key) AS MATERIALIZED (
+        SELECT _batch_ordinal, \(SwiftFunction.sqlName)(?2, _batch_ordinal) FROM _batch_ordinals)
+      SELECT _batch_owner, \(SQLName.list(try entity.rowColumns))
+      FROM _batch_owners CROSS JOIN \(SQLName.quoted(entity.entity.table))
+      WHERE \(try relationship.condition(ofKey: "+_batch_key"))
+      ORDER BY _batch_owner, \(SQLName.list(try entity.entity.requireKey().columns))
+      """
+    )
+    let keyOfOwner = SwiftFunction { row throws(BatchError) in
+      guard case .integer(let owner)? = row.first else { return .null }
+      return keys[Int(owner)]
+    }
+    try statement.bind([.value(.integer(Int64(keys.count))), .function(keyOfOwner)])
+    var found: [ManagedObject] = []
+    var members = owners.map { _ in [PersistentIdentifier]() }
+    while try statement.step() {
+      let object = try member(entity, statement, from: 1)
+      found.append(object)
+      members[Int(statement.integer(at: 0))].append(object.persistentModelID)
+    }
+    for (owner, identifiers) in zip(owners, members) { note(identifiers, of: owner, relationship) }
+    return found
+  }
+
+  /// Reads what the store has related to some objects by those of their relationships that are wanted.
+  func readMembers(
+    of objects: some Sequence<ManagedObject>,
+    where isWanted: (Relationship) -> Bool
+  ) throws(BatchError) -> [ManagedObject] {
+    var groups: [ObjectIdentifier: (entity: ModelEntity, objects: [ManagedObject])] = [:]
+    for object in objects {
+      guard let entity = object.entity else { continue }
+      groups[ObjectIdentifier(entity), default: (entity, [])].objects.append(object)
+    }
+    var members: [ManagedObject] = []
+    for (entity, objects) in groups.values {
+      for relationship in container.relationships[entity.store].of(entity).values
+      where isWanted(relationship) {
+        members += try readMembers(of: objects, relationship)
+      }
+    }
+    return members
+  }
+
+  private func note(
+    _ identifiers: [PersistentIdentifier],
+    of owner: ManagedObject,
+    _ relationship: Relationship
+  ) {
+    owner.members[relationship.name] = ManagedObject.Members(
+      generation: generation,
+      identifiers: identifiers
+    )
+  }
+
+  /// The object of the row that a statement has, whose columns begin at one of them.
+  private func member(
+    _ entity: ModelEntity,
+    _ statement: borrowing Statement,
+    from first: Int
+  ) throws(BatchError) -> ManagedObject {
+    let keyCount = try entity.entity.requireKey().columns.count
+    var encoder = EncodedKey.Encoder()
+    for column in 0..<keyCount { statement.appendKeyComponent(at: first + column, to: &encoder) }
+    let row = entity.columns.indices.map { statement.value(at: first + keyCount + $0) }
+    return try object(of: entity.space.identifier(.encoded(encoder.key)), entity, row)
+  }
+}
+
+extension ModelEntity {
+  /// The columns of the key, and then those of the attributes.
+  fileprivate var rowColumns: [String] {
+    get throws(BatchError) { try entity.requireKey().columns + columns }
+  }
+}
+
+extension Relationship {
+  /// What holds of the rows that are related to the object with a key, which is an expression of SQL.
+  fileprivate func condition(ofKey owner: String) throws(BatchError) -> String {
+    let related =
+      switch storage {
+      case .column: "0"
+      case .inverse(let slot): "\(SQLName.quoted(destination.columns[slot])) = \(owner)"
+      case .table(let join):
+        """
+        \(SQLName.quoted(try destination.entity.requireKey().columns[0])) IN (
+          SELECT \(SQLName.quoted(join.target)) FROM \(SQLName.quoted(join.table))
+          WHERE \(SQLName.quoted(join.source)) = \(owner))
+        """
+      }
+    return [related, destination.entity.condition].compactMap(\.self).joined(separator: " AND ")
+  }
+}
