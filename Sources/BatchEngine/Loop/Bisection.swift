@@ -1,18 +1,5 @@
 package import BatchIdentifiers
 
-/// What becomes of a chunk of which one identifier fails.
-package enum FailurePolicy: Sendable, Hashable {
-  /// The chunk fails, and nothing of it is done.
-  case failChunk
-  /// The identifier is passed over, up to so many of the whole run.
-  case skip(upTo: Int)
-
-  /// How many may fail; nil if the first failure is that of the chunk.
-  package var limit: Int? {
-    if case .skip(let limit) = self { limit } else { nil }
-  }
-}
-
 /// Finds those positions of a range that fail alone: a part that fails is done again in halves, down to
 /// single positions.
 ///
@@ -62,17 +49,7 @@ package struct Bisection {
     naming: (BatchError) -> BatchError = { $0 }
   ) throws(BatchError) {
     if split(part) { return }
-    guard let limit = policy.limit else { throw naming(error) }
-    guard failures.count < limit else { throw naming(error).pastSkip }
+    guard failures.count < policy.limit else { throw policy.refusal(naming(error)) }
     failures.append((part.lowerBound, error))
-  }
-}
-
-extension BatchError {
-  /// The error of an identifier that is one too many.
-  package var pastSkip: BatchError {
-    var error = self
-    error.remedy = "more identifiers have failed than skip allows; what is committed stays"
-    return error
   }
 }

@@ -74,9 +74,9 @@ package final class RunSession {
   /// How large the chunks were on average that are done; nil if none is.
   package var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
 
-  /// How many identifiers of the run may fail; those that are tried again may all fail again.
-  package func failureLimit(_ skip: RunPolicy.Skip) -> Int {
-    retried == nil ? skip.limit(of: checkpoint.list.count) : .max
+  /// What becomes of identifiers of the run that fail; those that are tried again may all fail again.
+  package func failurePolicy(_ skip: RunPolicy.Skip) -> FailurePolicy {
+    retried == nil ? skip.failurePolicy(of: checkpoint.list.count) : .skip(upTo: .max)
   }
 
   /// Notes a committed chunk.

@@ -118,9 +118,10 @@ extension RunPolicy {
       self.ratio = ratio
     }
 
-    /// The most identifiers of a number that may fail under both bounds.
-    package func limit(of total: Int) -> Int {
-      min(limit, Int((Double(total) * ratio).rounded(.down)))
+    /// What both bounds mean for a number of identifiers.
+    package func failurePolicy(of total: Int) -> FailurePolicy {
+      let limit = min(limit, Int((Double(total) * ratio).rounded(.down)))
+      return limit > 0 ? .skip(upTo: limit) : .failChunk
     }
   }
 

@@ -10,8 +10,7 @@ package struct ContextProcessor: ChunkProcessor {
   /// Who saves; nil if the store cannot be written.
   package let lane: WriterLane?
   package let ledger: LedgerPlace
-  /// How many identifiers of the run may fail.
-  package let failureLimit: Int
+  package let onFailure: FailurePolicy
   private let times: HandlerTimes<ChunkContext>
   /// Whether there is something to make durable.
   private let hasWritten: Lock<Bool>
@@ -21,13 +20,13 @@ package struct ContextProcessor: ChunkProcessor {
     work: ContextWork,
     lane: WriterLane?,
     ledger: LedgerPlace,
-    failureLimit: Int
+    onFailure: FailurePolicy
   ) {
     self.list = list
     self.work = work
     self.lane = lane
     self.ledger = ledger
-    self.failureLimit = failureLimit
+    self.onFailure = onFailure
     times = HandlerTimes(limit: work.timeLimit)
     hasWritten = Lock(ledger == .store)
   }
@@ -80,7 +79,7 @@ package struct ContextProcessor: ChunkProcessor {
     in worker: StoreConnection,
     holding byteLimit: Int
   ) async throws(BatchError) -> (parts: [Part], end: Int) {
-    var bisection = Bisection(positions, .skip(upTo: failureLimit))
+    var bisection = Bisection(positions, onFailure)
     var done: [ChunkContext] = []
     var bytes = 0
     while bytes < byteLimit, let range = bisection.next() {
@@ -94,7 +93,7 @@ package struct ContextProcessor: ChunkProcessor {
         bytes += context.byteCount
         bisection.add(context.positions.upperBound..<range.upperBound)
       } catch {
-        guard failureLimit > 0, error.isAboutObjects else { throw error }
+        guard onFailure != .failChunk, error.isAboutObjects else { throw error }
         try bisection.failed(range, error)
       }
     }
@@ -141,7 +140,7 @@ package struct ContextProcessor: ChunkProcessor {
         return try await lane.save(
           parts.map(\.written),
           at: positions,
-          failing: failureLimit,
+          onFailure: onFailure,
           noting: refused
         )
       } catch {

@@ -14,7 +14,7 @@ extension WriterLane {
   /// - Parameters:
   ///   - parts: The parts of the chunk, ascending.
   ///   - positions: The positions of the chunk.
-  ///   - limit: How many identifiers of the whole run may fail.
+  ///   - onFailure: What becomes of identifiers of the whole run that fail.
   ///   - refused: Given the errors of parts that could not be saved, by their places in `parts`.
   /// - Returns: What came of the chunk.
   /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and are to be done again; the
@@ -22,14 +22,14 @@ extension WriterLane {
   func save(
     _ parts: [SavedPart],
     at positions: Range<Int>,
-    failing limit: Int,
+    onFailure: FailurePolicy,
     noting refused: Lock<[Int: BatchError]>
   ) async throws(BatchError) -> Commit {
     let isAlone = parts.contains { part in
       if case .context(let context) = part { context.changesOtherStores } else { false }
     }
-    return try await commit(positions, failing: limit, isAlone: isAlone) {
-      [connection] limit throws(BatchError) in
+    return try await commit(positions, onFailure: onFailure, isAlone: isAlone) {
+      [connection] onFailure throws(BatchError) in
       refused.withLock { $0.removeAll() }
       return try connection.savepoint { () throws(BatchError) in
         var applied: WaitingChunk.Applied = (Outcomes(), [])
@@ -37,7 +37,9 @@ extension WriterLane {
         for (index, part) in parts.enumerated() {
           switch part {
           case .failed(let position, let error):
-            guard applied.failures.count < limit ?? 0 else { throw error.pastSkip }
+            guard applied.failures.count < onFailure.limit else {
+              throw onFailure.refusal(error)
+            }
             applied.failures.append((position, error))
             applied.outcomes.failed += 1
           case .context(let context):
@@ -50,7 +52,7 @@ extension WriterLane {
             } catch {
               // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
               guard !connection.isAutocommit,
-                error.code == .mergeConflict || limit != nil && error.isAboutObjects
+                error.code == .mergeConflict || onFailure != .failChunk && error.isAboutObjects
               else { throw error }
               errors[index] = error
             }

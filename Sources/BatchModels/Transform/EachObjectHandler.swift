@@ -44,7 +44,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int,
+    onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     let context = ModelContext(container)
@@ -73,7 +73,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         if error.code == .retryLater { throw error }
         changes.values.unset(row)
         changes.failures.append((row, error))
-        if changes.failures.count > limit { break }
+        if changes.failures.count > policy.limit { break }
         context.reset()
       }
       if changes.values.bytes.count >= byteLimit {

@@ -29,7 +29,7 @@ struct CommandHandler: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int,
+    onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     let start = ContinuousClock.now

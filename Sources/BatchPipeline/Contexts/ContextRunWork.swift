@@ -154,7 +154,7 @@ struct ContextPlan: RunPlan {
         work: work,
         lane: execution.lane,
         ledger: ledger,
-        failureLimit: execution.failureLimit
+        onFailure: execution.onFailure
       )
     )
   }

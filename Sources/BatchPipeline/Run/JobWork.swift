@@ -115,7 +115,7 @@ extension JobPlan: RunPlan {
           isRowByRow: isRowByRow,
           lane: requireLane(execution),
           ledger: ledger,
-          failureLimit: execution.failureLimit
+          onFailure: execution.onFailure
         )
       )
     case .transform(let transform, let action, _):
@@ -126,7 +126,7 @@ extension JobPlan: RunPlan {
           run: execution.session.run,
           lane: requireLane(execution),
           ledger: ledger,
-          failureLimit: execution.failureLimit,
+          onFailure: execution.onFailure,
           patience: action.timeout
         )
       )
@@ -147,7 +147,7 @@ extension JobPlan: RunPlan {
             failed: try session.failedOutput(),
             overwrites: action.overwrite || session.replacesOwnOutput
           ),
-          failureLimit: execution.failureLimit
+          onFailure: execution.onFailure
         )
       )
     }

@@ -15,8 +15,8 @@ struct RunExecution {
 
   private var job: Job { run.job }
 
-  /// How many identifiers of the run may fail.
-  var failureLimit: Int { session.failureLimit(job.skip) }
+  /// What becomes of identifiers of the run that fail.
+  var onFailure: FailurePolicy { session.failurePolicy(job.skip) }
 
   /// Does what is left, however it ends, and tells those who are to know.
   func perform() async -> RunSummary {

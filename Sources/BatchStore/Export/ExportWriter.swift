@@ -41,11 +41,13 @@ package actor ExportWriter {
   package func append(
     _ lines: RowExport.Lines,
     at positions: Range<Int>,
-    failing limit: Int
+    onFailure policy: FailurePolicy
   ) throws(BatchError) {
     try executor.requireThread()
-    let room = limit - failed.count
-    if lines.failures.count > room { throw lines.failures[max(room, 0)].error.pastSkip }
+    let policy = policy.after(failed.count)
+    if let failure = lines.failures.dropFirst(policy.limit).first {
+      throw policy.refusal(failure.error)
+    }
     try file.append(lines.bytes)
     done.insert(DoneRanges.Row(positions, outcomes: lines.outcomes, chunks: 1))
     guard !lines.failures.isEmpty else { return }

@@ -62,7 +62,7 @@ package struct RowExport: Sendable {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - limit: How many may fail and be left out.
+  ///   - policy: What becomes of the lines if an identifier fails.
   ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
   ///   - connection: The worker's connection.
   /// - Returns: The lines, in the order of the list, of as many of the first identifiers as the
@@ -70,16 +70,13 @@ package struct RowExport: Sendable {
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   package func lines(
     for keys: ChunkKeys,
-    failing limit: Int = 0,
+    onFailure policy: FailurePolicy = .failChunk,
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> Lines {
     try connection.transaction(.deferred) { () throws(BatchError) in
       var lines = Lines()
-      var bisection = Bisection(
-        0..<keys.identifierCount,
-        limit > 0 ? .skip(upTo: limit) : .failChunk
-      )
+      var bisection = Bisection(0..<keys.identifierCount, policy)
       while lines.bytes.count < byteLimit, let part = bisection.next() {
         let start = lines.bytes.count
         do throws(BatchError) {

@@ -9,8 +9,7 @@ package struct ChangeProcessor: ChunkProcessor {
   package let isRowByRow: Bool
   package let lane: WriterLane
   package let ledger: LedgerPlace
-  /// How many identifiers of the run may fail.
-  package let failureLimit: Int
+  package let onFailure: FailurePolicy
 
   package init(
     list: IdentifierList,
@@ -18,14 +17,14 @@ package struct ChangeProcessor: ChunkProcessor {
     isRowByRow: Bool,
     lane: WriterLane,
     ledger: LedgerPlace,
-    failureLimit: Int
+    onFailure: FailurePolicy
   ) {
     self.list = list
     self.change = change
     self.isRowByRow = isRowByRow
     self.lane = lane
     self.ledger = ledger
-    self.failureLimit = failureLimit
+    self.onFailure = onFailure
   }
 
   package var inOrder: Bool { false }
@@ -47,7 +46,7 @@ package struct ChangeProcessor: ChunkProcessor {
     _ keys: ChunkKeys,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await lane.apply(change, to: keys, at: positions, failing: failureLimit)
+    try await lane.apply(change, to: keys, at: positions, onFailure: onFailure)
   }
 
   package func synchronize(

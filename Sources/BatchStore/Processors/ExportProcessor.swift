@@ -7,21 +7,20 @@ package struct ExportProcessor: ChunkProcessor {
   package let key: EntityKey
   package let export: RowExport
   package let writer: ExportWriter
-  /// How many identifiers of the run may fail.
-  package let failureLimit: Int
+  package let onFailure: FailurePolicy
 
   package init(
     list: IdentifierList,
     key: EntityKey,
     export: RowExport,
     writer: ExportWriter,
-    failureLimit: Int
+    onFailure: FailurePolicy
   ) {
     self.list = list
     self.key = key
     self.export = export
     self.writer = writer
-    self.failureLimit = failureLimit
+    self.onFailure = onFailure
   }
 
   package var inOrder: Bool { true }
@@ -46,7 +45,7 @@ package struct ExportProcessor: ChunkProcessor {
       let keys = try ChunkKeys(list, positions, key: key)
       let read = try export.lines(
         for: keys,
-        failing: failureLimit,
+        onFailure: onFailure,
         holding: ChunkBytes.chunkLimit,
         in: connection
       )
@@ -60,7 +59,7 @@ package struct ExportProcessor: ChunkProcessor {
     _ lines: Lines,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await writer.append(lines.read, at: positions, failing: failureLimit)
+    try await writer.append(lines.read, at: positions, onFailure: onFailure)
     return Commit(outcomes: lines.read.outcomes, duration: lines.duration)
   }
 

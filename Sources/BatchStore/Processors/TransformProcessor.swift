@@ -8,8 +8,7 @@ package struct TransformProcessor: ChunkProcessor {
   package let run: String
   package let lane: WriterLane
   package let ledger: LedgerPlace
-  /// How many identifiers of the run may fail.
-  package let failureLimit: Int
+  package let onFailure: FailurePolicy
   package let patience: Duration?
   private let times: HandlerTimes<TransformedChunk>
 
@@ -19,7 +18,7 @@ package struct TransformProcessor: ChunkProcessor {
     run: String,
     lane: WriterLane,
     ledger: LedgerPlace,
-    failureLimit: Int,
+    onFailure: FailurePolicy,
     patience: Duration?
   ) {
     self.list = list
@@ -27,7 +26,7 @@ package struct TransformProcessor: ChunkProcessor {
     self.run = run
     self.lane = lane
     self.ledger = ledger
-    self.failureLimit = failureLimit
+    self.onFailure = onFailure
     self.patience = patience
     times = HandlerTimes(limit: transform.timeout)
   }
@@ -44,12 +43,12 @@ package struct TransformProcessor: ChunkProcessor {
     _ positions: Range<Int>,
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
-    let chunk = try await compute(in: context) { connection, look, limit throws(BatchError) in
+    let chunk = try await compute(in: context) { connection, look throws(BatchError) in
       try transform.prepare(
         ChunkKeys(list, positions, key: transform.target.key),
         run: run,
         look: look,
-        failing: limit,
+        onFailure: onFailure,
         holding: ChunkBytes.chunkLimit,
         in: connection
       )
@@ -76,11 +75,8 @@ package struct TransformProcessor: ChunkProcessor {
         guard error.code == .rowsChanged else { throw error }
       }
       let stale = chunk
-      chunk = try await compute(in: prepared.context) {
-        connection,
-        look,
-        limit throws(BatchError) in
-        try transform.refresh(stale, look: look, failing: limit, in: connection)
+      chunk = try await compute(in: prepared.context) { connection, look throws(BatchError) in
+        try transform.refresh(stale, look: look, onFailure: onFailure, in: connection)
       }
     }
     return try await apply(chunk, at: positions, recomputing: true)
@@ -97,7 +93,7 @@ package struct TransformProcessor: ChunkProcessor {
       transform,
       chunk,
       at: positions,
-      failing: failureLimit,
+      onFailure: onFailure,
       recomputing: recomputing
     )
   }
@@ -108,16 +104,15 @@ package struct TransformProcessor: ChunkProcessor {
     _ body:
       @escaping @Sendable (
         _ connection: Connection,
-        _ look: Int,
-        _ limit: Int?
+        _ look: Int
       ) throws(BatchError) -> TransformedChunk
   ) async throws(BatchError) -> TransformedChunk {
-    let (lane, failureLimit) = (lane, failureLimit)
+    let lane = lane
     return try await times.wait(for: context) { begin throws(BatchError) in
       try await context.perform { connection throws(BatchError) in
         begin()
         // Noted before anything is read: whatever others commit from here on is noticed.
-        return try body(connection, lane.look, failureLimit == 0 ? nil : failureLimit)
+        return try body(connection, lane.look)
       }
     }
   }

@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// What computes the new values of rows: a handler of a Swift program, or a program of its own.
@@ -10,7 +11,7 @@ package protocol RowHandler: Sendable {
   /// - Parameters:
   ///   - rows: The rows.
   ///   - run: The run that they are changed by.
-  ///   - limit: How many rows may fail; the rest need not be tried after one more has.
+  ///   - policy: How many rows may fail; the rest need not be tried after one more has.
   ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many may be
   ///     the last.
   /// - Returns: The values of the first rows, at least one, and those of them that failed.
@@ -19,7 +20,7 @@ package protocol RowHandler: Sendable {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int,
+    onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges
 }

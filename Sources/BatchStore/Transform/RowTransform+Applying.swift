@@ -7,7 +7,7 @@ extension RowTransform {
   /// - Parameters:
   ///   - chunk: What was computed.
   ///   - first: The position of the chunk's first identifier.
-  ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - policy: What becomes of the chunk if an identifier fails.
   ///   - isCurrent: Whether no other connection has committed since the rows were read.
   ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
   ///     the lock.
@@ -19,24 +19,24 @@ extension RowTransform {
   func apply(
     _ chunk: TransformedChunk,
     at first: Int,
-    failing limit: Int?,
+    onFailure policy: FailurePolicy,
     isCurrent: Bool,
     recomputes: Bool,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Applied {
     if reach == .nothing, isCurrent {
-      return try set(chunk, by: chunk.keys, at: first, failing: limit, in: connection)
+      return try set(chunk, by: chunk.keys, at: first, onFailure: policy, in: connection)
     }
-    let chunk = try renewed(chunk, failing: limit, recomputes: recomputes, in: connection)
+    let chunk = try renewed(chunk, onFailure: policy, recomputes: recomputes, in: connection)
     if reach == .nothing {
-      return try set(chunk, by: chunk.keys, at: first, failing: limit, in: connection)
+      return try set(chunk, by: chunk.keys, at: first, onFailure: policy, in: connection)
     }
     if reach == .sameTable,
-      let applied = try setSingly(chunk, at: first, failing: limit, in: connection)
+      let applied = try setSingly(chunk, at: first, onFailure: policy, in: connection)
     {
       return applied
     }
-    return try applyRowByRow(chunk, at: first, failing: limit, in: connection)
+    return try applyRowByRow(chunk, at: first, onFailure: policy, in: connection)
   }
 
   /// Sets what was computed by a statement for each row, unless one of them changes other rows.
@@ -45,7 +45,7 @@ extension RowTransform {
   private func setSingly(
     _ chunk: TransformedChunk,
     at first: Int,
-    failing limit: Int?,
+    onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Applied? {
     try connection.watching(table: target.entity.table) { watch throws(BatchError) in
@@ -57,11 +57,12 @@ extension RowTransform {
           chunk,
           by: chunk.keys.singly,
           at: first,
-          failing: limit ?? 0,
+          onFailure: .skip(upTo: policy.limit),
           in: connection
         )
       } catch {
-        guard error.isAboutRows, !connection.isAutocommit, limit == nil || watch.hasSeenOthers
+        guard error.isAboutRows, !connection.isAutocommit,
+          policy == .failChunk || watch.hasSeenOthers
         else {
           throw error
         }
@@ -77,14 +78,14 @@ extension RowTransform {
   private func applyRowByRow(
     _ chunk: TransformedChunk,
     at first: Int,
-    failing limit: Int?,
+    onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Applied {
     var applied: WaitingChunk.Applied = (Outcomes(), [])
     for number in 0..<chunk.rows.keys.identifierCount {
-      let room = limit.map { $0 - applied.failures.count }
-      let row = try renewed(chunk.part(number), failing: room, recomputes: true, in: connection)
-      let one = try set(row, by: row.keys, at: first + number, failing: room, in: connection)
+      let policy = policy.after(applied.failures.count)
+      let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
+      let one = try set(row, by: row.keys, at: first + number, onFailure: policy, in: connection)
       applied.outcomes += one.outcomes
       applied.failures += one.failures
     }
@@ -94,7 +95,7 @@ extension RowTransform {
   /// The chunk as it is now, under the write lock.
   private func renewed(
     _ chunk: TransformedChunk,
-    failing limit: Int?,
+    onFailure policy: FailurePolicy,
     recomputes: Bool,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
@@ -108,7 +109,7 @@ extension RowTransform {
         )
       }
       return try withTimeLimit(timeout) { () throws(BatchError) in
-        try changes(of: rows, run: chunk.run, failing: limit)
+        try changes(of: rows, run: chunk.run, onFailure: policy)
       }
     }
   }
@@ -117,14 +118,13 @@ extension RowTransform {
     _ chunk: TransformedChunk,
     by keys: ChunkKeys,
     at first: Int,
-    failing limit: Int?,
+    onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Applied {
     var outcomes = chunk.outcomes
     var failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
-    if let failure = chunk.failures.dropFirst(limit ?? 0).first {
-      let error = failure.error.about(chunk.rows.keys.key(at: failure.number))
-      throw limit == nil ? error : error.pastSkip
+    if let failure = chunk.failures.dropFirst(policy.limit).first {
+      throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
     }
     guard !chunk.numbers.isEmpty else { return (outcomes, failures) }
     var change = target
@@ -139,7 +139,7 @@ extension RowTransform {
     let applied = try change.apply(
       to: keys,
       at: 0,
-      failing: limit.map { $0 - failures.count },
+      onFailure: policy.after(failures.count),
       in: connection
     )
     outcomes += applied.outcomes

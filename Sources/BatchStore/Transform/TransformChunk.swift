@@ -211,7 +211,7 @@ struct EachChunkHandler: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int,
+    onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     // It computes all rows at once, so only what was read bounds them.

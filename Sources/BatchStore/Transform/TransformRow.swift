@@ -162,7 +162,7 @@ struct EachRowHandler: RowHandler {
   func changes(
     of rows: ChunkRows,
     run: String,
-    failing limit: Int,
+    onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     var row = TransformRow(rows, run: run, writes: writes)
@@ -177,7 +177,7 @@ struct EachRowHandler: RowHandler {
         if error.code == .retryLater { throw error }
         row.output.unset(index)
         failures.append((index, error))
-        if failures.count > limit { break }
+        if failures.count > policy.limit { break }
       }
       if row.output.bytes.count >= byteLimit {
         count = index + 1

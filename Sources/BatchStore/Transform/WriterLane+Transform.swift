@@ -12,24 +12,24 @@ extension WriterLane {
   ///   - transform: What the chunk was computed by.
   ///   - chunk: The computed chunk.
   ///   - positions: The positions of the chunk.
-  ///   - limit: How many identifiers of the whole run may fail.
+  ///   - onFailure: What becomes of identifiers of the whole run that fail.
   ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
   ///     the lock.
   /// - Returns: What came of the chunk.
-  /// - Throws: What ``apply(_:to:at:failing:)`` throws, and what the computation does. If it is not to
+  /// - Throws: What ``apply(_:to:at:onFailure:)`` throws, and what the computation does. If it is not to
   ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and applied again.
   package func apply(
     _ transform: RowTransform,
     _ chunk: TransformedChunk,
     at positions: Range<Int>,
-    failing limit: Int = 0,
+    onFailure: FailurePolicy = .failChunk,
     recomputing recomputes: Bool = true
   ) async throws(BatchError) -> Commit {
-    try await commit(positions, failing: limit) { [self] limit throws(BatchError) in
+    try await commit(positions, onFailure: onFailure) { [self] onFailure throws(BatchError) in
       try transform.apply(
         chunk,
         at: positions.lowerBound,
-        failing: limit,
+        onFailure: onFailure,
         isCurrent: !noteForeignCommits(since: chunk.look),
         recomputes: recomputes,
         in: connection

@@ -11,17 +11,17 @@ extension BulkChange {
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - first: The position of the first key.
-  ///   - limit: How many may fail; nil if the first failure is that of the whole chunk.
+  ///   - policy: What becomes of the chunk if an identifier fails.
   ///   - connection: The connection, in a transaction.
   /// - Returns: What became of the identifiers, and those that failed, ascending.
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
   func apply(
     to keys: ChunkKeys,
     at first: Int,
-    failing limit: Int?,
+    onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
-    guard let limit else {
+    guard policy != .failChunk else {
       do throws(BatchError) {
         return (try apply(to: keys, in: connection), [])
       } catch {
@@ -29,7 +29,7 @@ extension BulkChange {
       }
     }
     var outcomes = Outcomes()
-    var bisection = Bisection(0..<keys.identifierCount, .skip(upTo: limit))
+    var bisection = Bisection(0..<keys.identifierCount, policy)
     while let part = bisection.next() {
       do throws(BatchError) {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
@@ -75,7 +75,7 @@ extension BulkChange {
     do throws(BatchError) {
       if !connection.isAutocommit { try connection.execute("ROLLBACK") }
       try connection.execute(Connection.TransactionKind.immediate.rawValue)
-      _ = try apply(to: keys, at: 0, failing: 0, in: connection)
+      _ = try apply(to: keys, at: 0, onFailure: .skip(upTo: 0), in: connection)
       return failure
     } catch {
       guard error.isAboutRows else { return failure }

@@ -6,13 +6,12 @@ package struct WaitingChunk {
   package typealias Applied = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
 
   let positions: Range<Int>
-  /// How many identifiers of the whole run may fail.
-  let failureLimit: Int
+  /// What becomes of identifiers of the whole run that fail.
+  let onFailure: FailurePolicy
   /// Whether it shares its transaction with no other.
   let isAlone: Bool
-  /// Applies it inside a transaction; told how many of its identifiers may fail, nil if the first
-  /// failure is that of the chunk.
-  let apply: (_ limit: Int?) throws(BatchError) -> Applied
+  /// Applies it inside a transaction; told what becomes of those of its identifiers that fail.
+  let apply: (_ onFailure: FailurePolicy) throws(BatchError) -> Applied
   /// Called once its transaction is committed.
   let whenCommitted: () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>

@@ -291,8 +291,7 @@ package actor WriterLane {
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///
-  /// Up to `limit` identifiers of the whole run may fail: they are passed over, and entered with the
-  /// chunk.
+  /// Identifiers of the run that fail and are passed over are entered with the chunk.
   ///
   /// - Throws: Whatever SQLite says, of this chunk or of the checkpoint after the one before; the
   ///   store is then as it was before.
@@ -300,13 +299,13 @@ package actor WriterLane {
     _ change: BulkChange,
     to keys: ChunkKeys,
     at positions: Range<Int>,
-    failing limit: Int = 0
+    onFailure: FailurePolicy = .failChunk
   ) async throws(BatchError) -> Commit {
-    try await commit(positions, failing: limit) { [connection] limit throws(BatchError) in
+    try await commit(positions, onFailure: onFailure) { [connection] onFailure throws(BatchError) in
       try change.apply(
         to: keys,
         at: positions.lowerBound,
-        failing: limit,
+        onFailure: onFailure,
         in: connection
       )
     }
@@ -316,7 +315,7 @@ package actor WriterLane {
   ///
   /// - Parameters:
   ///   - positions: The positions of the chunk.
-  ///   - limit: How many identifiers of the whole run may fail.
+  ///   - onFailure: What becomes of identifiers of the whole run that fail.
   ///   - isAlone: Whether the chunk shares its transaction with no other.
   ///   - apply: Applies it; may be called again if the transaction is rolled back.
   ///   - whenCommitted: Called once the transaction is committed.
@@ -324,16 +323,16 @@ package actor WriterLane {
   /// - Throws: What `apply` throws, or whatever SQLite says; nothing of the chunk is done then.
   package func commit(
     _ positions: Range<Int>,
-    failing limit: Int,
+    onFailure: FailurePolicy,
     isAlone: Bool = false,
-    _ apply: @escaping (_ limit: Int?) throws(BatchError) -> WaitingChunk.Applied,
+    _ apply: @escaping (_ onFailure: FailurePolicy) throws(BatchError) -> WaitingChunk.Applied,
     whenCommitted: @escaping () -> Void = {}
   ) async throws(BatchError) -> Commit {
     try await withCheckedContinuation { continuation in
       waiting.append(
         WaitingChunk(
           positions: positions,
-          failureLimit: limit,
+          onFailure: onFailure,
           isAlone: isAlone,
           apply: apply,
           whenCommitted: whenCommitted,
@@ -462,7 +461,7 @@ package actor WriterLane {
     let failedBefore = entered?.done.outcomes.failed ?? 0
     // Without a ledger there is nowhere to keep failures.
     let (outcomes, failures) = try chunk.apply(
-      entered == nil || chunk.failureLimit == 0 ? nil : chunk.failureLimit - failedBefore
+      entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
     )
     try entered?.enter(failures, in: connection)
     entered = try entered?.entering(

@@ -82,11 +82,9 @@ extension Simulation {
     _ process: SimulatedProcess
   ) throws(BatchError) -> Outcomes {
     let retried = process.retried
-    let limit = retried == nil ? scenario.policy.skip.limit(of: scenario.count) : .max
-    var bisection = Bisection(
-      chunk,
-      limit == 0 ? .failChunk : .skip(upTo: limit - entered.outcomes.failed)
-    )
+    let policy =
+      retried == nil ? scenario.policy.skip.failurePolicy(of: scenario.count) : .skip(upTo: .max)
+    var bisection = Bisection(chunk, policy.after(entered.outcomes.failed))
     var outcomes = Outcomes()
     while let part = bisection.next() {
       let positions = part.map { retried?.positions[$0] ?? $0 }

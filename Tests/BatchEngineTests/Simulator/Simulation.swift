@@ -194,7 +194,7 @@ final class Simulation {
     versionChecked = store.version
     if let contradiction = store.contradiction() { fail(contradiction) }
     demand(
-      store.content.failed.count <= scenario.policy.skip.limit(of: scenario.count),
+      store.content.failed.count <= scenario.policy.skip.failurePolicy(of: scenario.count).limit,
       "more have failed than may"
     )
   }

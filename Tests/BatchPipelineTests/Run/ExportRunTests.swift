@@ -205,6 +205,16 @@ import Testing
     #expect(try directory.read("out.ndjson").filter { $0 == 0x0a }.count == 300)
   }
 
+  @Test func `an export of which more have failed than may by now goes on`() async throws {
+    try makePoison("1, 2")
+    let run = BatchRun(poisonedJob("out.ndjson", limit: 2), options: .telling)
+    let first = try await run.run { event in if case .progress = event { run.stop() } }
+    #expect(first.state == .stopped)
+    let second = try await BatchRun(poisonedJob("out.ndjson", limit: 1)).run()
+    #expect(second.state == .completedWithFailures)
+    #expect(second.outcomes.failed == 2)
+  }
+
   @Test func `rows that are gone when their chunk is read are counted`() async throws {
     let job = job("out.ndjson", chunk: 300)
     let path = path

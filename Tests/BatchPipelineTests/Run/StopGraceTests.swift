@@ -43,7 +43,7 @@ import Testing
         isRowByRow: false,
         lane: lane,
         ledger: .store,
-        failureLimit: 0
+        onFailure: .failChunk
       ),
       settings: .init(
         policy: job.policy,

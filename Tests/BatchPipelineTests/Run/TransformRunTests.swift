@@ -300,6 +300,27 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
+  @Test func `a run of which more have failed than may by now goes on`() async throws {
+    let handler = TransformHandler.rows { columns in
+      let id = try columns.input("id", as: Int64.self)
+      return { row in
+        switch try row[id] {
+        case 1, 2: throw Refusal()
+        case 90: throw BatchError(.retryLater, "not yet")
+        default: break
+        }
+      }
+    }
+    var job = job(skip: 2)
+    job.workers = 1
+    job.retry.limit = 0
+    let first = try await run(handler, job)
+    #expect(first.state == .failed && first.outcomes.failed == 2)
+    job.skip.limit = 1
+    let second = try await run(Self.byRow, job)
+    #expect(second.state == .completedWithFailures && second.outcomes.failed == 2)
+  }
+
   @Test func `failed identifiers are tried again, and only those`() async throws {
     _ = try await run(Self.throwing, job(skip: 5))
     let calls = Lock<[Int64]>([])

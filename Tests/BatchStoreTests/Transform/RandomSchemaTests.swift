@@ -252,7 +252,7 @@ import Testing
     try await lane.begin(
       RunDescription(identifier: "run", job: "job", total: list.count, startedAt: "now")
     )
-    let limit = trial.skips ? 1000 : 0
+    let policy: FailurePolicy = trial.skips ? .skip(upTo: 1000) : .failChunk
     var failed: [Int] = []
     for positions in Chunks.random(of: list.count, using: &random) {
       let keys = try positions.map { try list.key(at: $0).components.map { SQLValue($0) } }
@@ -269,12 +269,12 @@ import Testing
               chunkKeys,
               run: "run",
               look: look,
-              failing: limit == 0 ? nil : limit,
+              onFailure: policy,
               in: worker
             ) : nil
         } catch {
           // Refused before anything is applied: the model has nothing to do.
-          do { #expect(try limit == 0 && trial.isRefused(keys), "\(error)") } catch {
+          do { #expect(try policy == .failChunk && trial.isRefused(keys), "\(error)") } catch {
             Issue.record(error)
           }
           continue
@@ -285,13 +285,13 @@ import Testing
         }
         let commit =
           if let chunk {
-            try await lane.apply(transform, chunk, at: positions, failing: limit)
+            try await lane.apply(transform, chunk, at: positions, onFailure: policy)
           } else {
             try await lane.apply(
               change,
               to: isRowByRow ? chunkKeys.singly : chunkKeys,
               at: positions,
-              failing: limit
+              onFailure: policy
             )
           }
         let all = try await store.failedIdentifiers(ofRun: "run").map(\.position)

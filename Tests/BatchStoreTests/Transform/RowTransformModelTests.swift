@@ -287,6 +287,7 @@ import Testing
     )
     let chunks = Chunks.random(of: list.count, using: &trial.random)
     var failed = 0
+    let policy: FailurePolicy = skips ? .skip(upTo: 1000) : .failChunk
     // Up to three chunks are read before the first of them is applied, as several workers do.
     var next = 0
     while next < chunks.count {
@@ -297,7 +298,6 @@ import Testing
       var prepared: [(Range<Int>, TransformedChunk)] = []
       for chunk in some {
         do {
-          let limit = skips ? 1000 : nil
           prepared.append(
             (
               chunk,
@@ -305,7 +305,7 @@ import Testing
                 ChunkKeys(list, chunk, key: key),
                 run: "run",
                 look: lane.look,
-                failing: limit,
+                onFailure: policy,
                 in: worker
               )
             )
@@ -331,7 +331,7 @@ import Testing
             transform,
             chunk,
             at: positions,
-            failing: skips ? 1000 : 0
+            onFailure: policy
           ).outcomes
           #expect(outcomes == expected)
           failed += outcomes.failed

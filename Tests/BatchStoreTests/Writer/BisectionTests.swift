@@ -61,15 +61,19 @@ import Testing
   func `the row that is one too many is named`(table: String) async throws {
     let rows = try #require(Self.tables[table])
     let chunk = try await makeChunk(table, rows, setting: "n + iif(i % 100 = 7, 9999, 1)")
-    for (limit, row) in [(nil, 7), (0, 7), (1, 107), (9, 907)] {
+    for (policy, row) in [
+      (.failChunk, 7), (.skip(upTo: 0), 7), (.skip(upTo: 1), 107), (.skip(upTo: 9), 907),
+    ] as [(FailurePolicy, Int)] {
       let error = #expect(throws: BatchError.self) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          try chunk.change.apply(to: chunk.keys, at: 0, failing: limit, in: chunk.connection)
+          try chunk.change.apply(to: chunk.keys, at: 0, onFailure: policy, in: chunk.connection)
         }
       }
       #expect(error?.message.contains("identifier \(chunk.keys.key(at: row)): ") == true)
       #expect(error?.message.contains("(setting n)") == true)
-      #expect((error?.remedy?.contains("more identifiers have failed") == true) == (limit != nil))
+      #expect(
+        (error?.remedy?.contains("more identifiers have failed") == true) == (policy != .failChunk)
+      )
     }
   }
 
@@ -83,7 +87,12 @@ import Testing
     let chunk = try await makeChunk(table, rows, setting: "n + iif(i IN (\(list)), 9999, 1)")
     let (outcomes, failed) = try chunk.connection.transaction(.immediate) {
       () throws(BatchError) in
-      try chunk.change.apply(to: chunk.keys, at: 5000, failing: 10, in: chunk.connection)
+      try chunk.change.apply(
+        to: chunk.keys,
+        at: 5000,
+        onFailure: .skip(upTo: 10),
+        in: chunk.connection
+      )
     }
     #expect(failed.map(\.position) == poison.map { $0 + 5000 })
     #expect(
@@ -105,7 +114,12 @@ import Testing
       let chunk = try await makeChunk(table, rows, setting: "n + iif(i = \(poison), 9999, 1)")
       let count = try Self.updates(of: chunk.connection) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          _ = try chunk.change.apply(to: chunk.keys, at: 0, failing: 1, in: chunk.connection)
+          _ = try chunk.change.apply(
+            to: chunk.keys,
+            at: 0,
+            onFailure: .skip(upTo: 1),
+            in: chunk.connection
+          )
         }
       }
       #expect(count == 1 + 2 * 10)
@@ -141,7 +155,12 @@ import Testing
     for limit in [0, 1, 2] {
       let error = #expect(throws: BatchError.self) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          _ = try chunk.change.apply(to: chunk.keys, at: 0, failing: limit, in: chunk.connection)
+          _ = try chunk.change.apply(
+            to: chunk.keys,
+            at: 0,
+            onFailure: .skip(upTo: limit),
+            in: chunk.connection
+          )
         }
       }
       #expect(error?.code == .constraint)
@@ -179,7 +198,12 @@ import Testing
     var failed: [(position: Int, error: BatchError)] = []
     do throws(BatchError) {
       failed = try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-        try chunk.change.apply(to: chunk.keys, at: 0, failing: 5, in: chunk.connection).failures
+        try chunk.change.apply(
+          to: chunk.keys,
+          at: 0,
+          onFailure: .skip(upTo: 5),
+          in: chunk.connection
+        ).failures
       }
     } catch {
       #expect(!isAboutRow, "\(error)")
@@ -199,7 +223,12 @@ import Testing
     try chunk.connection.execute("PRAGMA max_page_count = 40")
     let error = #expect(throws: BatchError.self) {
       try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-        _ = try chunk.change.apply(to: chunk.keys, at: 0, failing: 2000, in: chunk.connection)
+        _ = try chunk.change.apply(
+          to: chunk.keys,
+          at: 0,
+          onFailure: .skip(upTo: 2000),
+          in: chunk.connection
+        )
       }
     }
     #expect(error?.code == .diskFull)

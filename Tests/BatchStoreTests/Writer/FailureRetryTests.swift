@@ -56,7 +56,7 @@ import Testing
         change,
         to: ChunkKeys(list, chunk, key: change.key),
         at: chunk,
-        failing: .max
+        onFailure: .skip(upTo: .max)
       )
     }
     let done = Set(chunks.joined())
@@ -79,7 +79,7 @@ import Testing
           change,
           to: ChunkKeys(failed, part, key: change.key),
           at: part,
-          failing: .max
+          onFailure: .skip(upTo: .max)
         )
         for place in part {
           let position = retried.positions[place]
@@ -137,7 +137,7 @@ import Testing
       change,
       to: ChunkKeys(list, 0..<15, key: change.key),
       at: 0..<15,
-      failing: 2
+      onFailure: .skip(upTo: 2)
     )
     try connection.execute(sql)
     _ = try await lane.resume("run")

@@ -41,13 +41,16 @@ import Testing
   }
 
   /// Applies chunks at once; the first positions of those that failed.
-  private func apply(in lane: WriterLane, failing limit: Int = 0) async throws -> [Int] {
+  private func apply(
+    in lane: WriterLane,
+    onFailure policy: FailurePolicy = .failChunk
+  ) async throws -> [Int] {
     try await withThrowingTaskGroup(of: Int?.self) { group in
       for first in stride(from: 0, to: Self.total, by: Self.size) {
         let positions = first..<(first + Self.size)
         let keys = try ChunkKeys(list, positions, key: change.key)
         group.addTask {
-          let commit = try? await lane.apply(change, to: keys, at: positions, failing: limit)
+          let commit = try? await lane.apply(change, to: keys, at: positions, onFailure: policy)
           if let commit { #expect(commit.outcomes.total == Self.size) }
           return commit == nil ? first : nil
         }
@@ -118,7 +121,7 @@ import Testing
       """
     )
     let lane = try await makeLane("run")
-    let refused = try await apply(in: lane, failing: 5)
+    let refused = try await apply(in: lane, onFailure: .skip(upTo: 5))
     #expect(refused.count == 3)
     let failed = try await store.failedIdentifiers(ofRun: "run")
     #expect(failed.count == 5)
