@@ -40,7 +40,7 @@ struct CommandHandler: RowHandler {
       let piece = count..<min(rows.count, count + size)
       var lines: [UInt8] = []
       for row in piece { encoder.append(rows, row, to: &lines) }
-      var question = ChildProcess.Question(
+      var question = CommandExchange.Question(
         lines: lines,
         count: piece.count,
         answeredBefore: count,

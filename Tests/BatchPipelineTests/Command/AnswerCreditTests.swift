@@ -1,0 +1,47 @@
+import Testing
+
+@testable import BatchPipeline
+
+/// What answers are worth if a program has written too many.
+@Suite struct AnswerCreditTests {
+  private let start = ContinuousClock.now
+
+  @Test func `answers with identifiers are beyond doubt, whatever comes after them`() {
+    var credit = AnswerCredit()
+    credit.answered(10, since: start, at: start + .seconds(1))
+    #expect(credit.accept(identified: true, at: start + .seconds(1)) == nil)
+    credit.add(surplus: Array("{}\n{}\n".utf8))
+    #expect(credit.standing == .identified)
+    #expect(
+      credit.harmless == "it has written \"{}\" beyond its answers, of which none is in doubt"
+    )
+    // From the first one without an identifier on, one too many would put all of them in doubt.
+    #expect(credit.accept(identified: false, at: start + .seconds(1)) == .zero)
+    #expect(credit.accept(identified: true, at: start + .seconds(1)) == nil)
+    #expect(credit.standing == .unidentified)
+  }
+
+  @Test(arguments: [(10_000, 2), (1000, 5), (1, 5)])
+  func `one too many is waited for as long as two have taken, and not for long`(
+    count: Int,
+    milliseconds: Int
+  ) {
+    var credit = AnswerCredit()
+    let end = start + .seconds(10)
+    credit.answered(count, since: start, at: end)
+    #expect(credit.accept(identified: false, at: end) == .milliseconds(milliseconds))
+    let later = end + .milliseconds(1)
+    #expect(credit.accept(identified: false, at: later) == .milliseconds(milliseconds - 1))
+    #expect(credit.accept(identified: false, at: end + .seconds(1)) == .zero)
+  }
+
+  @Test func `no more is kept of what nobody has asked for than an error shows`() {
+    var credit = AnswerCredit()
+    #expect(!credit.hasSurplus)
+    #expect(credit.tooMany.message == "has written more answers than there were rows")
+    for _ in 0..<3 { credit.add(surplus: [UInt8](repeating: 0x78, count: 900)) }
+    let line = String(repeating: "x", count: AnswerCredit.surplusLimit)
+    #expect(credit.harmless == "it has written \(line.quotedForMessage) and was given no row")
+    #expect(credit.tooMany.message.hasSuffix("rows: \(line.quotedForMessage)"))
+  }
+}

@@ -1,0 +1,98 @@
+import BatchIdentifiers
+import Testing
+
+@testable import BatchPipeline
+@testable import BatchStore
+
+/// The lines that a program answers with, without a program.
+@Suite struct AnswerDecoderTests {
+  private let decoder = AnswerDecoder(columns: ["n", "label"])
+
+  /// The rows with the keys 1 to `count`.
+  private func rows(_ count: Int) -> ChunkRows {
+    var rows = ChunkRows(columns: [], keys: .rowIDs((1...count).map { Int64($0) }))
+    rows.values = ValueBlock(columns: 0, capacity: count, count: count)
+    rows.numbers = Array(0..<count)
+    rows.rowIDs = (1...count).map { Int64($0) }
+    return rows
+  }
+
+  /// Reads answers to so many rows.
+  private func read(
+    _ text: String,
+    for count: Int
+  ) throws(BatchError) -> (answers: AnswerDecoder.Answers, areIdentified: Bool) {
+    let rows = rows(count)
+    var answers = decoder.noAnswers(for: rows)
+    let areIdentified = try decoder.read(
+      Array(text.utf8),
+      for: rows,
+      0..<count,
+      into: &answers
+    )
+    return (answers, areIdentified)
+  }
+
+  @Test func `a row gets what its line says, and keeps what it does not`() throws {
+    let (answers, areIdentified) = try read(
+      """
+      {"n": 5, "label": "five"}
+      null
+      {"label": null, "$identifier": "3"}
+      {}
+
+      """,
+      for: 4
+    )
+    let values = answers.changes.values
+    #expect(values.value(0, 0) == .integer(5) && values.value(0, 1) == .text("five"))
+    #expect((0..<4).map { values.isSet($0) } == [true, false, true, false])
+    #expect(values.kind(2, 0) == .unset && values.kind(2, 1) == .null)
+    #expect(!areIdentified && answers.changes.failures.isEmpty && answers.retry == nil)
+  }
+
+  @Test func `answers are identified if each repeats its identifier`() throws {
+    let lines = (1...3).map { #"{"$identifier": "\#($0)", "n": \#($0)}"# + "\n" }
+    #expect(try read(lines.joined(), for: 3).areIdentified)
+    #expect(try !read(lines[0] + lines[1] + "{\"n\": 3}\n", for: 3).areIdentified)
+  }
+
+  @Test(arguments: [
+    // Out of order.
+    ("{\"$identifier\": \"2\"}\n{\"$identifier\": \"1\"}\n", "1 is for identifier \"2\""),
+    ("{}\n{\"$identifier\": \"77\"}\n", "2 is for identifier \"77\""),
+    ("{}\n{\"$identifier\": 2}\n", "2 has a number where \"$identifier\" must be a string"),
+    ("{}\n{\"m\": 1}\n", "2 has an unknown column \"m\""),
+    ("{\"n\": 1} {}\n{}\n", "1 goes on after its end"),
+    // One line for two rows.
+    ("{}\n", "2 is no JSON object"),
+    ("\n{}\n", "1 is no JSON object"),
+  ])
+  func `an answer that is none of its row is told with it`(lines: String, message: String) throws {
+    let error = #expect(throws: BatchError.self) { _ = try read(lines, for: 2) }
+    #expect(error?.code == .handlerFailed)
+    #expect(error?.message.contains("answer for identifier \(message)") == true)
+  }
+
+  @Test func `a row that cannot be done fails alone, and none of its values is set`() throws {
+    let changes = try read(
+      "{\"n\": 1}\n{\"n\": 2, \"$error\": \"too\\nlarge\"}\n{\"n\": 3}\n",
+      for: 3
+    ).answers.changes
+    #expect(changes.failures.map(\.row) == [1])
+    #expect(changes.failures[0].error.message == "the command says: too large")
+    #expect((0..<3).map { changes.values.isSet($0) } == [true, false, true])
+  }
+
+  @Test func `of rows that cannot be done now the first says why`() throws {
+    let answers = try read(
+      "{}\n{\"$retry\": \"closed\"}\n{\"$retry\": \"busy\"}\n{\"$error\": \"no\"}\n",
+      for: 4
+    ).answers
+    #expect(answers.retry?.code == .retryLater)
+    #expect(
+      answers.retry?.message == "identifier 2: the command asks for another try: closed"
+    )
+    #expect(answers.changes.failures.map(\.row) == [3])
+  }
+}
