@@ -136,7 +136,7 @@ struct StoreSave {
   ) throws(BatchError) -> Bool {
     guard let (keys, objects) = objects.byRowID(),
       let set = try UpdateSet(objects, keys: keys, entity, key: { key(of: $0) }),
-      try set.apply(in: connection)
+      try set.writeAllOrNone(in: connection)
     else { return false }
     let keepsAll = entity.generatedSlots.isEmpty
     for (place, object) in objects.enumerated() {
@@ -317,7 +317,7 @@ struct StoreSave {
   ) throws(BatchError) -> Bool {
     guard let (keys, objects) = objects.byRowID(),
       let set = try DeletionSet(objects, keys: keys, entity),
-      try set.apply(in: connection)
+      try set.writeAllOrNone(in: connection)
     else { return false }
     for object in objects {
       outcomes.append((object, .deleted))

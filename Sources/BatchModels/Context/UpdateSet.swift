@@ -85,9 +85,9 @@ struct UpdateSet: Sendable {
   }
 
   /// Updates all of the rows or none, inside a transaction of the caller; false if nothing was done.
-  func apply(in connection: Connection) throws(BatchError) -> Bool {
+  func writeAllOrNone(in connection: Connection) throws(BatchError) -> Bool {
     guard try rows.isIndependent(enforcingForeignKeys: true, in: connection) else { return false }
-    return try rows.apply(to: keys, values, ifStill: expected, in: connection)
+    return try rows.writeAllOrNone(to: keys, values, ifStill: expected, in: connection)
   }
 }
 
@@ -119,9 +119,9 @@ struct DeletionSet: Sendable {
   }
 
   /// Deletes all of the rows or none, inside a transaction of the caller; false if nothing was done.
-  func apply(in connection: Connection) throws(BatchError) -> Bool {
+  func writeAllOrNone(in connection: Connection) throws(BatchError) -> Bool {
     guard try rows.isIndependent(enforcingForeignKeys: false, in: connection) else { return false }
-    return try rows.apply(
+    return try rows.writeAllOrNone(
       to: keys,
       ValueBlock(columns: 0, capacity: 0),
       ifStill: expected,

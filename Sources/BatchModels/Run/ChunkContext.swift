@@ -78,7 +78,7 @@ package final class ChunkContext: @unchecked Sendable {
   ) throws(BatchError) -> ModelChanges? {
     do throws(BatchError) {
       return try connection.savepoint { () throws(BatchError) in
-        guard let changes = try rows.apply(in: connection) else {
+        guard let changes = try rows.write(in: connection) else {
           throw BatchError(.rowsChanged, "rows are not what they were")
         }
         return changes

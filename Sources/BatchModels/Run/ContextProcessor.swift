@@ -137,7 +137,7 @@ package struct ContextProcessor: ChunkProcessor {
       hasWritten.withLock { $0 = true }
       let refused = Lock<[Int: BatchError]>([:])
       do throws(BatchError) {
-        return try await lane.save(
+        return try await lane.commitContexts(
           parts.map(\.written),
           at: positions,
           onFailure: onFailure,

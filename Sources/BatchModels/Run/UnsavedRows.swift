@@ -90,17 +90,17 @@ struct UnsavedRows: Sendable {
   /// - Returns: What was written; nil if nothing was, since rows are not what they were or a set differs
   ///   from what it does one by one.
   /// - Throws: Whatever SQLite says; the caller takes back what was done.
-  func apply(in connection: Connection) throws(BatchError) -> ModelChanges? {
+  func write(in connection: Connection) throws(BatchError) -> ModelChanges? {
     if !insertions.isEmpty || !deletions.isEmpty {
       try connection.execute("PRAGMA defer_foreign_keys = ON")
     }
     var changes = ModelChanges()
     for set in updates {
-      guard try set.apply(in: connection) else { return nil }
+      guard try set.writeAllOrNone(in: connection) else { return nil }
       changes.updated += set.keys.map { set.entity.space.identifier(.integer($0)) }
     }
     for set in deletions {
-      guard try set.apply(in: connection) else { return nil }
+      guard try set.writeAllOrNone(in: connection) else { return nil }
       changes.deleted += set.keys.map { set.entity.space.identifier(.integer($0)) }
     }
     for insertion in insertions {

@@ -19,7 +19,7 @@ extension WriterLane {
   /// - Returns: What came of the chunk.
   /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and are to be done again; the
   ///   error of the identifier that is one too many; or whatever is about more than a row.
-  func save(
+  func commitContexts(
     _ parts: [SavedPart],
     at positions: Range<Int>,
     onFailure: FailurePolicy,
@@ -28,22 +28,22 @@ extension WriterLane {
     let isAlone = parts.contains { part in
       if case .context(let context) = part { context.changesOtherStores } else { false }
     }
-    return try await commit(positions, onFailure: onFailure, isAlone: isAlone) {
+    return try await commitInTurn(positions, onFailure: onFailure, isAlone: isAlone) {
       [connection] onFailure throws(BatchError) in
       refused.withLock { $0.removeAll() }
       return try connection.savepoint { () throws(BatchError) in
-        var applied: WaitingChunk.Applied = (Outcomes(), [])
+        var written: WaitingChunk.Written = (Outcomes(), [])
         var errors: [Int: BatchError] = [:]
         for (index, part) in parts.enumerated() {
           switch part {
           case .failed(let position, let error):
-            guard applied.failures.count < onFailure.limit else {
+            guard written.failures.count < onFailure.limit else {
               throw onFailure.refusal(error)
             }
-            applied.failures.append((position, error))
-            applied.outcomes.failed += 1
+            written.failures.append((position, error))
+            written.outcomes.failed += 1
           case .context(let context):
-            applied.outcomes += context.outcomes
+            written.outcomes += context.outcomes
             guard context.hasChanges else { continue }
             do throws(BatchError) {
               try connection.savepoint { () throws(BatchError) in
@@ -62,7 +62,7 @@ extension WriterLane {
           refused.withLock { $0 = errors }
           throw BatchError(.rowsChanged, "some objects could not be saved as they are")
         }
-        return applied
+        return written
       }
     } whenCommitted: {
       for case .context(let context) in parts { context.finish() }

@@ -46,7 +46,7 @@ package struct ChangeProcessor: ChunkProcessor {
     _ keys: ChunkKeys,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await lane.apply(change, to: keys, at: positions, onFailure: onFailure)
+    try await lane.commitChange(change, to: keys, at: positions, onFailure: onFailure)
   }
 
   package func synchronize(

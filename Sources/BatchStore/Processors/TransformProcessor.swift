@@ -65,38 +65,31 @@ package struct TransformProcessor: ChunkProcessor {
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
     var chunk = prepared.chunk
+    var refreshes = 0
     // Computed by the worker again where others have changed rows, and each time only those, since
     // they are fewer each time and nobody waits for the lock meanwhile. Where others are faster than
     // the handler, the lane computes the few that are left.
-    for _ in 0..<Self.refreshes {
+    while true {
       do throws(BatchError) {
-        return try await apply(chunk, at: positions, recomputing: false)
+        return try await lane.commitTransform(
+          transform,
+          chunk,
+          at: positions,
+          onFailure: onFailure,
+          recomputing: refreshes == Self.refreshLimit
+        )
       } catch {
-        guard error.code == .rowsChanged else { throw error }
+        guard error.code == .rowsChanged, refreshes < Self.refreshLimit else { throw error }
       }
+      refreshes += 1
       let stale = chunk
       chunk = try await compute(in: prepared.context) { connection, look throws(BatchError) in
         try transform.refresh(stale, look: look, onFailure: onFailure, in: connection)
       }
     }
-    return try await apply(chunk, at: positions, recomputing: true)
   }
 
-  private static let refreshes = 5
-
-  private func apply(
-    _ chunk: TransformedChunk,
-    at positions: Range<Int>,
-    recomputing: Bool
-  ) async throws(BatchError) -> Commit {
-    try await lane.apply(
-      transform,
-      chunk,
-      at: positions,
-      onFailure: onFailure,
-      recomputing: recomputing
-    )
-  }
+  private static let refreshLimit = 5
 
   /// Computes a chunk in a worker's context, within the time that a handler has.
   private func compute(

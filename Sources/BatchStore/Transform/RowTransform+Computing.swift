@@ -12,7 +12,7 @@ extension RowTransform {
   ///   - byteLimit: How many bytes are held of what is read, and of what is computed; the row that
   ///     comes to as many is the last.
   ///   - connection: The worker's connection.
-  /// - Returns: What the lane applies: the first identifiers of the chunk.
+  /// - Returns: What the lane writes: the first identifiers of the chunk.
   /// - Throws: What SQLite says, and what the handler does.
   package func prepare(
     _ keys: ChunkKeys,

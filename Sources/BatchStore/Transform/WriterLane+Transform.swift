@@ -16,17 +16,17 @@ extension WriterLane {
   ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
   ///     the lock.
   /// - Returns: What came of the chunk.
-  /// - Throws: What ``apply(_:to:at:onFailure:)`` throws, and what the computation does. If it is not to
-  ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and applied again.
-  package func apply(
+  /// - Throws: What ``commitChange(_:to:at:onFailure:)`` throws, and what the computation does. If it is not to
+  ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and committed again.
+  package func commitTransform(
     _ transform: RowTransform,
     _ chunk: TransformedChunk,
     at positions: Range<Int>,
     onFailure: FailurePolicy = .failChunk,
     recomputing recomputes: Bool = true
   ) async throws(BatchError) -> Commit {
-    try await commit(positions, onFailure: onFailure) { [self] onFailure throws(BatchError) in
-      try transform.apply(
+    try await commitInTurn(positions, onFailure: onFailure) { [self] onFailure throws(BatchError) in
+      try transform.write(
         chunk,
         at: positions.lowerBound,
         onFailure: onFailure,

@@ -15,7 +15,7 @@ extension BulkChange {
   ///   - connection: The connection, in a transaction.
   /// - Returns: What became of the identifiers, and those that failed, ascending.
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
-  func apply(
+  func write(
     to keys: ChunkKeys,
     at first: Int,
     onFailure policy: FailurePolicy,
@@ -23,7 +23,7 @@ extension BulkChange {
   ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
     guard policy != .failChunk else {
       do throws(BatchError) {
-        return (try apply(to: keys, in: connection), [])
+        return (try writeAll(to: keys, in: connection), [])
       } catch {
         throw error.isAboutRows ? culprit(of: error, keys, in: connection) : error
       }
@@ -34,7 +34,7 @@ extension BulkChange {
       do throws(BatchError) {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
         outcomes += try connection.savepoint { () throws(BatchError) in
-          try apply(to: partKeys, firstValue: part.lowerBound, in: connection)
+          try writeAll(to: partKeys, firstValue: part.lowerBound, in: connection)
         }
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
@@ -75,7 +75,7 @@ extension BulkChange {
     do throws(BatchError) {
       if !connection.isAutocommit { try connection.execute("ROLLBACK") }
       try connection.execute(Connection.TransactionKind.immediate.rawValue)
-      _ = try apply(to: keys, at: 0, onFailure: .skip(upTo: 0), in: connection)
+      _ = try write(to: keys, at: 0, onFailure: .skip(upTo: 0), in: connection)
       return failure
     } catch {
       guard error.isAboutRows else { return failure }

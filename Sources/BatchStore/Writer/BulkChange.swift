@@ -128,10 +128,10 @@ package struct BulkChange: Sendable {
 
   // MARK: Carrying it out
 
-  /// Changes the rows of one chunk, inside a transaction of the caller.
+  /// Changes all rows of one chunk, inside a transaction of the caller: the first failure is that of all.
   ///
   /// The computed values of the first key, if there are any, are in row `firstValue`.
-  func apply(
+  func writeAll(
     to keys: ChunkKeys,
     firstValue: Int = 0,
     in connection: Connection

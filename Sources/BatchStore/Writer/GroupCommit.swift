@@ -1,17 +1,17 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// A chunk that has come to the writer lane and waits to be applied.
+/// A chunk that has come to the writer lane and waits to be written.
 package struct WaitingChunk {
-  package typealias Applied = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
+  package typealias Written = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
 
   let positions: Range<Int>
   /// What becomes of identifiers of the whole run that fail.
   let onFailure: FailurePolicy
   /// Whether it shares its transaction with no other.
   let isAlone: Bool
-  /// Applies it inside a transaction; told what becomes of those of its identifiers that fail.
-  let apply: (_ onFailure: FailurePolicy) throws(BatchError) -> Applied
+  /// Writes it inside a transaction; told what becomes of those of its identifiers that fail.
+  let write: (_ onFailure: FailurePolicy) throws(BatchError) -> Written
   /// Called once its transaction is committed.
   let whenCommitted: () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>
@@ -34,8 +34,8 @@ struct GroupCommit {
     bound = min(target ?? Self.latency, Self.latency)
   }
 
-  /// Takes note that a chunk was applied, so long after the beginning of the transaction.
-  mutating func applied(at elapsed: Duration) {
+  /// Takes note of a chunk that was written so long after the beginning of the transaction.
+  mutating func add(endingAt elapsed: Duration) {
     longest = max(longest, elapsed - end)
     end = elapsed
   }

@@ -84,7 +84,7 @@ package struct RowSet: Sendable {
   /// - Returns: Whether all were there and as they were, and nothing refused the change: only then
   ///   something was done.
   /// - Throws: Whatever is about more than rows.
-  package func apply(
+  package func writeAllOrNone(
     to keys: [Int64],
     _ values: ValueBlock,
     ifStill rows: [[SQLValue]],
@@ -99,7 +99,7 @@ package struct RowSet: Sendable {
     }
     do throws(BatchError) {
       try connection.savepoint { () throws(BatchError) in
-        let outcomes = try change.apply(to: keys, in: connection)
+        let outcomes = try change.writeAll(to: keys, in: connection)
         guard outcomes.succeeded == keys.identifierCount else {
           throw BatchError(.rowsChanged, "rows are not what they were")
         }

@@ -34,7 +34,8 @@ package struct WriterConfiguration: Sendable {
 
 /// The one place that writes to a store: SQLite has one writer, so the run has one too.
 ///
-/// Each chunk is one transaction that holds the change and its row in the ledger.
+/// Each chunk is one transaction that holds the change and its row in the ledger: what is called `commit`
+/// here ends one, and what is called `write`, here and below, is done inside it.
 package actor WriterLane {
   private let executor: ThreadExecutor
   package let connection: Connection
@@ -52,9 +53,9 @@ package actor WriterLane {
   /// What SQLite gave as the version of the database when the ledger was as this lane knows it.
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
-  /// Chunks that have come and are not applied yet.
+  /// Chunks that have come and are not written yet.
   private var waiting: [WaitingChunk] = []
-  /// Whether ``commitWaiting()`` goes on, or will.
+  /// Whether ``commitAllWaiting()`` goes on, or will.
   private var isCommitting = false
   /// What SQLite gave as the version of the database when the lane looked last.
   private var dataVersion: Int64
@@ -295,14 +296,15 @@ package actor WriterLane {
   ///
   /// - Throws: Whatever SQLite says, of this chunk or of the checkpoint after the one before; the
   ///   store is then as it was before.
-  package func apply(
+  package func commitChange(
     _ change: BulkChange,
     to keys: ChunkKeys,
     at positions: Range<Int>,
     onFailure: FailurePolicy = .failChunk
   ) async throws(BatchError) -> Commit {
-    try await commit(positions, onFailure: onFailure) { [connection] onFailure throws(BatchError) in
-      try change.apply(
+    try await commitInTurn(positions, onFailure: onFailure) {
+      [connection] onFailure throws(BatchError) in
+      try change.write(
         to: keys,
         at: positions.lowerBound,
         onFailure: onFailure,
@@ -311,21 +313,22 @@ package actor WriterLane {
     }
   }
 
-  /// Has a chunk applied in a transaction of its own or with others, and entered in the ledger.
+  /// Has a chunk written and entered in the ledger when its turn comes, in a transaction of its own or with
+  /// others.
   ///
   /// - Parameters:
   ///   - positions: The positions of the chunk.
   ///   - onFailure: What becomes of identifiers of the whole run that fail.
   ///   - isAlone: Whether the chunk shares its transaction with no other.
-  ///   - apply: Applies it; may be called again if the transaction is rolled back.
+  ///   - write: Writes it, inside that transaction; may be called again if it is rolled back.
   ///   - whenCommitted: Called once the transaction is committed.
   /// - Returns: What came of the chunk.
-  /// - Throws: What `apply` throws, or whatever SQLite says; nothing of the chunk is done then.
-  package func commit(
+  /// - Throws: What `write` throws, or whatever SQLite says; nothing of the chunk is done then.
+  package func commitInTurn(
     _ positions: Range<Int>,
     onFailure: FailurePolicy,
     isAlone: Bool = false,
-    _ apply: @escaping (_ onFailure: FailurePolicy) throws(BatchError) -> WaitingChunk.Applied,
+    _ write: @escaping (_ onFailure: FailurePolicy) throws(BatchError) -> WaitingChunk.Written,
     whenCommitted: @escaping () -> Void = {}
   ) async throws(BatchError) -> Commit {
     try await withCheckedContinuation { continuation in
@@ -334,7 +337,7 @@ package actor WriterLane {
           positions: positions,
           onFailure: onFailure,
           isAlone: isAlone,
-          apply: apply,
+          write: write,
           whenCommitted: whenCommitted,
           continuation: continuation
         )
@@ -342,18 +345,18 @@ package actor WriterLane {
       // Comes to run after the calls that have arrived meanwhile, and takes their chunks along.
       if !isCommitting {
         isCommitting = true
-        Task { await commitWaiting() }
+        Task { await commitAllWaiting() }
       }
     }.get()
   }
 
-  private func commitWaiting() async {
+  private func commitAllWaiting() async {
     while !waiting.isEmpty {
       var chunks = waiting[...]
       waiting.removeAll()
       while !chunks.isEmpty {
         await waitForCheckpointIfTooLong()
-        chunks = chunks.dropFirst(commit(chunks))
+        chunks = chunks.dropFirst(commitFirst(of: chunks))
       }
     }
     isCommitting = false
@@ -362,18 +365,18 @@ package actor WriterLane {
   /// Commits the first of some chunks, and those after it that fit into the same transaction.
   ///
   /// - Returns: How many of them have been answered.
-  private func commit(_ chunks: ArraySlice<WaitingChunk>) -> Int {
-    var isApplying = false
+  private func commitFirst(of chunks: ArraySlice<WaitingChunk>) -> Int {
+    var isWriting = false
     do throws(BatchError) {
-      let answers = try commitTogether(chunks, &isApplying)
+      let answers = try commitInOneTransaction(chunks, &isWriting)
       for (chunk, answer) in zip(chunks, answers) {
         chunk.continuation.resume(returning: answer)
       }
       return answers.count
     } catch {
-      if chunks.count > 1, isApplying || error.isAboutRows {
+      if chunks.count > 1, isWriting || error.isAboutRows {
         // One of them cannot be done, and the others are not to suffer for it.
-        for chunk in chunks.indices { _ = commit(chunks[chunk...chunk]) }
+        for chunk in chunks.indices { _ = commitFirst(of: chunks[chunk...chunk]) }
       } else {
         for chunk in chunks { chunk.continuation.resume(returning: .failure(error)) }
       }
@@ -381,61 +384,61 @@ package actor WriterLane {
     }
   }
 
-  /// Commits one chunk or more in one transaction.
+  /// Writes one chunk or more and commits them, in one transaction.
   ///
   /// - Parameters:
   ///   - chunks: The chunks, of which those are left that do not fit.
-  ///   - isApplying: Whether an error is that of a chunk, and not of the transaction.
+  ///   - isWriting: Whether an error is that of a chunk, and not of the transaction.
   /// - Returns: What came of each that was committed, or an error if its rows have changed; of the
   ///   others nothing was done.
   /// - Throws: An error after which nothing was done of any.
-  private func commitTogether(
+  private func commitInOneTransaction(
     _ chunks: ArraySlice<WaitingChunk>,
-    _ isApplying: inout Bool
+    _ isWriting: inout Bool
   ) throws(BatchError) -> [Result<Commit, BatchError>] {
     try checkpoints.throwFailure()
     var entered = ledger
     var group = GroupCommit(target: configuration.courtesyTarget)
-    var applied: [(outcomes: Result<Outcomes, BatchError>, elapsed: Duration)] = []
+    var written: [(outcomes: Result<Outcomes, BatchError>, elapsed: Duration)] = []
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
       // Waiting for another writer to finish is no cost of these chunks.
       locked = clock.now
       try verifyLedger()
-      for chunk in chunks where applied.isEmpty || group.hasRoom {
-        if chunk.isAlone, !applied.isEmpty { break }
-        isApplying = true
+      for chunk in chunks where written.isEmpty || group.hasRoom {
+        if chunk.isAlone, !written.isEmpty { break }
+        isWriting = true
         let outcomes: Result<Outcomes, BatchError>
         do throws(BatchError) {
-          outcomes = .success(try apply(chunk, &entered))
+          outcomes = .success(try writeAndEnter(chunk, in: &entered))
         } catch {
           // Of that one nothing was done, and the others can go on.
           guard error.code == .rowsChanged else { throw error }
           outcomes = .failure(error)
         }
-        isApplying = false
-        applied.append((outcomes, locked.duration(to: clock.now)))
-        group.applied(at: applied[applied.count - 1].elapsed)
+        isWriting = false
+        written.append((outcomes, locked.duration(to: clock.now)))
+        group.add(endingAt: written[written.count - 1].elapsed)
         if chunk.isAlone { break }
       }
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
-    for (chunk, applied) in zip(chunks, applied) {
-      if case .success = applied.outcomes { chunk.whenCommitted() }
+    for (chunk, written) in zip(chunks, written) {
+      if case .success = written.outcomes { chunk.whenCommitted() }
     }
-    let rows = chunks.prefix(applied.count).reduce(0) { $0 + $1.positions.count }
+    let rows = chunks.prefix(written.count).reduce(0) { $0 + $1.positions.count }
     keepJournals(ofPages: connection.takeWrittenPages(), rows: rows)
     checkpointIfLong()
     makeWay(after: duration)
     // Each has had its own time, and its share of the commit.
-    let shared = (duration - (applied.last?.elapsed ?? .zero)) / max(applied.count, 1)
+    let shared = (duration - (written.last?.elapsed ?? .zero)) / max(written.count, 1)
     var end = Duration.zero
-    return applied.map { applied in
-      defer { end = applied.elapsed }
-      return applied.outcomes.map { outcomes in
-        Commit(outcomes: outcomes, duration: applied.elapsed - end + shared, logBytes: logBytes)
+    return written.map { written in
+      defer { end = written.elapsed }
+      return written.outcomes.map { outcomes in
+        Commit(outcomes: outcomes, duration: written.elapsed - end + shared, logBytes: logBytes)
       }
     }
   }
@@ -453,14 +456,14 @@ package actor WriterLane {
     try? connection.execute("PRAGMA temp_store = \(isSmall ? "memory" : "default")")
   }
 
-  /// Applies a chunk and enters it in the ledger, in a transaction.
-  private func apply(
+  /// Writes a chunk and enters it in the ledger, inside a transaction.
+  private func writeAndEnter(
     _ chunk: WaitingChunk,
-    _ entered: inout Ledger?
+    in entered: inout Ledger?
   ) throws(BatchError) -> Outcomes {
     let failedBefore = entered?.done.outcomes.failed ?? 0
     // Without a ledger there is nowhere to keep failures.
-    let (outcomes, failures) = try chunk.apply(
+    let (outcomes, failures) = try chunk.write(
       entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
     )
     try entered?.enter(failures, in: connection)

@@ -232,7 +232,7 @@ private final class Parent: ManagedObject, PersistentModel {
         recheck: .off,
         parameters: [:]
       )
-      _ = try await lane.apply(
+      _ = try await lane.commitChange(
         change,
         to: ChunkKeys(list, 0..<list.count, key: key),
         at: 0..<list.count

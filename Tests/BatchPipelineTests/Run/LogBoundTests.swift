@@ -43,7 +43,7 @@ import Testing
       _ keys: ChunkKeys,
       at positions: Range<Int>
     ) async throws(BatchError) -> Commit {
-      let commit = try await lane.apply(change, to: keys, at: positions)
+      let commit = try await lane.commitChange(change, to: keys, at: positions)
       if commit.logBytes > bound { isLong.signal() }
       return commit
     }

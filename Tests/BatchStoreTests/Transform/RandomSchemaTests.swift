@@ -285,9 +285,9 @@ import Testing
         }
         let commit =
           if let chunk {
-            try await lane.apply(transform, chunk, at: positions, onFailure: policy)
+            try await lane.commitTransform(transform, chunk, at: positions, onFailure: policy)
           } else {
-            try await lane.apply(
+            try await lane.commitChange(
               change,
               to: isRowByRow ? chunkKeys.singly : chunkKeys,
               at: positions,

@@ -107,7 +107,7 @@ import Testing
     ] { try Connection(path: store.path).execute(sql) }
 
     // A chunk whose rows are as they were is applied, whatever became of another one beside it.
-    async let fresh = lane.apply(
+    async let fresh = lane.commitTransform(
       transform,
       second,
       at: 50..<100,
@@ -115,7 +115,7 @@ import Testing
       recomputing: false
     )
     let error = await #expect(throws: BatchError.self) {
-      try await lane.apply(
+      try await lane.commitTransform(
         transform,
         first,
         at: 0..<50,
@@ -131,7 +131,7 @@ import Testing
     let look = lane.look
     let renewed = try transform.refresh(first, look: look, onFailure: .skip(upTo: 10), in: worker)
     #expect(seen.withLock { $0 } == [9, 20, 30])
-    let commit = try await lane.apply(
+    let commit = try await lane.commitTransform(
       transform,
       renewed,
       at: 0..<50,
@@ -166,7 +166,7 @@ import Testing
     hangs.withLock { $0 = true }
     defer { hang.signal() }
     let error = await #expect(throws: BatchError.self) {
-      try await lane.apply(transform, chunk, at: 0..<50, onFailure: .skip(upTo: 10))
+      try await lane.commitTransform(transform, chunk, at: 0..<50, onFailure: .skip(upTo: 10))
     }
     #expect(error?.code == .handlerTimeout)
     #expect(try await store.doneRanges(ofRun: "run")?.count == 0)
@@ -191,7 +191,12 @@ import Testing
     let transform = try makeTransform { _ in calls.withLock { $0 += 1 } }
     #expect(transform.reach == .sameTable)
     let chunk = try prepare(0..<100, by: transform, for: lane)
-    let commit = try await lane.apply(transform, chunk, at: 0..<100, onFailure: .skip(upTo: 10))
+    let commit = try await lane.commitTransform(
+      transform,
+      chunk,
+      at: 0..<100,
+      onFailure: .skip(upTo: 10)
+    )
     #expect(commit.outcomes.succeeded == 100)
     #expect(calls.withLock { $0 } == 100)
     let rows = try TestDatabase.texts(store.path, "SELECT n || ' ' || label FROM numbers")
@@ -221,7 +226,12 @@ import Testing
         chunks.append((positions, try prepare(positions, by: transform, for: lane)))
       }
       for (positions, chunk) in chunks {
-        _ = try await lane.apply(transform, chunk, at: positions, onFailure: .skip(upTo: 10))
+        _ = try await lane.commitTransform(
+          transform,
+          chunk,
+          at: positions,
+          onFailure: .skip(upTo: 10)
+        )
       }
       let labels = try TestDatabase.texts(store.path, "SELECT label FROM numbers ORDER BY id")
       #expect(labels == (1...100).map { $0 == 1 ? "0 " : "1 " }, "\(size)")

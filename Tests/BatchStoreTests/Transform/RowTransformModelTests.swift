@@ -327,7 +327,7 @@ import Testing
           skips: skips
         )
         do {
-          let outcomes = try await lane.apply(
+          let outcomes = try await lane.commitTransform(
             transform,
             chunk,
             at: positions,

@@ -66,7 +66,7 @@ import Testing
     ] as [(FailurePolicy, Int)] {
       let error = #expect(throws: BatchError.self) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          try chunk.change.apply(to: chunk.keys, at: 0, onFailure: policy, in: chunk.connection)
+          try chunk.change.write(to: chunk.keys, at: 0, onFailure: policy, in: chunk.connection)
         }
       }
       #expect(error?.message.contains("identifier \(chunk.keys.key(at: row)): ") == true)
@@ -87,7 +87,7 @@ import Testing
     let chunk = try await makeChunk(table, rows, setting: "n + iif(i IN (\(list)), 9999, 1)")
     let (outcomes, failed) = try chunk.connection.transaction(.immediate) {
       () throws(BatchError) in
-      try chunk.change.apply(
+      try chunk.change.write(
         to: chunk.keys,
         at: 5000,
         onFailure: .skip(upTo: 10),
@@ -114,7 +114,7 @@ import Testing
       let chunk = try await makeChunk(table, rows, setting: "n + iif(i = \(poison), 9999, 1)")
       let count = try Self.updates(of: chunk.connection) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          _ = try chunk.change.apply(
+          _ = try chunk.change.write(
             to: chunk.keys,
             at: 0,
             onFailure: .skip(upTo: 1),
@@ -155,7 +155,7 @@ import Testing
     for limit in [0, 1, 2] {
       let error = #expect(throws: BatchError.self) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          _ = try chunk.change.apply(
+          _ = try chunk.change.write(
             to: chunk.keys,
             at: 0,
             onFailure: .skip(upTo: limit),
@@ -198,7 +198,7 @@ import Testing
     var failed: [(position: Int, error: BatchError)] = []
     do throws(BatchError) {
       failed = try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-        try chunk.change.apply(
+        try chunk.change.write(
           to: chunk.keys,
           at: 0,
           onFailure: .skip(upTo: 5),
@@ -223,7 +223,7 @@ import Testing
     try chunk.connection.execute("PRAGMA max_page_count = 40")
     let error = #expect(throws: BatchError.self) {
       try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-        _ = try chunk.change.apply(
+        _ = try chunk.change.write(
           to: chunk.keys,
           at: 0,
           onFailure: .skip(upTo: 2000),

@@ -184,7 +184,7 @@ import Testing
       let keys = try chunk.map { try list.key(at: $0).components }
       let expected = try trial.expect(keys, change.action, condition, recheck)
       do {
-        let outcomes = try await lane.apply(
+        let outcomes = try await lane.commitChange(
           change,
           to: ChunkKeys(list, chunk, key: change.key),
           at: chunk

@@ -56,7 +56,7 @@ import Testing
     try await lane.begin(
       RunDescription(identifier: begun, job: "job", total: list.count, startedAt: begun)
     )
-    return try await lane.apply(
+    return try await lane.commitChange(
       change,
       to: ChunkKeys(list, 0..<list.count, key: change.key),
       at: 0..<list.count

@@ -50,7 +50,12 @@ import Testing
         let positions = first..<(first + Self.size)
         let keys = try ChunkKeys(list, positions, key: change.key)
         group.addTask {
-          let commit = try? await lane.apply(change, to: keys, at: positions, onFailure: policy)
+          let commit = try? await lane.commitChange(
+            change,
+            to: keys,
+            at: positions,
+            onFailure: policy
+          )
           if let commit { #expect(commit.outcomes.total == Self.size) }
           return commit == nil ? first : nil
         }
@@ -146,14 +151,14 @@ import Testing
   @Test func `chunks join as long as the next one fits within the bound`() {
     var group = GroupCommit(target: nil)
     #expect(group.hasRoom)
-    group.applied(at: .milliseconds(9))
+    group.add(endingAt: .milliseconds(9))
     #expect(group.hasRoom)
-    group.applied(at: .milliseconds(12))
+    group.add(endingAt: .milliseconds(12))
     #expect(!group.hasRoom)
     var short = GroupCommit(target: .milliseconds(5))
-    short.applied(at: .milliseconds(2))
+    short.add(endingAt: .milliseconds(2))
     #expect(short.hasRoom)
-    short.applied(at: .milliseconds(4))
+    short.add(endingAt: .milliseconds(4))
     #expect(!short.hasRoom)
   }
 }

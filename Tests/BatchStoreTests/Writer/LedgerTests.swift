@@ -46,7 +46,7 @@ import Testing
   }
 
   private func apply(_ positions: Range<Int>, in lane: WriterLane) async throws {
-    _ = try await lane.apply(
+    _ = try await lane.commitChange(
       change,
       to: ChunkKeys(list, positions, key: change.key),
       at: positions

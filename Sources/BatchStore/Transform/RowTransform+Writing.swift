@@ -16,14 +16,14 @@ extension RowTransform {
   /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows would have to be
   ///   computed again; the error of the row that is one too many; or whatever is about more than a
   ///   row.
-  func apply(
+  func write(
     _ chunk: TransformedChunk,
     at first: Int,
     onFailure policy: FailurePolicy,
     isCurrent: Bool,
     recomputes: Bool,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Applied {
+  ) throws(BatchError) -> WaitingChunk.Written {
     if reach == .nothing, isCurrent {
       return try set(chunk, by: chunk.keys, at: first, onFailure: policy, in: connection)
     }
@@ -32,11 +32,11 @@ extension RowTransform {
       return try set(chunk, by: chunk.keys, at: first, onFailure: policy, in: connection)
     }
     if reach == .sameTable,
-      let applied = try setSingly(chunk, at: first, onFailure: policy, in: connection)
+      let written = try setSingly(chunk, at: first, onFailure: policy, in: connection)
     {
-      return applied
+      return written
     }
-    return try applyRowByRow(chunk, at: first, onFailure: policy, in: connection)
+    return try setRowByRow(chunk, at: first, onFailure: policy, in: connection)
   }
 
   /// Sets what was computed by a statement for each row, unless one of them changes other rows.
@@ -47,13 +47,13 @@ extension RowTransform {
     at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Applied? {
+  ) throws(BatchError) -> WaitingChunk.Written? {
     try connection.watching(table: target.entity.table) { watch throws(BatchError) in
       try connection.execute("SAVEPOINT _batch_chunk")
-      var applied: WaitingChunk.Applied?
+      var written: WaitingChunk.Written?
       do throws(BatchError) {
         // Without a bound, whoever goes row by row finds the one that fails.
-        applied = try set(
+        written = try set(
           chunk,
           by: chunk.keys.singly,
           at: first,
@@ -67,29 +67,29 @@ extension RowTransform {
           throw error
         }
       }
-      if watch.hasSeenOthers { applied = nil }
-      if applied == nil { try connection.execute("ROLLBACK TO _batch_chunk") }
+      if watch.hasSeenOthers { written = nil }
+      if written == nil { try connection.execute("ROLLBACK TO _batch_chunk") }
       try connection.execute("RELEASE _batch_chunk")
-      return applied
+      return written
     }
   }
 
   /// Reads each row again when its turn comes, and sets what was computed of it, or is now.
-  private func applyRowByRow(
+  private func setRowByRow(
     _ chunk: TransformedChunk,
     at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Applied {
-    var applied: WaitingChunk.Applied = (Outcomes(), [])
+  ) throws(BatchError) -> WaitingChunk.Written {
+    var written: WaitingChunk.Written = (Outcomes(), [])
     for number in 0..<chunk.rows.keys.identifierCount {
-      let policy = policy.after(applied.failures.count)
+      let policy = policy.after(written.failures.count)
       let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
       let one = try set(row, by: row.keys, at: first + number, onFailure: policy, in: connection)
-      applied.outcomes += one.outcomes
-      applied.failures += one.failures
+      written.outcomes += one.outcomes
+      written.failures += one.failures
     }
-    return applied
+    return written
   }
 
   /// The chunk as it is now, under the write lock.
@@ -120,7 +120,7 @@ extension RowTransform {
     at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Applied {
+  ) throws(BatchError) -> WaitingChunk.Written {
     var outcomes = chunk.outcomes
     var failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
     if let failure = chunk.failures.dropFirst(policy.limit).first {
@@ -136,14 +136,14 @@ extension RowTransform {
     connection.values.block = chunk.values
     // The lane outlives the chunk, whose values may be large.
     defer { connection.values.block = ValueBlock(columns: 0, capacity: 0) }
-    let applied = try change.apply(
+    let written = try change.write(
       to: keys,
       at: 0,
       onFailure: policy.after(failures.count),
       in: connection
     )
-    outcomes += applied.outcomes
-    failures += applied.failures.map { (first + chunk.numbers[$0.position], $0.error) }
+    outcomes += written.outcomes
+    failures += written.failures.map { (first + chunk.numbers[$0.position], $0.error) }
     failures.sort { $0.position < $1.position }
     return (outcomes, failures)
   }
