@@ -19,6 +19,16 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     public var description: String { rawValue }
   }
 
+  /// What an error is about, as its thrower knows it, for those above who know where that stands.
+  package enum Subject: Hashable, Sendable {
+    /// The entity of this name.
+    case entity(String)
+    /// The attribute of this name, as it was asked for.
+    case attribute(String)
+    /// An expression. It knows the place where it was written.
+    case expression
+  }
+
   /// What kind of error this is.
   public var code: Code
   /// What is wrong, in one clause without a full stop.
@@ -29,6 +39,8 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
   public var remedy: String?
   /// The error of a lower layer that led to this one.
   public var underlying: (any Error)?
+  /// What the error is about; nil where nobody above has to know.
+  package var subject: Subject?
 
   /// Makes an error from its parts.
   public init(
@@ -56,14 +68,21 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
 }
 
 extension BatchError {
-  /// The error with a place, unless it has a more exact one.
-  package func located(at place: String) -> BatchError {
+  /// The error with what it is about.
+  package func about(_ subject: Subject) -> BatchError {
     var error = self
-    if let inner = self.place {
-      if !inner.hasPrefix(place.prefix { $0 != ":" }) { error.place = "\(place): \(inner)" }
-    } else {
-      error.place = place
-    }
+    error.subject = subject
+    return error
+  }
+
+  /// The error with the place of what named the thing that is wrong: `job.json:3:5: database.path`.
+  ///
+  /// A place that it has already, such as a file, comes behind. An expression stands in the same job,
+  /// and its own place is more exact.
+  package func located(at place: String) -> BatchError {
+    if subject == .expression, self.place != nil { return self }
+    var error = self
+    error.place = self.place.map { "\(place): \($0)" } ?? place
     return error
   }
 }

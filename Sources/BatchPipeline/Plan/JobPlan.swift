@@ -82,7 +82,7 @@ public struct JobPlan: Sendable {
       do throws(BatchError) {
         query = try IdentifierQuery(request, schema: store.schema, connection: connection)
       } catch {
-        throw error.located(at: job.place(of: error.jobPath(in: job.source)))
+        throw error.located(at: job.place(of: job.source.path(of: error.subject)))
       }
       let compiler = ExpressionCompiler(
         connection: connection,
@@ -304,21 +304,17 @@ extension Entity {
   }
 }
 
-extension BatchError {
-  /// The part of a job's source that the error is about.
-  fileprivate func jobPath(in source: Job.Source) -> JobPath {
-    switch code {
-    case .invalidSQL: return .where
-    case .unknownAttribute:
-      // Which of the names it was is in the message; the schema does not know of job files.
-      if let index = source.orderBy.firstIndex(where: { message.contains("\"\($0.column)\"") }) {
-        return .orderBy(index)
-      }
-      if let index = source.key?.firstIndex(where: { message.contains("\"\($0)\"") }) {
-        return .key(index)
-      }
+extension Job.Source {
+  /// Where the source names what an error is about.
+  fileprivate func path(of subject: BatchError.Subject?) -> JobPath {
+    switch subject {
+    case .attribute(let name):
+      // The key is resolved before the order.
+      if let index = key?.firstIndex(of: name) { return .key(index) }
+      if let index = orderBy.firstIndex(where: { $0.column == name }) { return .orderBy(index) }
       return .entity
-    default: return .entity
+    case .expression: return .where
+    case .entity, nil: return .entity
     }
   }
 }

@@ -73,7 +73,7 @@ package struct ExpressionCompiler {
       "\(message.onOneLine) in the expression \(Self.shown(expression.text))",
       at: expression.place,
       remedy: remedy
-    )
+    ).about(.expression)
   }
 
   /// An expression on one line, cut where it is long.
@@ -82,6 +82,7 @@ package struct ExpressionCompiler {
     return "`\(line.count > 120 ? line.prefix(117) + "…" : line[...])`"
   }
 
+  /// SQLite tells nothing but in words which name it does not know.
   private func remedy(for message: String) -> String? {
     let prefix = "no such column: "
     guard message.hasPrefix(prefix) else { return nil }

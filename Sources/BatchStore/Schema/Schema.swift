@@ -20,7 +20,7 @@ public struct Schema: Sendable {
       .unknownEntity,
       "there is no entity \(name.quotedForMessage)",
       remedy: remedyForUnknownName(name, among: entities.map(\.name), kind: "entities")
-    )
+    ).about(.entity(name))
   }
 }
 
@@ -43,7 +43,7 @@ extension Entity {
       .unknownAttribute,
       "entity \"\(self.name)\" has no attribute \(name.quotedForMessage)",
       remedy: remedyForUnknownName(name, among: attributes.map(\.name), kind: "attributes")
-    )
+    ).about(.attribute(name))
   }
 
   /// The key.
