@@ -51,6 +51,7 @@ struct Batch: AsyncParsableCommand {
         try command.run()
       }
     } catch let error as BatchError {
+      let error = error.inWordsOfJobs
       Terminal.complain(error)
       ExitStatus(of: error).end()
     } catch {

@@ -125,7 +125,7 @@ package final class Checkpoint {
         .damagedFile,
         "the record of progress contradicts itself",
         at: path.string,
-        remedy: "run with --fresh to begin anew; the file is set aside"
+        advice: "\(.beginAnew); the file is set aside"
       )
     }
   }

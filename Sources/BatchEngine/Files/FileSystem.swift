@@ -198,7 +198,7 @@ package enum FileSystem {
       isFull ? .diskFull : .fileAccess,
       "\(what): \(errno?.description ?? "\(error)")",
       at: path.string,
-      remedy: isFull ? "make room, then run the same command again: it resumes" : nil,
+      advice: isFull ? "make room, then \(.repetition): it resumes" : nil,
       underlying: error
     )
   }

@@ -42,7 +42,7 @@ public struct RunControl: Hashable, Sendable, Codable {
         .notRunning,
         "no run of job \"\(files.job)\" is alive",
         at: files.checkpoint.string,
-        remedy: "batch run starts or resumes it"
+        advice: "\(.start) starts or resumes it"
       )
     }
     let path = files.control

@@ -33,8 +33,7 @@ extension BatchError {
     BatchError(
       .handlerTimeout,
       "the handler has not returned after \(limit)",
-      remedy:
-        "look for a row that it cannot end with, or raise action.timeout (timeLimit of a run by objects)"
+      advice: "look for a row that it cannot end with, or raise \(.timeLimit)"
     )
   }
 }

@@ -36,7 +36,12 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
   /// Where it is wrong: a file with line and column, a JSON path, an identifier.
   public var place: String?
   /// What to do about it, in one clause without a full stop.
-  public var remedy: String?
+  public var remedy: String? {
+    get { advice?.text() }
+    set { advice = newValue.map { Remedy(stringLiteral: $0) } }
+  }
+  /// The remedy, before it is known who reads it.
+  package var advice: Remedy?
   /// The error of a lower layer that led to this one.
   public var underlying: (any Error)?
   /// What the error is about; nil where nobody above has to know.
@@ -53,8 +58,20 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     self.code = code
     self.message = message
     self.place = place
-    self.remedy = remedy
     self.underlying = underlying
+    self.remedy = remedy
+  }
+
+  /// Makes an error whose remedy has other words for jobs than for Swift.
+  package init(
+    _ code: Code,
+    _ message: String,
+    at place: String? = nil,
+    advice: Remedy?,
+    underlying: (any Error)? = nil
+  ) {
+    self.init(code, message, at: place, underlying: underlying)
+    self.advice = advice
   }
 
   /// The error on one line: place, message, remedy.

@@ -70,8 +70,8 @@ extension BatchError {
       isFull ? .diskFull : .fileAccess,
       "\(what): \(error)",
       at: path.string,
-      remedy: isFull
-        ? "make room, then run the same command again"
+      advice: isFull
+        ? "make room, then \(.repetition)"
         : "check that it exists, its permissions and the free space",
       underlying: error
     )

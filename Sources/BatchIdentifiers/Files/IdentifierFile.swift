@@ -126,7 +126,7 @@ extension FileLayout {
         .damagedFile,
         "the file is not an identifier file",
         at: path.string,
-        remedy: "give a file that batch has written, or read text with `batch ids from`"
+        advice: "give a file that batch has written, or read text with \(.textReader)"
       )
     }
     func damagedHeader(_ reason: StaticString) -> BatchError {

@@ -32,7 +32,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     }
     self.entity = entity
     reads = try entity.columns.map { column throws(BatchError) in
-      try TransformColumns.index(of: column, in: columns.reads, "columns")
+      try TransformColumns.index(of: column, in: columns.reads, .reads)
     }
     writes = entity.columns.map { column in
       columns.writes.firstIndex { SQLName.equal($0, column) }
@@ -104,7 +104,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         throw BatchError(
           .handlerFailed,
           "the handler set column \(entity.columns[slot].quotedForMessage)",
-          remedy: "add it to action.writes"
+          advice: "add it to \(.writes)"
         )
       }
       try values.set(row, column, value)

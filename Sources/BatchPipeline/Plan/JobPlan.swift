@@ -43,7 +43,11 @@ public struct JobPlan: Sendable {
     parameters: ParameterValues,
     handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
-    try await self.init(job, parameters: parameters, handlers: handlers, store: nil)
+    do throws(BatchError) {
+      try await self.init(job, parameters: parameters, handlers: handlers, store: nil)
+    } catch {
+      throw error.inWordsOfJobs
+    }
   }
 
   /// Resolves a job against its database, which may be open.

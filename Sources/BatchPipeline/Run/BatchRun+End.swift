@@ -35,7 +35,7 @@ extension BatchRun {
       ended = try await body(lock)
     } catch {
       ControlFile.remove(of: job.files)
-      throw error
+      throw job.words(of: error)
     }
     ControlFile.remove(of: job.files)
     lock?.removeFile()
@@ -96,7 +96,7 @@ extension BatchRun {
         try await lane?.verifyStore()
       } catch {
         summary.state = .failed
-        summary.failure = error
+        summary.failure = job.words(of: error)
       }
     }
     let ended = tell(summary, answer)

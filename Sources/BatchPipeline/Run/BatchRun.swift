@@ -287,7 +287,7 @@ public final class BatchRun: Sendable {
         path: job.checkpointPath.string
       )
       summary.state = .failed
-      summary.failure = error
+      summary.failure = job.words(of: error)
       try? await lane?.release()
       return tell(summary, answer)
     }

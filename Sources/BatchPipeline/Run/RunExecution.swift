@@ -25,7 +25,7 @@ struct RunExecution {
     do {
       summary = try await plan.carryOut(self)
     } catch {
-      summary = session.failed(error)
+      summary = session.failed(job.words(of: error))
     }
     tellMessages()
     await plan.store.close()
@@ -76,7 +76,9 @@ struct RunExecution {
     case .completed where session.isComplete: try await complete(processor)
     case .completed: try await session.stop(with: processor)
     case .stopped: try await session.stop(with: processor, because: loop.stopReason)
-    case .failed: try await session.record(.failed, with: processor, failure: loop.failure)
+    case .failed:
+      let failure = loop.failure.map { job.words(of: $0) }
+      try await session.record(.failed, with: processor, failure: failure)
     }
     return session.summary()
   }

@@ -39,7 +39,7 @@ package final class ExportFile {
       .outputExists,
       "the file exists and this job did not make it",
       at: path.string,
-      remedy: "move it away, name another file, or set action.overwrite to true"
+      advice: "move it away, name another file, or set \(.overwrite) to true"
     )
   }
 
@@ -155,7 +155,7 @@ package final class ExportFile {
         .damagedFile,
         "the unfinished output has \(size) bytes, but \(count) were written",
         at: partial.string,
-        remedy: "run the same command again: it begins the output anew"
+        advice: "\(.repetition): it begins the output anew"
       )
     }
     do {

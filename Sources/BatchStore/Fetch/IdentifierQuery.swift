@@ -463,7 +463,7 @@ package struct IdentifierQuery: Sendable {
     throw BatchError(
       .unstableKey,
       "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", "))",
-      remedy: "name columns in source.key that identify a row"
+      advice: "name columns in \(.key) that identify a row"
     )
   }
 }

@@ -40,27 +40,27 @@ extension BatchError {
   init(_ error: SQLiteError, database: String) {
     let code: Code
     let message: String
-    var remedy: String?
+    var advice: Remedy?
     switch error.resultCode {
     case .SQLITE_BUSY, .SQLITE_LOCKED:
       code = .busy
       message = "the database is locked by another connection"
-      remedy = "wait for it to finish, or raise database.busyTimeout"
+      advice = "wait for it to finish, or raise \(.busyTimeout)"
     case .SQLITE_FULL:
       code = .diskFull
       message = "the disk or the database is full"
-      remedy = "make room, then run the same command again: it resumes"
+      advice = "make room, then \(.repetition): it resumes"
     case .SQLITE_READONLY:
       code = .readOnly
       message = "the database is read-only (\(error.message))"
-      remedy = "check the permissions of the file and of its folder"
+      advice = "check the permissions of the file and of its folder"
     case .SQLITE_NOTADB:
       code = .notADatabase
       message = "the file is not an SQLite database, or is encrypted"
     case .SQLITE_CORRUPT:
       code = .notADatabase
       message = "the database is damaged (\(error.message))"
-      remedy = "check it with PRAGMA integrity_check and restore a backup"
+      advice = "check it with PRAGMA integrity_check and restore a backup"
     case .SQLITE_CONSTRAINT:
       code = .constraint
       message = error.message
@@ -74,6 +74,6 @@ extension BatchError {
       code = .databaseAccess
       message = "\(error.message) (\(error.operation), SQLite code \(error.resultCode.rawValue))"
     }
-    self.init(code, message, at: database, remedy: remedy, underlying: error)
+    self.init(code, message, at: database, advice: advice, underlying: error)
   }
 }

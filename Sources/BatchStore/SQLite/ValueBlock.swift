@@ -98,7 +98,7 @@ package struct ValueBlock: Sendable, Equatable {
       throw BatchError(
         .valueTooLarge,
         "the texts and blobs of a chunk have more than 4 GB",
-        remedy: "lower chunk.size, or leave large columns out of action.columns"
+        advice: "lower chunk.size, or leave large columns out of \(.reads)"
       )
     }
     return Int64(bitPattern: UInt64(bytes.count - start) << 32 | UInt64(start))
@@ -258,7 +258,7 @@ package struct ValueBlock: Sendable, Equatable {
       throw BatchError(
         .valueTooLarge,
         "the texts and blobs of a chunk have more than 4 GB",
-        remedy: "lower chunk.size, or leave large columns out of action.columns"
+        advice: "lower chunk.size, or leave large columns out of \(.reads)"
       )
     }
   }

@@ -133,7 +133,7 @@ extension BatchError {
     BatchError(
       .unstableKey,
       "two rows of \"\(entity.name)\" have the same \(key.columns.joined(separator: ", ")) now",
-      remedy: "name columns in source.key that identify a row"
+      advice: "name columns in \(.key) that identify a row"
     )
   }
 }

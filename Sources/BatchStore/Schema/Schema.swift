@@ -63,8 +63,10 @@ extension Entity {
       """
       table "\(name)" has no primary key, and its rowids cannot be kept: VACUUM may change them
       """.replacing("\n", with: " "),
-      remedy: "declare a primary key or a unique index over NOT NULL columns, "
-        + "or name unique columns in source.key"
+      advice: """
+        declare a primary key or a unique index over NOT NULL columns, or name unique columns in \
+        \(.key)
+        """
     )
   }
 }

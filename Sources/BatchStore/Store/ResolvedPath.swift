@@ -16,13 +16,13 @@ package func resolvedPath(_ path: String) throws(BatchError) -> String {
       .fileAccess,
       unsafe String(cString: strerror(errno)).lowercased(),
       at: path,
-      remedy: "check database.path"
+      remedy: "check the path"
     )
   }
   defer { unsafe free(resolved) }
   var status = stat()
   guard unsafe stat(resolved, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-    throw BatchError(.fileAccess, "this is not a file", at: path, remedy: "check database.path")
+    throw BatchError(.fileAccess, "this is not a file", at: path, remedy: "check the path")
   }
   return unsafe String(cString: resolved)
 }

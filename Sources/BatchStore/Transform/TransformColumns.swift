@@ -39,7 +39,7 @@ public struct TransformColumns: Sendable {
     _ name: String,
     as type: Value.Type = Value.self
   ) throws(BatchError) -> InputColumn<Value> {
-    InputColumn(index: try Self.index(of: name, in: reads, "columns"))
+    InputColumn(index: try Self.index(of: name, in: reads, .reads))
   }
 
   /// A column that the handler writes.
@@ -49,19 +49,19 @@ public struct TransformColumns: Sendable {
     _ name: String,
     as type: Value.Type = Value.self
   ) throws(BatchError) -> OutputColumn<Value> {
-    OutputColumn(index: try Self.index(of: name, in: writes, "writes"))
+    OutputColumn(index: try Self.index(of: name, in: writes, .writes))
   }
 
   package static func index(
     of name: String,
     in names: [String],
-    _ key: String
+    _ columns: Remedy.Term
   ) throws(BatchError) -> Int {
     if let index = names.firstIndex(where: { SQLName.equal($0, name) }) { return index }
     throw BatchError(
       .unknownAttribute,
       "the handler needs the column \(name.quotedForMessage)",
-      remedy: "add it to action.\(key)"
+      advice: "add it to \(columns)"
     )
   }
 }

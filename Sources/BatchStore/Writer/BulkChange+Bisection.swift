@@ -80,7 +80,7 @@ extension BulkChange {
     } catch {
       guard error.isAboutRows else { return failure }
       var error = error
-      error.remedy = failure.remedy
+      error.advice = failure.advice
       return error
     }
   }

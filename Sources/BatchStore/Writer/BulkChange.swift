@@ -8,7 +8,7 @@ extension Recheck {
     throw BatchError(
       .noLongerMatching,
       "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-      remedy: "leave source.recheck out to pass over such rows"
+      advice: "leave \(.recheck) out to pass over such rows"
     )
   }
 }

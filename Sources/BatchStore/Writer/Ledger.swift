@@ -119,7 +119,7 @@ struct Ledger {
     BatchError(
       .damagedFile,
       "the ledger of run \(run) in table _batch_ledger contradicts itself",
-      remedy: "it was changed by hand; run with --fresh to begin anew"
+      advice: "it was changed by hand; \(.beginAnew)"
     )
   }
 

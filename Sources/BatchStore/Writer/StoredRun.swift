@@ -220,9 +220,10 @@ extension StoredRun {
       "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and the"
         + " checkpoint of that run is not there",
       at: checkpoint,
-      remedy:
-        "bring the checkpoint back to resume the run; --fresh selects anew, and may do rows again"
-        + " that are done"
+      advice: """
+        bring the checkpoint back to resume the run, or \(.beginAnew), which may do rows again that \
+        are done
+        """
     )
   }
 
@@ -239,7 +240,7 @@ extension StoredRun {
       .unfinishedRun,
       "run \((runID ?? "").quotedForMessage) of this job was done meanwhile (\(run))",
       at: checkpoint,
-      remedy: "give the command again to see what came of it"
+      advice: "\(.repetition) to see what came of it"
     )
   }
 

@@ -253,8 +253,8 @@ package actor WriterLane {
         "the database is no longer as run \(ledger.run) left it: a backup was restored, or its tables"
           + " were changed",
         at: connection.path,
-        remedy: stored == nil
-          ? "it no longer knows the run: bring the right one back, or select anew with --fresh"
+        advice: stored == nil
+          ? "it no longer knows the run: bring the right one back, or \(.beginAnew)"
           : "run again to go on from what the database has"
       )
     }

@@ -121,7 +121,7 @@ import Testing
       error.message
         == "table \"e\" has no primary key, and its rowids cannot be kept: VACUUM may change them"
     )
-    #expect(error.remedy?.contains("source.key") == true)
+    #expect(error.remedy?.contains("the request's key") == true)
   }
 
   @Test func `virtual tables have the key that their module has, and their own tables are hidden`()

@@ -1,0 +1,37 @@
+import BatchIdentifiers
+
+extension BatchError {
+  /// The error with its remedy in the words of job files and of the command.
+  package var inWordsOfJobs: BatchError {
+    var error = self
+    error.remedy = advice?.text(\.wordOfJobs)
+    return error
+  }
+}
+
+extension Job {
+  /// An error of what the job does, in the words of whoever wrote it.
+  func words(of error: BatchError) -> BatchError {
+    // A run by objects was written in Swift.
+    action == .contexts ? error : error.inWordsOfJobs
+  }
+}
+
+extension Remedy.Term {
+  /// What a job file or the command calls it.
+  fileprivate var wordOfJobs: String {
+    switch self {
+    case .timeLimit: "action.timeout"
+    case .key: "source.key"
+    case .recheck: "source.recheck"
+    case .reads: "action.columns"
+    case .writes: "action.writes"
+    case .overwrite: "action.overwrite"
+    case .busyTimeout: "database.busyTimeout"
+    case .beginAnew: "run with --fresh to begin anew"
+    case .repetition: "run the same command again"
+    case .start: "batch run"
+    case .textReader: "`batch ids from`"
+    }
+  }
+}
