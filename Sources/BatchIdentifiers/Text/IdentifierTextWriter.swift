@@ -45,10 +45,10 @@ public struct IdentifierTextWriter: Sendable {
       text = Array(#"","isTemporary":false"#.utf8)
       if let store = list.space.storeIdentifier {
         text += Array(#","storeIdentifier":"#.utf8)
-        Self.appendJSON(store, to: &text)
+        JSONString.append(store, to: &text)
       }
       text += Array(#","entityName":"#.utf8)
-      Self.appendJSON(list.space.entityName, to: &text)
+      JSONString.append(list.space.entityName, to: &text)
       suffix = text + Array("}}".utf8)
     }
   }
@@ -93,24 +93,5 @@ public struct IdentifierTextWriter: Sendable {
     }
     text.append(contentsOf: suffix)
     text.append(UInt8(ascii: "\n"))
-  }
-
-  /// Appends a string of JSON, with its quotes.
-  private static func appendJSON(_ string: String, to text: inout [UInt8]) {
-    text.append(UInt8(ascii: "\""))
-    for byte in string.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-        text.append(UInt8(ascii: "\\"))
-        text.append(byte)
-      case 0..<0x20:
-        text.append(contentsOf: Array("\\u00".utf8))
-        text.append(PercentEncoding.hexDigit(byte >> 4, uppercase: false))
-        text.append(PercentEncoding.hexDigit(byte & 15, uppercase: false))
-      default:
-        text.append(byte)
-      }
-    }
-    text.append(UInt8(ascii: "\""))
   }
 }

@@ -1,3 +1,4 @@
+import BatchIdentifiers
 import CSQLite
 
 /// Writes the current row of a statement as a line.
@@ -19,7 +20,7 @@ struct RowEncoder {
       header = []
       prefixes = columns.enumerated().map { index, name in
         var prefix: [UInt8] = index == 0 ? [UInt8(ascii: "{")] : [UInt8(ascii: ",")]
-        Self.appendJSON(name, to: &prefix)
+        JSONString.append(name, to: &prefix)
         prefix.append(UInt8(ascii: ":"))
         return prefix
       }
@@ -66,7 +67,7 @@ struct RowEncoder {
     switch row.storageClass(at: column) {
     case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
     case SQLITE_FLOAT: appendReal(row.real(at: column), to: &line)
-    case SQLITE_TEXT: unsafe appendJSON(row.bytes(at: column), to: &line)
+    case SQLITE_TEXT: unsafe JSONString.append(row.bytes(at: column), to: &line)
     case SQLITE_BLOB:
       line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
       unsafe Base64.append(row.bytes(at: column), to: &line)
@@ -110,53 +111,6 @@ struct RowEncoder {
     }
   }
 
-  static func appendJSON(_ text: String, to line: inout [UInt8]) {
-    var text = text
-    text.withUTF8 { bytes in
-      unsafe appendJSON(UnsafeRawBufferPointer(bytes), to: &line)
-    }
-  }
-
-  static func appendJSON(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
-    line.reserve(forLarge: bytes.count)
-    line.append(UInt8(ascii: "\""))
-    var plain = 0
-    for index in bytes.indices {
-      let byte = unsafe bytes[index]
-      if byte >= 0x80 {
-        // Only text outside ASCII can be ill-formed; it takes the way that repairs.
-        unsafe line.append(contentsOf: bytes[plain..<index])
-        let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
-        unsafe forEachRepairedByte(of: rest) { appendEscaped($0, to: &line) }
-        line.append(UInt8(ascii: "\""))
-        return
-      }
-      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-        unsafe line.append(contentsOf: bytes[plain..<index])
-        appendEscaped(byte, to: &line)
-        plain = index + 1
-      }
-    }
-    unsafe line.append(contentsOf: bytes[plain...])
-    line.append(UInt8(ascii: "\""))
-  }
-
-  private static func appendEscaped(_ byte: UInt8, to line: inout [UInt8]) {
-    switch byte {
-    case UInt8(ascii: "\""): line.append(contentsOf: "\\\"".utf8)
-    case UInt8(ascii: "\\"): line.append(contentsOf: "\\\\".utf8)
-    case 0x0a: line.append(contentsOf: "\\n".utf8)
-    case 0x0d: line.append(contentsOf: "\\r".utf8)
-    case 0x09: line.append(contentsOf: "\\t".utf8)
-    case ..<0x20:
-      let digits = Array("0123456789abcdef".utf8)
-      line.append(contentsOf: "\\u00".utf8)
-      line.append(digits[Int(byte >> 4)])
-      line.append(digits[Int(byte & 15)])
-    default: line.append(byte)
-    }
-  }
-
   private static func appendField(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
     let needsQuotes =
       unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
@@ -171,26 +125,10 @@ struct RowEncoder {
     }
     line.reserve(forLarge: bytes.count)
     line.append(UInt8(ascii: "\""))
-    unsafe forEachRepairedByte(of: bytes) { byte in
+    unsafe bytes.forEachRepairedByte { byte in
       if byte == UInt8(ascii: "\"") { line.append(byte) }
       line.append(byte)
     }
     line.append(UInt8(ascii: "\""))
-  }
-
-  /// Gives a text to `body` with what is not UTF-8 repaired, a piece at a time: a string of all of it
-  /// would be a copy.
-  private static func forEachRepairedByte(
-    of text: UnsafeRawBufferPointer,
-    _ body: (UInt8) -> Void
-  ) {
-    var start = 0
-    while start < text.count {
-      var end = min(start + (1 << 16), text.count)
-      // Where no character goes on, repairs do not either.
-      while unsafe end < text.count && text[end] & 0xc0 == 0x80 { end += 1 }
-      for byte in unsafe String(decoding: text[start..<end], as: UTF8.self).utf8 { body(byte) }
-      start = end
-    }
   }
 }

@@ -10,7 +10,7 @@ package struct RowLineEncoder: Sendable {
   package init(columns: [String]) {
     prefixes = columns.map { name in
       var prefix = [UInt8(ascii: ",")]
-      RowEncoder.appendJSON(name, to: &prefix)
+      JSONString.append(name, to: &prefix)
       return prefix + [UInt8(ascii: ":")]
     }
   }
@@ -18,7 +18,7 @@ package struct RowLineEncoder: Sendable {
   /// Appends a row, whose columns are those of the encoder.
   package func append(_ rows: ChunkRows, _ row: Int, to line: inout [UInt8]) {
     line.append(contentsOf: #"{"$identifier":"#.utf8)
-    RowEncoder.appendJSON(rows.key(of: row).description, to: &line)
+    JSONString.append(rows.key(of: row).description, to: &line)
     let values = rows.values
     for (column, prefix) in prefixes.enumerated() {
       line.append(contentsOf: prefix)
@@ -28,7 +28,7 @@ package struct RowLineEncoder: Sendable {
       case .real: RowEncoder.appendReal(values.real(row, column), to: &line)
       case .text:
         unsafe values.bytes(row, column).withUnsafeBytes {
-          unsafe RowEncoder.appendJSON($0, to: &line)
+          unsafe JSONString.append($0, to: &line)
         }
       case .blob:
         line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)

@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// The encoding of RFC 4648 §4, with padding, for blobs in text.
 package struct Base64 {
   private static let digits = Array(
@@ -54,13 +56,5 @@ package struct Base64 {
         )
       }
     }
-  }
-}
-
-extension [UInt8] {
-  /// Makes room for so many bytes more if they are many: an array that grows by itself takes twice
-  /// what it holds.
-  mutating func reserve(forLarge count: Int) {
-    if count >= 1 << 16 { reserveCapacity(self.count + count + 1024) }
   }
 }

@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// A value that has exactly one JSON text: keys sorted, no white space, escapes only where needed.
 enum CanonicalJSON {
   case null
@@ -56,17 +58,8 @@ enum CanonicalJSON {
   }
 
   private static func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      case "\u{0}"..<" ":
-        let digits = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
+    var json: [UInt8] = []
+    JSONString.append(text, to: &json)
+    return String(decoding: json, as: UTF8.self)
   }
 }

@@ -1,0 +1,75 @@
+/// Writes strings of JSON, with their quotes.
+///
+/// The bytes go straight to where the line is made: exports write millions of strings.
+package enum JSONString {
+  /// Appends a text.
+  package static func append(_ text: String, to json: inout [UInt8]) {
+    var text = text
+    text.withUTF8 { bytes in
+      unsafe append(UnsafeRawBufferPointer(bytes), to: &json)
+    }
+  }
+
+  /// Appends the text of bytes, of which what is not UTF-8 is repaired with U+FFFD.
+  package static func append(_ bytes: UnsafeRawBufferPointer, to json: inout [UInt8]) {
+    json.reserve(forLarge: bytes.count)
+    json.append(UInt8(ascii: "\""))
+    var plain = 0
+    for index in bytes.indices {
+      let byte = unsafe bytes[index]
+      if byte >= 0x80 {
+        // Only text outside ASCII can be ill-formed; it takes the way that repairs.
+        unsafe json.append(contentsOf: bytes[plain..<index])
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
+        unsafe rest.forEachRepairedByte { appendEscaped($0, to: &json) }
+        json.append(UInt8(ascii: "\""))
+        return
+      }
+      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+        unsafe json.append(contentsOf: bytes[plain..<index])
+        appendEscaped(byte, to: &json)
+        plain = index + 1
+      }
+    }
+    unsafe json.append(contentsOf: bytes[plain...])
+    json.append(UInt8(ascii: "\""))
+  }
+
+  private static func appendEscaped(_ byte: UInt8, to json: inout [UInt8]) {
+    switch byte {
+    case UInt8(ascii: "\""): json.append(contentsOf: "\\\"".utf8)
+    case UInt8(ascii: "\\"): json.append(contentsOf: "\\\\".utf8)
+    case 0x0a: json.append(contentsOf: "\\n".utf8)
+    case 0x0d: json.append(contentsOf: "\\r".utf8)
+    case 0x09: json.append(contentsOf: "\\t".utf8)
+    case ..<0x20:
+      json.append(contentsOf: "\\u00".utf8)
+      json.append(PercentEncoding.hexDigit(byte >> 4, uppercase: false))
+      json.append(PercentEncoding.hexDigit(byte & 15, uppercase: false))
+    default: json.append(byte)
+    }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Gives a text to `body` with what is not UTF-8 repaired, a piece at a time: a string of all of it
+  /// would be a copy.
+  @unsafe package func forEachRepairedByte(_ body: (UInt8) -> Void) {
+    var start = 0
+    while start < count {
+      var end = Swift.min(start + (1 << 16), count)
+      // Where no character goes on, repairs do not either.
+      while unsafe end < count && self[end] & 0xc0 == 0x80 { end += 1 }
+      for byte in unsafe String(decoding: self[start..<end], as: UTF8.self).utf8 { body(byte) }
+      start = end
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Makes room for so many bytes more if they are many: an array that grows by itself takes twice
+  /// what it holds.
+  package mutating func reserve(forLarge count: Int) {
+    if count >= 1 << 16 { reserveCapacity(self.count + count + 1024) }
+  }
+}
