@@ -113,7 +113,7 @@ final class ChildProcess {
       pollfd(fd: exchange.isSent ? -1 : input, events: Int16(POLLOUT), revents: 0),
     ]
     let milliseconds = min(patience / .milliseconds(1), 1e9).rounded(.up)
-    if poll(&waits, nfds_t(waits.count), Int32(milliseconds)) < 0, errno != EINTR {
+    if unsafe poll(&waits, nfds_t(waits.count), Int32(milliseconds)) < 0, errno != EINTR {
       throw Self.error("cannot wait for the command", errno)
     }
     // A program may write to standard error all the time.
@@ -123,7 +123,9 @@ final class ChildProcess {
   }
 
   private func send(_ exchange: inout CommandExchange) throws(BatchError) {
-    let count = exchange.unsent.withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
+    let count = unsafe exchange.unsent.withUnsafeBytes {
+      unsafe write(input, $0.baseAddress, $0.count)
+    }
     if count >= 0 { return exchange.sent(count) }
     // It reads no more; whether it has ended shows when its answers are read.
     if errno == EPIPE { return exchange.sent(exchange.unsent.count) }
@@ -132,7 +134,7 @@ final class ChildProcess {
   }
 
   private func receive(_ exchange: inout CommandExchange) throws(BatchError) {
-    let count = buffer.withUnsafeMutableBytes { read(output, $0.baseAddress, $0.count) }
+    let count = fillBuffer(from: output)
     if count < 0 {
       if errno == EAGAIN || errno == EINTR { return }
       throw Self.error("cannot read from the command", errno)
@@ -171,15 +173,20 @@ final class ChildProcess {
   /// Reads what nobody has asked for; false at the end.
   @discardableResult
   private func receiveSurplus() -> Bool {
-    let count = buffer.withUnsafeMutableBytes { read(output, $0.baseAddress, $0.count) }
+    let count = fillBuffer(from: output)
     guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
     credit.add(surplus: buffer[..<count])
     return true
   }
 
+  /// Reads what there is into the buffer; how many bytes, or what `read(2)` gives in their place.
+  private func fillBuffer(from descriptor: Int32) -> Int {
+    unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
+  }
+
   private func readErrors(atMost reads: Int = errorReads) {
     for _ in 0..<reads where errors >= 0 {
-      let count = buffer.withUnsafeMutableBytes { read(errors, $0.baseAddress, $0.count) }
+      let count = fillBuffer(from: errors)
       if count < 0, errno == EAGAIN || errno == EINTR { return }
       guard count > 0 else {
         closeDescriptor(errors)
@@ -194,7 +201,7 @@ final class ChildProcess {
   /// Whether the program has written something that nobody has asked for.
   private var isReadable: Bool {
     var wait = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
-    return poll(&wait, 1, 0) > 0 && wait.revents & Int16(POLLIN) != 0
+    return unsafe poll(&wait, 1, 0) > 0 && wait.revents & Int16(POLLIN) != 0
   }
 
   /// The lines on standard error since the last call.
@@ -275,7 +282,7 @@ final class ChildProcess {
         pollfd(fd: isOpen ? output : -1, events: Int16(POLLIN), revents: 0),
       ]
       // An end that no descriptor tells of is seen at the next look.
-      _ = poll(&waits, nfds_t(waits.count), 5)
+      _ = unsafe poll(&waits, nfds_t(waits.count), 5)
     }
     return status
   }

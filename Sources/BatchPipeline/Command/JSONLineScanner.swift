@@ -251,7 +251,7 @@ struct JSONLineScanner {
   private mutating func skip(_ word: StaticString) throws(Problem) {
     let end = offset + word.utf8CodeUnitCount
     guard end <= bytes.count,
-      unsafe word.withUTF8Buffer({ bytes[offset..<end].elementsEqual($0) })
+      word.withUTF8Buffer({ unsafe bytes[offset..<end].elementsEqual($0) })
     else { throw Problem("has no JSON value where one is expected") }
     offset = end
   }
