@@ -60,6 +60,16 @@ package struct RunProgress: Codable, Sendable {
   /// The progress of a run that begins.
   package init() {}
 
+  /// The run goes on: nothing that was said of its end is true any more, nor why it was held.
+  package mutating func goOn() {
+    state = .running
+    error = nil
+    stopReason = nil
+    throttle = nil
+    isAcknowledged = nil
+    endedAt = nil
+  }
+
   /// Whether everything is done but what comes after the end: the report, the hooks, the answer.
   package var awaitsAcknowledgement: Bool { state.isFinished && isAcknowledged == false }
 }

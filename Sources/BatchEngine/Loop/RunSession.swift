@@ -27,8 +27,8 @@ package final class RunSession {
   /// How long the run was held, but for the hold that goes on.
   private var throttledBefore: Double
   private var failure: BatchError?
-  private var held: RunThrottle.Hold?
-  private var heldSince: ContinuousClock.Instant?
+  /// What holds the run, and since when it is held, by this or by something before it.
+  private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
   /// A session that goes on from what is done, or tries failed identifiers again.
@@ -50,12 +50,7 @@ package final class RunSession {
     progress = checkpoint.progress
     elapsedBefore = progress.elapsedSeconds
     throttledBefore = progress.throttledSeconds ?? 0
-    progress.state = .running
-    progress.error = nil
-    progress.stopReason = nil
-    progress.throttle = nil
-    progress.isAcknowledged = nil
-    progress.endedAt = nil
+    progress.goOn()
     progress.isRetry = retried == nil ? nil : true
     if isResumed { progress.resumedAt = done.count }
   }
@@ -141,9 +136,8 @@ package final class RunSession {
   ///
   /// - Returns: Whether that is worth telling: of a mere pace only the first time.
   package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool {
-    let isNew = held?.cause != hold.cause
-    if heldSince == nil { heldSince = host.now() }
-    held = hold
+    let isNew = held?.by.cause != hold.cause
+    held = (hold, held?.since ?? host.now())
     progress.throttle = hold.reason
     guard isNew else { return false }
     if hold.isPace {
@@ -163,22 +157,21 @@ package final class RunSession {
 
   /// Notes that time goes by: the file is told of a pace that holds the run for long.
   package func pass(recordingEvery interval: Duration) throws(BatchError) {
-    if heldSince != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
+    if held != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
   }
 
   /// Whether the checkpoint says that the run is held.
-  private var holdIsRecorded: Bool { heldSince.map { recordedAt >= $0 } ?? false }
+  private var holdIsRecorded: Bool { held.map { recordedAt >= $0.since } ?? false }
 
   private func endHold() {
     throttledBefore = throttledSeconds
     held = nil
-    heldSince = nil
     progress.throttle = nil
   }
 
   /// How long the run has been held until now.
   private var throttledSeconds: Double {
-    throttledBefore + (heldSince.map { $0.duration(to: host.now()) / .seconds(1) } ?? 0)
+    throttledBefore + (held.map { $0.since.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
 
   /// Records that the run was stopped, and why if nobody asked for it.
@@ -249,7 +242,7 @@ package final class RunSession {
     let seconds = start.duration(to: host.now()) / .seconds(1)
     if doneHere > 0, seconds > 0 {
       // An average does not know yet of a pace that has only begun to hold.
-      let rate = min(Double(doneHere) / seconds, held?.rate ?? .infinity)
+      let rate = min(Double(doneHere) / seconds, held?.by.rate ?? .infinity)
       summary.identifiersPerSecond = rate
       if progress.state == .running {
         summary.etaSeconds = Double(toDo - doneHere) / rate

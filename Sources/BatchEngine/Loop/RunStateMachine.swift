@@ -72,6 +72,29 @@ package struct RunStateMachine {
     case ended
   }
 
+  /// A chunk that was handed out and is not committed.
+  private struct Chunk {
+    enum State: Equatable {
+      /// New, or has rested: a worker prepares it next.
+      case due
+      case preparing(worker: Int)
+      /// Prepared, and waits for the writer.
+      case ready
+      case committing
+      /// Failed for the moment, and rests before it is tried again.
+      case resting
+      /// Failed for good, and the run with it.
+      case failed
+    }
+
+    var positions: Range<Int>
+    var state: State
+    /// How often it has failed for the moment.
+    var failures = 0
+    /// What it holds while it waits for the writer or is there.
+    var bytes = 0
+  }
+
   private var limits: Limits
   private var sizing: ChunkSizing
   private var phase = Phase.running
@@ -82,20 +105,8 @@ package struct RunStateMachine {
   /// What is to be handed out, the next positions last.
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
-  private var preparing: [Int: Range<Int>] = [:]
-  /// Prepared chunks that wait for the writer.
-  private var waiting: [Range<Int>] = []
-  private var committing: Set<Range<Int>> = []
-  /// The first positions of chunks that are handed out and not committed, for the order.
-  private var uncommitted: [Int] = []
-  /// How often chunks have failed for the moment, by their first position.
-  private var failures: [Int: Int] = [:]
-  /// Chunks that rest before they are tried again.
-  private var resting: [Range<Int>] = []
-  /// Chunks that have rested, ascending.
-  private var rested: [Range<Int>] = []
-  /// What the chunks that wait for the writer or are there hold, by their first positions.
-  private var bytes: [Int: Int] = [:]
+  /// The chunks that are handed out and not committed, ascending.
+  private var chunks: [Chunk] = []
   /// The first position that will not be committed any more; in order, nothing after it will be.
   private var givenUp = Int.max
 
@@ -136,19 +147,16 @@ package struct RunStateMachine {
     holding byteCount: Int = 0,
     took duration: Duration
   ) -> [Action] {
-    release(worker, chunk)
+    let place = release(worker, chunk)
     let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
     let rest = reached.upperBound..<chunk.upperBound
     precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
     sizing.observe(reached.count, preparedIn: duration, bytes: byteCount)
     guard canCommit(reached) else { return [.discard(reached)] + giveUp([chunk]) + next() }
-    let dropped = rest.isEmpty ? [] : takeBack(rest)
-    bytes[reached.lowerBound] = byteCount
-    waiting.insert(
-      reached,
-      at: waiting.firstIndex { $0.lowerBound > reached.lowerBound } ?? waiting.count
-    )
-    return dropped + next()
+    chunks[place].positions = reached
+    chunks[place].bytes = byteCount
+    chunks[place].state = .ready
+    return (rest.isEmpty ? [] : takeBack(rest)) + next()
   }
 
   /// A worker could not prepare its chunk, for the moment or for good.
@@ -157,15 +165,13 @@ package struct RunStateMachine {
     worker: Int,
     isTransient: Bool = false
   ) -> [Action] {
-    release(worker, chunk)
-    return isTransient ? retry(chunk) : fail()
+    let place = release(worker, chunk)
+    return isTransient ? retry(place) : fail(place)
   }
 
   /// The writer has committed a chunk, which took so long.
   package mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
-    settle(chunk)
-    uncommitted.removeAll { $0 == chunk.lowerBound }
-    failures[chunk.lowerBound] = nil
+    chunks.remove(at: settle(chunk))
     sizing.observe(chunk.count, took: duration)
     return next()
   }
@@ -173,19 +179,16 @@ package struct RunStateMachine {
   /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
   /// tried.
   package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
-    settle(chunk)
-    return isTransient ? retry(chunk) : fail()
+    let place = settle(chunk)
+    return isTransient ? retry(place) : fail(place)
   }
 
   /// A chunk has rested.
   package mutating func rested(_ chunk: Range<Int>) -> [Action] {
     // It may have been given up meanwhile.
-    guard let index = resting.firstIndex(of: chunk) else { return [] }
-    resting.remove(at: index)
-    rested.insert(
-      chunk,
-      at: rested.firstIndex { $0.lowerBound > chunk.lowerBound } ?? rested.count
-    )
+    let place = chunks.firstIndex { $0.positions == chunk && $0.state == .resting }
+    guard let place else { return [] }
+    chunks[place].state = .due
     return next()
   }
 
@@ -195,7 +198,7 @@ package struct RunStateMachine {
     phase = .stopping(.stopped)
     // In order, nothing is committed that comes after positions that a worker did not reach.
     givenUp = min(givenUp, remaining.last?.lowerBound ?? .max)
-    return giveUp(resting + rested) + next()
+    return giveUp(positions { $0 == .resting || $0 == .due }) + next()
   }
 
   /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``; what is
@@ -220,21 +223,40 @@ package struct RunStateMachine {
   }
 
   /// Whether the run is held and what had been handed out has come back.
-  package var isQuiet: Bool { isHeld && preparing.isEmpty && committing.isEmpty }
+  package var isQuiet: Bool { isHeld && preparingCount == 0 && count(.committing) == 0 }
 
   /// How often a chunk has failed for the moment.
-  package func tries(of chunk: Range<Int>) -> Int { failures[chunk.lowerBound, default: 0] }
+  package func tries(of chunk: Range<Int>) -> Int {
+    chunks.first { $0.positions == chunk }?.failures ?? 0
+  }
 
   // MARK: Decisions
 
-  private mutating func release(_ worker: Int, _ chunk: Range<Int>) {
-    precondition(preparing.removeValue(forKey: worker) == chunk, "a chunk nobody prepares")
-    idleWorkers.append(worker)
+  private func count(_ state: Chunk.State) -> Int { chunks.count { $0.state == state } }
+
+  private func first(_ state: Chunk.State) -> Int? { chunks.firstIndex { $0.state == state } }
+
+  private func positions(_ isMeant: (Chunk.State) -> Bool) -> [Range<Int>] {
+    chunks.filter { isMeant($0.state) }.map(\.positions)
   }
 
-  private mutating func settle(_ chunk: Range<Int>) {
-    precondition(committing.remove(chunk) != nil, "a chunk nobody commits")
-    bytes[chunk.lowerBound] = nil
+  private var preparingCount: Int { limits.workers - idleWorkers.count }
+
+  /// The place of a chunk that a worker has come back with.
+  private mutating func release(_ worker: Int, _ chunk: Range<Int>) -> Int {
+    guard let place = first(.preparing(worker: worker)), chunks[place].positions == chunk else {
+      preconditionFailure("a chunk nobody prepares")
+    }
+    idleWorkers.append(worker)
+    return place
+  }
+
+  /// The place of a chunk that the writer has answered.
+  private mutating func settle(_ chunk: Range<Int>) -> Int {
+    let place = chunks.firstIndex { $0.positions == chunk && $0.state == .committing }
+    guard let place else { preconditionFailure("a chunk nobody commits") }
+    chunks[place].bytes = 0
+    return place
   }
 
   /// Whether a prepared chunk may still be committed.
@@ -245,29 +267,25 @@ package struct RunStateMachine {
 
   /// Lets a chunk that failed for the moment rest, unless it has been tried often enough or the run
   /// is about to end.
-  private mutating func retry(_ chunk: Range<Int>) -> [Action] {
-    let attempt = failures[chunk.lowerBound, default: 0] + 1
-    failures[chunk.lowerBound] = attempt
+  private mutating func retry(_ place: Int) -> [Action] {
+    chunks[place].failures += 1
+    let (positions, attempt) = (chunks[place].positions, chunks[place].failures)
     switch phase {
     case .running where attempt <= limits.retries:
-      resting.append(chunk)
-      return [.rest(chunk, attempt: attempt)] + next()
-    case .stopping(.stopped): return giveUp([chunk]) + next()
-    default: return fail()
+      chunks[place].state = .resting
+      return [.rest(positions, attempt: attempt)] + next()
+    case .stopping(.stopped): return giveUp([positions]) + next()
+    default: return fail(place)
     }
   }
 
   /// Leaves chunks to the next run, and what was prepared and cannot be committed now.
-  private mutating func giveUp(_ chunks: [Range<Int>]) -> [Action] {
-    givenUp = chunks.map(\.lowerBound).reduce(givenUp, min)
-    let dropped = waiting.filter { !canCommit($0) }
+  private mutating func giveUp(_ positions: [Range<Int>]) -> [Action] {
+    givenUp = positions.map(\.lowerBound).reduce(givenUp, min)
+    let dropped = self.positions { $0 == .ready }.filter { !canCommit($0) }
     givenUp = dropped.map(\.lowerBound).reduce(givenUp, min)
-    waiting.removeAll(where: dropped.contains)
-    resting.removeAll(where: chunks.contains)
-    rested.removeAll(where: chunks.contains)
-    uncommitted.removeAll(where: (chunks + dropped).map(\.lowerBound).contains)
-    remaining += chunks + dropped
-    for chunk in dropped { bytes[chunk.lowerBound] = nil }
+    chunks.removeAll { (positions + dropped).contains($0.positions) }
+    remaining += positions + dropped
     return dropped.map(Action.discard)
   }
 
@@ -284,17 +302,19 @@ package struct RunStateMachine {
     return []
   }
 
+  private mutating func fail(_ place: Int) -> [Action] {
+    chunks[place].state = .failed
+    return fail()
+  }
+
   /// Something beside the chunks went wrong: what is prepared is dropped.
   package mutating func fail() -> [Action] {
     if case .ended = phase { return [] }
     phase = .stopping(.failed)
     hasFailed = true
-    let dropped = waiting.map(Action.discard)
-    for chunk in waiting { bytes[chunk.lowerBound] = nil }
-    waiting.removeAll()
-    resting.removeAll()
-    rested.removeAll()
-    return dropped + next()
+    let dropped = positions { $0 == .ready }
+    chunks.removeAll { [.ready, .resting, .due].contains($0.state) }
+    return dropped.map(Action.discard) + next()
   }
 
   /// How many chunks may be at the writer, and how many anywhere, as things go.
@@ -316,16 +336,15 @@ package struct RunStateMachine {
 
   private mutating func next() -> [Action] {
     var actions: [Action] = []
-    while !isHeld, committing.count < depth.committing, let chunk = nextToCommit() {
-      waiting.removeFirst()
-      committing.insert(chunk)
-      actions.append(.commit(chunk))
+    while !isHeld, count(.committing) < depth.committing, let place = nextToCommit() {
+      chunks[place].state = .committing
+      actions.append(.commit(chunks[place].positions))
     }
     if case .running = phase, !isHeld {
-      while !idleWorkers.isEmpty, let chunk = nextToPrepare() {
-        let worker = idleWorkers.removeLast()
-        preparing[worker] = chunk
-        actions.append(.prepare(chunk, worker: worker))
+      while let worker = idleWorkers.last, let place = nextToPrepare() {
+        idleWorkers.removeLast()
+        chunks[place].state = .preparing(worker: worker)
+        actions.append(.prepare(chunks[place].positions, worker: worker))
       }
     }
     if let ending = ending() {
@@ -335,37 +354,40 @@ package struct RunStateMachine {
     return actions
   }
 
-  private func nextToCommit() -> Range<Int>? {
-    guard let chunk = waiting.first else { return nil }
-    guard limits.inOrder else { return chunk }
-    if chunk.lowerBound != uncommitted.first { return nil }
+  private func nextToCommit() -> Int? {
+    guard let place = first(.ready) else { return nil }
+    guard limits.inOrder else { return place }
     // What a worker did not reach comes first; when the run stops such chunks are given up.
-    if case .running = phase, let next = remaining.last, next.lowerBound < chunk.lowerBound {
+    if case .running = phase, let next = remaining.last,
+      next.lowerBound < chunks[place].positions.lowerBound
+    {
       return nil
     }
-    return chunk
+    return place == 0 ? place : nil
   }
 
   /// Whether there is memory for one chunk more.
   ///
   /// One there may always be: in order, it may be what those that hold the memory wait for.
   private var hasRoom: Bool {
-    if preparing.isEmpty, committing.isEmpty { return true }
+    if preparingCount == 0, count(.committing) == 0 { return true }
     let expected = sizing.expectedBytes
-    let held = Double(bytes.values.reduce(0, +)) + Double(preparing.count) * expected
+    let held = Double(chunks.reduce(0) { $0 + $1.bytes }) + Double(preparingCount) * expected
     return held + expected <= Double(ChunkBytes.totalLimit)
   }
 
-  private mutating func nextToPrepare() -> Range<Int>? {
+  /// The place of the chunk that a worker prepares next.
+  private mutating func nextToPrepare() -> Int? {
     guard hasRoom else { return nil }
-    if !rested.isEmpty { return rested.removeFirst() }
+    if let place = first(.due) { return place }
     // Those that rest are in nobody's way, but they are bounded too.
-    let underWay = uncommitted.count - resting.count
-    guard underWay < depth.inFlight, uncommitted.count < limits.inFlight, let chunk = nextChunk()
+    guard chunks.count - count(.resting) < depth.inFlight, chunks.count < limits.inFlight,
+      let positions = nextChunk()
     else { return nil }
-    let place = uncommitted.lastIndex { $0 < chunk.lowerBound }.map { $0 + 1 } ?? 0
-    uncommitted.insert(chunk.lowerBound, at: place)
-    return chunk
+    let place =
+      chunks.lastIndex { $0.positions.lowerBound < positions.lowerBound }.map { $0 + 1 } ?? 0
+    chunks.insert(Chunk(positions: positions, state: .due), at: place)
+    return place
   }
 
   private mutating func nextChunk() -> Range<Int>? {
@@ -376,8 +398,7 @@ package struct RunStateMachine {
   }
 
   private func ending() -> Ending? {
-    guard preparing.isEmpty, waiting.isEmpty, committing.isEmpty, resting.isEmpty, rested.isEmpty
-    else { return nil }
+    guard chunks.allSatisfy({ $0.state == .failed }) else { return nil }
     switch phase {
     case .running: return remaining.isEmpty ? .completed : nil
     // Told to stop when nothing was left to do: it is complete.
