@@ -2,15 +2,12 @@ package import BatchIdentifiers
 
 /// The time that a handler has for a chunk.
 ///
-/// A handler that never returns cannot be stopped, since Swift has no way to end a thread. It is given
-/// up with its context: whatever waits for that fails, and so does the run. What is committed stays.
+/// A handler that never returns is given up with its context: whatever waits for that fails, and so does
+/// the run. What is committed stays.
 package final class HandlerTimes<Value: Sendable>: Sendable {
-  private typealias Answer = Result<Value, BatchError>
-
   private struct State {
-    var number = 0
-    var waiting:
-      [Int: (context: ObjectIdentifier, continuation: CheckedContinuation<Answer, Never>)] = [:]
+    /// The answers that are waited for in each context.
+    var waiting: [ObjectIdentifier: [HandlerAnswer<Value>]] = [:]
     /// Contexts that were given up.
     var lost: Set<ObjectIdentifier> = []
   }
@@ -37,59 +34,45 @@ package final class HandlerTimes<Value: Sendable>: Sendable {
   ) async throws(BatchError) -> Value {
     guard let limit else { return try await body {} }
     let context = ObjectIdentifier(context)
-    let answer = await withCheckedContinuation { continuation in
-      guard let number = add(continuation, in: context) else {
-        return continuation.resume(returning: .failure(.handlerTimeout(after: limit)))
-      }
-      Task {
-        let timer = Lock<Task<Void, Never>?>(nil)
-        let answer: Answer
-        do throws(BatchError) {
-          answer = .success(
-            try await body {
-              let task = Task {
-                guard (try? await Task.sleep(for: limit)) != nil else { return }
-                self.giveUp(context, after: limit)
-              }
-              timer.withLock { $0 = task }
+    let answer = HandlerAnswer<Value>(within: limit)
+    guard expect(answer, in: context) else { throw .handlerTimeout(after: limit) }
+    defer { state.withLock { $0.waiting[context]?.removeAll { $0 === answer } } }
+    Task {
+      let timer = Lock<Task<Void, Never>?>(nil)
+      let result: Result<Value, BatchError>
+      do throws(BatchError) {
+        result = .success(
+          try await body {
+            let task = Task {
+              guard (try? await Task.sleep(for: limit)) != nil else { return }
+              self.giveUp(context)
             }
-          )
-        } catch {
-          answer = .failure(error)
-        }
-        timer.withLock { $0?.cancel() }
-        self.take(number)?.resume(returning: answer)
+            timer.withLock { $0 = task }
+          }
+        )
+      } catch {
+        result = .failure(error)
       }
+      timer.withLock { $0?.cancel() }
+      answer.give(result)
     }
-    return try answer.get()
+    return try await answer.value()
   }
 
-  /// Notes who waits; nil if the context is lost.
-  private func add(
-    _ continuation: CheckedContinuation<Answer, Never>,
-    in context: ObjectIdentifier
-  ) -> Int? {
+  /// Notes an answer that is waited for; false if its context is lost.
+  private func expect(_ answer: HandlerAnswer<Value>, in context: ObjectIdentifier) -> Bool {
     state.withLock { state in
-      guard !state.lost.contains(context) else { return nil }
-      state.number += 1
-      state.waiting[state.number] = (context, continuation)
-      return state.number
+      guard !state.lost.contains(context) else { return false }
+      state.waiting[context, default: []].append(answer)
+      return true
     }
   }
 
-  private func take(_ number: Int) -> CheckedContinuation<Answer, Never>? {
-    state.withLock { $0.waiting.removeValue(forKey: number)?.continuation }
-  }
-
-  private func giveUp(_ context: ObjectIdentifier, after limit: Duration) {
-    let waiting = state.withLock { state in
+  private func giveUp(_ context: ObjectIdentifier) {
+    let answers = state.withLock { state in
       state.lost.insert(context)
-      let waiting = state.waiting.filter { $0.value.context == context }
-      for number in waiting.keys { state.waiting[number] = nil }
-      return waiting.values
+      return state.waiting.removeValue(forKey: context) ?? []
     }
-    for (_, continuation) in waiting {
-      continuation.resume(returning: .failure(.handlerTimeout(after: limit)))
-    }
+    for answer in answers { answer.expire() }
   }
 }
