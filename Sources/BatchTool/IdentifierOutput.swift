@@ -26,7 +26,7 @@ struct IdentifierOutput: ParsableArguments {
   }
 
   /// Prints, counts or saves a list, to a file of some permissions.
-  func emit(_ list: IdentifierList, permissions: FilePermissions) throws(BatchError) {
+  func emit(_ list: PackedIdentifiers, permissions: FilePermissions) throws(BatchError) {
     if count {
       try Terminal.print(String(list.count))
     } else if let output {

@@ -53,7 +53,7 @@ struct IdsFromCommand: AsyncParsableCommand {
       try reader.append(bytes)
     }
     try output.emit(
-      try reader.finish(),
+      try reader.finish().packed,
       permissions: FilePermissions(like: FilePath(database))
     )
   }

@@ -62,15 +62,15 @@ struct IdentifierSources: ParsableArguments {
   /// The identifiers of the sources, each sorted, combined from the first to the last, and the
   /// permissions that all sources give.
   func combine(
-    _ operation: (IdentifierList, IdentifierList) throws(BatchError) -> IdentifierList
-  ) async throws(BatchError) -> (IdentifierList, FilePermissions) {
-    var combined: IdentifierList?
+    _ operation: (PackedIdentifiers, PackedIdentifiers) throws(BatchError) -> IdentifierList
+  ) async throws(BatchError) -> (PackedIdentifiers, FilePermissions) {
+    var combined: PackedIdentifiers?
     var permissions = FilePermissions(rawValue: 0o666)
     for source in sources {
       let selection = try await selection(of: source)
       permissions.formIntersection(selection.permissions)
       let list = try selection.list.sortedUnique()
-      combined = if let combined { try operation(combined, list) } else { list }
+      combined = if let combined { try operation(combined, list).packed } else { list }
     }
     guard let combined else { preconditionFailure("an argument list is never empty") }
     return (combined, permissions)

@@ -34,7 +34,7 @@ import Testing
       let keys = IdentifierListTests.encodedShapes[name] ?? []
       for count in [3, 40] { lists.append(makeList(encoded: Array(keys.prefix(count)))) }
     }
-    for list in lists {
+    for list in lists.map(\.packed) {
       guard case .memory(let blocks) = list.source else { continue }
       for (index, block) in blocks.enumerated() {
         samples.append(
@@ -77,7 +77,7 @@ import Testing
   private static func list(
     _ sample: Sample,
     _ generator: inout SeededGenerator
-  ) -> IdentifierList {
+  ) -> PackedIdentifiers {
     var directory = BlockDirectory()
     // Counts that fit, mostly; else whatever a directory may say.
     let count =
@@ -91,7 +91,7 @@ import Testing
       separator: sample.separator,
       checksum: 0
     )
-    return IdentifierList(
+    return PackedIdentifiers(
       header: IdentifierList.Header(
         storeIdentifier: "S",
         entityName: "orders",
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// Reads a list in every way; errors are fine.
-  private static func exercise(_ list: IdentifierList, _ generator: inout SeededGenerator) {
+  private static func exercise(_ list: PackedIdentifiers, _ generator: inout SeededGenerator) {
     let start = Int.random(in: 0..<list.count, using: &generator)
     let range = start..<min(list.count, start + Int.random(in: 0...300, using: &generator))
     try? list.verify()
@@ -133,7 +133,7 @@ import Testing
         refused += 1
         continue
       }
-      // What was checked as a whole can be read from end to end: a list is a collection then.
+      // What was checked as a whole can be read from end to end.
       let start = Int.random(in: 0..<list.count, using: &generator)
       _ = try list.encodedKeys(in: 0..<min(list.count, 300))
       _ = try list.encodedKeys(in: start..<min(list.count, start + 300))
@@ -146,8 +146,8 @@ import Testing
   @Test func `damaged headers, directories and frames are refused or read without harm`() throws {
     var generator = SeededGenerator(seed: Self.seed &+ 1)
     var shapes = KeyShapes(seed: 2)
-    let list = makeList(shapes.keys("mixed", count: 6000))
-    let text = makeList(encoded: (0..<1500).map { .text("order-\($0)") })
+    let list = makeList(shapes.keys("mixed", count: 6000)).packed
+    let text = makeList(encoded: (0..<1500).map { .text("order-\($0)") }).packed
     let directories = [list, text].map { ($0, $0.directory.encoded($0.header.keyKind)) }
     for _ in 0..<(Self.caseCount / 4) {
       let (list, whole) = directories[Int.random(in: 0..<2, using: &generator)]

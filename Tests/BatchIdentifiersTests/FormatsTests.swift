@@ -95,7 +95,7 @@ import Testing
   static let indexURL = root.appending(path: "Tests/BatchIdentifiersTests/Fixtures/v1/index.txt")
 
   /// What the index of the fixtures says about a list: its count, its order, a hash of its keys.
-  static func summary(_ list: IdentifierList) throws -> String {
+  static func summary(_ list: PackedIdentifiers) throws -> String {
     let hash = XXHash64.hash(try list.encodedKeys(in: 0..<list.count).bytes)
     return "\(list.count) \(list.isSorted) \(String(hash, radix: 16))"
   }
@@ -122,7 +122,7 @@ import Testing
       try IdentifierFile.create(at: path, list: list, metadata: Array(name.utf8), overwriting: true)
       var log = try IdentifierFileLog(appendingTo: path)
       try log.append(kind: 7, payload: Array("record".utf8))
-      index += "\(name): \(try Self.summary(list))\n"
+      index += "\(name): \(try Self.summary(list.packed))\n"
     }
     try Data(index.utf8).write(to: Self.indexURL)
   }

@@ -15,7 +15,7 @@ package final class Checkpoint {
   package let path: FilePath
   /// The user that the file belongs to.
   package let owner: UInt32
-  package let list: IdentifierList
+  package let list: PackedIdentifiers
   package let metadata: RunMetadata
   package private(set) var progress: RunProgress
   /// The identifiers that the file says have failed, by position, and how often they were tried.
@@ -33,7 +33,7 @@ package final class Checkpoint {
   }
 
   /// A checkpoint that is kept nowhere, of a run that cannot be resumed.
-  package init(unkept list: IdentifierList, metadata: RunMetadata) {
+  package init(unkept list: PackedIdentifiers, metadata: RunMetadata) {
     path = ""
     owner = 0
     self.list = list
@@ -43,7 +43,7 @@ package final class Checkpoint {
 
   /// A checkpoint as it stands, whose further records somebody else keeps.
   package init(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     metadata: RunMetadata,
     progress: RunProgress,
     failedAttempts: [Int: Int],
@@ -61,7 +61,7 @@ package final class Checkpoint {
   /// Saves a selection, in place of whatever has the name; complete or not at all.
   package convenience init(
     creating path: FilePath,
-    list: IdentifierList,
+    list: PackedIdentifiers,
     metadata: RunMetadata,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
   ) throws(BatchError) {

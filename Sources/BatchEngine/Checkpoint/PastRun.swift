@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// What is remembered of a finished run whose work had an identifier of the caller's.
 package struct PastRun: Codable, Sendable {
   /// The identifier of the work.

@@ -76,7 +76,7 @@ struct FileLayout {
     headerByteCount = header.count
   }
 
-  init(list: IdentifierList, metadata: [UInt8], directory: [UInt8]) {
+  init(list: PackedIdentifiers, metadata: [UInt8], directory: [UInt8]) {
     storeIdentifier = list.header.storeIdentifier
     entityName = list.header.entityName
     keyKind = list.header.keyKind

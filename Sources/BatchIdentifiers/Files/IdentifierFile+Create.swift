@@ -23,6 +23,23 @@ extension IdentifierFile {
     overwriting: Bool = false,
     permissions: FilePermissions = [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
   ) throws(BatchError) {
+    try create(
+      at: path,
+      list: list.packed,
+      metadata: metadata,
+      overwriting: overwriting,
+      permissions: permissions
+    )
+  }
+
+  /// Writes a file of keys that may be in another file.
+  package static func create(
+    at path: FilePath,
+    list: PackedIdentifiers,
+    metadata: [UInt8] = [],
+    overwriting: Bool = false,
+    permissions: FilePermissions = [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
+  ) throws(BatchError) {
     try checkLengths(list, metadata)
     let file = try NewFile(for: path, permissions: permissions)
     do throws(BatchError) {
@@ -36,7 +53,7 @@ extension IdentifierFile {
 
   /// Calls `body` with the bytes of a file that has no records yet, piece by piece.
   package static func encode(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     metadata: [UInt8],
     _ body: (Span<UInt8>) throws(BatchError) -> Void
   ) throws(BatchError) {
@@ -55,7 +72,7 @@ extension IdentifierFile {
   }
 
   private static func checkLengths(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     _ metadata: [UInt8]
   ) throws(BatchError) {
     guard metadata.count <= maximumMetadataByteCount,

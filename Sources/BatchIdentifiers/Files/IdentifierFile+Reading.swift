@@ -25,13 +25,7 @@ extension IdentifierFile {
   /// - Complexity: O(n) in the range, rounded up to whole segments.
   /// - Precondition: The range lies within `0..<count`.
   public func identifiers(in range: Range<Int>) throws(BatchError) -> [PersistentIdentifier] {
-    switch header.keyKind {
-    case .integer:
-      return try list.integers(in: range).map { list.space.identifier(.integer($0)) }
-    case .encoded:
-      let keys = try list.encodedKeys(in: range)
-      return (0..<keys.count).map { list.space.identifier(.encoded(keys[$0])) }
-    }
+    try list.identifiers(in: range)
   }
 
   /// The identifier at a position.

@@ -20,10 +20,7 @@ public struct IdentifierFile: Sendable {
   /// Where the file is.
   public let path: FilePath
   /// The list, which reads from the file what it is asked for.
-  ///
-  /// Only its throwing methods may be used: as a collection it would stop the program where the
-  /// file is damaged.
-  package let list: IdentifierList
+  package let list: PackedIdentifiers
   /// What the caller keeps beside the list.
   public let metadata: [UInt8]
   /// The version of the format.
@@ -80,7 +77,7 @@ public struct IdentifierFile: Sendable {
     } catch {
       throw .damaged("the directory", error, in: path)
     }
-    list = IdentifierList(
+    list = PackedIdentifiers(
       header: IdentifierList.Header(
         storeIdentifier: layout.storeIdentifier,
         entityName: layout.entityName,

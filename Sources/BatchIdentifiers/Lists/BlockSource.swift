@@ -8,7 +8,7 @@ enum BlockSource: Sendable {
   case file(OpenFile, offset: Int)
 }
 
-extension IdentifierList {
+extension PackedIdentifiers {
   /// The parts of the blocks that a range of positions touches, one block after the other.
   ///
   /// `body` gets the number of the block, its bytes (with readable padding behind them), its

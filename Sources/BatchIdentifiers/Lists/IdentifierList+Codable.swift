@@ -31,13 +31,7 @@ extension IdentifierList: Codable {
       keyKind: isInteger ? .integer : .encoded
     )
     for key in keys { builder.append(key) }
-    let list = builder.finish()
-    self.init(
-      header: list.header,
-      isSorted: list.isSorted,
-      directory: list.directory,
-      source: list.source
-    )
+    self = builder.finish()
   }
 
   /// Encodes the list.

@@ -68,11 +68,8 @@ extension IdentifierList: RandomAccessCollection {
 }
 
 extension IdentifierList {
-  /// Stops the program: a list in memory was built or checked here, so it can be read.
-  ///
-  /// A list that stands in a file may fail at any time. It never leaves the package, and inside it
-  /// nobody may use it as a collection.
+  /// Stops the program: the keys were packed or checked here, so they can be read.
   fileprivate func unreadable(_ error: BatchError) -> Never {
-    preconditionFailure("a list that may fail was used as a collection: \(error)")
+    preconditionFailure("keys in memory cannot be read: \(error)")
   }
 }

@@ -1,14 +1,11 @@
 extension IdentifierList {
   /// The integer keys at some positions.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the keys are not integers,
-  ///   `.fileAccess` or `.damagedFile` if they cannot be read.
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the keys are not integers.
   /// - Complexity: O(n) in the range, rounded up to whole segments.
   /// - Precondition: The range lies within `0..<count`.
   public func integers(in range: Range<Int>) throws(BatchError) -> [Int64] {
-    var integers: [Int64] = []
-    try appendIntegers(in: range, to: &integers)
-    return integers
+    try packed.integers(in: range)
   }
 
   /// Appends the integer keys at some positions to an array.
@@ -22,174 +19,64 @@ extension IdentifierList {
     in range: Range<Int>,
     to integers: inout [Int64]
   ) throws(BatchError) {
-    precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
-    try checkKeyKind(.integer)
-    let start = integers.count
-    // Zeroed once and then overwritten: arrays cannot grow uninitialized in place.
-    integers.append(contentsOf: repeatElement(0, count: range.count))
-    do throws(BatchError) {
-      var output = integers.mutableSpan
-      try decodeIntegers(in: range, into: &output, at: start)
-    } catch {
-      integers.removeLast(range.count)
-      throw error
-    }
-  }
-
-  /// Decodes the keys at some positions into memory that has room for them from `start` on.
-  func decodeIntegers(
-    in range: Range<Int>,
-    into output: inout MutableSpan<Int64>,
-    at start: Int
-  ) throws(BatchError) {
-    var next = start
-    try forEachBlock(in: range) { _, bytes, segments, part throws(ByteReader.Damage) in
-      var start = 0
-      for segment in segments {
-        let end = start + segment.count
-        if end > part.lowerBound {
-          let wanted =
-            (Swift.max(part.lowerBound, start) - start)..<(Swift.min(part.upperBound, end) - start)
-          let keys = KeyOutput(&output, from: next, count: wanted.count)
-          try IntegerDecoder.decode(segment, of: bytes, wanted, into: keys)
-          next += wanted.count
-        }
-        if end >= part.upperBound { break }
-        start = end
-      }
-    }
+    try packed.appendIntegers(in: range, to: &integers)
   }
 
   /// The encoded keys at some positions, in one buffer.
   ///
   /// Integer keys come out as keys of one integer component.
   ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
   /// - Complexity: O(n) in the bytes of the keys, rounded up to whole segments.
   /// - Precondition: The range lies within `0..<count`.
   public func encodedKeys(in range: Range<Int>) throws(BatchError) -> EncodedKeys {
-    var keys = EncodedKeys()
-    try appendEncodedKeys(in: range, to: &keys)
-    return keys
+    try packed.encodedKeys(in: range)
   }
 
   /// Appends the encoded keys at some positions to a collection, whose memory can be used again.
   ///
-  /// - Throws: What ``encodedKeys(in:)`` throws.
   /// - Precondition: The range lies within `0..<count`.
   public func appendEncodedKeys(
     in range: Range<Int>,
     to keys: inout EncodedKeys
   ) throws(BatchError) {
-    precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
-    if header.keyKind == .integer {
-      var encoder = EncodedKey.Encoder()
-      for value in try integers(in: range) {
-        encoder.removeAll()
-        encoder.append(value)
-        keys.append(encoder.bytes.span)
-      }
-      return
-    }
-    var decoded = EncodedKeys()
-    var decoder = EncodedDecoder()
-    var found = EncodedKeys()
-    swap(&found, &keys)
-    defer { swap(&found, &keys) }
-    try forEachBlock(in: range) { _, bytes, segments, part throws(ByteReader.Damage) in
-      var start = 0
-      for segment in segments {
-        let end = start + segment.count
-        if end > part.lowerBound {
-          decoded.removeAll()
-          try decoder.decode(segment, of: bytes, into: &decoded)
-          let wanted =
-            (Swift.max(part.lowerBound, start) - start)..<(Swift.min(part.upperBound, end) - start)
-          found.append(decoded, wanted)
-        }
-        if end >= part.upperBound { break }
-        start = end
-      }
-    }
+    try packed.appendEncodedKeys(in: range, to: &keys)
   }
 
   /// The identifier at a position.
   ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
   /// - Complexity: Decodes one segment; the next look-ups near it do not.
   /// - Precondition: `position` lies within `0..<count`.
   public func identifier(at position: Int) throws(BatchError) -> PersistentIdentifier {
-    space.identifier(try key(at: position))
+    try packed.identifier(at: position)
   }
 
   /// The key at a position.
   ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
   /// - Complexity: Decodes one segment; the next look-ups near it do not.
   /// - Precondition: `position` lies within `0..<count`.
   public func key(at position: Int) throws(BatchError) -> PrimaryKey {
-    switch header.keyKind {
-    case .integer: .integer(try integer(at: position))
-    case .encoded: .encoded(try encodedKeys(in: position..<(position + 1))[0])
-    }
+    try packed.key(at: position)
   }
 
-  /// The integer key at a position, through the cache.
-  func integer(at position: Int) throws(BatchError) -> Int64 {
-    precondition(position >= 0 && position < count, "position out of range")
-    if let integer = cache.integer(at: position) { return integer }
-    let window = try window(around: position)
-    cache.store(window, near: position)
-    return window.integers[position - window.start]
+  /// Whether a key is in the list.
+  ///
+  /// - Complexity: That of ``firstPosition(of:)``.
+  public func contains(key: PrimaryKey) throws(BatchError) -> Bool {
+    try packed.contains(key: key)
   }
 
-  /// The decoded keys around a position: its segment, or a part of it where that is long.
-  private func window(around position: Int) throws(BatchError) -> SegmentCache.Window {
-    var window = SegmentCache.Window(start: position, integers: [])
-    let range = position..<(position + 1)
-    try forEachBlock(in: range) { block, bytes, segments, part throws(ByteReader.Damage) in
-      var start = 0
-      guard
-        let segment = segments.first(where: { segment in
-          defer { start += segment.count }
-          return part.lowerBound < start + segment.count
-        })
-      else { throw ByteReader.Damage("its segments do not add up") }
-      start -= segment.count
-      window = try Self.window(
-        of: segment,
-        around: part.lowerBound - start,
-        segmentStart: directory.positions[block] + start,
-        bytes
-      )
-    }
-    return window
+  /// The position of a key, or nil if it is not in the list.
+  ///
+  /// - Complexity: O(log n) and one segment if the list is sorted, O(n) if it is not.
+  public func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {
+    try packed.firstPosition(of: key)
   }
 
-  /// Decodes the part of a segment around a position in it.
-  static func window(
-    of segment: Segment,
-    around index: Int,
-    segmentStart: Int,
-    _ bytes: PaddedBytes
-  ) throws(ByteReader.Damage) -> SegmentCache.Window {
-    let window = try SegmentCache.Window(around: index, of: segment) {
-      range,
-      output throws(ByteReader.Damage) in
-      try IntegerDecoder.decode(segment, of: bytes, range, into: output)
-    }
-    guard var window else { throw ByteReader.Damage("its segments do not add up") }
-    window.start += segmentStart
-    return window
-  }
-
-  func checkKeyKind(_ keyKind: KeyKind) throws(BatchError) {
-    guard header.keyKind == keyKind else {
-      throw BatchError(
-        .invalidIdentifier,
-        "the keys of \(header.entityName) are not \(keyKind == .integer ? "integers" : "encoded")",
-        remedy: "ask the list's header for its keyKind"
-      )
-    }
+  /// Checks the whole list: checksums, codings, counts, and the order if it is sorted.
+  ///
+  /// - Throws: ``BatchError`` with code `.damagedFile`, naming the block.
+  /// - Complexity: O(n) time, the memory of a few thousand keys.
+  public func verify() throws(BatchError) {
+    try packed.verify()
   }
 }

@@ -28,48 +28,37 @@ public struct IdentifierList: Sendable {
   /// The most identifiers that a list can hold.
   public static let maximumCount = 1 << 48
 
-  /// What all identifiers of the list have in common.
-  public let header: Header
-  /// The names that the identifiers of the list share.
-  public let space: IdentifierSpace
-  /// Whether each key is greater than the one before; set operations need it.
-  public let isSorted: Bool
+  /// The keys, which are in memory.
+  package let packed: PackedIdentifiers
 
-  let directory: BlockDirectory
-  let source: BlockSource
-  let cache = SegmentCache()
-
-  init(header: Header, isSorted: Bool, directory: BlockDirectory, source: BlockSource) {
-    self.header = header
-    self.isSorted = isSorted
-    self.directory = directory
-    self.source = source
-    space = IdentifierSpace(
-      storeIdentifier: header.storeIdentifier.isEmpty ? nil : header.storeIdentifier,
-      entityName: header.entityName
-    )
+  /// A list of keys that were packed or checked here, so that they can be read.
+  init(inMemory packed: PackedIdentifiers) {
+    guard case .memory = packed.source else { preconditionFailure("these keys are in a file") }
+    self.packed = packed
   }
 
   /// The keys of several lists, one list after the other, without decoding any.
   ///
-  /// - Precondition: There is a list; all are sorted, in memory, of integers of one entity, and each
-  ///   ends before the next begins.
+  /// - Precondition: There is a list; all are sorted, of integers of one entity, and each ends before
+  ///   the next begins.
   /// - Complexity: O(*n*) in the number of blocks.
   package static func joining(_ lists: [IdentifierList]) -> IdentifierList {
     var directory = BlockDirectory()
     var blocks: [[UInt8]] = []
     for list in lists {
-      guard list.isSorted, case .memory(let part) = list.source else {
-        preconditionFailure("only sorted lists in memory can be joined")
+      guard list.isSorted, case .memory(let part) = list.packed.source else {
+        preconditionFailure("only sorted lists can be joined")
       }
-      directory.append(contentsOf: list.directory)
+      directory.append(contentsOf: list.packed.directory)
       blocks += part
     }
     return IdentifierList(
-      header: lists[0].header,
-      isSorted: true,
-      directory: directory,
-      source: .memory(blocks)
+      inMemory: PackedIdentifiers(
+        header: lists[0].header,
+        isSorted: true,
+        directory: directory,
+        source: .memory(blocks)
+      )
     )
   }
 
@@ -86,19 +75,24 @@ public struct IdentifierList: Sendable {
     ).finish()
   }
 
+  /// What all identifiers of the list have in common.
+  public var header: Header { packed.header }
+  /// The names that the identifiers of the list share.
+  public var space: IdentifierSpace { packed.space }
+  /// Whether each key is greater than the one before; set operations need it.
+  public var isSorted: Bool { packed.isSorted }
   /// The number of identifiers.
-  public var count: Int { directory.count }
-
-  /// How many bytes the blocks take.
-  var encodedByteCount: Int { directory.byteCount }
+  public var count: Int { packed.count }
+  /// The number of blocks that the keys are packed in.
+  public var blockCount: Int { packed.blockCount }
 
   /// How many bytes the keys take: the packed blocks, and where each begins and with which key.
   ///
   /// - Complexity: O(n) in the number of blocks.
-  public var payloadByteCount: Int {
-    encodedByteCount + directory.encoded(header.keyKind).count - blockCount * 8
-  }
+  public var payloadByteCount: Int { packed.payloadByteCount }
 
-  /// The number of blocks with a checksum of their own.
-  public var blockCount: Int { directory.blockCount }
+  /// How many bytes a file of the list takes, without metadata and log.
+  ///
+  /// - Complexity: O(n) in the number of blocks.
+  public var fileByteCount: Int { packed.fileByteCount }
 }

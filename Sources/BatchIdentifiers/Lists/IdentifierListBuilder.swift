@@ -122,20 +122,21 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     switch header.keyKind {
     case .integer:
       integers.finish()
-      return IdentifierList(
-        header: header,
-        isSorted: integers.isSorted,
-        directory: integers.writer.directory,
-        source: .memory(integers.writer.blocks)
-      )
+      return list(of: integers.writer, isSorted: integers.isSorted)
     case .encoded:
       encoded.finish()
-      return IdentifierList(
-        header: header,
-        isSorted: encoded.isSorted,
-        directory: encoded.writer.directory,
-        source: .memory(encoded.writer.blocks)
-      )
+      return list(of: encoded.writer, isSorted: encoded.isSorted)
     }
+  }
+
+  private func list(of writer: BlockWriter, isSorted: Bool) -> IdentifierList {
+    IdentifierList(
+      inMemory: PackedIdentifiers(
+        header: header,
+        isSorted: isSorted,
+        directory: writer.directory,
+        source: .memory(writer.blocks)
+      )
+    )
   }
 }

@@ -56,7 +56,7 @@ enum IntegerPart {
   case stretch(IntegerStretch)
 }
 
-extension IdentifierList {
+extension PackedIdentifiers {
   /// The keys at some positions within a block, in parts that are not longer than what is stored.
   func integerParts(
     ofBlock index: Int,

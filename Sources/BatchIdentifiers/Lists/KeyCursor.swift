@@ -1,7 +1,7 @@
 /// A walk over the keys of a sorted list that looks one key ahead, and further where many keys are
 /// stored as one.
 protocol KeyCursor {
-  init(_ list: IdentifierList) throws(BatchError)
+  init(_ list: PackedIdentifiers) throws(BatchError)
   /// Whether the walk is over.
   var isAtEnd: Bool { get }
   /// How many keys from this one on are stored as one.
@@ -20,7 +20,7 @@ protocol KeyCursor {
 
 /// A walk over integer keys.
 struct IntegerCursor: KeyCursor {
-  private let list: IdentifierList
+  private let list: PackedIdentifiers
   /// What is left of the block that the walk is in, the next part last.
   private var parts: [IntegerPart] = []
   private var keys: [Int64] = []
@@ -32,7 +32,7 @@ struct IntegerCursor: KeyCursor {
 
   var stretchCount: Int { stretch.count }
 
-  init(_ list: IdentifierList) throws(BatchError) {
+  init(_ list: PackedIdentifiers) throws(BatchError) {
     self.list = list
     try advance(1)
   }
@@ -92,7 +92,7 @@ struct IntegerCursor: KeyCursor {
 
 /// A walk over encoded keys.
 struct EncodedCursor: KeyCursor {
-  private let list: IdentifierList
+  private let list: PackedIdentifiers
   private var buffer = EncodedKeys()
   private var index = -1
   private var position = 0
@@ -100,7 +100,7 @@ struct EncodedCursor: KeyCursor {
 
   var stretchCount: Int { 1 }
 
-  init(_ list: IdentifierList) throws(BatchError) {
+  init(_ list: PackedIdentifiers) throws(BatchError) {
     self.list = list
     try advance(1)
   }

@@ -3,7 +3,7 @@
 ///     var writer = IdentifierTextWriter(list, format: .uri)
 ///     while let text = try writer.next() { print(bytes: text) }
 public struct IdentifierTextWriter: Sendable {
-  private let list: IdentifierList
+  private let list: PackedIdentifiers
   private let format: IdentifierTextFormat
   private let end: Int
   private var position: Int
@@ -20,6 +20,15 @@ public struct IdentifierTextWriter: Sendable {
   ///
   /// - Precondition: The range lies within `0..<count` of the list.
   public init(_ list: IdentifierList, format: IdentifierTextFormat, in range: Range<Int>? = nil) {
+    self.init(list.packed, format: format, in: range)
+  }
+
+  /// Makes a writer of keys that may be in a file.
+  package init(
+    _ list: PackedIdentifiers,
+    format: IdentifierTextFormat,
+    in range: Range<Int>? = nil
+  ) {
     self.list = list
     self.format = format
     position = range?.lowerBound ?? 0

@@ -92,7 +92,7 @@ extension ModelContext {
     var position = 0
     while position < selection.list.count {
       let range = position..<min(position + size, selection.list.count)
-      let keys = try ChunkKeys(selection.list, range, key: selection.key)
+      let keys = try ChunkKeys(selection.list.packed, range, key: selection.key)
       try writeChunk(ofStore: selection.entity.store, report) { writer throws(BatchError) in
         try body(keys, writer)
       }

@@ -5,7 +5,7 @@ package import BatchStore
 /// Work by objects: a fresh context for each chunk runs a closure on a worker's thread, and the writer
 /// lane saves it together with the record that the chunk is done.
 package struct ContextProcessor: ChunkProcessor {
-  package let list: IdentifierList
+  package let list: PackedIdentifiers
   package let work: ContextWork
   /// Who saves; nil if the store cannot be written.
   package let lane: WriterLane?
@@ -16,7 +16,7 @@ package struct ContextProcessor: ChunkProcessor {
   private let hasWritten: Lock<Bool>
 
   package init(
-    list: IdentifierList,
+    list: PackedIdentifiers,
     work: ContextWork,
     lane: WriterLane?,
     ledger: LedgerPlace,

@@ -49,7 +49,7 @@ package struct ContextWork: Sendable {
   /// - Returns: The context with what is unsaved in it, and how far it reaches.
   /// - Throws: What the closure throws, as a `BatchError`.
   func perform(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     _ positions: Range<Int>,
     holding byteLimit: Int,
     in connection: Connection

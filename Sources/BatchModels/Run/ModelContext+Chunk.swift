@@ -26,7 +26,7 @@ extension ModelContext {
   /// - Returns: The objects of the positions that were reached.
   /// - Throws: As ``fetch(_:as:skippingMissing:)`` does.
   func objects(
-    of list: IdentifierList,
+    of list: PackedIdentifiers,
     _ positions: Range<Int>,
     inStore store: Int,
     holding byteLimit: Int
@@ -70,7 +70,7 @@ extension ModelContext {
 
   /// The same for keys that are no rowids, some at a time.
   private func objectsByKey(
-    of list: IdentifierList,
+    of list: PackedIdentifiers,
     _ positions: Range<Int>,
     _ entity: ModelEntity,
     _ byteLimit: Int
@@ -79,7 +79,7 @@ extension ModelContext {
     var start = positions.lowerBound
     while start < positions.upperBound, chunk.byteCount < byteLimit {
       let end = min(start + 100, positions.upperBound)
-      let identifiers = Array(list[start..<end])
+      let identifiers = try list.identifiers(in: start..<end)
       let found = try objects(of: identifiers)
       for identifier in identifiers {
         guard let object = found[identifier] else {

@@ -70,7 +70,7 @@ struct ContextPlan: RunPlan {
     _ identity: StoreIdentity
   ) async throws(BatchError) -> RunSelection {
     switch self.run.selection {
-    case .list(let list?): return RunSelection(list: list, isGiven: true)
+    case .list(let list?): return RunSelection(list: list.packed, isGiven: true)
     case .list(nil):
       throw BatchError(
         .invalidJob,
@@ -80,7 +80,7 @@ struct ContextPlan: RunPlan {
       )
     case .query(let query):
       let list = try await run.fetchIdentifiers(query.get().query, from: store, identity)
-      return RunSelection(list: list)
+      return RunSelection(list: list.packed)
     case .closure(let select):
       let list: IdentifierList
       do {
@@ -97,7 +97,7 @@ struct ContextPlan: RunPlan {
           remedy: "give the list itself, or a fetch of an entity of that store"
         )
       }
-      return RunSelection(list: list, isGiven: true)
+      return RunSelection(list: list.packed, isGiven: true)
     }
   }
 
@@ -105,7 +105,7 @@ struct ContextPlan: RunPlan {
     metadata.fingerprint = fingerprint(of: selection.list)
   }
 
-  private func fingerprint(of list: IdentifierList) -> String {
+  private func fingerprint(of list: PackedIdentifiers) -> String {
     JobFingerprint(
       job: job.concerning(list.header.entityName),
       parameters: ParameterValues(),
@@ -122,7 +122,7 @@ struct ContextPlan: RunPlan {
           + " \(store.identity.uuid)"
       )
     }
-    if case .list(let given?) = run.selection, try !list.hasSameKeys(as: given) {
+    if case .list(let given?) = run.selection, try !list.hasSameKeys(as: given.packed) {
       throw checkpoint.refusal("the run has other identifiers than those that were given")
     }
   }
@@ -173,11 +173,11 @@ extension Job {
   }
 }
 
-extension IdentifierList {
+extension PackedIdentifiers {
   /// Whether another list names the same rows in the same order.
   ///
   /// - Complexity: O(*n*)
-  fileprivate func hasSameKeys(as other: IdentifierList) throws(BatchError) -> Bool {
+  fileprivate func hasSameKeys(as other: PackedIdentifiers) throws(BatchError) -> Bool {
     guard count == other.count, header.entityName == other.header.entityName,
       header.storeIdentifier == other.header.storeIdentifier,
       header.keyKind == other.header.keyKind

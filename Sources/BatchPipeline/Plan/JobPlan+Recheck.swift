@@ -24,7 +24,7 @@ extension JobPlan {
   /// What must still hold of a row when its turn comes, timed where that looks at other rows.
   func rechecking(
     first count: Int,
-    of list: IdentifierList?,
+    of list: PackedIdentifiers?,
     in connection: Connection
   ) throws(BatchError) -> PlanReport.Rechecking {
     let recheck = job.source.recheck
@@ -34,7 +34,7 @@ extension JobPlan {
     }
     var time: Duration?
     var isInterrupted = false
-    if let list, !list.isEmpty, terms.contains(where: { isRechecked($0) && !$0.isAboutRow }) {
+    if let list, list.count > 0, terms.contains(where: { isRechecked($0) && !$0.isAboutRow }) {
       var keys = try ChunkKeys(list, 0..<min(count, list.count), key: query.key)
       if case .change(_, isRowByRow: true) = work { keys = keys.singly }
       time = try query.timeToRecheck(keys, atMost: Self.patience, in: connection)

@@ -29,7 +29,7 @@ extension JobPlan {
   }
 
   /// The identifiers that the job's source names by a file, with a hash of them.
-  func importedIdentifiers() throws(BatchError) -> (list: IdentifierList, hash: String)? {
+  func importedIdentifiers() throws(BatchError) -> (list: PackedIdentifiers, hash: String)? {
     guard let path = job.source.identifiers else { return nil }
     do throws(BatchError) {
       let file = try IdentifierFile(opening: path)

@@ -120,9 +120,9 @@ extension JobPlan {
   private func firstIdentifiers(
     _ count: Int,
     in connection: Connection
-  ) throws(BatchError) -> IdentifierList? {
+  ) throws(BatchError) -> PackedIdentifiers? {
     guard query.findsRowsByKey else { return nil }
-    return try query.first(count).fetch(in: connection, store: store.identity)
+    return try query.first(count).fetch(in: connection, store: store.identity).packed
   }
 
   /// What is run for each chunk.
@@ -229,7 +229,7 @@ extension JobPlan {
     }
   }
 
-  private func sampler(of list: IdentifierList?) -> RowSampler {
+  private func sampler(of list: PackedIdentifiers?) -> RowSampler {
     switch work {
     case .change(let change, _):
       if case .update(let assignments) = change.action {

@@ -17,7 +17,7 @@ public struct IdentifierSelection: Sendable {
     case failed
   }
 
-  private let all: IdentifierList
+  private let all: PackedIdentifiers
   private let positions: [Range<Int>]
   /// The permissions of a file of these identifiers: those of what they are from.
   package let permissions: FilePermissions
@@ -93,10 +93,10 @@ public struct IdentifierSelection: Sendable {
     try list.loaded()
   }
 
-  /// The identifiers, in the file where they are all of it: only throwing methods may be used.
-  package var list: IdentifierList {
+  /// The identifiers, in the file where they are all of it.
+  package var list: PackedIdentifiers {
     get throws(BatchError) {
-      positions == [0..<all.count] ? all : try all.slice(positions)
+      positions == [0..<all.count] ? all : try all.slice(positions).packed
     }
   }
 }

@@ -60,7 +60,7 @@ extension BatchRun {
     }
     guard let done = run.done else { throw checkpoint.missingLedger() }
     let retried = try await lane.retryFailures()
-    let list = try checkpoint.list.slice(retried.positions.map { $0..<($0 + 1) })
+    let list = try checkpoint.list.slice(retried.positions.map { $0..<($0 + 1) }).packed
     let session = RunSession(
       checkpoint: checkpoint,
       done: done,

@@ -85,7 +85,7 @@ extension JobPlan: RunPlan {
     if let imported = try importedIdentifiers() {
       return RunSelection(list: imported.list, isGiven: true, hash: imported.hash)
     }
-    return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
+    return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity).packed)
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {

@@ -7,7 +7,7 @@ struct RunExecution {
   let run: BatchRun
   let plan: any RunPlan
   /// The identifiers that chunks are of, by position.
-  let list: IdentifierList
+  let list: PackedIdentifiers
   /// Who writes to the store; nil if nothing is written there.
   let lane: WriterLane?
   let session: RunSession

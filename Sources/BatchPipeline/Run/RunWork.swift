@@ -52,7 +52,7 @@ struct RunIdentity: Sendable {
 
 /// What a run selects.
 struct RunSelection: Sendable {
-  let list: IdentifierList
+  let list: PackedIdentifiers
   /// Whether the identifiers were given, and not fetched by the run.
   var isGiven = false
   /// A hash of the identifiers, where they are part of what the work is.

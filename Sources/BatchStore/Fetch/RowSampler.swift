@@ -11,7 +11,7 @@ package struct RowSampler {
   }
 
   private let query: IdentifierQuery
-  private let list: IdentifierList?
+  private let list: PackedIdentifiers?
   private let columns: [String]
   private let after: [SQLExpression]?
 
@@ -19,7 +19,7 @@ package struct RowSampler {
   /// selects or, if one is given, over those of a list.
   package init(
     _ query: IdentifierQuery,
-    list: IdentifierList?,
+    list: PackedIdentifiers?,
     columns: [String],
     after: [SQLExpression]?
   ) {

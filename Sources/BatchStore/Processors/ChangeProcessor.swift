@@ -3,7 +3,7 @@ package import BatchIdentifiers
 
 /// Updates and deletes: the identifiers go straight to the writer lane.
 package struct ChangeProcessor: ChunkProcessor {
-  package let list: IdentifierList
+  package let list: PackedIdentifiers
   package let change: BulkChange
   /// Whether each row gets a statement of its own.
   package let isRowByRow: Bool
@@ -12,7 +12,7 @@ package struct ChangeProcessor: ChunkProcessor {
   package let onFailure: FailurePolicy
 
   package init(
-    list: IdentifierList,
+    list: PackedIdentifiers,
     change: BulkChange,
     isRowByRow: Bool,
     lane: WriterLane,

@@ -3,14 +3,14 @@ package import BatchIdentifiers
 
 /// Exports: workers read rows and write lines, which are appended in the order of the list.
 package struct ExportProcessor: ChunkProcessor {
-  package let list: IdentifierList
+  package let list: PackedIdentifiers
   package let key: EntityKey
   package let export: RowExport
   package let writer: ExportWriter
   package let onFailure: FailurePolicy
 
   package init(
-    list: IdentifierList,
+    list: PackedIdentifiers,
     key: EntityKey,
     export: RowExport,
     writer: ExportWriter,

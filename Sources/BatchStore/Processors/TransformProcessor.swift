@@ -3,7 +3,7 @@ package import BatchIdentifiers
 
 /// Transforms: workers read rows and have them computed, the writer lane sets what came of it.
 package struct TransformProcessor: ChunkProcessor {
-  package let list: IdentifierList
+  package let list: PackedIdentifiers
   package let transform: RowTransform
   package let run: String
   package let lane: WriterLane
@@ -13,7 +13,7 @@ package struct TransformProcessor: ChunkProcessor {
   private let times: HandlerTimes<TransformedChunk>
 
   package init(
-    list: IdentifierList,
+    list: PackedIdentifiers,
     transform: RowTransform,
     run: String,
     lane: WriterLane,

@@ -14,7 +14,7 @@ package enum ChunkKeys: Sendable {
 
   /// Reads the keys at some positions of a list.
   package init(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     _ positions: Range<Int>,
     key: EntityKey
   ) throws(BatchError) {

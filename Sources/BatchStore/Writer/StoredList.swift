@@ -20,7 +20,7 @@ enum StoredList {
 
   /// Enters the list of a run, in the transaction that enters the run.
   static func enter(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     metadata: [UInt8],
     ofRun run: String,
     in connection: Connection

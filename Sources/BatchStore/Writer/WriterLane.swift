@@ -144,7 +144,7 @@ package actor WriterLane {
   ///   the way, or what SQLite says; nothing is entered then.
   package func begin(
     _ run: RunDescription,
-    keeping list: (list: IdentifierList, metadata: [UInt8])? = nil
+    keeping list: (list: PackedIdentifiers, metadata: [UInt8])? = nil
   ) throws(BatchError) {
     try connection.transaction(.immediate) { () throws(BatchError) in
       try StoredRun.enter(run, by: owner, in: connection)

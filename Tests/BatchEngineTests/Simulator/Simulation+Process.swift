@@ -143,7 +143,7 @@ extension Simulation {
 
   private func checkpoint(of process: SimulatedProcess, _ progress: RunProgress) -> Checkpoint {
     Checkpoint(
-      list,
+      list.packed,
       metadata: RunMetadata(
         run: "run",
         job: "job",

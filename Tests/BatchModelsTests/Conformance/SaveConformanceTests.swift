@@ -234,7 +234,7 @@ private final class Parent: ManagedObject, PersistentModel {
       )
       _ = try await lane.commitChange(
         change,
-        to: ChunkKeys(list, 0..<list.count, key: key),
+        to: ChunkKeys(list.packed, 0..<list.count, key: key),
         at: 0..<list.count
       )
     }

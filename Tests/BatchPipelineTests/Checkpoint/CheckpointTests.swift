@@ -67,7 +67,7 @@ import Testing
 
   @Test func `failed identifiers are added, and replaced when fewer have failed`() throws {
     do {
-      let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+      let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       try checkpoint.record(failed([]))
       #expect(try IdentifierFile(opening: path).recordCount == 0)
       try checkpoint.record(failed([3, 70]))
@@ -92,7 +92,8 @@ import Testing
   @Test func `more failed identifiers than one record holds are all kept`() throws {
     var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")
     for key in 1...5000 as ClosedRange<Int64> { builder.append(key) }
-    let checkpoint = try Checkpoint(creating: path, list: builder.finish(), metadata: metadata)
+    let list = builder.finish().packed
+    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
     try checkpoint.record(failed(0..<1))
     try checkpoint.record(failed(0..<2501))
     #expect(try Checkpoint(reading: path).failedAttempts.keys.sorted() == Array(0..<2501))
@@ -106,7 +107,7 @@ import Testing
     #"{"failed":[]}"#, "", "[]",
   ])
   func `a record of failures that makes no sense is refused`(payload: String) throws {
-    _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+    _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     var log = try IdentifierFileLog(appendingTo: path)
     try log.append(kind: 2, payload: Array(payload.utf8))
     let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
@@ -115,7 +116,7 @@ import Testing
   }
 
   @Test func `the last record counts`() throws {
-    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+    let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     #expect(checkpoint.progress.done.count == 0)
     #expect(checkpoint.progress.state == .running)
     for done in [10, 20, 35] {
@@ -137,7 +138,7 @@ import Testing
   @Test func `a record cut short leaves the one before it, and the next is appended`() throws {
     let whole: [UInt8]
     do {
-      let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+      let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       try checkpoint.record(progress(10))
       whole = try directory.read("job.batch")
       try checkpoint.record(progress(20))
@@ -157,7 +158,7 @@ import Testing
   }
 
   @Test func `a record that contradicts itself is refused`() throws {
-    let checkpoint = try Checkpoint(creating: path, list: list, metadata: metadata)
+    let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     try checkpoint.record(progress(101))
     let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
     #expect(error?.code == .damagedFile)
@@ -174,13 +175,13 @@ import Testing
 
   @Test func `setting aside takes the first free name and replaces nothing`() throws {
     for number in 1...3 {
-      _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+      _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       #expect(try Checkpoint.setAside(path).lastComponent?.string == "job.\(number).batch")
     }
     try FileManager.default.removeItem(atPath: directory.file("job.2.batch"))
     try directory.write("mine", to: "job.4.batch")
     for name in ["job.2.batch", "job.5.batch"] {
-      _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+      _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       #expect(try Checkpoint.setAside(path).lastComponent?.string == name)
     }
     #expect(try directory.read("job.4.batch") == Array("mine".utf8))
@@ -190,7 +191,7 @@ import Testing
   @Test func `a name without extension, and a dotted one, are set aside too`() throws {
     for (name, aside) in [("state", "state.1.batch"), ("a.b.c", "a.b.1.c")] {
       let path = FilePath(directory.file(name))
-      _ = try Checkpoint(creating: path, list: list, metadata: metadata)
+      _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       #expect(try Checkpoint.setAside(path).lastComponent?.string == aside)
     }
   }

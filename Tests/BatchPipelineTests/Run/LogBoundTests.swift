@@ -27,13 +27,13 @@ import Testing
     ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
       let keys = try await context.perform { connection throws(BatchError) in
         guard positions.lowerBound == 0 else {
-          return try ChunkKeys(list, positions, key: change.key)
+          return try ChunkKeys(list.packed, positions, key: change.key)
         }
         return try connection.transaction(.deferred) { () throws(BatchError) in
           _ = try connection.value("SELECT sum(n) FROM numbers")
           // Not for ever, should no chunk make it as long.
           _ = isLong.wait(timeout: .now() + 60)
-          return try ChunkKeys(list, positions, key: change.key)
+          return try ChunkKeys(list.packed, positions, key: change.key)
         }
       }
       return PreparedChunk(content: keys, count: positions.count, byteCount: 0)

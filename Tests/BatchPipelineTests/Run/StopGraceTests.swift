@@ -38,7 +38,7 @@ import Testing
       sizing: ChunkSizing(1),
       workers: [store.makeContext(label: "worker")],
       processor: ChangeProcessor(
-        list: list,
+        list: list.packed,
         change: change,
         isRowByRow: false,
         lane: lane,

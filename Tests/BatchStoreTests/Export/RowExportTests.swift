@@ -39,7 +39,7 @@ import Testing
       parameters: [:]
     )
     let lines = try export.lines(
-      for: ChunkKeys(list, 0..<list.count, key: key),
+      for: ChunkKeys(list.packed, 0..<list.count, key: key),
       in: Connection(path: path)
     )
     return (export.header + lines.bytes, lines.outcomes)

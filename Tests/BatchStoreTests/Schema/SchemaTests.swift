@@ -244,7 +244,7 @@ import Testing
       recheck: .skip,
       parameters: [:]
     )
-    let keys = try ChunkKeys(list, 0..<2, key: change.key)
+    let keys = try ChunkKeys(list.packed, 0..<2, key: change.key)
     let outcomes = try await lane.commitChange(change, to: keys, at: 0..<2).outcomes
     #expect(outcomes.succeeded == 2)
     #expect(

@@ -259,7 +259,7 @@ import Testing
       var result: Result?
       var expected: Result?
       do throws(BatchError) {
-        let chunkKeys = try ChunkKeys(list, positions, key: key)
+        let chunkKeys = try ChunkKeys(list.packed, positions, key: key)
         let look = lane.look
         let chunk: TransformedChunk?
         do throws(BatchError) {

@@ -73,7 +73,7 @@ import Testing
   }
 
   private func keys(_ positions: Range<Int>) throws -> ChunkKeys {
-    try ChunkKeys(list, positions, key: store.schema.entity(named: "numbers").requireKey())
+    try ChunkKeys(list.packed, positions, key: store.schema.entity(named: "numbers").requireKey())
   }
 
   private func prepare(

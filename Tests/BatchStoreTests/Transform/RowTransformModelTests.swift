@@ -302,7 +302,7 @@ import Testing
             (
               chunk,
               try transform.prepare(
-                ChunkKeys(list, chunk, key: key),
+                ChunkKeys(list.packed, chunk, key: key),
                 run: "run",
                 look: lane.look,
                 onFailure: policy,

@@ -53,7 +53,7 @@ import Testing
       recheck: .skip,
       parameters: [:]
     )
-    let keys = try ChunkKeys(list, 0..<list.count, key: query.key)
+    let keys = try ChunkKeys(list.packed, 0..<list.count, key: query.key)
     return Chunk(directory: directory, connection: connection, change: change, keys: keys)
   }
 

@@ -186,7 +186,7 @@ import Testing
       do {
         let outcomes = try await lane.commitChange(
           change,
-          to: ChunkKeys(list, chunk, key: change.key),
+          to: ChunkKeys(list.packed, chunk, key: change.key),
           at: chunk
         ).outcomes
         #expect(outcomes == expected)

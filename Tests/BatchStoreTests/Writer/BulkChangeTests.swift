@@ -58,7 +58,7 @@ import Testing
     )
     return try await lane.commitChange(
       change,
-      to: ChunkKeys(list, 0..<list.count, key: change.key),
+      to: ChunkKeys(list.packed, 0..<list.count, key: change.key),
       at: 0..<list.count
     ).outcomes
   }

@@ -7,7 +7,7 @@ import Testing
   private func keys(_ integers: [Int64]) throws -> ChunkKeys {
     var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "t")
     for integer in integers { builder.append(integer) }
-    return try ChunkKeys(builder.finish(), 0..<integers.count, key: EntityKeys.read("t"))
+    return try ChunkKeys(builder.finish().packed, 0..<integers.count, key: EntityKeys.read("t"))
   }
 
   @Test(

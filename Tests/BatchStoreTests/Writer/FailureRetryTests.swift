@@ -54,7 +54,7 @@ import Testing
     for chunk in chunks {
       _ = try await lane.commitChange(
         change,
-        to: ChunkKeys(list, chunk, key: change.key),
+        to: ChunkKeys(list.packed, chunk, key: change.key),
         at: chunk,
         onFailure: .skip(upTo: .max)
       )
@@ -77,7 +77,7 @@ import Testing
         if Int.random(in: 0..<5, using: &random) == 0 { continue }
         _ = try await lane.commitChange(
           change,
-          to: ChunkKeys(failed, part, key: change.key),
+          to: ChunkKeys(failed.packed, part, key: change.key),
           at: part,
           onFailure: .skip(upTo: .max)
         )
@@ -135,7 +135,7 @@ import Testing
     try await lane.begin(RunDescription(identifier: "run", job: "job", total: 20, startedAt: ""))
     _ = try await lane.commitChange(
       change,
-      to: ChunkKeys(list, 0..<15, key: change.key),
+      to: ChunkKeys(list.packed, 0..<15, key: change.key),
       at: 0..<15,
       onFailure: .skip(upTo: 2)
     )

@@ -48,7 +48,7 @@ import Testing
     try await withThrowingTaskGroup(of: Int?.self) { group in
       for first in stride(from: 0, to: Self.total, by: Self.size) {
         let positions = first..<(first + Self.size)
-        let keys = try ChunkKeys(list, positions, key: change.key)
+        let keys = try ChunkKeys(list.packed, positions, key: change.key)
         group.addTask {
           let commit = try? await lane.commitChange(
             change,

@@ -48,7 +48,7 @@ import Testing
   private func apply(_ positions: Range<Int>, in lane: WriterLane) async throws {
     _ = try await lane.commitChange(
       change,
-      to: ChunkKeys(list, positions, key: change.key),
+      to: ChunkKeys(list.packed, positions, key: change.key),
       at: positions
     )
   }

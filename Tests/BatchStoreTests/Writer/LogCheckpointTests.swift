@@ -46,7 +46,7 @@ import Testing
 
   private func apply(_ first: Int, in lane: WriterLane) async throws(BatchError) {
     let positions = first..<(first + Self.size)
-    let keys = try ChunkKeys(list, positions, key: change.key)
+    let keys = try ChunkKeys(list.packed, positions, key: change.key)
     _ = try await lane.commitChange(change, to: keys, at: positions)
   }
 

@@ -1,8 +1,8 @@
-extension IdentifierList {
+extension PackedIdentifiers {
   /// How many bytes a file of the list takes, without metadata and log.
   ///
   /// - Complexity: O(n) in the number of blocks.
-  public var fileByteCount: Int {
+  package var fileByteCount: Int {
     let directory = directory.encoded(header.keyKind)
     let header = FileLayout(list: self, metadata: [], directory: directory).encoded()
     return header.count + directory.count + encodedByteCount

@@ -1,12 +1,12 @@
 internal import SystemPackage
 
-extension IdentifierList {
-  /// The list in memory, packed as it is, and all of it checked; itself if it is there already.
+extension PackedIdentifiers {
+  /// The list in memory, packed as it is, and all of it checked.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) time, the memory of the packed list.
   package func loaded() throws(BatchError) -> IdentifierList {
-    guard case .file(let file, _) = source else { return self }
+    guard case .file(let file, _) = source else { return IdentifierList(inMemory: self) }
     var blocks: [[UInt8]] = []
     var scratch: [UInt8] = []
     for index in 0..<blockCount {
@@ -16,7 +16,7 @@ extension IdentifierList {
         blocks.append(block)
       }
     }
-    let list = IdentifierList(
+    let keys = PackedIdentifiers(
       header: header,
       isSorted: isSorted,
       directory: directory,
@@ -24,7 +24,7 @@ extension IdentifierList {
     )
     do throws(BatchError) {
       // The copy is checked and not the file, which might change in between.
-      try list.verify()
+      try keys.verify()
     } catch {
       throw BatchError(
         error.code,
@@ -33,6 +33,6 @@ extension IdentifierList {
         remedy: "restore the file from a copy, or select the identifiers again"
       )
     }
-    return list
+    return IdentifierList(inMemory: keys)
   }
 }

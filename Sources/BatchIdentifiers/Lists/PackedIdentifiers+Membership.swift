@@ -1,9 +1,9 @@
-extension IdentifierList {
+extension PackedIdentifiers {
   /// Whether a key is in the list.
   ///
   /// - Throws: What ``firstPosition(of:)`` throws.
   /// - Complexity: That of ``firstPosition(of:)``.
-  public func contains(key: PrimaryKey) throws(BatchError) -> Bool {
+  package func contains(key: PrimaryKey) throws(BatchError) -> Bool {
     try firstPosition(of: key) != nil
   }
 
@@ -11,7 +11,7 @@ extension IdentifierList {
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if the list cannot be read.
   /// - Complexity: O(log n) and one segment if the list is sorted, O(n) if it is not.
-  public func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {
+  package func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {
     guard isSorted else { return try scan(for: key) }
     let position = try lowerBound(of: key)
     guard position < count, try self.key(at: position).canonical == key.canonical else {

@@ -1,9 +1,9 @@
-extension IdentifierList {
+extension PackedIdentifiers {
   /// Reads and checks the whole list: checksums, codings, counts, and the order if it is sorted.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) time, the memory of a few thousand keys.
-  public func verify() throws(BatchError) {
+  package func verify() throws(BatchError) {
     var lastInteger: Int64?
     var lastKey: [UInt8] = []
     var integers = [Int64](repeating: 0, count: SegmentCoding.plainCount)

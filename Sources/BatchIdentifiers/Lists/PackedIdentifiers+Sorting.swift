@@ -1,4 +1,4 @@
-extension IdentifierList {
+extension PackedIdentifiers {
   /// The identifiers in ascending order, each of them once.
   ///
   /// A list that is sorted is returned as it is.
@@ -7,11 +7,11 @@ extension IdentifierList {
   ///   `.tooManyKeys` as ``union(_:)`` does.
   /// - Complexity: O(n log n) time, 8 bytes an integer key or the bytes of encoded keys of memory. Keys
   ///   at equal distances count as one.
-  public func sortedUnique() throws(BatchError) -> IdentifierList {
+  package func sortedUnique() throws(BatchError) -> PackedIdentifiers {
     if isSorted { return self }
     switch header.keyKind {
-    case .integer: return try sortedIntegers()
-    case .encoded: return try sortedEncodedKeys()
+    case .integer: return try sortedIntegers().packed
+    case .encoded: return try sortedEncodedKeys().packed
     }
   }
 
@@ -59,7 +59,7 @@ extension IdentifierList {
     while lists.count > 1 {
       var united: [IdentifierList] = []
       for index in stride(from: 0, to: lists.count - 1, by: 2) {
-        united.append(try lists[index].union(lists[index + 1], steps: &steps))
+        united.append(try lists[index].packed.union(lists[index + 1].packed, steps: &steps))
       }
       if !lists.count.isMultiple(of: 2) { united.append(lists[lists.count - 1]) }
       lists = united
