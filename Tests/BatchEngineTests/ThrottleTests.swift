@@ -130,10 +130,10 @@ import Testing
     let last = throttle.hold(at: end - .milliseconds(103), .init())
     #expect(last?.duration == RunThrottle.lookInterval)
     #expect(throttle.hold(at: end - .milliseconds(3), .init())?.duration == .milliseconds(3))
-    throttle.throttle = RunPolicy.Throttle(identifiersPerSecond: 1000, sleepRatio: 0.1)
+    throttle.settings = RunPolicy.Throttle(identifiersPerSecond: 1000, sleepRatio: 0.1)
     #expect(throttle.hold(at: .seconds(1), .init()) == nil)
     throttle.committed(1000, took: .seconds(10), at: .seconds(1))
-    throttle.throttle.maximumWAL = 2_000_000
+    throttle.settings.maximumWAL = 2_000_000
     #expect(throttle.hold(at: .seconds(1), .init())?.cause == .identifiersPerSecond)
   }
 

@@ -281,7 +281,7 @@ package struct RunLogic {
     }
     guard moment.policy != policy else { return }
     policy = moment.policy
-    throttle.throttle = policy.throttle
+    throttle.settings = policy.throttle
     let unpaced = RunStateMachine.Limits(workers: setting.workers, inOrder: setting.inOrder)
     machine.tune(
       ChunkSizing(

@@ -43,11 +43,11 @@ package struct RunThrottle {
   private static let slack = Duration.milliseconds(100)
 
   /// What the job wants, which may change while it runs.
-  package var throttle: RunPolicy.Throttle {
+  package var settings: RunPolicy.Throttle {
     didSet {
       // A debt by the old pace is none by the new one.
-      if throttle.identifiersPerSecond != oldValue.identifiersPerSecond { due = .zero }
-      if throttle.sleepRatio != oldValue.sleepRatio { rested = .zero }
+      if settings.identifiersPerSecond != oldValue.identifiersPerSecond { due = .zero }
+      if settings.sleepRatio != oldValue.sleepRatio { rested = .zero }
     }
   }
   /// When the next identifiers may be committed, by the rate.
@@ -62,19 +62,19 @@ package struct RunThrottle {
 
   /// A throttle as a policy wants it.
   package init(_ throttle: RunPolicy.Throttle, logRemedy: String = "") {
-    self.throttle = throttle
+    settings = throttle
     self.logRemedy = logRemedy
   }
 
   /// Whether the time of a chunk decides when the next one may be committed.
-  package var setsPace: Bool { throttle.identifiersPerSecond != nil || throttle.sleepRatio != nil }
+  package var setsPace: Bool { settings.identifiersPerSecond != nil || settings.sleepRatio != nil }
 
   /// Takes note of a committed chunk, which took so long.
   package mutating func committed(_ count: Int, took duration: Duration, at now: Duration) {
-    if let rate = throttle.identifiersPerSecond {
+    if let rate = settings.identifiersPerSecond {
       due = max(due, now - Self.slack) + .seconds(Double(count) / rate)
     }
-    if let ratio = throttle.sleepRatio { rested = now + duration * ratio }
+    if let ratio = settings.sleepRatio { rested = now + duration * ratio }
   }
 
   /// Why nothing may be done now, or nil.
@@ -87,28 +87,28 @@ package struct RunThrottle {
       )
     }
     if conditions.isPaused { return hold(.pause, "until batch resume") }
-    if let file = throttle.flagFile, conditions.isFlagged {
+    if let file = settings.flagFile, conditions.isFlagged {
       return hold(.flagFile, "\(file.string) exists")
     }
-    if let window = throttle.window, !window.contains(minuteOfDay: conditions.minuteOfDay) {
+    if let window = settings.window, !window.contains(minuteOfDay: conditions.minuteOfDay) {
       return hold(.window, "it is not \(window)")
     }
-    if let minimum = throttle.minimumFreeDisk, let free = conditions.freeDisk, free < minimum {
+    if let minimum = settings.minimumFreeDisk, let free = conditions.freeDisk, free < minimum {
       return hold(
         .minimumFreeDisk,
         "\(ByteSize(bytes: free)) are free, less than \(ByteSize(bytes: minimum))"
       )
     }
-    if logBytes > throttle.maximumWAL {
-      let bound = ByteSize(bytes: throttle.maximumWAL)
+    if logBytes > settings.maximumWAL {
+      let bound = ByteSize(bytes: settings.maximumWAL)
       return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
     }
-    if let rate = throttle.identifiersPerSecond, now < due {
+    if let rate = settings.identifiersPerSecond, now < due {
       var hold = hold(.identifiersPerSecond, "at most \(rate)", until: due)
       hold.rate = rate
       return hold
     }
-    if let ratio = throttle.sleepRatio, now < rested {
+    if let ratio = settings.sleepRatio, now < rested {
       return hold(.sleepRatio, "\(ratio) of the time of a chunk", until: rested)
     }
     return nil

@@ -80,8 +80,8 @@ public struct JobPlan: Sendable {
       parameters: values,
       key: job.source.key
     )
-    let context = store.callContext(label: "batch.plan")
-    let (query, condition, work) = try await context.perform { connection throws(BatchError) in
+    let reader = store.connection(label: "batch.plan")
+    let (query, condition, work) = try await reader.perform { connection throws(BatchError) in
       let query: IdentifierQuery
       do throws(BatchError) {
         query = try IdentifierQuery(request, schema: store.schema, connection: connection)

@@ -72,12 +72,12 @@ extension JobPlan {
   ///
   /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
-    let context = store.callContext(label: "batch.plan")
+    let reader = store.connection(label: "batch.plan")
     let bounds = job.chunk.target == nil ? 1...RunPolicy.chunkSizeLimit : job.chunk.bounds
     let size = chunkSize ?? min(max(job.chunk.size, bounds.lowerBound), bounds.upperBound)
     let chunkSize = min(size, job.throttle.largestChunk ?? size)
     let imported = try importedIdentifiers()?.list
-    return try await context.perform { connection throws(BatchError) -> PlanReport in
+    return try await reader.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
         let start = ContinuousClock.now
         let matches = if let imported { imported.count } else { try query.count(in: connection) }

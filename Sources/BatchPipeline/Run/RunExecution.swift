@@ -48,7 +48,7 @@ struct RunExecution {
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // The lane decides how long a run takes, since there is one: it goes first.
     let workers = (1...max(1, min(run.workerCount + plan.spareWorkers, chunks))).map {
-      plan.store.makeContext(label: "batch.worker.\($0)", priority: .background)
+      plan.store.makeConnection(label: "batch.worker.\($0)", priority: .background)
     }
     var loop = RunLoop(
       remaining: remaining,

@@ -21,8 +21,8 @@ package struct IdentifierFetch: Sendable {
   /// Prepares a fetch by at most so many connections at once; reads nothing.
   package init(_ query: IdentifierQuery, from store: Store, readers count: Int) {
     self.query = query
-    let others = (1..<max(1, count)).map { store.makeContext(label: "batch.fetch.\($0)") }
-    readers = [store.callContext(label: "batch.fetch.0")] + others
+    let others = (1..<max(1, count)).map { store.makeConnection(label: "batch.fetch.\($0)") }
+    readers = [store.connection(label: "batch.fetch.0")] + others
   }
 
   /// Makes the fetch fail with `BatchError` of code `interrupted`; from any thread.

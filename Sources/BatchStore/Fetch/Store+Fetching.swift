@@ -18,7 +18,7 @@ extension Store {
     _ request: FetchRequest,
     readers: Int = 1
   ) async throws(BatchError) -> IdentifierList {
-    let query = try await callContext(label: "batch.fetch").perform {
+    let query = try await connection(label: "batch.fetch").perform {
       connection throws(BatchError) in
       try IdentifierQuery(request, schema: schema, connection: connection)
     }
@@ -27,8 +27,8 @@ extension Store {
 
   /// Counts the rows that satisfy a request.
   public func fetchCount(_ request: FetchRequest) async throws(BatchError) -> Int {
-    let context = callContext(label: "batch.count")
-    return try await context.perform { connection throws(BatchError) in
+    let reader = connection(label: "batch.count")
+    return try await reader.perform { connection throws(BatchError) in
       try IdentifierQuery(request, schema: schema, connection: connection).count(in: connection)
     }
   }

@@ -43,11 +43,11 @@ package struct TransformProcessor: ChunkProcessor {
     _ positions: Range<Int>,
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
-    let chunk = try await compute(in: context) { connection, look throws(BatchError) in
+    let chunk = try await compute(in: context) { connection, lookCount throws(BatchError) in
       try transform.prepare(
         ChunkKeys(list, positions, key: transform.target.key),
         run: run,
-        look: look,
+        lookCount: lookCount,
         onFailure: onFailure,
         holding: ChunkBytes.chunkLimit,
         in: connection
@@ -83,8 +83,8 @@ package struct TransformProcessor: ChunkProcessor {
       }
       refreshes += 1
       let stale = chunk
-      chunk = try await compute(in: prepared.context) { connection, look throws(BatchError) in
-        try transform.refresh(stale, look: look, onFailure: onFailure, in: connection)
+      chunk = try await compute(in: prepared.context) { connection, lookCount throws(BatchError) in
+        try transform.refresh(stale, lookCount: lookCount, onFailure: onFailure, in: connection)
       }
     }
   }
@@ -97,7 +97,7 @@ package struct TransformProcessor: ChunkProcessor {
     _ body:
       @escaping @Sendable (
         _ connection: Connection,
-        _ look: Int
+        _ lookCount: Int
       ) throws(BatchError) -> TransformedChunk
   ) async throws(BatchError) -> TransformedChunk {
     let lane = lane
@@ -105,7 +105,7 @@ package struct TransformProcessor: ChunkProcessor {
       try await context.perform { connection throws(BatchError) in
         begin()
         // Noted before anything is read: whatever others commit from here on is noticed.
-        return try body(connection, lane.look)
+        return try body(connection, lane.lookCount)
       }
     }
   }

@@ -25,7 +25,7 @@ extension Store {
   /// - Throws: What SQLite says.
   /// - Complexity: O(*n*) in the number of tables.
   public func unindexedForeignKeys() async throws(BatchError) -> [UnindexedForeignKey] {
-    try await callContext(label: "batch.keys").perform { connection throws(BatchError) in
+    try await connection(label: "batch.keys").perform { connection throws(BatchError) in
       let keys = try connection.prepare(
         """
         SELECT child.name, f."from", f."table"

@@ -25,7 +25,7 @@ public struct Store: Sendable {
   package private(set) var options: Connection.Options
   /// What keeps a database in memory alive; nil for one in a file.
   package var anchor: StoreConnection?
-  /// The context of calls that follow one another; nil if each opens one of its own.
+  /// The connection of calls that follow one another; nil if each opens one of its own.
   private var reader: StoreConnection?
 
   /// Opens an existing database.
@@ -61,24 +61,24 @@ public struct Store: Sendable {
     _ path: String,
     _ isReadOnly: Bool,
     _ busyTimeout: Duration
-  ) async throws(BatchError) -> (store: Store, context: StoreConnection) {
+  ) async throws(BatchError) -> (store: Store, reader: StoreConnection) {
     let path = try resolvedPath(path)
     let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
-    let context = StoreConnection(label: "batch.reader", path: path, options: options)
-    let store = try await context.perform { connection throws(BatchError) in
+    let reader = StoreConnection(label: "batch.reader", path: path, options: options)
+    let store = try await reader.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try Store(reading: connection, options: options)
       }
     }
-    return (store, context)
+    return (store, reader)
   }
 
   /// Closes what is kept open; the store may be used after it.
   package func close() async { await reader?.close() }
 
-  /// The context of a single call.
-  package func callContext(label: String) -> StoreConnection {
-    reader ?? makeContext(label: label)
+  /// The connection of a single call: the one that is kept open, or a new one.
+  package func connection(label: String) -> StoreConnection {
+    reader ?? makeConnection(label: label)
   }
 
   package init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
@@ -98,8 +98,8 @@ public struct Store: Sendable {
     return store
   }
 
-  /// A new background context on this store, for reading.
-  package func makeContext(
+  /// A new connection to the store for reading, with a thread of its own.
+  package func makeConnection(
     label: String,
     priority: ThreadExecutor.Priority = .normal
   ) -> StoreConnection {
@@ -114,7 +114,7 @@ public struct Store: Sendable {
 extension Store {
   /// How many rows an entity has now.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
-    try await callContext(label: "batch.count").perform { connection throws(BatchError) in
+    try await connection(label: "batch.count").perform { connection throws(BatchError) in
       let sql = "SELECT count(*) FROM \(SQLName.quoted(entity.table))"
       guard case .integer(let count) = try connection.value(sql) else { return 0 }
       return Int(count)

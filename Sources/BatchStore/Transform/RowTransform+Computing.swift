@@ -7,7 +7,7 @@ extension RowTransform {
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - run: The run that changes them.
-  ///   - look: What the lane's ``WriterLane/look`` was before.
+  ///   - lookCount: What the lane's ``WriterLane/lookCount`` was before.
   ///   - policy: What becomes of the chunk if an identifier fails.
   ///   - byteLimit: How many bytes are held of what is read, and of what is computed; the row that
   ///     comes to as many is the last.
@@ -17,7 +17,7 @@ extension RowTransform {
   package func prepare(
     _ keys: ChunkKeys,
     run: String,
-    look: Int,
+    lookCount: Int,
     onFailure policy: FailurePolicy,
     holding byteLimit: Int = .max,
     in connection: Connection
@@ -29,22 +29,22 @@ extension RowTransform {
     if changes.values.count < rows.count {
       (rows, found) = rows.prefix(changes.values.count)
     }
-    return TransformedChunk(rows, found, changes, run: run, look: look)
+    return TransformedChunk(rows, found, changes, run: run, lookCount: lookCount)
   }
 
   /// Reads the rows of a chunk again, and computes the changes of those that are not as they were.
   ///
-  /// - Throws: What ``prepare(_:run:look:onFailure:holding:in:)`` throws.
+  /// - Throws: What ``prepare(_:run:lookCount:onFailure:holding:in:)`` throws.
   package func refresh(
     _ chunk: TransformedChunk,
-    look: Int,
+    lookCount: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     let (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
       try read(chunk.rows.keys, in: connection)
     }
-    return try chunk.renewed(rows, found, look: look) { rows throws(BatchError) in
+    return try chunk.renewed(rows, found, lookCount: lookCount) { rows throws(BatchError) in
       try changes(of: rows, run: chunk.run, onFailure: policy)
     }
   }

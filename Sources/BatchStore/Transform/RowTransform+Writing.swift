@@ -100,7 +100,7 @@ extension RowTransform {
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     let (rows, found) = try read(chunk.rows.keys, in: connection)
-    return try chunk.renewed(rows, found, look: chunk.look) { rows throws(BatchError) in
+    return try chunk.renewed(rows, found, lookCount: chunk.lookCount) { rows throws(BatchError) in
       guard recomputes else {
         throw BatchError(
           .rowsChanged,

@@ -8,8 +8,8 @@ package struct TransformedChunk: Sendable {
   /// What the handler has made of it.
   private let changes: RowChanges
   let run: String
-  /// The lane's look before it was read.
-  let look: Int
+  /// The lane's count of looks before it was read.
+  let lookCount: Int
   /// The keys of the rows that change, and their numbers within the chunk.
   let keys: ChunkKeys
   let numbers: [Int]
@@ -19,11 +19,11 @@ package struct TransformedChunk: Sendable {
   let outcomes: Outcomes
 
   /// A chunk of rows that were read, with what became of its other identifiers.
-  init(_ rows: ChunkRows, _ found: Outcomes, _ changes: RowChanges, run: String, look: Int) {
+  init(_ rows: ChunkRows, _ found: Outcomes, _ changes: RowChanges, run: String, lookCount: Int) {
     self.rows = rows
     self.changes = changes
     self.run = run
-    self.look = look
+    self.lookCount = lookCount
     var outcomes = found
     outcomes.failed = changes.failures.count
     var changed: [Int] = []
@@ -53,18 +53,18 @@ package struct TransformedChunk: Sendable {
   /// - Parameters:
   ///   - now: The rows.
   ///   - found: What became of the chunk's other identifiers.
-  ///   - look: The lane's look before the rows were read.
+  ///   - lookCount: The lane's count of looks before the rows were read.
   ///   - compute: Computes the changes of rows that are not as they were.
   /// - Returns: The chunk, with what was made before of the rows that are as they were.
   /// - Throws: What `compute` throws.
   func renewed(
     _ now: ChunkRows,
     _ found: Outcomes,
-    look: Int,
+    lookCount: Int,
     _ compute: (ChunkRows) throws(BatchError) -> RowChanges
   ) throws(BatchError) -> TransformedChunk {
     if now.isSame(as: rows) {
-      return TransformedChunk(rows, found, changes, run: run, look: look)
+      return TransformedChunk(rows, found, changes, run: run, lookCount: lookCount)
     }
     let places = now.places(in: rows)
     let others = places.indices.filter { places[$0] == nil }
@@ -90,7 +90,7 @@ package struct TransformedChunk: Sendable {
       renewed.failures += computed.failures.map { (others[$0.row], $0.error) }
       renewed.failures.sort { $0.row < $1.row }
     }
-    return TransformedChunk(now, found, renewed, run: run, look: look)
+    return TransformedChunk(now, found, renewed, run: run, lookCount: lookCount)
   }
 
   /// The one identifier of this number, with its row as it was read.
@@ -107,7 +107,7 @@ package struct TransformedChunk: Sendable {
       Outcomes(),
       part,
       run: run,
-      look: look
+      lookCount: lookCount
     )
   }
 }

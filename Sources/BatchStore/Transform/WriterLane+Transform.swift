@@ -30,7 +30,7 @@ extension WriterLane {
         chunk,
         at: positions.lowerBound,
         onFailure: onFailure,
-        isCurrent: !noteForeignCommits(since: chunk.look),
+        isCurrent: !noteForeignCommits(since: chunk.lookCount),
         recomputes: recomputes,
         in: connection
       )

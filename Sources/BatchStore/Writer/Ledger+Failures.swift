@@ -90,7 +90,7 @@ extension Ledger {
 extension Store {
   /// The identifiers of a run that failed, ascending.
   package func failedIdentifiers(ofRun run: String) async throws(BatchError) -> [FailedIdentifier] {
-    try await callContext(label: "batch.failed").perform { connection throws(BatchError) in
+    try await connection(label: "batch.failed").perform { connection throws(BatchError) in
       try Ledger.failed(ofRun: run, in: connection)
     }
   }

@@ -11,7 +11,7 @@ extension Store {
 
   /// What the store's ledger has of a run, or nil if it knows no such run.
   package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
-    try await callContext(label: "batch.ledger").perform { connection throws(BatchError) in
+    try await connection(label: "batch.ledger").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try Ledger(of: run, in: connection)?.done
       }

@@ -62,7 +62,7 @@ extension Store {
     ofRun run: String,
     _ body: @Sendable (_ next: () throws(BatchError) -> [UInt8]?) throws(BatchError) -> Void
   ) async throws(BatchError) -> Bool {
-    try await callContext(label: "batch.list").perform { connection throws(BatchError) in
+    try await connection(label: "batch.list").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         let count = try? connection.value(
           "SELECT count(*) FROM _batch_list WHERE run = ?",

@@ -139,7 +139,7 @@ extension StoredRun {
 extension Store {
   /// The runs of a job that the store knows.
   package func runs(ofJob job: String) async throws(BatchError) -> [StoredRun] {
-    try await callContext(label: "batch.runs").perform { connection throws(BatchError) in
+    try await connection(label: "batch.runs").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         try StoredRun.all(ofJob: job, in: connection)
       }

@@ -44,8 +44,8 @@ package actor WriterLane {
   /// The checkpoints of the log.
   var checkpoints: LogCheckpoints
   private(set) var courtesy: Courtesy
-  /// The version of the database when others were looked for last.
-  private var versionSeen: Int64
+  /// What SQLite gave as the version of the database when the lane last made way.
+  private var courtesyVersion: Int64
   /// Whether what undoes a statement that fails half-way is kept in memory; SQLite would put it into a
   /// file that is made and removed for each chunk.
   private var keepsJournalsInMemory = false
@@ -57,8 +57,8 @@ package actor WriterLane {
   private var waiting: [WaitingChunk] = []
   /// Whether ``commitAllWaiting()`` goes on, or will.
   private var isCommitting = false
-  /// What SQLite gave as the version of the database when the lane looked last.
-  private var dataVersion: Int64
+  /// What SQLite gave as the version of the database at the last look.
+  private var lookVersion: Int64
   /// The look at which a commit of another connection was seen last.
   private var lastForeignCommit = 0
   private nonisolated let looks = Atomic(0)
@@ -116,8 +116,8 @@ package actor WriterLane {
     interrupter = connection.interrupter
     leavesLogToLitestream = try connection.isReplicatedByLitestream()
     // Whoever commits before the first chunk is already seen to write.
-    dataVersion = try connection.dataVersion()
-    versionSeen = dataVersion
+    lookVersion = try connection.dataVersion()
+    courtesyVersion = lookVersion
     self.configuration = configuration
     self.connection = connection
     self.path = path
@@ -478,21 +478,21 @@ package actor WriterLane {
 
   /// How often the lane has looked for commits of other connections: what a worker notes before it
   /// reads, since a commit that was seen by then is part of what it reads.
-  package nonisolated var look: Int { looks.load(ordering: .acquiring) }
+  package nonisolated var lookCount: Int { looks.load(ordering: .acquiring) }
 
   /// Whether another connection has committed since the lane had looked so often; within a
   /// transaction, which keeps others from committing.
   ///
   /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not count.
-  func noteForeignCommits(since look: Int) throws(BatchError) -> Bool {
+  func noteForeignCommits(since lookCount: Int) throws(BatchError) -> Bool {
     let version = try connection.dataVersion()
     let thisLook = looks.load(ordering: .relaxed) + 1
-    if version != dataVersion {
-      dataVersion = version
+    if version != lookVersion {
+      lookVersion = version
       lastForeignCommit = thisLook
     }
     looks.store(thisLook, ordering: .releasing)
-    return lastForeignCommit > look
+    return lastForeignCommit > lookCount
   }
 
   // MARK: Making way
@@ -515,8 +515,8 @@ package actor WriterLane {
   private func lookForOthers(_ now: ContinuousClock.Instant) -> Bool {
     // The chunk is committed: an error here is that of whatever comes next.
     guard let version = try? connection.dataVersion() else { return false }
-    defer { versionSeen = version }
-    guard version != versionSeen else { return false }
+    defer { courtesyVersion = version }
+    guard version != courtesyVersion else { return false }
     courtesy.noteForeignCommit(at: now)
     return true
   }

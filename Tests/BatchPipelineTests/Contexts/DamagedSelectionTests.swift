@@ -22,7 +22,7 @@ import Testing
     let selection = FilePath(directory.file("words.ids"))
     try IdentifierFile.create(at: selection, list: list)
     let file = try IdentifierFile(opening: selection)
-    let worker = container.stores[0].makeContext(label: "worker")
+    let worker = container.stores[0].makeConnection(label: "worker")
     let work = ContextWork(
       container,
       store: 0,

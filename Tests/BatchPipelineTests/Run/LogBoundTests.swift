@@ -83,7 +83,7 @@ import Testing
     var loop = RunLoop(
       remaining: [0..<6000],
       sizing: ChunkSizing(10),
-      workers: (0..<3).map { store.makeContext(label: "worker \($0)") },
+      workers: (0..<3).map { store.makeConnection(label: "worker \($0)") },
       processor: ReadingProcessor(
         list: list,
         change: change,

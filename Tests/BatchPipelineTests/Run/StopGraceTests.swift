@@ -36,7 +36,7 @@ import Testing
     var loop = RunLoop(
       remaining: [0..<4],
       sizing: ChunkSizing(1),
-      workers: [store.makeContext(label: "worker")],
+      workers: [store.makeConnection(label: "worker")],
       processor: ChangeProcessor(
         list: list.packed,
         change: change,

@@ -36,7 +36,7 @@ import Testing
   @Test func `a context that was interrupted runs nothing any more`() async throws {
     let directory = try TemporaryDirectory()
     let store = try await Store(path: TestDatabase.makeNumbers(3, in: directory))
-    let context = store.makeContext(label: "test")
+    let context = store.makeConnection(label: "test")
     #expect(
       try await context.perform { connection throws(BatchError) in
         try connection.value("SELECT count(*) FROM numbers")

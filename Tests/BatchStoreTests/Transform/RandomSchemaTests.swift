@@ -260,7 +260,7 @@ import Testing
       var expected: Result?
       do throws(BatchError) {
         let chunkKeys = try ChunkKeys(list.packed, positions, key: key)
-        let look = lane.look
+        let lookCount = lane.lookCount
         let chunk: TransformedChunk?
         do throws(BatchError) {
           chunk =
@@ -268,7 +268,7 @@ import Testing
             ? try transform.prepare(
               chunkKeys,
               run: "run",
-              look: look,
+              lookCount: lookCount,
               onFailure: policy,
               in: worker
             ) : nil

@@ -84,7 +84,7 @@ import Testing
     try transform.prepare(
       keys(positions),
       run: "run",
-      look: lane.look,
+      lookCount: lane.lookCount,
       onFailure: .skip(upTo: 10),
       in: worker
     )
@@ -128,8 +128,8 @@ import Testing
     #expect(try await store.doneRanges(ofRun: "run")?.count == 50)
     #expect(seen.withLock { $0 } == [])
 
-    let look = lane.look
-    let renewed = try transform.refresh(first, look: look, onFailure: .skip(upTo: 10), in: worker)
+    let lookCount = lane.lookCount
+    let renewed = try transform.refresh(first, lookCount: lookCount, onFailure: .skip(upTo: 10), in: worker)
     #expect(seen.withLock { $0 } == [9, 20, 30])
     let commit = try await lane.commitTransform(
       transform,

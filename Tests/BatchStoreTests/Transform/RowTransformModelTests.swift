@@ -304,7 +304,7 @@ import Testing
               try transform.prepare(
                 ChunkKeys(list.packed, chunk, key: key),
                 run: "run",
-                look: lane.look,
+                lookCount: lane.lookCount,
                 onFailure: policy,
                 in: worker
               )
