@@ -62,7 +62,8 @@ extension ChildProcess {
 
     var arguments = unsafe command.arguments.map { unsafe strdup($0) } + [nil]
     defer { unsafe arguments.forEach { unsafe free($0) } }
-    var environment = unsafe variables(adding: command.environment).map { unsafe strdup($0) } + [nil]
+    let variables = variables(adding: command.environment)
+    var environment = unsafe variables.map { unsafe strdup($0) } + [nil]
     defer { unsafe environment.forEach { unsafe free($0) } }
     var identifier: pid_t = 0
     let status = unsafe posix_spawn(
