@@ -129,7 +129,12 @@ import Testing
     #expect(seen.withLock { $0 } == [])
 
     let lookCount = lane.lookCount
-    let renewed = try transform.refresh(first, lookCount: lookCount, onFailure: .skip(upTo: 10), in: worker)
+    let renewed = try transform.refresh(
+      first,
+      lookCount: lookCount,
+      onFailure: .skip(upTo: 10),
+      in: worker
+    )
     #expect(seen.withLock { $0 } == [9, 20, 30])
     let commit = try await lane.commitTransform(
       transform,
