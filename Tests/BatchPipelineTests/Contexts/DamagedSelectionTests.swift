@@ -35,7 +35,7 @@ import Testing
       work: work,
       lane: nil,
       ledger: .file,
-      failureLimit: 0
+      onFailure: .failChunk
     )
     #expect(try await processor.prepare(0..<3, in: worker).count == 3)
     // In place, so that the open file sees the damage.
