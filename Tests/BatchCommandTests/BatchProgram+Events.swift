@@ -2,11 +2,25 @@ import BatchTestSupport
 import Foundation
 
 extension BatchProgram {
-  /// Reads what a run with `--json` says until it says an event, or nothing more.
-  func wait(forEvent name: String) throws {
+  /// Reads what a run with `--json` says until it says an event.
+  ///
+  /// A run that is held by its pace says `throttled` when its first chunk is committed.
+  ///
+  /// - Returns: The event.
+  @discardableResult
+  func wait(forEvent name: String) throws -> [String: Any] {
     while let line = nextLine() {
-      if try JSONOutput.object(line)["event"] as? String == name { return }
+      let event = try JSONOutput.object(line)
+      if event["event"] as? String == name { return event }
     }
+    send(SIGKILL)
+    throw NoEvent(name: name, errors: wait().errors)
+  }
+
+  /// A program has ended without an event that was waited for.
+  private struct NoEvent: Error {
+    let name: String
+    let errors: String
   }
 
   /// Runs a command, `run job.json >/dev/full`, in a shell whose current folder is `directory`; returns

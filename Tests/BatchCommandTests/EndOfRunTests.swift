@@ -26,11 +26,14 @@ import Testing
   @Test func `a run that is killed while its hook runs is not begun anew`() throws {
     // Whoever opens a pipe waits for who opens its other end.
     #expect(mkfifo(directory.file("begun"), 0o600) == 0)
-    let hook = ["sh", "-c", "echo told >> told; [ -e quick ] || { : > begun; exec sleep 30; }"]
+    let hold = try NamedPipe("hold", in: directory)
+    let hook = ["sh", "-c", "echo told >> told; [ -e quick ] || { : > begun; read end < hold; }"]
     try directory.write(JobText.update(adding: ["hooks": ["onFinish": hook]]), to: "job.json")
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     _ = try #require(FileHandle(forReadingAtPath: directory.file("begun"))).readToEnd()
     program.send(SIGKILL)
+    // What a program has started is waited for with it.
+    hold.release()
     #expect(program.wait().status == -SIGKILL)
     #expect(try values() == ["1: 100"])
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output

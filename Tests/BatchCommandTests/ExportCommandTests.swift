@@ -154,16 +154,16 @@ import Testing
 
   @Test func `a file that appears while the job runs is not replaced`() throws {
     try TestDatabase.make(in: directory, "UPDATE numbers SET x = id")
-    let slow = "\(JobText.slowZero) + \(JobText.slowZero) + \(JobText.slowZero) = 0"
     let job = try JobText.export(
       to: "out.ndjson",
-      where: slow,
-      adding: ["chunk": ["size": 1], "workers": 1]
+      adding: ["chunk": ["size": 1], "workers": 1, "throttle": ["flagFile": "hold"]]
     )
     try directory.write(job, to: "job.json")
+    try directory.write("", to: "hold")
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
-    #expect(program.nextLine()?.contains("started") == true)
+    try program.wait(forEvent: "throttled")
     try directory.write("precious", to: "out.ndjson")
+    try FileManager.default.removeItem(atPath: directory.file("hold"))
     let result = program.wait()
     #expect(result.status == 1, "\(result.errors)")
     #expect(result.errors.contains("the file appeared while the job ran"))

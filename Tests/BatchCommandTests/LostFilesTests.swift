@@ -18,17 +18,20 @@ import Testing
     try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
   }
 
-  /// Begins a run that has come some way, and goes on.
+  private func write(_ list: String, perSecond pace: Double? = nil) throws {
+    var more: [String: Any] = [
+      "chunk": ["size": 10], "checkpoint": ["list": list, "interval": "1ms"],
+    ]
+    if let pace { more["throttle"] = ["identifiersPerSecond": pace] }
+    try directory.write(JobText.update(adding: more), to: "job.json")
+  }
+
+  /// Begins a run that has come some way, and goes on at its pace; those after it have none.
   private func begin(_ list: String = "file") throws -> BatchProgram {
-    let job = try JobText.update(
-      adding: [
-        "chunk": ["size": 10], "checkpoint": ["list": list, "interval": "1ms"],
-        "throttle": ["identifiersPerSecond": 100],
-      ]
-    )
-    try directory.write(job, to: "job.json")
+    try write(list, perSecond: 100)
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     try program.wait(forEvent: "throttled")
+    try write(list)
     return program
   }
 
@@ -64,6 +67,8 @@ import Testing
   @Test func `a checkpoint that goes away under a run does not end it`() throws {
     let program = try begin()
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    let pace = "throttle.identifiersPerSecond=none"
+    #expect(try BatchProgram.run("set", "job.json", pace, in: directory).status == 0)
     #expect(program.wait().status == 0)
     #expect(try values() == ["1: \(Self.total)"])
     // Nothing is unfinished.

@@ -28,13 +28,17 @@ import Testing
     try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
   }
 
-  /// A job that has come some way when it says that it is held by its pace.
-  private func job(_ record: Record, checkpoint: String = "job.batch") throws -> String {
+  /// A job that has come some way when it says that it is held by its pace: for half a minute, unless the
+  /// pace is another one.
+  private func job(
+    _ record: Record,
+    checkpoint: String = "job.batch",
+    perSecond pace: Double? = 10
+  ) throws -> String {
     var place = ["path": checkpoint, "interval": "1ms"]
     if record == .file { place["ledger"] = "file" }
-    let more: [String: Any] = [
-      "chunk": ["size": 10], "checkpoint": place, "throttle": ["identifiersPerSecond": 100],
-    ]
+    var more: [String: Any] = ["chunk": ["size": 10], "checkpoint": place]
+    if let pace { more["throttle"] = ["identifiersPerSecond": pace] }
     return record == .export
       ? try JobText.export(to: directory.file("out.ndjson"), database: path, adding: more)
       : try JobText.update(database: path, adding: more)
@@ -49,8 +53,11 @@ import Testing
 
   /// Takes the way to the run of `job.json`.
   ///
-  /// - Returns: The job file of the second process.
+  /// - Returns: The job file of the second process, which has no pace.
   private func take(_ route: Route, _ record: Record) throws -> String {
+    func job(_ record: Record, checkpoint: String = "job.batch") throws -> String {
+      try self.job(record, checkpoint: checkpoint, perSecond: nil)
+    }
     let files = FileManager.default
     let checkpoint = directory.file("job.batch")
     switch route {
@@ -71,6 +78,7 @@ import Testing
       return "b/other.json"
     case .removedLock:
       try files.removeItem(atPath: directory.file("job.batch.lock"))
+      try directory.write(job(record), to: "job.json")
       return "job.json"
     }
     return "other.json"
@@ -110,17 +118,21 @@ import Testing
     try directory.write(job(record, checkpoint: "other.batch"), to: "other.json")
     let second = try BatchProgram.run("run", "other.json", in: directory)
     #expect(second.status == 5, "\(second.errors)")
+    let pace = "throttle.identifiersPerSecond=none"
+    #expect(try BatchProgram.run("set", "job.json", pace, in: directory).status == 0)
     #expect(first.wait().status == 0)
     #expect(try values() == ["1: \(Self.total)"])
   }
 
   @Test func `a run that was taken over stops before it does anything twice`() throws {
-    try directory.write(job(.store), to: "job.json")
+    // It goes on soon, and then sees what has become of it.
+    try directory.write(job(.store, perSecond: 100), to: "job.json")
     let first = try begin()
     // As a process of another machine would have it, which cannot see this one.
     try TestDatabase.make(in: directory, "UPDATE _batch_run SET owner = 'elsewhere'")
     let result = first.wait()
     #expect(result.status == 5, "\(result.errors)")
+    try directory.write(job(.store, perSecond: nil), to: "job.json")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try values() == ["1: \(Self.total)"])
   }

@@ -248,10 +248,12 @@ import Testing
     try poison()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
     // Held while it tries them again.
-    try write(["skip": ["limit": 10], "hooks": ["onStart": ["sleep", "5"]]])
+    let hold = try NamedPipe("hold", in: directory)
+    try write(["skip": ["limit": 10], "hooks": ["onStart": ["sh", "-c", "read end < hold"]]])
     let retry = try BatchProgram(["retry-failed", "job.json", "--json"], in: directory)
     try retry.wait(forEvent: "retryingFailures")
     retry.send(SIGKILL)
+    hold.release()
     _ = retry.wait()
     try write(["skip": ["limit": 10]])
     #expect(try run("job.json", "--run-id", "tue").status == 2)

@@ -11,11 +11,13 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory()
     path = try TestDatabase.makeNumbers(2000, in: directory)
-    let slow = try JobText.update(
-      ["n": "n + 1 + \(JobText.slowZero)"],
-      adding: ["chunk": ["size": 5], "checkpoint": ["interval": "10ms"]]
-    )
-    try directory.write(slow, to: "job.json")
+    try writeJob(["throttle": ["sleepRatio": 100]])
+  }
+
+  /// A job in small chunks, which takes long where it rests after each of them.
+  private func writeJob(_ more: [String: Any]) throws {
+    let tuning: [String: Any] = ["chunk": ["size": 5], "checkpoint": ["interval": "10ms"]]
+    try directory.write(JobText.update(adding: tuning.merging(more) { $1 }), to: "job.json")
   }
 
   private func start() throws -> BatchProgram {
@@ -29,18 +31,19 @@ import Testing
     #expect(result.status == 0 && result.errors == "" && result.output == "", "\(result.errors)")
   }
 
-  private func untilPaused(_ program: BatchProgram) throws -> [String: Any] {
-    while let line = program.nextLine() {
-      let event = try JSONOutput.object(line)
-      if event["event"] as? String == "throttled" { return event }
+  /// Waits until the run is held by what was asked for, and not by its rests.
+  private func untilHeld(_ program: BatchProgram) throws -> [String: Any] {
+    while true {
+      let event = try program.wait(forEvent: "throttled")
+      if (event["throttle"] as? String)?.hasPrefix("sleepRatio") == false { return event }
     }
-    throw CocoaError(.fileReadUnknown, userInfo: ["errors": program.wait().errors])
   }
 
   @Test func `a paused run does nothing until it is resumed`() throws {
     let program = try start()
+    try program.wait(forEvent: "throttled")
     try ask("pause", "job.json")
-    let event = try untilPaused(program)
+    let event = try untilHeld(program)
     #expect(event["state"] as? String == "paused")
     #expect(event["throttle"] as? String == "pause: until batch resume")
     // What was at the writer when it was paused comes to its end; then nothing changes any more.
@@ -56,7 +59,8 @@ import Testing
       changed = now
     }
     #expect(try #require(Int(changed[0])) < 2000)
-    try ask("set", "job.json", "chunk.size=2000", "chunk.target=none")
+    let settings = ["chunk.size=2000", "chunk.target=none", "throttle.sleepRatio=none"]
+    #expect(try BatchProgram(["set", "job.json"] + settings, in: directory).wait().status == 0)
     try ask("resume", "job.json")
     let result = program.wait()
     #expect(result.status == 0, "\(result.errors)")
@@ -72,7 +76,7 @@ import Testing
     let program = try start()
     if paused {
       try ask("pause", "job.json")
-      _ = try untilPaused(program)
+      _ = try untilHeld(program)
     }
     try ask("cancel", "job.json")
     let result = program.wait()
@@ -84,6 +88,7 @@ import Testing
     let done = try #require(last["done"] as? Int)
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
     #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+    try writeJob([:])
     let resumed = try BatchProgram.run("run", "job.json", "--chunk-size", "1000", in: directory)
     #expect(resumed.status == 0, "\(resumed.errors)")
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
@@ -92,7 +97,7 @@ import Testing
   @Test func `a rate that is set holds from then on`() throws {
     let program = try start()
     try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
-    let event = try untilPaused(program)
+    let event = try untilHeld(program)
     #expect(event["throttle"] as? String == "identifiersPerSecond: at most 0.001")
     try ask("set", "job.json", "throttle.identifiersPerSecond=none")
     program.send(SIGINT)
@@ -102,13 +107,13 @@ import Testing
   @Test(arguments: ["cancel", "pause", "set"])
   func `a run that its pace holds for an hour hears what is asked`(command: String) throws {
     let program = try start()
-    try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
-    _ = try untilPaused(program)
+    try ask("set", "job.json", "throttle.identifiersPerSecond=0.001", "throttle.sleepRatio=none")
+    _ = try untilHeld(program)
     switch command {
     case "cancel": try ask("cancel", "job.json")
     case "pause":
       try ask("pause", "job.json")
-      #expect(try untilPaused(program)["state"] as? String == "paused")
+      #expect(try untilHeld(program)["state"] as? String == "paused")
       program.send(SIGINT)
     default:
       // Neither does what the old rate had let through count against the new one.
@@ -116,6 +121,10 @@ import Testing
     }
     let result = program.wait()
     #expect(result.status == (command == "set" ? 0 : 3), "\(result.errors)")
+    let last = try #require(JSONOutput.lines(result.output).last)
+    let done = try #require(last["done"] as? Int)
+    #expect(command == "set" ? done == 2000 : done < 2000)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
   }
 
   @Test func `without a live run there is nothing to steer`() throws {

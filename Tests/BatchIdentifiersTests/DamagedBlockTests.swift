@@ -57,7 +57,7 @@ import Testing
   @Test(arguments: lists.keys.sorted())
   func `a damaged block is named and the others are read`(name: String) throws {
     let list = try #require(Self.lists[name])
-    let wanted = list.map(\.key)
+    let wanted = Array(list).map(\.key)
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       try IdentifierFile.create(at: path, list: list)
@@ -66,7 +66,7 @@ import Testing
       let layout = opened.layout
       let directory = opened.list.directory
       try #require(directory.blockCount > 1)
-      #expect(try opened.load().map(\.key) == wanted)
+      #expect(try Array(opened.load()).map(\.key) == wanted)
       #expect(try opened.contains(list[list.count / 2]))
 
       for block in 0..<directory.blockCount {
@@ -80,7 +80,8 @@ import Testing
         for file in [openedBefore, try IdentifierFile(opening: path)] {
           for other in 0..<directory.blockCount {
             let position = directory.positions[other]
-            for reader in Self.readers {
+            // All of a file is one and the same wherever one looks at it.
+            for reader in Self.readers where reader.name != "load" || other == block {
               let result = Result { try reader.read(file, position) }
               // Each block is read at its start, and a block holds more than the readers take.
               let touches = other == block || reader.name == "load"

@@ -66,7 +66,8 @@ public struct BatchProgram: Sendable {
     kill(process.processIdentifier, signal)
   }
 
-  /// Waits for the next line on standard output; nil if the program ends before it writes one.
+  /// Waits for the next line on standard output; nil if the program ends before it writes one, or says
+  /// nothing for five minutes.
   ///
   /// ``wait()`` then gives the output after the lines that were read.
   public func nextLine() -> String? {
@@ -148,6 +149,8 @@ private final class LinesRead: @unchecked Sendable {
         rest.removeSubrange(rest.startIndex...end)
         return line
       }
+      var wait = pollfd(fd: handle.fileDescriptor, events: Int16(POLLIN), revents: 0)
+      guard poll(&wait, 1, 300_000) > 0 else { return nil }
       let more = handle.availableData
       if more.isEmpty { return nil }
       rest += more

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// A folder of a test's own, removed with the last reference to it.
 public final class TemporaryDirectory: Sendable {
@@ -40,20 +40,24 @@ public final class TemporaryDirectory: Sendable {
   }
 
   /// The content of every file in the folder and in the folders in it, by path.
-  public func contents() throws -> [String: [UInt8]] {
-    var contents: [String: [UInt8]] = [:]
+  ///
+  /// `Data`, of which two are compared at once and not byte by byte: this is done around every command
+  /// that has to leave a folder as it was.
+  public func contents() throws -> [String: Data] {
+    var contents: [String: Data] = [:]
     for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
       var isFolder: ObjCBool = false
       guard FileManager.default.fileExists(atPath: file(name), isDirectory: &isFolder) else {
         continue
       }
-      contents[name] = isFolder.boolValue ? [] : try read(name)
+      contents[name] =
+        isFolder.boolValue ? Data() : try Data(contentsOf: URL(fileURLWithPath: file(name)))
     }
     return contents
   }
 
   /// The paths of the files that are not as they were, or were not there, or are there no more.
-  public func changes(since before: [String: [UInt8]]) throws -> [String] {
+  public func changes(since before: [String: Data]) throws -> [String] {
     let now = try contents()
     return Set(before.keys).union(now.keys).filter { before[$0] != now[$0] }.sorted()
   }

@@ -58,7 +58,7 @@ import Testing
       disk.carryOut(CallLog.Entry(effect: .sync, path: path, inode: inode))
     }
     var generator = SeededGenerator(seed: 1)
-    let remains = disk.afterPowerLoss(using: &generator).mapValues(\.bytes)
+    let remains = disk.afterPowerLoss(using: &generator).mapValues { Data($0.bytes) }
     #expect(try remains == directory.contents())
   }
 
