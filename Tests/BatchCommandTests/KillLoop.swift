@@ -11,8 +11,9 @@ struct KillLoop {
   /// How many kills are wanted.
   static let kills = ProcessInfo.processInfo.environment["BATCH_KILLS"].flatMap(Int.init) ?? 12
 
-  /// How many rows a job of a kind has, small unless many kills are wanted.
-  static func rows(_ many: Int) -> Int { kills >= 100 ? many : many / 10 }
+  /// How many rows a job of a kind has, small unless many kills are wanted: a run then takes longer than
+  /// to start it, and not much longer.
+  static func rows(_ many: Int) -> Int { kills >= 100 ? many : many / 25 }
 
   private let name: String
   /// How a run ends that is not killed.

@@ -27,8 +27,11 @@ import Testing
   }
 
   /// Begins a run that has come some way, and goes on at its pace; those after it have none.
-  private func begin(_ list: String = "file") throws -> BatchProgram {
-    try write(list, perSecond: 100)
+  private func begin(
+    _ list: String = "file",
+    perSecond pace: Double = 100
+  ) throws -> BatchProgram {
+    try write(list, perSecond: pace)
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     try program.wait(forEvent: "throttled")
     try write(list)
@@ -93,15 +96,15 @@ import Testing
   }
 
   @Test func `a backup that is restored under a run stops it, and the rest is done after`() throws {
-    let program = try begin()
+    let program = try begin(perSecond: 20)
+    let watch = try FolderWatch(directory)
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("copy.db"))'")
+    // The next chunk writes to the log, which is half a second later.
+    #expect(watch.seesChange(of: "test.db-wal"))
     let script = """
       import sqlite3
       live = sqlite3.connect('test.db', timeout=60)
-      copy = sqlite3.connect('copy.db')
-      live.backup(copy)
-      done = live.execute('SELECT count(*) FROM numbers WHERE n = 1').fetchone()[0]
-      while live.execute('SELECT count(*) FROM numbers WHERE n = 1').fetchone()[0] == done: pass
-      copy.backup(live)
+      sqlite3.connect('copy.db').backup(live)
       """
     let python = Process()
     python.executableURL = URL(fileURLWithPath: "/usr/bin/env")

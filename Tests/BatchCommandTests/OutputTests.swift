@@ -74,6 +74,15 @@ import Testing
     #expect(try succeed("status", "job.json").hasPrefix("job: completed, 2,500 of 2,500 done"))
   }
 
+  /// A folder in which the job was done, with a list of its rows; made once, and copied.
+  private static let done = Result {
+    let tests = try OutputTests()
+    _ = try tests.succeed("run", "job.json")
+    _ = try tests.succeed("ids", "job.json", "--output", "all.ids")
+    try tests.directory.write("1\n2\n", to: "keys.txt")
+    return tests.directory
+  }
+
   @Test(
     .enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "there is no full device"),
     arguments: [
@@ -86,9 +95,11 @@ import Testing
     ]
   )
   func `results that cannot be written are an error`(command: String) throws {
-    _ = try succeed("run", "job.json")
-    _ = try succeed("ids", "job.json", "--output", "all.ids")
-    try directory.write("1\n2\n", to: "keys.txt")
+    let done = try Self.done.get()
+    for name in try done.names() {
+      try? FileManager.default.removeItem(atPath: directory.file(name))
+      try FileManager.default.copyItem(atPath: done.file(name), toPath: directory.file(name))
+    }
     let process = Process()
     let errors = Pipe()
     process.executableURL = URL(fileURLWithPath: BatchProgram.path)

@@ -22,10 +22,37 @@ import Testing
     "lineCount", "isNull",
   ]
 
+  /// Which bytes are of a name.
+  private static let isPartOfWord = (0...255).map { byte in
+    let character = Character(UnicodeScalar(UInt8(byte)))
+    return byte >= 0x80 || character.isLetter || character.isNumber || character == "_"
+  }
+
   private struct Symbol: Hashable {
     let type: String
     let kind: String
     let name: String
+  }
+
+  /// The public symbols of the modules, found once for all tests.
+  private static let symbols = Result {
+    try Dictionary(uniqueKeysWithValues: modules.map { ($0.0, try symbols(of: $0.0)) })
+  }
+
+  /// What a line has that declares something: others need not be taken apart.
+  private static let keywords = [
+    "struct", "class", "enum", "actor", "protocol", "extension", "typealias", "func", "var", "let",
+    "init", "subscript", "case",
+  ].map { Array($0.utf8) }
+
+  /// Whether one of the first words of a line is a keyword that declares something.
+  ///
+  /// Attributes may have anything in parentheses, so a line that has one is always taken apart.
+  private static func mayDeclare(_ text: Substring.UTF8View) -> Bool {
+    guard let first = text.first, first != UInt8(ascii: "@") else { return true }
+    return text.split(maxSplits: 8, omittingEmptySubsequences: true) { byte in
+      !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+    }.contains { word in keywords.contains { $0.elementsEqual(word) } }
   }
 
   /// The public symbols of a module, with the types that they belong to.
@@ -34,16 +61,19 @@ import Testing
     for path in try Repository.files(under: "Sources/\(module)", extension: "swift").sorted() {
       var types: [(indent: Int, name: String)] = []
       for line in try Repository.text(path).split(separator: "\n") {
-        let indent = line.prefix { $0 == " " }.count
-        let text = String(line.dropFirst(indent))
-        if text.isEmpty || text.hasPrefix("//") { continue }
+        let indent = line.utf8.prefix { $0 == UInt8(ascii: " ") }.count
+        let bytes = line.utf8.dropFirst(indent)
+        let slash = UInt8(ascii: "/")
+        if bytes.isEmpty || bytes.starts(with: [slash, slash]) { continue }
+        let text = Substring(bytes)
         while let last = types.last, last.indent >= indent, !text.hasPrefix(")") {
           types.removeLast()
         }
         guard
-          let match = text.firstMatch(
+          mayDeclare(bytes),
+          let match = text.prefixMatch(
             of:
-              /^(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case)\b\s*`?([\w.]*)/
+              /(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case)\b\s*`?([\w.]*)/
           )
         else { continue }
         let (modifiers, kind, name) = (
@@ -74,7 +104,7 @@ import Testing
     for (module, what) in Self.modules {
       text += "\n## \(module)\n\n\(what)\n\n"
       var members: [String: Set<String>] = [:]
-      for symbol in try Self.symbols(of: module) {
+      for symbol in try Self.symbols.get()[module] ?? [] {
         let isType = ["struct", "class", "enum", "actor", "protocol", "typealias"].contains(
           symbol.kind
         )
@@ -99,16 +129,16 @@ import Testing
   @Test func `a test, an example or the command line uses each public function and property`()
     throws
   {
+    // Bytes, since characters are looked up in tables one after the other; names are ASCII here.
     var words: Set<Substring> = []
     for folder in ["Tests", "Examples", "Sources/BatchTool", "Benchmarks/Sources"] {
       for path in try Repository.files(under: folder, extension: "swift") {
-        words.formUnion(
-          try Repository.text(path).split { !$0.isLetter && !$0.isNumber && $0 != "_" }
-        )
+        let text = try Repository.text(path)
+        words.formUnion(text.utf8.split { !Self.isPartOfWord[Int($0)] }.map { Substring($0) })
       }
     }
     for (module, _) in Self.modules {
-      for symbol in try Self.symbols(of: module)
+      for symbol in try Self.symbols.get()[module] ?? []
       where ["func", "var", "let", "case"].contains(symbol.kind)
         && !symbol.type.hasSuffix("Error.Code") && symbol.type != "ResultCode"
       {

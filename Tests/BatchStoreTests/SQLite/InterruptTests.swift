@@ -3,7 +3,6 @@ import BatchIdentifiers
 import BatchStore
 import BatchTestSupport
 import Foundation
-import Synchronization
 import Testing
 
 @Suite struct InterruptTests {
@@ -11,17 +10,25 @@ import Testing
     WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT count(*) FROM c
     """
 
+  /// Does something on another thread now and every few milliseconds: the first interrupt may come before
+  /// the statement has begun.
+  private static func `repeat`(
+    until isDone: DispatchSemaphore,
+    _ body: @escaping @Sendable () -> Void
+  ) {
+    Thread {
+      repeat { body() } while isDone.wait(timeout: .now() + 0.005) == .timedOut
+    }.start()
+  }
+
   @Test func `another thread stops a statement, and the next one runs`() throws {
     let directory = try TemporaryDirectory()
     let connection = try Connection(path: TestDatabase.makeNumbers(1, in: directory))
-    let isDone = Flag()
+    let isDone = DispatchSemaphore(value: 0)
     let interrupter = connection.interrupter
-    Thread {
-      // Again and again: the first may come before the statement has begun.
-      while !isDone.value.load(ordering: .relaxed) { interrupter.interrupt() }
-    }.start()
+    Self.repeat(until: isDone) { interrupter.interrupt() }
     let error = #expect(throws: BatchError.self) { try connection.execute(Self.endless) }
-    isDone.value.store(true, ordering: .relaxed)
+    isDone.signal()
     #expect(error?.code == .interrupted)
     #expect(try Connection(path: connection.path).value("SELECT 1") == .integer(1))
   }
@@ -47,10 +54,10 @@ import Testing
         try connection.execute(Self.endless)
       }
     }
-    let isDone = Flag()
-    Thread { while !isDone.value.load(ordering: .relaxed) { context.interrupt() } }.start()
+    let isDone = DispatchSemaphore(value: 0)
+    Self.repeat(until: isDone) { context.interrupt() }
     let result = await task.result
-    isDone.value.store(true, ordering: .relaxed)
+    isDone.signal()
     #expect(throws: BatchError.self) { try result.get() }
     let error = await #expect(throws: BatchError.self) {
       try await context.perform { connection throws(BatchError) in
@@ -80,9 +87,4 @@ import Testing
     }
     #expect(error?.code != .interrupted)
   }
-}
-
-/// Something that two threads look at.
-private final class Flag: Sendable {
-  let value = Atomic(false)
 }

@@ -28,6 +28,11 @@ import Testing
       )
     }
 
+    /// Has something done when the thread ends.
+    func atEnd(_ body: @escaping @Sendable () -> Void) {
+      Thread.current.threadDictionary["end"] = AtEnd(body)
+    }
+
     /// Whether this is the thread that the last call was on.
     private var lastThread: pthread_t?
     func isOnSameThread() -> Bool {
@@ -39,6 +44,13 @@ import Testing
   private static func name(ofThread path: String) -> String {
     let name = try? String(contentsOfFile: path + "/comm", encoding: .utf8)
     return name?.trimmingCharacters(in: .newlines) ?? ""
+  }
+
+  /// Does something when the thread that keeps it ends.
+  private final class AtEnd: Sendable {
+    private let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    deinit { body() }
   }
 
   /// How many threads of the process have a name.
@@ -79,7 +91,15 @@ import Testing
     #expect(try Self.count(ofThreadsNamed: name) == 0)
     await worker?.append(1)
     #expect(try Self.count(ofThreadsNamed: name) == 1)
+    let (ends, end) = AsyncStream.makeStream(of: Void.self)
+    await worker?.atEnd { end.yield() }
     worker = nil
-    while try Self.count(ofThreadsNamed: name) > 0 { await Task.yield() }
+    let limit = Task {
+      try await Task.sleep(for: .seconds(60))
+      end.finish()
+    }
+    let hasEnded: Void? = await ends.first { true }
+    limit.cancel()
+    #expect(hasEnded != nil, "the thread goes on")
   }
 }
