@@ -58,6 +58,9 @@ import Testing
   /// The public symbols of a module, with the types that they belong to.
   private static func symbols(of module: String) throws -> [Symbol] {
     var symbols: [Symbol] = []
+    // Made once, and not for each line.
+    let declaration =
+      /(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case)\b\s*`?([\w.]*)/
     for path in try Repository.files(under: "Sources/\(module)", extension: "swift").sorted() {
       var types: [(indent: Int, name: String)] = []
       for line in try Repository.text(path).split(separator: "\n") {
@@ -71,10 +74,7 @@ import Testing
         }
         guard
           mayDeclare(bytes),
-          let match = text.prefixMatch(
-            of:
-              /(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case)\b\s*`?([\w.]*)/
-          )
+          let match = text.prefixMatch(of: declaration)
         else { continue }
         let (modifiers, kind, name) = (
           match.output.1, String(match.output.2), String(match.output.3)
