@@ -32,9 +32,7 @@ import Testing
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     _ = try #require(FileHandle(forReadingAtPath: directory.file("begun"))).readToEnd()
     program.send(SIGKILL)
-    // What a program has started is waited for with it.
-    hold.release()
-    #expect(program.wait().status == -SIGKILL)
+    #expect(hold.release(andWaitFor: program).status == -SIGKILL)
     #expect(try values() == ["1: 100"])
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
     #expect(try JSONOutput.object(status)["next"] as? String == "acknowledge")

@@ -67,6 +67,7 @@ struct KillLoop {
 
   /// Gives the command, and kills it, until it ends well.
   private mutating func completeJob() throws {
+    var run: String?
     var hadSaidAll = false
     for _ in 1...1000 {
       let program = try BatchProgram(
@@ -80,9 +81,13 @@ struct KillLoop {
       let result = program.wait()
       let hasStarted = result.says("started")
       // Killed in its last moment, with its summary printed, a run may be over; a new one is a job
-      // of its own. `CrashTests` knows when that moment is, and allows it nowhere else.
-      if hadSaidAll, hasStarted { jobCount += 1 }
-      hadSaidAll = result.says("finished")
+      // of its own. `CrashTests` knows when that moment is, and allows it nowhere else. A run may have
+      // begun, and not have come to say so, which is why runs are told apart by what they are called.
+      if let name = result.run, name != run {
+        if hadSaidAll { jobCount += 1 }
+        (run, hadSaidAll) = (name, false)
+      }
+      if result.says("finished") { hadSaidAll = true }
       if result.says("resumed"), !result.output.contains("\"done\":0,") { resumeCount += 1 }
       if wasKilled, result.status == -SIGKILL {
         killCount += 1
@@ -100,6 +105,12 @@ struct KillLoop {
 }
 
 extension BatchProgram.Result {
+  /// The run that the first event is of; nil if there is none.
+  fileprivate var run: String? {
+    let line = output.split(separator: "\n").first
+    return line.flatMap { try? JSONOutput.object(String($0)) }?["run"] as? String
+  }
+
   /// Whether there is an event of that name.
   fileprivate func says(_ event: String) -> Bool {
     output.contains("\"event\":\"\(event)\"")

@@ -2,7 +2,7 @@ import Foundation
 
 /// A pipe with a name, at which programs wait until they are released: `read end <hold`.
 public final class NamedPipe {
-  private var descriptor: Int32
+  private let descriptor: Int32
 
   /// Makes the pipe, and has programs wait that read from it.
   public init(_ name: String, in directory: TemporaryDirectory) throws {
@@ -13,11 +13,16 @@ public final class NamedPipe {
     guard descriptor >= 0 else { throw CocoaError(.fileReadUnknown) }
   }
 
-  deinit { release() }
+  deinit { close(descriptor) }
 
-  /// Has programs read the end of the pipe.
-  public func release() {
-    if descriptor >= 0 { close(descriptor) }
-    descriptor = -1
+  /// Has a program go on that reads a line, and waits for the one that has started it.
+  ///
+  /// What a program has started is waited for with it. The pipe stays open until then: it may not be
+  /// reading yet.
+  public func release(andWaitFor program: BatchProgram) -> BatchProgram.Result {
+    withExtendedLifetime(self) {
+      write(descriptor, "\n", 1)
+      return program.wait()
+    }
   }
 }
