@@ -48,6 +48,9 @@ struct RunArguments: ParsableArguments {
   /// Does something with a run of the job, shows it, and exits with its status.
   func perform(
     _ options: BatchRun.Options,
+    of makeRun: (Job, BatchRun.Options) throws(BatchError) -> BatchRun = {
+      BatchRun($0, options: $1, handlers: BatchTool.handlers)
+    },
     _ body: (BatchRun, @escaping @Sendable (RunEvent) -> Void, BatchRun.Answer)
       async throws(BatchError) ->
       RunSummary
@@ -55,7 +58,7 @@ struct RunArguments: ParsableArguments {
     let printer = ProgressPrinter(json: json, quiet: quiet)
     var options = options
     options.progressInterval = printer.interval
-    let run = BatchRun(try job.load(), options: options, handlers: BatchTool.handlers)
+    let run = try makeRun(job.load(), options)
 
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)

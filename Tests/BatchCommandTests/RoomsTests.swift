@@ -23,7 +23,8 @@ import Testing
     ],
     "BatchEngine": ["Policy", "Files", "Checkpoint", "Report", "Loop"],
     "BatchStore": [
-      "SQLite", "Schema", "Expression", "Store", "Fetch", "Writer", "Transform", "Export",
+      "SQLite", "Schema", "Expression", "Store", "Fetch", "Undo", "Writer", "Transform", "Restore",
+      "Export",
       "Processors",
     ],
     "BatchModels": [

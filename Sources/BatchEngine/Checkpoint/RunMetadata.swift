@@ -22,6 +22,8 @@ package struct RunMetadata: Codable, Sendable {
   package var replacesOwnOutput = false
   /// The identifier that the caller gave to the work.
   package var runID: String?
+  /// The run that is undone, of a run that undoes another one.
+  package var undone: String?
   /// Whether the store knew the run before there was a checkpoint; nil in what an earlier version wrote.
   package var isEntered: Bool?
   /// Earlier runs of the job that had such an identifier, so that none of that work is done again.

@@ -30,7 +30,7 @@ extension RunPolicy {
   public static let workerLimit = 256
   /// The longest time that most settings may name.
   package static let durationLimit = (duration: Duration.seconds(24 * 60 * 60), name: "24 hours")
-  private static let longDurationLimit = (
+  package static let longDurationLimit = (
     duration: Duration.seconds(365 * 24 * 60 * 60), name: "365 days"
   )
 

@@ -1,9 +1,9 @@
 internal import CLZ4
 
 /// LZ4 blocks, by the system's library.
-enum LZ4 {
+package enum LZ4 {
   /// Appends the compressed form of some bytes.
-  static func compress(_ bytes: [UInt8], to output: inout [UInt8]) {
+  package static func compress(_ bytes: [UInt8], to output: inout [UInt8]) {
     let start = output.count
     let bound = Int(LZ4_compressBound(Int32(bytes.count)))
     output.appendZeros(bound)
@@ -22,7 +22,7 @@ enum LZ4 {
   }
 
   /// What a block holds; nil if it does not hold exactly `count` bytes.
-  static func decompress(_ block: Span<UInt8>, count: Int) -> [UInt8]? {
+  package static func decompress(_ block: Span<UInt8>, count: Int) -> [UInt8]? {
     var output = [UInt8](repeating: 0, count: count)
     return decompress(block, into: &output, count: count) ? output : nil
   }

@@ -1,35 +1,35 @@
 /// Takes fields off the front of bytes that nobody vouches for.
 ///
 /// Nothing is read past the end: what does not fit throws ``Damage``.
-struct ByteReader: BitwiseCopyable, ~Escapable {
+package struct ByteReader: BitwiseCopyable, ~Escapable {
   /// Why bytes could not be understood; whoever knows the place turns it into a `BatchError`.
-  struct Damage: Error {
-    let reason: StaticString
+  package struct Damage: Error {
+    package let reason: StaticString
 
-    init(_ reason: StaticString) {
+    package init(_ reason: StaticString) {
       self.reason = reason
     }
   }
 
   private let bytes: Span<UInt8>
-  private(set) var offset = 0
+  package private(set) var offset = 0
   private var end: Int { bytes.count }
 
   @_lifetime(copy bytes)
-  init(_ bytes: Span<UInt8>) {
+  package init(_ bytes: Span<UInt8>) {
     self.bytes = bytes
   }
 
-  var isAtEnd: Bool { offset == end }
-  var remaining: Int { end - offset }
+  package var isAtEnd: Bool { offset == end }
+  package var remaining: Int { end - offset }
 
-  mutating func byte() throws(Damage) -> UInt8 {
+  package mutating func byte() throws(Damage) -> UInt8 {
     guard offset < end else { throw Damage("it ends too early") }
     defer { offset += 1 }
     return bytes[offset]
   }
 
-  mutating func integer<Integer: FixedWidthInteger & BitwiseCopyable>(
+  package mutating func integer<Integer: FixedWidthInteger & BitwiseCopyable>(
     _: Integer.Type = Integer.self
   ) throws(Damage) -> Integer {
     let size = MemoryLayout<Integer>.size
@@ -39,7 +39,7 @@ struct ByteReader: BitwiseCopyable, ~Escapable {
   }
 
   /// An unsigned LEB128 of at most 64 bits, in its shortest form only.
-  mutating func varint() throws(Damage) -> UInt64 {
+  package mutating func varint() throws(Damage) -> UInt64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
     while true {
@@ -56,19 +56,19 @@ struct ByteReader: BitwiseCopyable, ~Escapable {
   }
 
   /// A signed number: a LEB128 with the sign in the lowest bit.
-  mutating func signedVarint() throws(Damage) -> Int64 {
+  package mutating func signedVarint() throws(Damage) -> Int64 {
     Int64(zigzag: try varint())
   }
 
   /// A LEB128 that counts something: at most `limit`.
-  mutating func count(atMost limit: Int) throws(Damage) -> Int {
+  package mutating func count(atMost limit: Int) throws(Damage) -> Int {
     let value = try varint()
     guard value <= UInt64(limit) else { throw Damage("a count or length is out of bounds") }
     return Int(value)
   }
 
   @_lifetime(copy self)
-  mutating func take(_ count: Int) throws(Damage) -> Span<UInt8> {
+  package mutating func take(_ count: Int) throws(Damage) -> Span<UInt8> {
     guard count >= 0, remaining >= count else { throw Damage("it ends too early") }
     defer { offset += count }
     return bytes.extracting(offset..<(offset + count))
@@ -78,19 +78,25 @@ struct ByteReader: BitwiseCopyable, ~Escapable {
 extension Int64 {
   /// The signed number of a zigzag code: 0, -1, 1, -2 and so on.
   @inline(__always)
-  init(zigzag code: UInt64) {
+  package init(zigzag code: UInt64) {
     self = Int64(bitPattern: (code &>> 1) ^ (0 &- (code & 1)))
   }
 
   /// The zigzag code: small for numbers near zero, of either sign.
   @inline(__always)
-  var zigzag: UInt64 {
+  package var zigzag: UInt64 {
     UInt64(bitPattern: (self &<< 1) ^ (self &>> 63))
   }
 }
 
+extension UInt64 {
+  /// How many bytes the number takes as a LEB128.
+  @inline(__always)
+  package var varintByteCount: Int { (70 - (self | 1).leadingZeroBitCount) / 7 }
+}
+
 extension [UInt8] {
-  mutating func appendVarint(_ value: UInt64) {
+  package mutating func appendVarint(_ value: UInt64) {
     var rest = value
     while rest >= 0x80 {
       append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -99,11 +105,11 @@ extension [UInt8] {
     append(UInt8(rest))
   }
 
-  mutating func appendSignedVarint(_ value: Int64) {
+  package mutating func appendSignedVarint(_ value: Int64) {
     appendVarint(value.zigzag)
   }
 
-  mutating func appendInteger<Integer: FixedWidthInteger>(_ value: Integer) {
+  package mutating func appendInteger<Integer: FixedWidthInteger>(_ value: Integer) {
     for shift in stride(from: 0, to: Integer.bitWidth, by: 8) {
       append(UInt8(truncatingIfNeeded: value >> shift))
     }

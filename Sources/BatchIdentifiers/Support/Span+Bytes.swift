@@ -45,7 +45,7 @@ extension Array where Element: BitwiseCopyable {
     unsafe elements.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
   }
 
-  init(copying elements: Span<Element>) {
+  package init(copying elements: Span<Element>) {
     self = []
     append(copying: elements)
   }

@@ -161,19 +161,6 @@ extension ModelEntity {
   }
 }
 
-extension KeyComponent {
-  /// The component of a key with a value.
-  init(_ value: SQLValue) {
-    switch value {
-    case .null: self = .null
-    case .integer(let value): self = .integer(value)
-    case .real(let value): self = .real(value)
-    case .text(let value): self = .text(value)
-    case .blob(let value): self = .blob(value)
-    }
-  }
-}
-
 extension BatchError.Code {
   /// A new object has no key, and is of an entity whose keys are not given out.
   public static let missingKey = Self(rawValue: "missingKey")

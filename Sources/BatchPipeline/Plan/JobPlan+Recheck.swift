@@ -133,5 +133,5 @@ extension Condition.Term {
 }
 
 extension [String] {
-  fileprivate var quoted: String { map(\.quotedForMessage).joined(separator: ", ") }
+  var quoted: String { map(\.quotedForMessage).joined(separator: ", ") }
 }

@@ -16,17 +16,7 @@ extension JobPlan {
     )
   }
 
-  /// The lane of a job that writes to the store.
-  func makeLane() throws(BatchError) -> WriterLane? {
-    guard job.action.writes else { return nil }
-    var configuration = WriterConfiguration()
-    configuration.usesWriteAheadLog = job.database.journalMode == .wal
-    configuration.enforcesForeignKeys = job.database.foreignKeys
-    configuration.synchronous = job.database.synchronous
-    configuration.courtesyTarget = job.chunk.target
-    configuration.limitCheckpoints(to: job.throttle.maximumWAL)
-    return try store.makeWriterLane(configuration)
-  }
+  func makeLane() throws(BatchError) -> WriterLane? { try job.makeLane(in: store) }
 
   /// The identifiers that the job's source names by a file, with a hash of them.
   func importedIdentifiers() throws(BatchError) -> (list: PackedIdentifiers, hash: String)? {
@@ -54,6 +44,20 @@ extension JobPlan {
     } catch {
       throw error.located(at: job.place(of: .identifiers))
     }
+  }
+}
+
+extension Job {
+  /// The lane of a job that writes to its store; nil of one that does not.
+  func makeLane(in store: Store) throws(BatchError) -> WriterLane? {
+    guard action.writes else { return nil }
+    var configuration = WriterConfiguration()
+    configuration.usesWriteAheadLog = database.journalMode == .wal
+    configuration.enforcesForeignKeys = database.foreignKeys
+    configuration.synchronous = database.synchronous
+    configuration.courtesyTarget = chunk.target
+    configuration.limitCheckpoints(to: throttle.maximumWAL)
+    return try store.makeWriterLane(configuration)
   }
 }
 

@@ -283,7 +283,7 @@ extension Entity {
       } catch {
         throw error.located(at: job.place(of: .archive))
       }
-    case .export, .transform, .contexts:
+    case .export, .transform, .contexts, .undo:
       preconditionFailure("there is no SQL for what a \(job.action.type) does")
     }
   }

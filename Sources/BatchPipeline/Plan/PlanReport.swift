@@ -102,7 +102,8 @@ extension JobPlan {
           recheck: recheck,
           warnings: try warnings(about: queryPlan, fullScan: fullScan, in: connection)
             + warnings(about: recheck, chunks: chunks, writes: writes)
-            + warningsAboutValues(writes: writes, in: connection),
+            + warningsAboutValues(writes: writes, in: connection)
+            + warningsAboutUndo(writes),
           estimatedSeconds: seconds.map {
             $0 + selection / .seconds(1) + (recheck.secondsPerChunk ?? 0) * Double(chunks)
           },
@@ -199,6 +200,14 @@ extension JobPlan {
       )
     }
     return warnings
+  }
+
+  /// What undoing a run would leave as it is.
+  private func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
+    guard job.undo != nil else { return [] }
+    let others = writes.tables.filter { $0.foldedForSQLite != entity.table.foldedForSQLite }
+    if others.isEmpty { return [] }
+    return ["the run also writes \(others.sorted().quoted), which batch undo leaves as it is"]
   }
 
   /// Reads some rows the way the run would and scales up.

@@ -253,6 +253,7 @@ public final class BatchRun: Sendable {
           total: list.count,
           at: job.checkpointPath
         )
+        description.undo = try plan.undo(of: run)
         description.oldestEnd = job.checkpoint.oldestEnd
         description.settledRuns = findings.settledRuns
         description.setsOthersAside = options.fresh

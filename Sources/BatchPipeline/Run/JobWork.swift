@@ -88,6 +88,24 @@ extension JobPlan: RunPlan {
     return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity).packed)
   }
 
+  func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
+    guard let undo = job.undo else { return nil }
+    let shape: UndoShape
+    switch work {
+    case .change(let change, _): shape = change.undoShape
+    case .transform(let transform, _, _): shape = transform.target.undoShape
+    case .export: return nil
+    }
+    return StoredUndo(
+      run: run.run,
+      job: job.name,
+      startedAt: run.startedAt,
+      keptUntil: undo.keep.flatMap { run.time(after: $0) },
+      entity: entity.name,
+      shape: shape
+    )
+  }
+
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = entity.fingerprint
@@ -107,7 +125,8 @@ extension JobPlan: RunPlan {
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
     switch work {
-    case .change(let change, let isRowByRow):
+    case .change(var change, let isRowByRow):
+      if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
       return try await execution.loop(
         ChangeProcessor(
           list: execution.list,
@@ -118,7 +137,8 @@ extension JobPlan: RunPlan {
           onFailure: execution.onFailure
         )
       )
-    case .transform(let transform, let action, _):
+    case .transform(var transform, let action, _):
+      if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
       return try await execution.loop(
         TransformProcessor(
           list: execution.list,

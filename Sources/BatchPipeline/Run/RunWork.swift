@@ -43,6 +43,12 @@ struct RunIdentity: Sendable {
     startedAt = Date.now.formatted(.iso8601)
   }
 
+  /// When some time has passed since it began, as an ISO 8601 timestamp in UTC.
+  func time(after duration: Duration) -> String? {
+    let start = try? Date(startedAt, strategy: .iso8601)
+    return start?.addingTimeInterval(duration / .seconds(1)).formatted(.iso8601)
+  }
+
   /// The run of a checkpoint.
   init(_ metadata: RunMetadata) {
     run = metadata.run
@@ -77,6 +83,9 @@ protocol RunPlan: Sendable {
   /// Selects the identifiers, which carry an identity of the store.
   func select(for run: BatchRun, _ identity: StoreIdentity) async throws(BatchError) -> RunSelection
 
+  /// What the store is told so that the run can be undone; nil if that is not wanted.
+  func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo?
+
   /// Notes what the work is, so that no other is resumed by the checkpoint.
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection)
 
@@ -102,6 +111,8 @@ protocol RunPlan: Sendable {
 }
 
 extension RunPlan {
+  func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
+
   /// Where done chunks are recorded.
   var ledger: LedgerPlace {
     job.action.writes && job.checkpoint.ledger == .store && job.keepsRecord ? .store : .file

@@ -46,6 +46,7 @@ package struct TransformProcessor: ChunkProcessor {
     let chunk = try await compute(in: context) { connection, lookCount throws(BatchError) in
       try transform.prepare(
         ChunkKeys(list, positions, key: transform.target.key),
+        at: positions.lowerBound,
         run: run,
         lookCount: lookCount,
         onFailure: onFailure,

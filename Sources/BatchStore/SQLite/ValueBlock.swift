@@ -145,9 +145,14 @@ package struct ValueBlock: Sendable, Equatable {
     words[index] = word
   }
 
-  /// Takes the value back, so that the column stays as it is.
+  /// Takes a value back, so that the column stays as it is.
+  mutating func unset(_ row: Int, _ column: Int) {
+    put(.unset, 0, row, column)
+  }
+
+  /// Takes the values of a row back, so that it stays as it is.
   package mutating func unset(_ row: Int) {
-    for column in 0..<columnCount { put(.unset, 0, row, column) }
+    for column in 0..<columnCount { unset(row, column) }
   }
 
   // MARK: Columns and rows
@@ -183,12 +188,30 @@ package struct ValueBlock: Sendable, Equatable {
     columnCount = kept
   }
 
+  /// Some of the columns; the bytes are shared.
+  func columns(_ columns: Range<Int>) -> ValueBlock {
+    var part = ValueBlock(columns: 0, capacity: capacity, count: count)
+    part.columnCount = columns.count
+    let places = columns.lowerBound * capacity..<columns.upperBound * capacity
+    part.kinds = Array(kinds[places])
+    part.words = Array(words[places])
+    part.bytes = bytes
+    return part
+  }
+
   /// Some of the rows; the bytes are shared.
+  ///
+  /// Of a row below 0 no value is given.
   func selecting(_ rows: some Collection<Int>) -> ValueBlock {
     var part = ValueBlock(columns: columnCount, capacity: rows.count, count: rows.count)
     var target = 0
     for column in 0..<columnCount {
       for row in rows {
+        guard row >= 0 else {
+          part.kinds[target] = Kind.unset.rawValue
+          target += 1
+          continue
+        }
         part.kinds[target] = kinds[column * capacity + row]
         part.words[target] = words[column * capacity + row]
         target += 1
@@ -200,24 +223,36 @@ package struct ValueBlock: Sendable, Equatable {
 
   /// Whether a row has the same values as one of another block with the same columns.
   func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
-    (0..<columnCount).allSatisfy { column in
-      let kind = kind(row, column)
-      guard kind == other.kind(otherRow, column) else { return false }
-      return kind == .text || kind == .blob
-        ? bytes(row, column) == other.bytes(otherRow, column)
-        : word(row, column) == other.word(otherRow, column)
-    }
+    (0..<columnCount).allSatisfy { isSame(row, $0, as: other, otherRow) }
+  }
+
+  /// Whether a row has the same value in a column as one of another block.
+  func isSame(_ row: Int, _ column: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
+    let kind = kind(row, column)
+    guard kind == other.kind(otherRow, column) else { return false }
+    return kind == .text || kind == .blob
+      ? bytes(row, column) == other.bytes(otherRow, column)
+      : word(row, column) == other.word(otherRow, column)
   }
 
   /// Gives a row the values of one of another block with the same columns.
   mutating func set(_ row: Int, from other: ValueBlock, _ otherRow: Int) throws(BatchError) {
-    for column in 0..<columnCount {
-      let kind = other.kind(otherRow, column)
-      if kind == .text || kind == .blob {
-        try set(row, column, kind, bytes: other.bytes(otherRow, column))
-      } else {
-        put(kind, other.word(otherRow, column), row, column)
-      }
+    for column in 0..<columnCount { try set(row, column, from: other, otherRow, column) }
+  }
+
+  /// Gives a row, in a column, a value of another block.
+  mutating func set(
+    _ row: Int,
+    _ column: Int,
+    from other: ValueBlock,
+    _ otherRow: Int,
+    _ otherColumn: Int
+  ) throws(BatchError) {
+    let kind = other.kind(otherRow, otherColumn)
+    if kind == .text || kind == .blob {
+      try set(row, column, kind, bytes: other.bytes(otherRow, otherColumn))
+    } else {
+      put(kind, other.word(otherRow, otherColumn), row, column)
     }
   }
 

@@ -4,7 +4,7 @@ package struct WrittenColumns: Sendable, Equatable {
   private var columns: [String: Set<String>?] = [:]
 
   /// The names of the tables as they were given.
-  private(set) var tables: Set<String> = []
+  package private(set) var tables: Set<String> = []
 
   /// Nothing.
   package init() {}

@@ -72,3 +72,16 @@ extension Statement {
     }
   }
 }
+
+extension KeyComponent {
+  /// The component of a key with a value.
+  package init(_ value: SQLValue) {
+    switch value {
+    case .null: self = .null
+    case .integer(let value): self = .integer(value)
+    case .real(let value): self = .real(value)
+    case .text(let value): self = .text(value)
+    case .blob(let value): self = .blob(value)
+    }
+  }
+}

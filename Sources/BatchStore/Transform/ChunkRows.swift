@@ -16,10 +16,14 @@ package struct ChunkRows: Sendable {
   /// The keys of the chunk.
   var keys: ChunkKeys
 
+  /// The position of the chunk's first identifier in the list.
+  let first: Int
+
   /// No rows of a chunk.
-  init(columns: [String], keys: ChunkKeys) {
+  init(columns: [String], keys: ChunkKeys, at first: Int = 0) {
     self.columns = columns
     self.keys = keys
+    self.first = first
   }
 
   /// How many rows were found.
@@ -29,6 +33,9 @@ package struct ChunkRows: Sendable {
   package func key(of row: Int) -> PrimaryKey {
     rowIDs.isEmpty ? keys.key(at: numbers[row]) : .integer(rowIDs[row])
   }
+
+  /// The position of a row's identifier in the list.
+  func position(of row: Int) -> Int { first + numbers[row] }
 
   /// What is the same whenever a row is handled in a run, and never the same for two rows or runs.
   package func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
@@ -66,7 +73,11 @@ package struct ChunkRows: Sendable {
 
   /// Some of the rows, as those of a chunk of some of the keys.
   func selecting(_ selected: [Int], of keyNumbers: Range<Int>) -> ChunkRows {
-    var part = ChunkRows(columns: columns, keys: keys.part(keyNumbers))
+    var part = ChunkRows(
+      columns: columns,
+      keys: keys.part(keyNumbers),
+      at: first + keyNumbers.lowerBound
+    )
     part.values = values.selecting(selected)
     part.numbers = selected.map { numbers[$0] - keyNumbers.lowerBound }
     if !rowIDs.isEmpty { part.rowIDs = selected.map { rowIDs[$0] } }

@@ -6,6 +6,7 @@ extension RowTransform {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
+  ///   - first: The position of the first key in the list.
   ///   - run: The run that changes them.
   ///   - lookCount: What the lane's ``WriterLane/lookCount`` was before.
   ///   - policy: What becomes of the chunk if an identifier fails.
@@ -16,6 +17,7 @@ extension RowTransform {
   /// - Throws: What SQLite says, and what the handler does.
   package func prepare(
     _ keys: ChunkKeys,
+    at first: Int = 0,
     run: String,
     lookCount: Int,
     onFailure policy: FailurePolicy,
@@ -23,7 +25,7 @@ extension RowTransform {
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     var (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
-      try read(keys, holding: byteLimit, in: connection)
+      try read(keys, at: first, holding: byteLimit, in: connection)
     }
     let changes = try changes(of: rows, run: run, onFailure: policy, holding: byteLimit)
     if changes.values.count < rows.count {
@@ -42,7 +44,7 @@ extension RowTransform {
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     let (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
-      try read(chunk.rows.keys, in: connection)
+      try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
     }
     return try chunk.renewed(rows, found, lookCount: lookCount) { rows throws(BatchError) in
       try changes(of: rows, run: chunk.run, onFailure: policy)

@@ -99,7 +99,7 @@ extension RowTransform {
     recomputes: Bool,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
-    let (rows, found) = try read(chunk.rows.keys, in: connection)
+    let (rows, found) = try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
     return try chunk.renewed(rows, found, lookCount: chunk.lookCount) { rows throws(BatchError) in
       guard recomputes else {
         throw BatchError(

@@ -5,7 +5,7 @@ package import BatchIdentifiers
 /// lane sets what was computed.
 package struct RowTransform: Sendable {
   /// Where the values go, and which rows still are to be changed.
-  package let target: BulkChange
+  package private(set) var target: BulkChange
   /// The columns that are read.
   let reads: [String]
   /// The columns that are written.
@@ -49,6 +49,13 @@ package struct RowTransform: Sendable {
     reach = try target.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection)
   }
 
+  /// Has the transform keep what it does in the undo records of a run.
+  package func recorded(forRun run: String) -> RowTransform {
+    var transform = self
+    transform.target = target.recorded(forRun: run)
+    return transform
+  }
+
   // MARK: The statements
 
   /// The statement that reads rows found by keys of this shape.
@@ -80,6 +87,7 @@ package struct RowTransform: Sendable {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
+  ///   - first: The position of the first key in the list.
   ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many is the
   ///     last.
   ///   - connection: The connection.
@@ -88,6 +96,7 @@ package struct RowTransform: Sendable {
   /// - Throws: What SQLite says.
   func read(
     _ keys: ChunkKeys,
+    at first: Int,
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> (ChunkRows, Outcomes) {
@@ -97,7 +106,7 @@ package struct RowTransform: Sendable {
     let isChecked = predicate != nil
     let keyColumn = reads.count + (isChecked ? 1 : 0)
     var values = ValueBlock(columns: keyColumn + (keys.isRange ? 1 : 0), capacity: selected)
-    var rows = ChunkRows(columns: reads, keys: keys)
+    var rows = ChunkRows(columns: reads, keys: keys, at: first)
     var reached = selected
     rows.numbers.reserveCapacity(selected)
     if keys.isRange { rows.rowIDs.reserveCapacity(selected) }

@@ -51,6 +51,8 @@ package struct BulkChange: Sendable {
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]
+  /// The run whose undo records keep what the change does away with; nil to keep nothing.
+  var undoRun: String?
 
   /// A change of the rows of `entity`; the expressions must have been checked before.
   package init(
@@ -73,7 +75,7 @@ package struct BulkChange: Sendable {
 
   private var table: String { SQLName.quoted(entity.table) }
 
-  private func condition(for keys: ChunkKeys) -> String {
+  func condition(for keys: ChunkKeys) -> String {
     var conditions = [keys.condition(key: key)]
     // An identifier names a row of the entity, and none of another one in the same table.
     if let own = entity.condition { conditions.append(own) }
@@ -134,6 +136,32 @@ package struct BulkChange: Sendable {
   func writeAll(
     to keys: ChunkKeys,
     firstValue: Int = 0,
+    in connection: Connection
+  ) throws(BatchError) -> Outcomes {
+    guard let undoRun else { return try change(keys, firstValue, in: connection) }
+    guard let before = try rowsBefore(keys, in: connection) else {
+      // More than is held at once: as two chunks.
+      let middle = keys.identifierCount / 2
+      var outcomes = try writeAll(
+        to: keys.part(0..<middle),
+        firstValue: firstValue,
+        in: connection
+      )
+      outcomes += try writeAll(
+        to: keys.part(middle..<keys.identifierCount),
+        firstValue: firstValue + middle,
+        in: connection
+      )
+      return outcomes
+    }
+    let outcomes = try change(keys, firstValue, in: connection)
+    try record(before, of: keys, ofRun: undoRun, in: connection)
+    return outcomes
+  }
+
+  private func change(
+    _ keys: ChunkKeys,
+    _ firstValue: Int,
     in connection: Connection
   ) throws(BatchError) -> Outcomes {
     let selected = keys.identifierCount

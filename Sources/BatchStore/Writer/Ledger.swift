@@ -63,6 +63,10 @@ struct Ledger {
       count += connection.changes
     }
     try removeLeftovers(in: connection)
+    let now = try connection.value("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 'now')")
+    if case .text(let now) = now {
+      _ = try StoredUndo.removeExpired(ofJob: job, at: now, in: connection)
+    }
     return count
   }
 

@@ -207,6 +207,12 @@ extension StoredRun {
       .text(description.checkpoint),
       .text(owner.text)
     )
+    _ = try StoredUndo.removeExpired(
+      ofJob: description.job,
+      at: description.startedAt,
+      in: connection
+    )
+    try description.undo?.enter(in: connection)
   }
 
   /// The error for a run that keeps another one of its job from being begun.
@@ -357,6 +363,8 @@ package struct RunDescription: Sendable {
   package var settledRuns: Set<String> = []
   /// Whether unfinished runs make way for this one.
   package var setsOthersAside = false
+  /// What is kept so that the run can be undone; nil for nothing.
+  package var undo: StoredUndo?
   /// Until when identifiers of work are remembered: those of runs that ended before are forgotten.
   package var oldestEnd: String?
 

@@ -52,6 +52,7 @@ enum CompleteJob {
         "minimumFreeDisk": "1GB", "flagFile": "hold", "window": "22:00-06:00"
       },
       "limits": { "runtime": "6h" },
+      "undo": { "keep": "30d" },
       "hooks": {
         "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
         "onThrottle": ["./hold"]

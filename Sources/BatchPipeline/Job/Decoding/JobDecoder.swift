@@ -75,6 +75,7 @@ extension JobDecoder {
     let throttle = section.section("throttle", decodeThrottle)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     let limits = section.section("limits", decodeLimits)
+    let undo = section.sectionOrTrue("undo", Job.Undo(), decodeUndo)
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", decodeReport)
     // Editors find the schema of a file by this key; it says nothing about the job.
@@ -94,10 +95,17 @@ extension JobDecoder {
       throttle: throttle ?? Job.Throttle(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
       limits: limits ?? Job.Limits(),
+      undo: undo,
       hooks: hooks ?? Job.Hooks(),
       report: report,
       baseDirectory: baseDirectory
     )
+  }
+
+  private func decodeUndo(_ section: inout JobSection) -> Job.Undo {
+    let keep = section.duration("keep")
+    section.finish()
+    return keep.map { Job.Undo(keep: $0) } ?? Job.Undo()
   }
 
   private func decodeDatabase(_ section: inout JobSection) -> Job.DatabaseOptions {

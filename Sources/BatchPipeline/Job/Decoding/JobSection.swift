@@ -237,6 +237,21 @@ extension JobSection {
     return section.isBroken ? nil : decode(&section)
   }
 
+  /// An object, or `true` for what one without keys says; `false` is the same as no value.
+  mutating func sectionOrTrue<Result>(
+    _ key: String,
+    _ plain: Result,
+    _ decode: (inout JobSection) -> Result
+  ) -> Result? {
+    guard let value = member(key, required: false) else { return nil }
+    if case .boolean(let flag) = value.content { return flag ? plain : nil }
+    guard value.members != nil else {
+      report(value, at: path.appending(key), expected: "true, false or an object")
+      return nil
+    }
+    return section(key, decode)
+  }
+
   /// An object whose keys are names and whose values are sections.
   mutating func namedSections<Result>(
     _ key: String,

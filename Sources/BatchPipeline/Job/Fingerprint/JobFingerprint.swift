@@ -32,7 +32,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
   {
     let source = job.source
     let values = parameters.entries.map { name, entry in (name, entry.canonical(name: name)) }
-    let members: [String: CanonicalJSON] = [
+    var members: [String: CanonicalJSON] = [
       "format": .integer(Self.format),
       "store": .string(store),
       "entity": .string(source.entity),
@@ -46,6 +46,8 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
       "action": job.action.canonical(baseDirectory: job.baseDirectory),
       "parameters": .object(Dictionary(uniqueKeysWithValues: values)),
     ]
+    // Left out where it says no, as it was before there was such a thing.
+    if job.undo != nil { members["undo"] = .boolean(true) }
     text = CanonicalJSON.object(members).text
   }
 
@@ -77,7 +79,7 @@ extension Job.Action {
       case .handler(let name): members["handler"] = .string(name)
       case .command(let arguments): members["command"] = CanonicalJSON(arguments)
       }
-    case .contexts: break
+    case .contexts, .undo: break
     }
     return .object(members)
   }

@@ -17,6 +17,9 @@ extension Job {
     /// Has a closure change objects of background contexts: what a ``BatchRun`` of a container does. No job
     /// file can say so.
     case contexts
+    /// Gives rows back what a run has taken from them: what ``BatchRun/init(undoing:run:only:overwriting:options:)``
+    /// does. No job file can say so.
+    case undo
 
     /// The name of the action in a job file.
     public var type: String {
@@ -26,13 +29,14 @@ extension Job {
       case .export: "export"
       case .transform: "transform"
       case .contexts: "contexts"
+      case .undo: "undo"
       }
     }
 
     /// Whether the action changes the database.
     public var writes: Bool {
       switch self {
-      case .update, .delete, .transform, .contexts: true
+      case .update, .delete, .transform, .contexts, .undo: true
       case .export: false
       }
     }

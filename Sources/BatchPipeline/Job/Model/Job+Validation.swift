@@ -20,7 +20,7 @@ extension Job {
 
   func problems() -> [JobProblem] {
     identityProblems() + databaseProblems() + parameterProblems() + sourceProblems()
-      + selectionProblems() + actionProblems() + tuningProblems()
+      + selectionProblems() + actionProblems() + undoProblems() + tuningProblems()
   }
 }
 
@@ -34,7 +34,7 @@ extension Job {
     }
     if name.isEmpty {
       problems.append(.init("name", "is empty", remedy: "name the job"))
-    } else if name.utf8.count > 100 || !name.utf8.allSatisfy(\.isNameByte) {
+    } else if action != .undo, name.utf8.count > 100 || !name.utf8.allSatisfy(\.isNameByte) {
       problems.append(
         .init(
           "name",
@@ -120,6 +120,31 @@ extension Job {
     return problems
   }
 
+  private func undoProblems() -> [JobProblem] {
+    guard let undo else { return [] }
+    var problems: [JobProblem] = []
+    if !action.writes {
+      problems.append(
+        .init("undo", "an export changes nothing that could be undone", remedy: "remove undo")
+      )
+    } else if checkpoint.ledger == .file {
+      problems.append(
+        .init(
+          "undo",
+          "needs a ledger in the database: with one in a file a chunk may be done twice, and what was"
+            + " there before the first time would be lost",
+          remedy: "remove checkpoint.ledger"
+        )
+      )
+    }
+    if let keep = undo.keep {
+      let longest = RunPolicy.longDurationLimit
+      problems += RunPolicy.problems(of: keep, "undo", "keep", longest: longest)
+        .map { JobProblem($0) }
+    }
+    return problems
+  }
+
   /// The rules about keys of `source` that exclude or need one another.
   private func selectionProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
@@ -187,7 +212,7 @@ extension Job {
       }
       return problems
     case .transform(let transform): return Self.problems(of: transform)
-    case .contexts: return []
+    case .contexts, .undo: return []
     }
   }
 
@@ -320,7 +345,7 @@ extension String {
   fileprivate var isBlank: Bool { allSatisfy(\.isWhitespace) }
 
   /// The bytes that SQLite compares names by: it disregards the case of ASCII letters alone.
-  fileprivate var foldedForSQLite: [UInt8] {
+  var foldedForSQLite: [UInt8] {
     utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }
 

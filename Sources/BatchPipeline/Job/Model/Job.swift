@@ -47,6 +47,8 @@ public struct Job: Sendable {
   public var checkpoint: Checkpoint
   /// When a run stops, to be resumed later.
   public var limits: Limits
+  /// Whether what a run changes is kept, so that it can be undone; nil if it is not.
+  public var undo: Undo?
   /// Programs that are told what becomes of a run.
   public var hooks: Hooks
   /// Where it is told how a run ended; nil for nowhere.
@@ -71,6 +73,7 @@ public struct Job: Sendable {
     throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
     limits: Limits = Limits(),
+    undo: Undo? = nil,
     hooks: Hooks = Hooks(),
     report: Report? = nil,
     baseDirectory: FilePath = ""
@@ -89,6 +92,7 @@ public struct Job: Sendable {
     self.throttle = throttle
     self.checkpoint = checkpoint
     self.limits = limits
+    self.undo = undo
     self.hooks = hooks
     self.report = report
     self.baseDirectory = baseDirectory

@@ -1,0 +1,52 @@
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Puts deleted rows back: workers unpack them, the writer lane inserts them.
+package struct DeletionUndoProcessor: ChunkProcessor {
+  private let undo: DeletionUndo
+  private let lane: WriterLane
+  private let ledger: LedgerPlace
+  private let onFailure: FailurePolicy
+
+  package init(
+    _ undo: DeletionUndo,
+    lane: WriterLane,
+    ledger: LedgerPlace,
+    onFailure: FailurePolicy
+  ) {
+    self.undo = undo
+    self.lane = lane
+    self.ledger = ledger
+    self.onFailure = onFailure
+  }
+
+  package var inOrder: Bool { false }
+  package var patience: Duration? { nil }
+
+  package func prepare(
+    _ positions: Range<Int>,
+    in context: StoreConnection
+  ) async throws(BatchError) -> PreparedChunk<DeletionUndo.Rows> {
+    let rows = try await context.compute { () throws(BatchError) in try undo.rows(at: positions) }
+    return PreparedChunk(content: rows, count: rows.count, byteCount: rows.byteCount)
+  }
+
+  package func commit(
+    _ rows: DeletionUndo.Rows,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    try await lane.commitUndo(undo, rows, at: positions, onFailure: onFailure)
+  }
+
+  package func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? {
+    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
+  }
+
+  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
+    try await lane.finish(after: progress.elapsedSeconds)
+  }
+}

@@ -1,0 +1,285 @@
+import BatchIdentifiers
+
+/// Values of some rows, column by column, in few bytes.
+///
+/// Of a column there are, in turn:
+/// - its kinds, each with the number of rows that it holds for;
+/// - its integers: the form that takes least room, then a varint for each: as it is, as the difference
+///   to the integer before it, or to the value of the same place in another block;
+/// - its reals: the number of decimals that tells them exactly, then as integers do; or their bits;
+/// - the lengths of its texts and blobs, then their bytes.
+///
+/// The whole is compressed with LZ4 if that makes it smaller.
+enum PackedValues {
+  private enum IntegerForm: UInt8, CaseIterable {
+    case plain, steps, differences
+  }
+
+  /// Stands for reals that no few decimals tell exactly.
+  private static let bits: UInt8 = 0xff
+  private static let mostDecimals = 6
+
+  // MARK: Packing
+
+  /// - Parameters:
+  ///   - block: The values.
+  ///   - reference: Values that are known when these are unpacked, a row for each of `block`.
+  /// - Returns: The packed values.
+  static func pack(_ block: ValueBlock, relativeTo reference: ValueBlock? = nil) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(block.count * block.columnCount * 2 + block.bytes.count)
+    for column in 0..<block.columnCount {
+      pack(column, of: block, relativeTo: reference, to: &bytes)
+    }
+    var packed: [UInt8] = []
+    packed.appendVarint(UInt64(bytes.count))
+    let start = packed.count
+    // LZ4 takes no more than 2 GB at once.
+    if bytes.count < 1 << 30 { LZ4.compress(bytes, to: &packed) }
+    if packed.count == start || packed.count - start >= bytes.count {
+      packed.removeLast(packed.count - start)
+      packed += bytes
+    }
+    return packed
+  }
+
+  private static func pack(
+    _ column: Int,
+    of block: ValueBlock,
+    relativeTo reference: ValueBlock?,
+    to bytes: inout [UInt8]
+  ) {
+    var integers: [(row: Int, value: Int64)] = []
+    var reals: [Double] = []
+    var contents: [Int] = []
+    var row = 0
+    while row < block.count {
+      let kind = block.kind(row, column)
+      let first = row
+      while row < block.count, block.kind(row, column) == kind {
+        switch kind {
+        case .integer: integers.append((row, block.word(row, column)))
+        case .real: reals.append(block.real(row, column))
+        case .text, .blob: contents.append(row)
+        case .null, .unset: break
+        }
+        row += 1
+      }
+      bytes.append(kind.rawValue)
+      bytes.appendVarint(UInt64(row - first))
+    }
+    if !integers.isEmpty {
+      pack(integers, to: &bytes) { row in
+        guard let reference, reference.kind(row, column) == .integer else { return 0 }
+        return reference.word(row, column)
+      }
+    }
+    if !reals.isEmpty { pack(reals, to: &bytes) }
+    for row in contents { bytes.appendVarint(UInt64(block.bytes(row, column).count)) }
+    for row in contents { bytes += block.bytes(row, column) }
+  }
+
+  private static func pack(
+    _ integers: [(row: Int, value: Int64)],
+    to bytes: inout [UInt8],
+    _ reference: (Int) -> Int64
+  ) {
+    var costs = IntegerForm.allCases.map { _ in 0 }
+    forEachNumber(integers, reference) { plain, step, difference in
+      costs[0] += plain.varintByteCount
+      costs[1] += step.varintByteCount
+      costs[2] += difference.varintByteCount
+    }
+    // Of forms that cost the same, steps and differences are more often equal, and so compressed.
+    let best = IntegerForm.allCases.min { costs[Int($0.rawValue)] < costs[Int($1.rawValue)] }
+    let least = costs[Int(best?.rawValue ?? 0)]
+    let form = IntegerForm.allCases.last { costs[Int($0.rawValue)] == least } ?? .plain
+    bytes.append(form.rawValue)
+    forEachNumber(integers, reference) { plain, step, difference in
+      switch form {
+      case .plain: bytes.appendVarint(plain)
+      case .steps: bytes.appendVarint(step)
+      case .differences: bytes.appendVarint(difference)
+      }
+    }
+  }
+
+  /// Hands out the codes of integers in each form.
+  @inline(__always)
+  private static func forEachNumber(
+    _ integers: [(row: Int, value: Int64)],
+    _ reference: (Int) -> Int64,
+    _ body: (_ plain: UInt64, _ step: UInt64, _ difference: UInt64) -> Void
+  ) {
+    var previous: Int64 = 0
+    for (row, value) in integers {
+      body(value.zigzag, (value &- previous).zigzag, (value &- reference(row)).zigzag)
+      previous = value
+    }
+  }
+
+  private static func pack(_ reals: [Double], to bytes: inout [UInt8]) {
+    for decimals in 0...mostDecimals {
+      guard let integers = integers(of: reals, decimals) else { continue }
+      bytes.append(UInt8(decimals))
+      return pack(integers, to: &bytes) { _ in 0 }
+    }
+    bytes.append(bits)
+    for real in reals {
+      for shift in stride(from: 0, to: 64, by: 8) {
+        bytes.append(UInt8(truncatingIfNeeded: real.bitPattern >> UInt64(shift)))
+      }
+    }
+  }
+
+  /// The integers that are some reals times a power of ten; nil if they do not tell the reals exactly.
+  private static func integers(of reals: [Double], _ decimals: Int) -> [(row: Int, value: Int64)]? {
+    let scale = scale(decimals)
+    var integers: [(row: Int, value: Int64)] = []
+    integers.reserveCapacity(reals.count)
+    for real in reals {
+      // Below 2^53 every integer is a real, so that a division gives the same result everywhere.
+      guard let integer = Int64(exactly: (real * scale).rounded()),
+        integer.magnitude < 1 << 53,
+        (Double(integer) / scale).bitPattern == real.bitPattern
+      else { return nil }
+      integers.append((0, integer))
+    }
+    return integers
+  }
+
+  private static func scale(_ decimals: Int) -> Double {
+    (0..<decimals).reduce(1) { scale, _ in scale * 10 }
+  }
+
+  // MARK: Unpacking
+
+  /// - Parameters:
+  ///   - packed: The packed values.
+  ///   - columns: How many columns there are.
+  ///   - count: How many rows there are.
+  ///   - reference: The values that they were packed relative to.
+  /// - Returns: The values.
+  /// - Throws: `ByteReader.Damage` if the bytes are not such values.
+  static func unpack(
+    _ packed: Span<UInt8>,
+    columns: Int,
+    count: Int,
+    relativeTo reference: ValueBlock? = nil
+  ) throws(ByteReader.Damage) -> ValueBlock {
+    var header = ByteReader(packed)
+    let byteCount = try header.count(atMost: Int(UInt32.max))
+    let content = packed.extracting(header.offset..<packed.count)
+    var block = ValueBlock(columns: columns, capacity: count, count: count)
+    if content.count == byteCount {
+      try unpack(content, to: &block, relativeTo: reference)
+    } else {
+      // A block of LZ4 is at most 255 times as large as what it is made of.
+      guard byteCount / 255 <= content.count,
+        let bytes = LZ4.decompress(content, count: byteCount)
+      else { throw ByteReader.Damage("values cannot be decompressed") }
+      try unpack(bytes.span, to: &block, relativeTo: reference)
+    }
+    return block
+  }
+
+  private static func unpack(
+    _ bytes: Span<UInt8>,
+    to block: inout ValueBlock,
+    relativeTo reference: ValueBlock?
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(bytes)
+    for column in 0..<block.columnCount {
+      try unpack(column, from: &reader, to: &block, relativeTo: reference)
+    }
+    guard reader.isAtEnd else { throw ByteReader.Damage("there are more values than rows") }
+  }
+
+  private static func unpack(
+    _ column: Int,
+    from reader: inout ByteReader,
+    to block: inout ValueBlock,
+    relativeTo reference: ValueBlock?
+  ) throws(ByteReader.Damage) {
+    var rows: [ValueBlock.Kind: [Int]] = [:]
+    var contents: [(row: Int, kind: ValueBlock.Kind)] = []
+    var row = 0
+    while row < block.count {
+      guard let kind = ValueBlock.Kind(rawValue: try reader.byte()) else {
+        throw ByteReader.Damage("a value is of no known kind")
+      }
+      let next = row + (try reader.count(atMost: block.count - row))
+      guard next > row else { throw ByteReader.Damage("a run of values is empty") }
+      switch kind {
+      case .text, .blob: contents += (row..<next).map { ($0, kind) }
+      case .unset: for row in row..<next { block.unset(row, column) }
+      case .null, .integer, .real: rows[kind, default: []] += row..<next
+      }
+      row = next
+    }
+    if let integers = rows[.integer] {
+      try unpack(integers.count, from: &reader) { index, value in
+        block.set(integers[index], column, integer: value)
+      } relativeTo: { index in
+        guard let reference, reference.kind(integers[index], column) == .integer else { return 0 }
+        return reference.word(integers[index], column)
+      }
+    }
+    if let reals = rows[.real] { try unpack(reals, column, from: &reader, to: &block) }
+    var lengths: [Int] = []
+    for _ in contents { lengths.append(try reader.count(atMost: reader.remaining)) }
+    for ((row, kind), length) in zip(contents, lengths) {
+      let content = try reader.take(length)
+      do {
+        try block.set(row, column, kind, bytes: Array(copying: content))
+      } catch {
+        throw ByteReader.Damage("values are too large")
+      }
+    }
+  }
+
+  private static func unpack(
+    _ reals: [Int],
+    _ column: Int,
+    from reader: inout ByteReader,
+    to block: inout ValueBlock
+  ) throws(ByteReader.Damage) {
+    let decimals = try reader.byte()
+    if decimals == bits {
+      for row in reals {
+        block.set(row, column, real: Double(bitPattern: try reader.integer(UInt64.self)))
+      }
+      return
+    }
+    guard decimals <= mostDecimals else { throw ByteReader.Damage("a real has too many decimals") }
+    let scale = scale(Int(decimals))
+    try unpack(reals.count, from: &reader) { index, value in
+      block.set(reals[index], column, real: Double(value) / scale)
+    } relativeTo: { _ in
+      0
+    }
+  }
+
+  private static func unpack(
+    _ count: Int,
+    from reader: inout ByteReader,
+    _ set: (_ index: Int, _ value: Int64) -> Void,
+    relativeTo reference: (Int) -> Int64
+  ) throws(ByteReader.Damage) {
+    guard let form = IntegerForm(rawValue: try reader.byte()) else {
+      throw ByteReader.Damage("integers are in no known form")
+    }
+    var previous: Int64 = 0
+    for index in 0..<count {
+      let number = try reader.signedVarint()
+      let value =
+        switch form {
+        case .plain: number
+        case .steps: previous &+ number
+        case .differences: reference(index) &+ number
+        }
+      previous = value
+      set(index, value)
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import BatchEngine
+import BatchIdentifiers
+
+extension BulkChange {
+  /// What is recorded of the rows, so that the change can be undone.
+  package var undoShape: UndoShape {
+    let columns: [String]
+    var isDeletion = false
+    switch action {
+    case .update(let assignments): columns = assignments.map(\.column)
+    case .assign(let assignments): columns = assignments.map(\.column)
+    case .delete:
+      isDeletion = true
+      let stored = entity.attributes.filter { !$0.isGenerated }.map(\.column)
+      columns = stored.filter { !key.columns.contains($0) }
+    }
+    return UndoShape(key: key.columns, columns: columns, isDeletion: isDeletion)
+  }
+
+  /// Has the change keep what it does in the undo records of a run.
+  package func recorded(forRun run: String) -> BulkChange {
+    var change = self
+    change.undoRun = run
+    return change
+  }
+
+  /// The rows that the change is about to write, with their keys first.
+  ///
+  /// - Returns: Nil if they hold more than is to be held at once, and are not a single one.
+  func rowsBefore(
+    _ keys: ChunkKeys,
+    in connection: Connection
+  ) throws(BatchError) -> ValueBlock? {
+    try rows(keys, where: condition(for: keys), in: connection)
+  }
+
+  /// Keeps what rows were before the change and what they are after it.
+  ///
+  /// Both are read in the transaction of the change, so that nothing that triggers, defaults and types
+  /// have their part in is missed.
+  func record(
+    _ before: ValueBlock,
+    of keys: ChunkKeys,
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) {
+    if before.count == 0 { return }
+    let keyCount = key.columns.count
+    var after = ValueBlock(columns: 0, capacity: before.count, count: before.count)
+    if !undoShape.isDeletion {
+      let condition = keys.condition(key: key)
+      guard let found = try rows(keys, where: condition, holding: .max, in: connection) else {
+        return
+      }
+      after = found.aligned(with: before, by: keyCount).columns(keyCount..<before.columnCount)
+    }
+    let record = UndoRecord(
+      keys: before.columns(0..<keyCount),
+      before: before.columns(keyCount..<before.columnCount),
+      after: after
+    )
+    try connection.execute(
+      "INSERT INTO _batch_undo (run, rows, bytes) VALUES (?, ?, ?)",
+      .text(run),
+      .integer(Int64(record.count)),
+      .blob(record.packed)
+    )
+  }
+
+  /// The keys and recorded columns of rows, in the order of the keys.
+  private func rows(
+    _ keys: ChunkKeys,
+    where condition: String,
+    holding byteLimit: Int = ChunkBytes.chunkLimit,
+    in connection: Connection
+  ) throws(BatchError) -> ValueBlock? {
+    let shape = undoShape
+    let columns = (shape.key + shape.columns).map(SQLName.quoted)
+    let order = keys.isRange ? " NOT INDEXED" : ""
+    let statement = try connection.prepare(
+      """
+      SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(entity.table))\(order) \
+      WHERE \(condition)
+      """
+    )
+    try statement.bind(parameters)
+    let count = keys.identifierCount
+    var rows = ValueBlock(columns: columns.count, capacity: count)
+    var isTooMuch = false
+    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
+      if isTooMuch { return }
+      switch try connection.collector.collect(
+        from: statement,
+        into: &rows,
+        upTo: count == 1 ? .max : byteLimit
+      ) {
+      case .all: break
+      case .some: isTooMuch = true
+      case .tooMany: throw BatchError.ambiguousKey(of: entity, key)
+      }
+    }
+    return isTooMuch ? nil : rows
+  }
+}
+
+extension ValueBlock {
+  /// The rows that another block has, in its order; of those that are missing no value is given.
+  ///
+  /// - Parameters:
+  ///   - other: Rows whose first columns tell them apart, as those of this block do.
+  ///   - keyCount: How many columns these are.
+  /// - Returns: As many rows as the other block has.
+  fileprivate func aligned(with other: ValueBlock, by keyCount: Int) -> ValueBlock {
+    let isAligned =
+      count == other.count
+      && (0..<count).allSatisfy { row in
+        (0..<keyCount).allSatisfy { isSame(row, $0, as: other, row) }
+      }
+    if isAligned { return self }
+    var places: [[SQLValue]: Int] = [:]
+    for row in 0..<count { places[(0..<keyCount).map { value(row, $0) }] = row }
+    return selecting(
+      (0..<other.count).map { row in places[(0..<keyCount).map { other.value(row, $0) }] ?? -1 }
+    )
+  }
+}

@@ -1,0 +1,243 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+@Suite struct UndoTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  /// Tables with every kind of key, and values of every kind.
+  private static let schema = [
+    "CREATE TABLE items (id INTEGER PRIMARY KEY, n INTEGER, price REAL, label TEXT, data)",
+    "CREATE TABLE named (name TEXT PRIMARY KEY, n INTEGER, price REAL, label TEXT, data)",
+    """
+    CREATE TABLE pairs (a INTEGER, b TEXT, n INTEGER, price REAL, label TEXT, data,
+      PRIMARY KEY (b, a)) WITHOUT ROWID
+    """,
+  ]
+
+  private static func fill(_ table: String, _ columns: String) -> String {
+    """
+    WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 900)
+    INSERT INTO \(table) (\(columns), n, price, label, data)
+    SELECT \(table == "items" ? "i + i / 7" : table == "named" ? "'k' || i" : "i % 30, 'b' || (i / 30)"),
+      nullif(i % 50, 3), round(i * 1.37, 2), CASE i % 4 WHEN 0 THEN NULL ELSE 'label ' || i END,
+      CASE i % 5 WHEN 0 THEN x'00ff' WHEN 1 THEN i * 1e10 WHEN 2 THEN '' WHEN 3 THEN -i END
+    FROM c
+    """
+  }
+
+  private func makeTables() throws -> String {
+    let path = try TestDatabase.make(in: directory)
+    let connection = try Connection(path: path)
+    for statement in Self.schema { try connection.execute(statement) }
+    try connection.execute(Self.fill("items", "id"))
+    try connection.execute(Self.fill("named", "name"))
+    try connection.execute(Self.fill("pairs", "a, b"))
+    return path
+  }
+
+  /// Has another connection do something, and be gone.
+  private func execute(_ sql: String) throws {
+    try Connection(path: directory.file("test.db")).execute(sql)
+  }
+
+  private static let selections = [
+    "items": "SELECT * FROM items ORDER BY id",
+    "named": "SELECT name, n, price, label, data FROM named ORDER BY name",
+    "pairs": "SELECT * FROM pairs ORDER BY b, a",
+  ]
+
+  /// Gives a command until it ends, killed at random moments.
+  private func complete(
+    _ arguments: [String],
+    kills: Int,
+    _ generator: inout SeededGenerator
+  ) throws -> BatchProgram.Result {
+    for _ in 0..<kills {
+      let program = try BatchProgram(arguments, in: directory)
+      let moment = Double.random(in: 0.01...0.12, using: &generator)
+      _ = program.send(SIGKILL, afterSeconds: moment)
+      let result = program.wait()
+      if result.status != -SIGKILL { return result }
+    }
+    return try BatchProgram(arguments, in: directory).wait()
+  }
+
+  @Test(
+    arguments: ["items", "named", "pairs"],
+    ["update", "delete"]
+  )
+  func `a run that is undone leaves every row as it was, or as somebody has changed it since`(
+    table: String,
+    action: String
+  ) throws {
+    let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+    var generator = SeededGenerator(seed: seed)
+    let path = try makeTables()
+    let selection = try #require(Self.selections[table])
+    let before = try TestDatabase.rows(path, selection)
+    let more: [String: Any] = ["undo": true, "chunk": ["size": 37], "retry": ["limit": 30]]
+    let set = ["n": "n + 1", "label": "upper(label)", "data": "id_of", "price": "price * 1.1"]
+    try directory.write(
+      action == "update"
+        ? JobText.update(
+          set.mapValues { $0 == "id_of" ? "typeof(data) || data" : $0 },
+          where: "n IS NULL OR n < 40",
+          entity: table,
+          adding: more
+        ) : JobText.delete(where: "n IS NULL OR n < 40", entity: table, adding: more),
+      to: "job.json"
+    )
+    let run = try complete(["run", "job.json", "--quiet"], kills: 3, &generator)
+    #expect(run.status == 0, "seed \(seed): \(run.errors)")
+    #expect(try TestDatabase.rows(path, selection) != before)
+
+    // Somebody else changes one row that the run has written, or inserts one that it has deleted.
+    let key = table == "items" ? "id = 1" : table == "named" ? "name = 'k1'" : "a = 1 AND b = 'b0'"
+    let writer = try Connection(path: path)
+    if action == "update" {
+      try writer.execute("UPDATE \(table) SET n = 777 WHERE \(key)")
+    } else {
+      let names = table == "items" ? "id" : table == "named" ? "name" : "a, b"
+      let values = table == "items" ? "1" : table == "named" ? "'k1'" : "1, 'b0'"
+      try writer.execute("INSERT INTO \(table) (\(names), n) VALUES (\(values), 777)")
+    }
+    let undo = try complete(["undo", "job.json", "--quiet"], kills: 3, &generator)
+    #expect(undo.status == 4, "seed \(seed): \(undo.errors)")
+    let rest = "\(selection.replacingOccurrences(of: "ORDER", with: "WHERE NOT (\(key)) ORDER"))"
+    let others = try TestDatabase.rows(path, rest)
+    let place = try #require(
+      TestDatabase.rows(path, selection).firstIndex { $0.contains(.integer(777)) }
+    )
+    var expected = before
+    expected.remove(at: place)
+    #expect(others == expected, "seed \(seed)")
+    #expect(
+      try TestDatabase.value(path, "SELECT n FROM \(table) WHERE \(key)") == .integer(777)
+    )
+
+    // All the same, if that is wanted; what was undone already stays.
+    let all = try BatchProgram.run("undo", "job.json", "--overwrite", in: directory)
+    #expect(all.status == 0, "\(all.errors)")
+    #expect(try TestDatabase.rows(path, selection) == before, "seed \(seed)")
+  }
+
+  @Test func `only some rows are undone, of a run that is named`() throws {
+    let path = try makeTables()
+    try directory.write(
+      JobText.update(["n": "0"], entity: "items", adding: ["undo": ["keep": "1d"]]),
+      to: "job.json"
+    )
+    let before = try TestDatabase.rows(path, "SELECT id, n FROM items ORDER BY id")
+    let first = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    let run = try #require(first.output.firstMatch(of: /"run":"([^"]+)"/)?.1)
+    try directory.write(
+      JobText.update(["n": "1"], entity: "items", adding: ["undo": ["keep": "1d"]]),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try directory.write("1\n3\n5\n", to: "some.txt")
+    let made = try BatchProgram.run(
+      "ids",
+      "from",
+      "some.txt",
+      "--database",
+      "test.db",
+      "--entity",
+      "items",
+      "--output",
+      "some.ids",
+      in: directory
+    )
+    #expect(made.status == 0, "\(made.errors)")
+    let some = try BatchProgram.run("undo", "job.json", "--ids", "some.ids", in: directory)
+    #expect(some.status == 0, "\(some.errors)")
+    #expect(
+      try TestDatabase.texts(path, "SELECT n FROM items WHERE id IN (1, 3, 5)") == ["0", "0", "0"]
+    )
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 1") == .integer(897))
+    // The one before: those that the second run has changed since are somebody else's now.
+    let named = try BatchProgram.run(
+      "undo",
+      "job.json",
+      "--run",
+      String(run),
+      "--overwrite",
+      in: directory
+    )
+    #expect(named.status == 0, "\(named.errors)")
+    #expect(try TestDatabase.rows(path, "SELECT id, n FROM items ORDER BY id") == before)
+  }
+
+  @Test func `an undo that cannot be is refused, and says why`() throws {
+    let path = try makeTables()
+    try directory.write(JobText.update(["n": "0"], entity: "items"), to: "job.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try Refusal.expect(
+      ["undo", "job.json"],
+      in: directory,
+      says: ["can be undone", "\"undo\": true"]
+    )
+    try directory.write(
+      JobText.update(["n": "5"], entity: "items", adding: ["undo": true]),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try Refusal.expect(
+      ["undo", "job.json", "--run", "no-such"],
+      in: directory,
+      says: ["no record", "no-such"]
+    )
+    try execute("UPDATE _batch_undo SET bytes = x'01' || bytes")
+    let damaged = try BatchProgram.run("undo", "job.json", in: directory)
+    #expect(damaged.status == 2 && damaged.errors.contains("_batch_undo"), "\(damaged.errors)")
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 5") == .integer(900))
+    try execute("ALTER TABLE items DROP COLUMN n")
+    try Refusal.expect(["undo", "job.json"], in: directory, says: ["has changed", "column n"])
+  }
+
+  @Test func `what is not to be kept any more goes`() throws {
+    let path = try makeTables()
+    try directory.write(
+      JobText.update(["n": "0"], entity: "items", adding: ["undo": true]),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM _batch_undo") == .integer(1))
+    try execute("UPDATE _batch_undo_run SET kept_until = '2020-01-01T00:00:00Z'")
+    #expect(try BatchProgram.run("cleanup", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM _batch_undo") == .integer(0))
+    try Refusal.expect(["undo", "job.json"], in: directory, says: ["can be undone"])
+  }
+
+  @Test func `rows of many megabytes are kept and given back in bounded memory`() throws {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE files (id INTEGER PRIMARY KEY, data BLOB)",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 12)
+      INSERT INTO files SELECT i, randomblob(5000000) FROM c
+      """
+    )
+    let sum = "SELECT group_concat(hex(substr(data, 1, 50)) || length(data)) FROM files"
+    let before = try TestDatabase.value(path, sum)
+    for action in [
+      try JobText.update(["data": "x'00' || data"], entity: "files", adding: ["undo": true]),
+      try JobText.delete(where: "id > 0", entity: "files", adding: ["undo": true]),
+    ] {
+      try directory.write(action, to: "job.json")
+      for command in ["run", "undo"] {
+        let result = try BatchProgram.run(command, "job.json", "--json", in: directory)
+        #expect(result.status == 0, "\(result.errors)")
+        let peaks = result.output.matches(of: /"peakResidentBytes":(\d+)/).compactMap { Int($0.1) }
+        #expect((peaks.max() ?? 0) < 200_000_000)
+      }
+      #expect(try TestDatabase.value(path, sum) == before)
+    }
+  }
+}
