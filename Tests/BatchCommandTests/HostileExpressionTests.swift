@@ -1,8 +1,5 @@
-import BatchIdentifiers
-import BatchPipeline
 import BatchTestSupport
 import Foundation
-import SystemPackage
 import Testing
 
 /// Text that is not one expression that only reads, wherever it stands.
@@ -64,17 +61,11 @@ private let friendlyTexts = [
     )
   }
 
-  @Test(arguments: hostileTexts) func `a hostile where is refused`(text: String) async throws {
+  @Test(arguments: hostileTexts) func `a hostile where is refused`(text: String) throws {
     try directory.write(JobText.delete(where: text), to: "job.json")
     try Refusal.expect(["run", "job.json"], in: directory, says: ["source.where"])
-    // What the program says was seen; of another action the refusal itself is looked at.
     try directory.write(JobText.export(to: "out.csv", where: text), to: "job.json")
-    let before = try directory.contents()
-    let error = await #expect(throws: BatchError.self) {
-      try await BatchRun(Job(contentsOf: FilePath(directory.file("job.json")))).run()
-    }
-    #expect(error?.place?.contains("source.where") == true, "\(text)")
-    #expect(try directory.changes(since: before) == [])
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["source.where"])
   }
 
   @Test(arguments: hostileTexts) func `a hostile set is refused`(text: String) throws {

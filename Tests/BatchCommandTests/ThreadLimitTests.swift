@@ -61,11 +61,12 @@ import Testing
   @Test(.enabled(if: access("/usr/bin/prlimit", X_OK) == 0, "this needs prlimit"))
   func `a process without memory for its threads is told so`() throws {
     // What the program itself takes is not known; some limit is enough for that and for no threads.
-    let isTold = try stride(from: 60, through: 200, by: 20).contains { megabytes in
+    var told = 0
+    for megabytes in stride(from: 60, through: 200, by: 20) {
       let limits = ["/usr/bin/prlimit", "--as=\(megabytes << 20)"]
       let result = try run(limits, "validate", "job.json")
-      return result.errors.contains("the system gives the process no more threads")
+      if result.errors.contains("the system gives the process no more threads") { told += 1 }
     }
-    #expect(isTold)
+    #expect(told > 0)
   }
 }
