@@ -9,6 +9,10 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
     case timeLimit = "its time limit"
     /// The columns that identify a row.
     case key = "the request's key"
+    /// The most rows of a selection.
+    case limit = "the request's limit"
+    /// The order of a selection.
+    case order = "the request's orderBy"
     /// What is done about rows that no longer satisfy the condition.
     case recheck
     /// The columns that a handler reads.

@@ -35,7 +35,7 @@ final class ChildProcess {
   /// Its standard error, or -1 once that is at its end: `poll` would report the end for ever.
   private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
-  private var standardError = ErrorLines()
+  private var standardError = StandardErrorLines()
   private var hasEnded = false
   private var credit = AnswerCredit()
 

@@ -6,7 +6,7 @@ import BatchStore
 /// input, each answer one on its standard output, in the same order.
 struct CommandHandler: RowHandler {
   let pool: ChildPool
-  private let encoder: RowLineEncoder
+  private let encoder: CommandRowEncoder
   private let decoder: AnswerDecoder
   private let timeout: Duration
   private let pieces = Lock(PieceSizing())
@@ -21,7 +21,7 @@ struct CommandHandler: RowHandler {
     job: Job
   ) throws(BatchError) {
     pool = ChildPool(try .init(arguments, in: job.baseDirectory))
-    encoder = RowLineEncoder(columns: columns.reads)
+    encoder = CommandRowEncoder(columns: columns.reads)
     decoder = AnswerDecoder(columns: columns.writes)
     self.timeout = timeout
   }

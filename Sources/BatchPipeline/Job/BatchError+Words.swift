@@ -23,6 +23,8 @@ extension Remedy.Term {
     switch self {
     case .timeLimit: "action.timeout"
     case .key: "source.key"
+    case .limit: "source.limit"
+    case .order: "source.orderBy"
     case .recheck: "source.recheck"
     case .reads: "action.columns"
     case .writes: "action.writes"

@@ -319,7 +319,10 @@ public final class BatchRun: Sendable {
     }
     defer { stopRequest.withLock { $0.fetching = nil } }
     do throws(BatchError) {
-      return try await fetch.run(store: identity)
+      let list = try await fetch.run(store: identity)
+      // SQLite does not hear of an interruption between two statements.
+      if !stopRequest.withLock({ $0.isMade }) { return list }
+      throw BatchError(.interrupted, "interrupted", at: store.path)
     } catch {
       guard error.code == .interrupted, stopRequest.withLock({ $0.isMade }) else { throw error }
       throw BatchError(

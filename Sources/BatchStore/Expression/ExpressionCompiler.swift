@@ -31,14 +31,16 @@ package struct ExpressionCompiler {
     do {
       scanner = try ExpressionScanner(expression.text)
     } catch {
-      throw refusal(of: expression, error.reason, remedy: error.remedy)
+      throw refusal(of: expression, error.reason, error.remedy.map { Remedy(stringLiteral: $0) })
     }
     for name in scanner.parameters.sorted() where !parameters.contains(name) {
       throw refusal(
         of: expression,
         "there is no parameter \":\(name)\"",
-        remedy: nearestName(to: name, among: parameters.sorted())
-          .map { "did you mean \":\($0)\"?" } ?? "declare it under parameters"
+        Remedy(
+          stringLiteral: nearestName(to: name, among: parameters.sorted())
+            .map { "did you mean \":\($0)\"?" } ?? "declare it under parameters"
+        )
       )
     }
     // Nobody can write text that ends the select list early and still has this column behind it.
@@ -58,7 +60,11 @@ package struct ExpressionCompiler {
       }
     } catch {
       guard let sqlite = error.sqlite else { throw error }
-      throw refusal(of: expression, sqlite.message, remedy: remedy(for: sqlite.message))
+      throw refusal(
+        of: expression,
+        sqlite.message,
+        remedy(for: sqlite.message, in: expression.text)
+      )
     }
     return scanner.parameters
   }
@@ -66,13 +72,13 @@ package struct ExpressionCompiler {
   private func refusal(
     of expression: SQLExpression,
     _ message: String,
-    remedy: String? = nil
+    _ advice: Remedy? = nil
   ) -> BatchError {
     BatchError(
       .invalidSQL,
       "\(message.onOneLine) in the expression \(Self.shown(expression.text))",
       at: expression.place,
-      remedy: remedy
+      advice: advice
     ).about(.expression)
   }
 
@@ -83,13 +89,29 @@ package struct ExpressionCompiler {
   }
 
   /// SQLite tells nothing but in words which name it does not know.
-  private func remedy(for message: String) -> String? {
+  private func remedy(for message: String, in text: String) -> Remedy? {
+    if let word = message.wholeMatch(of: /near "(\w+)": syntax error/)?.1 {
+      switch word.uppercased() {
+      case "LIMIT": return "give the number as \(.limit)"
+      case "ORDER": return "give the columns as \(.order)"
+      case "WHERE": return "leave the word out: this is the condition alone"
+      default: return nil
+      }
+    }
     let prefix = "no such column: "
     guard message.hasPrefix(prefix) else { return nil }
-    return remedyForUnknownName(
-      String(message.dropFirst(prefix.count)),
-      among: entity.attributes.map(\.name),
-      kind: "attributes"
+    let name = String(message.dropFirst(prefix.count))
+    let names = entity.attributes.map(\.name)
+    // SQLite takes what is in double quotes, or in none, for a name.
+    let isQuoted = text.contains("\"\(name)\"")
+    if isQuoted || nearestName(to: name, among: names) == nil, !name.contains(".") {
+      let names = remedyListing(names, kind: "attributes")
+      return Remedy(
+        stringLiteral: "if it is a text, write '\(name)' in single quotes; \(names)"
+      )
+    }
+    return Remedy(
+      stringLiteral: remedyForUnknownName(name, among: names, kind: "attributes")
     )
   }
 }

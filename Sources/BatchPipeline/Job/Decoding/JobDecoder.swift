@@ -45,8 +45,18 @@ package final class JobDecoder {
     if let error = BatchError.invalidJob(problems, file: file) { throw error }
 
     var job = decodeJob(root)
-    if let error = BatchError.invalidJob(problems, file: file) { throw error }
     job.origin = origin
+    if !problems.isEmpty {
+      // What else is wrong, as far as it is not about a stand-in value.
+      let broken = Set(problems.compactMap(\.path.section))
+      for problem in job.problems() {
+        guard let section = problem.path.section, !broken.contains(section),
+          section != "source" || !broken.contains("action")
+        else { continue }
+        report(problem.located(in: origin))
+      }
+    }
+    if let error = BatchError.invalidJob(problems, file: file) { throw error }
     if job.checkpoint.path == nil {
       let stem = FilePath(file).lastComponent?.stem ?? job.name
       job.checkpoint.path = resolve(FilePath("\(stem).batch"))
@@ -64,11 +74,11 @@ extension JobDecoder {
     _ = section.integer("version", required: true)
     let name = section.string("name", required: true) ?? ""
     let description = section.string("description")
-    let database = section.section("database", required: true, decodeDatabase)
+    let database = section.section("database", required: true, insteadOf: "path", decodeDatabase)
     let parameters = section.namedSections("parameters", decodeParameter)
-    let source = section.section("source", required: true, decodeSource)
+    let source = section.section("source", required: true, insteadOf: "entity", decodeSource)
     let action = section.section("action", required: true, decodeAction) ?? nil
-    let chunk = section.section("chunk", decodeChunk)
+    let chunk = section.section("chunk", insteadOf: "target", decodeChunk)
     let workers = section.integer("workers")
     let retry = section.section("retry", decodeRetry)
     let skip = section.section("skip", decodeSkip)
@@ -77,7 +87,7 @@ extension JobDecoder {
     let limits = section.section("limits", decodeLimits)
     let undo = section.sectionOrTrue("undo", Job.Undo(), decodeUndo)
     let hooks = section.section("hooks", decodeHooks)
-    let report = section.section("report", decodeReport)
+    let report = section.section("report", insteadOf: "path", decodeReport)
     // Editors find the schema of a file by this key; it says nothing about the job.
     _ = section.string("$schema")
     section.finish()
@@ -122,7 +132,7 @@ extension JobDecoder {
   private func decodeSource(_ section: inout JobSection) -> Job.Source {
     var source = Job.Source(entity: section.string("entity", required: true) ?? "")
     source.where = section.string("where")
-    source.orderBy = (section.strings("orderBy") ?? []).map(Job.OrderTerm.init(parsing:))
+    source.orderBy = (section.strings("orderBy", insteadOf: Job.OrderTerm.terms(ofSQL:)) ?? []).map(Job.OrderTerm.init(parsing:))
     source.limit = section.integer("limit")
     source.everything = section.boolean("everything") ?? source.everything
     source.recheck = section.oneOf("recheck") ?? source.recheck
@@ -145,12 +155,7 @@ extension JobDecoder {
     switch type {
     case "update": action = .update(Job.Update(set: section.assignments("set")))
     case "delete":
-      let archive = section.section("archive") { section in
-        let entity = section.string("entity", required: true) ?? ""
-        section.finish()
-        return entity
-      }
-      action = .delete(Job.Delete(archive: archive))
+      action = .delete(Job.Delete(archive: section.nameOrSection("archive", "entity")))
     case "export":
       action = .export(
         Job.Export(
@@ -169,7 +174,7 @@ extension JobDecoder {
 
   private func decodeTransform(_ section: inout JobSection) -> Job.Transform {
     let handler = section.string("handler")
-    let command = section.strings("command")
+    let command = section.strings("command") { $0.split(separator: " ").map(String.init) }
     var transform = Job.Transform(
       columns: section.strings("columns", required: true) ?? [],
       writes: section.strings("writes", required: true) ?? [],
@@ -239,7 +244,9 @@ extension JobDecoder {
   private func decodeHooks(_ section: inout JobSection) -> Job.Hooks {
     var hooks = Job.Hooks()
     for event in Job.Hooks.Event.allCases {
-      hooks.commands[event] = section.strings(event.rawValue)
+      hooks.commands[event] = section.strings(event.rawValue) {
+        $0.split(separator: " ").map(String.init)
+      }
     }
     section.finish()
     return hooks

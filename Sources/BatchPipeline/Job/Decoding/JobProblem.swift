@@ -22,6 +22,15 @@ struct JobProblem: Sendable {
   }
 }
 
+extension JobProblem {
+  /// The problem, with where its value stands in a file.
+  func located(in origin: JobOrigin) -> JobProblem {
+    var problem = self
+    problem.position = origin.position(of: path)
+    return problem
+  }
+}
+
 extension BatchError {
   /// One error for all problems, in the order of the file; nil if there are none.
   static func invalidJob(_ problems: [JobProblem], file: String?) -> BatchError? {

@@ -59,9 +59,20 @@ struct JobSection {
     }
   }
 
+  /// What other programs call the keys here.
+  private static let synonyms = [
+    "table": "entity", "from": "entity", "view": "entity",
+    "filter": "where", "condition": "where", "order": "orderBy", "sort": "orderBy",
+    "columns": "set", "values": "set", "output": "file", "batchsize": "chunk", "threads": "workers",
+    "concurrency": "workers", "db": "database", "file": "path",
+  ]
+
   /// A remedy, as long as there are so few problems that it may come to be shown.
   private func remedy(forUnknown key: String) -> String? {
     guard decoder.problems.count < 100 else { return nil }
+    if let meant = Self.synonyms[key.lowercased()], asked.contains(meant) {
+      return "did you mean \(meant.quotedForMessage)?"
+    }
     return remedyForUnknownName(key, among: asked, kind: "keys here")
   }
 }
@@ -95,11 +106,27 @@ extension JobSection {
     }
   }
 
-  mutating func strings(_ key: String, required: Bool = false) -> [String]? {
+  /// An array of strings.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - required: Whether it must be there.
+  ///   - parts: What a string in place of the array would be as one, to show how to write it.
+  mutating func strings(
+    _ key: String,
+    required: Bool = false,
+    insteadOf parts: (String) -> [String] = { [$0] }
+  ) -> [String]? {
     guard let list = member(key, required: required) else { return nil }
     let path = path.appending(key)
     guard case .array(let items) = list.content else {
-      report(list, at: path, expected: "an array of strings")
+      let array = list.asString.map { parts($0).map(\.quotedForMessage).joined(separator: ", ") }
+      report(
+        list,
+        at: path,
+        expected: "an array of strings",
+        remedy: array.map { "write [\($0)]" }
+      )
       return nil
     }
     return items.enumerated().compactMap { index, item in
@@ -227,14 +254,43 @@ extension JobSection {
 // MARK: - Objects
 
 extension JobSection {
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - required: Whether it must be there.
+  ///   - onlyKey: The key that a string in place of the object may be meant for, to show how to write it.
+  ///   - decode: Decodes the object.
+  /// - Returns: What it says; nil if it is missing or no object.
   mutating func section<Result>(
     _ key: String,
     required: Bool = false,
+    insteadOf onlyKey: String? = nil,
     _ decode: (inout JobSection) -> Result
   ) -> Result? {
     guard let value = member(key, required: required) else { return nil }
+    if let onlyKey, let text = value.asString {
+      report(
+        value,
+        at: path.appending(key),
+        expected: "an object",
+        remedy: "write { \(onlyKey.quotedForMessage): \(text.quotedForMessage) }"
+      )
+      return nil
+    }
     var section = JobSection(value, at: path.appending(key), decoder: decoder)
     return section.isBroken ? nil : decode(&section)
+  }
+
+  /// A name, or an object with the name alone.
+  mutating func nameOrSection(_ key: String, _ nameKey: String) -> String? {
+    if case .string(let name)? = member(key, required: false)?.content {
+      return name
+    }
+    return section(key) { section in
+      let name = section.string(nameKey, required: true) ?? ""
+      section.finish()
+      return name
+    }
   }
 
   /// An object, or `true` for what one without keys says; `false` is the same as no value.

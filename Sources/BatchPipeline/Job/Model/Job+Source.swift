@@ -63,6 +63,15 @@ extension Job {
       column = descending ? String(text.dropFirst()) : text
     }
 
+    /// What somebody means who writes terms as SQL has them: `id desc, name`.
+    static func terms(ofSQL text: String) -> [String] {
+      text.split(separator: ",").map { term in
+        let words = term.split(separator: " ")
+        let isDescending = words.count == 2 && words[1].lowercased() == "desc"
+        return (isDescending ? "-" : "") + (words.first.map(String.init) ?? "")
+      }
+    }
+
     /// The term as a job file has it.
     public var description: String { descending ? "-\(column)" : column }
   }

@@ -9,12 +9,7 @@ extension Job {
   ///
   /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
   public func validate() throws(BatchError) {
-    var problems = problems()
-    if let origin {
-      for index in problems.indices {
-        problems[index].position = origin.position(of: problems[index].path)
-      }
-    }
+    let problems = problems().map { problem in origin.map(problem.located) ?? problem }
     if let error = BatchError.invalidJob(problems, file: origin?.file) { throw error }
   }
 

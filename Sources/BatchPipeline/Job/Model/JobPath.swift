@@ -31,6 +31,11 @@ public struct JobPath: Hashable, Sendable, CustomStringConvertible {
   /// The path to the value that this one is a part of; nil for the whole job.
   public var parent: JobPath? { steps.isEmpty ? nil : JobPath(Array(steps.dropLast())) }
 
+  /// The key of the whole job that leads to the value; nil for the whole job.
+  var section: String? {
+    if case .key(let key)? = steps.first { key } else { nil }
+  }
+
   /// Keys joined by points, with the keys that are no plain words in brackets and quotes.
   public var description: String {
     var text = ""

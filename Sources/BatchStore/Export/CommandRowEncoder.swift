@@ -3,7 +3,7 @@ import BatchIdentifiers
 /// Writes rows that were read as lines of JSON, with the key of each as `$identifier`.
 ///
 /// Values are written as in exports; see ``RowEncoder``.
-package struct RowLineEncoder: Sendable {
+package struct CommandRowEncoder: Sendable {
   /// What goes before each value: a comma and the name of its column.
   private let prefixes: [[UInt8]]
 

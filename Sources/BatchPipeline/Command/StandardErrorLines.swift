@@ -1,5 +1,5 @@
 /// What a program writes to standard error, line by line, and no more than so much of it.
-struct ErrorLines {
+struct StandardErrorLines {
   private static let limit = 1 << 16
   private static let lineLimit = 1000
 
