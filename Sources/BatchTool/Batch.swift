@@ -45,8 +45,7 @@ struct Batch: AsyncParsableCommand {
 
   static func run() async {
     if let remedy = remedy(for: Array(CommandLine.arguments.dropFirst())) {
-      Terminal.complain(BatchError(.invalidJob, remedy.message, remedy: remedy.remedy))
-      Self.exit(withError: ExitCode.validationFailure)
+      Self.exit(withError: ValidationError(remedy))
     }
     do {
       var command = try parseAsRoot()
@@ -68,24 +67,24 @@ struct Batch: AsyncParsableCommand {
 extension Batch {
   /// What other programs call the commands here.
   private static let synonyms = [
-    "start": "run", "exec": "run", "execute": "run", "go": "run", "stop": "cancel", "kill": "cancel",
+    "start": "run", "exec": "run", "execute": "run", "go": "run", "stop": "cancel",
+    "kill": "cancel",
     "retry": "retry-failed", "check": "validate", "lint": "validate", "explain": "plan",
     "preview": "plan", "list": "ids", "show": "status", "rollback": "undo", "revert": "undo",
     "tables": "schema", "clean": "cleanup",
   ]
 
   /// What is wrong with a command line that names no command, or an option of other programs.
-  static func remedy(for arguments: [String]) -> (message: String, remedy: String)? {
+  private static func remedy(for arguments: [String]) -> String? {
     let commands = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     if let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) {
       let meant = synonyms[first] ?? nearestName(to: first, among: commands)
-      return (
-        "there is no command \(first.quotedForMessage)",
+      let advice =
         meant.map { "did you mean batch \($0)?" } ?? remedyListing(commands, kind: "commands")
-      )
+      return "there is no command \(first.quotedForMessage); \(advice)"
     }
     guard arguments.contains("--dry-run") else { return nil }
-    return ("there is no option --dry-run", "batch plan JOB says what would happen, and writes nothing")
+    return "there is no option --dry-run; batch plan JOB says what would happen, and writes nothing"
   }
 }
 

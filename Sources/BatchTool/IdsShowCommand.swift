@@ -15,11 +15,59 @@ struct IdsShowCommand: AsyncParsableCommand {
   @Option(help: "Which identifiers: all, remaining, done or failed.")
   var outcome = IdentifierSelection.Outcome.all
 
+  @Flag(
+    help: """
+      Print why identifiers failed, as CSV, or as JSON with --format json; with --count how many failed \
+      for each reason.
+      """
+  )
+  var reasons = false
+
   @OptionGroup var output: IdentifierOutput
 
+  func validate() throws {
+    if reasons, output.output != nil {
+      throw ValidationError("--reasons and --output exclude each other.")
+    }
+  }
+
   func run() async throws {
+    if reasons { return try await printReasons() }
     let selection = try await selection(of: source, outcome: outcome)
     try output.emit(try selection.list, permissions: selection.permissions)
+  }
+}
+
+extension IdsShowCommand {
+  private func printReasons() async throws {
+    let reasons = try await selection(of: source, outcome: .failed).reasons()
+    if output.count {
+      let groups = Dictionary(grouping: reasons) { "\($0.code): \($0.message)" }
+      for (reason, identifiers) in groups.sorted(by: {
+        ($1.value.count, $0.key) < ($0.value.count, $1.key)
+      }) {
+        try Terminal.print("\(identifiers.count) \(reason)")
+      }
+      return
+    }
+    if output.format == .json {
+      for reason in reasons { try Terminal.printJSON(reason, pretty: false) }
+      return
+    }
+    try Terminal.print("key,code,message,attempt,failedAt\r")
+    for reason in reasons {
+      let fields = [
+        reason.key, reason.code, reason.message, String(reason.attempt), reason.failedAt,
+      ]
+      try Terminal.print(fields.map(\.asCSV).joined(separator: ",") + "\r")
+    }
+  }
+}
+
+extension String {
+  /// The text as a field of CSV (RFC 4180).
+  fileprivate var asCSV: String {
+    contains { ",\"\r\n".contains($0) } ? "\"\(replacing("\"", with: "\"\""))\"" : self
   }
 }
 

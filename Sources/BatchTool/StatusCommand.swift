@@ -41,7 +41,12 @@ struct StatusCommand: AsyncParsableCommand {
       } else {
         try SummaryText.print(status.summary)
         if let process = status.process { try Terminal.print("  process: \(process)") }
-        let command = job.action == .contexts ? "its program" : "batch run"
+        let command =
+          switch job.action {
+          case .contexts: "its program"
+          case .undo: "batch undo"
+          default: "batch run"
+          }
         try Terminal.print("  \(command): \(status.next.words)")
       }
       guard watch, status.process != nil else { return }

@@ -31,6 +31,9 @@ enum SummaryText {
     if let reason = summary.throttle { lines.append("  held: \(reason)") }
     if let reason = summary.stopReason { lines.append("  reason: \(reason)") }
     if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
+    if summary.state == .completedWithFailures {
+      lines.append("  which and why: batch ids \(summary.checkpoint) --outcome failed --reasons")
+    }
     try Terminal.print(lines.joined(separator: "\n"))
   }
 

@@ -130,7 +130,7 @@ import Testing
   @Test func `only some rows are undone, of a run that is named`() throws {
     let path = try makeTables()
     try directory.write(
-      JobText.update(["n": "0"], entity: "items", adding: ["undo": ["keep": "1d"]]),
+      JobText.update(["n": "-1"], entity: "items", adding: ["undo": ["keep": "1d"]]),
       to: "job.json"
     )
     let before = try TestDatabase.rows(path, "SELECT id, n FROM items ORDER BY id")
@@ -158,7 +158,9 @@ import Testing
     let some = try BatchProgram.run("undo", "job.json", "--ids", "some.ids", in: directory)
     #expect(some.status == 0, "\(some.errors)")
     #expect(
-      try TestDatabase.texts(path, "SELECT n FROM items WHERE id IN (1, 3, 5)") == ["0", "0", "0"]
+      try TestDatabase.texts(path, "SELECT n FROM items WHERE id IN (1, 3, 5)") == [
+        "-1", "-1", "-1",
+      ]
     )
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 1") == .integer(897))
     // The one before: those that the second run has changed since are somebody else's now.
@@ -213,6 +215,162 @@ import Testing
     #expect(try BatchProgram.run("cleanup", "job.json", in: directory).status == 0)
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM _batch_undo") == .integer(0))
     try Refusal.expect(["undo", "job.json"], in: directory, says: ["can be undone"])
+  }
+
+  @Test func `an undo is resumed with the rows that it began with, and no others`() throws {
+    let path = try makeTables()
+    let first = "SELECT * FROM items WHERE id <= 200 ORDER BY id"
+    let before = try TestDatabase.rows(path, first)
+    try directory.write(
+      JobText.update(["n": "n + 1"], entity: "items", adding: ["undo": true]),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    for (name, range) in [("a", 1...200), ("b", 301...500)] {
+      try directory.write(range.map(String.init).joined(separator: "\n"), to: "\(name).txt")
+      let made = try BatchProgram.run(
+        "ids",
+        "from",
+        "\(name).txt",
+        "--database",
+        "test.db",
+        "--entity",
+        "items",
+        "--output",
+        "\(name).ids",
+        in: directory
+      )
+      #expect(made.status == 0, "\(made.errors)")
+    }
+    // Half of it: the job's limit of time is long over when the first chunk is done.
+    try directory.write(
+      JobText.update(
+        ["n": "n + 1"],
+        entity: "items",
+        adding: ["undo": true, "limits": ["runtime": "1ms"], "chunk": ["size": 10]]
+      ),
+      to: "job.json"
+    )
+    let half = try BatchProgram.run("undo", "job.json", "--ids", "a.ids", in: directory)
+    #expect(half.status == 3, "\(half.errors)")
+    try Refusal.expect(
+      ["undo", "job.json", "--ids", "b.ids"],
+      in: directory,
+      says: ["other --ids"]
+    )
+    // Nobody begins a run in between, unless it is wanted.
+    try Refusal.expect(["run", "job.json"], in: directory, says: ["being undone", "batch undo"])
+    for _ in 0..<30 {
+      let more = try BatchProgram.run("undo", "job.json", "--ids", "a.ids", in: directory)
+      if more.status == 0 { break }
+      #expect(more.status == 3, "\(more.errors)")
+    }
+    #expect(try TestDatabase.rows(path, Self.selections["items"] ?? "").count == 900)
+    #expect(try TestDatabase.rows(path, first) == before)
+  }
+
+  @Test func `rows come back in the reverse of the order in which they went`() throws {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE places (id INTEGER PRIMARY KEY, n INTEGER UNIQUE)",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 100)
+      INSERT INTO places SELECT i, i FROM c
+      """,
+      "CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES tree)",
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 100)
+      INSERT INTO tree SELECT i, nullif(i - 1, 0) FROM c
+      """
+    )
+    let keys: [String: Any] = [
+      "undo": true, "chunk": ["size": 7], "workers": 1,
+      "database": ["path": "test.db", "foreignKeys": true],
+    ]
+    for (table, job) in [
+      ("places", try JobText.update(["n": "n - 1"], entity: "places", adding: keys)),
+      (
+        "tree",
+        try JobText.delete(
+          entity: "tree",
+          adding: keys.merging([
+            "source": ["entity": "tree", "everything": true, "orderBy": ["-id"]]
+          ]) { $1 }
+        )
+      ),
+    ] {
+      let before = try TestDatabase.rows(path, "SELECT * FROM \(table) ORDER BY id")
+      try directory.write(job, to: "\(table).json")
+      let run = try BatchProgram.run("run", "\(table).json", in: directory)
+      #expect(run.status == 0, "\(run.errors)")
+      #expect(try TestDatabase.rows(path, "SELECT * FROM \(table) ORDER BY id") != before)
+      let undo = try BatchProgram.run("undo", "\(table).json", in: directory)
+      #expect(undo.status == 0, "\(undo.errors) \(undo.output)")
+      #expect(try TestDatabase.rows(path, "SELECT * FROM \(table) ORDER BY id") == before)
+    }
+  }
+
+  @Test func `nobody else's row makes way, and a row that did not change is nobody's business`()
+    throws
+  {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE mails (id INTEGER PRIMARY KEY, mail TEXT UNIQUE ON CONFLICT REPLACE, n)",
+      "INSERT INTO mails VALUES (1, 'a', 1), (2, 'b', 2), (3, CAST(x'ff00fe' AS TEXT), 30)"
+    )
+    let keys = ["undo": true]
+    try directory.write(
+      JobText.update(
+        ["mail": "'x' || id", "n": "max(n, 30)"],
+        where: "id < 3",
+        entity: "mails",
+        adding: keys
+      ),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try execute("INSERT INTO mails VALUES (9, 'b', 9)")
+    #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 4)
+    #expect(
+      try TestDatabase.texts(path, "SELECT mail FROM mails WHERE id <> 3 ORDER BY id")
+        == ["a", "x2", "b"]
+    )
+    let reasons = try BatchProgram.run(
+      "ids",
+      "job.undo",
+      "--outcome",
+      "failed",
+      "--reasons",
+      in: directory
+    )
+    #expect(reasons.output.contains("2,constraint,"), "\(reasons.output) \(reasons.errors)")
+
+    // What is no UTF-8 comes back byte for byte.
+    try directory.write(
+      JobText.delete(where: "id = 3", entity: "mails", adding: keys),
+      to: "delete.json"
+    )
+    let bytes = "SELECT hex(CAST(mail AS BLOB)) FROM mails WHERE id = 3"
+    #expect(try BatchProgram.run("run", "delete.json", "--fresh", in: directory).status == 0)
+    #expect(try TestDatabase.texts(path, bytes) == [])
+    let undo = try BatchProgram.run("undo", "delete.json", in: directory)
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try TestDatabase.texts(path, bytes) == ["FF00FE"])
+  }
+
+  @Test func `a run of no rows does not hide the one before it`() throws {
+    let path = try makeTables()
+    for (n, condition) in [("0", "id < 100"), ("1", "id < 0")] {
+      try directory.write(
+        JobText.update(["n": n], where: condition, entity: "items", adding: ["undo": true]),
+        to: "job.json"
+      )
+      #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    }
+    let before = try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 0")
+    let undo = try BatchProgram.run("undo", "job.json", in: directory)
+    #expect(undo.status == 0 && undo.errors.contains("undoing run"), "\(undo.errors)")
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 0") != before)
   }
 
   @Test func `rows of many megabytes are kept and given back in bounded memory`() throws {

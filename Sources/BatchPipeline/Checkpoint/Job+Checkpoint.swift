@@ -14,7 +14,8 @@ extension Job {
       return
     }
     let checkpoint = try BatchEngine.Checkpoint(reading: path)
-    guard let database = checkpoint.metadata.database, checkpoint.isOfContexts else {
+    let isUndo = checkpoint.metadata.undone != nil
+    guard let database = checkpoint.metadata.database, isUndo || checkpoint.isOfContexts else {
       throw BatchError(
         .invalidJob,
         "this is the checkpoint of job \"\(checkpoint.metadata.job)\", which has a job file",
@@ -26,7 +27,7 @@ extension Job {
       name: checkpoint.metadata.job,
       database: .init(path: FilePath(database)),
       source: .init(entity: checkpoint.list.header.entityName, everything: true),
-      action: .contexts,
+      action: isUndo ? .undo : .contexts,
       checkpoint: .init(path: path)
     )
   }

@@ -19,6 +19,8 @@ public struct IdentifierSelection: Sendable {
 
   private let all: PackedIdentifiers
   private let positions: [Range<Int>]
+  /// Why the identifiers failed, in the order of the list; none unless those that failed are selected.
+  private var failures: [FailedIdentifier] = []
   /// The permissions of a file of these identifiers: those of what they are from.
   package let permissions: FilePermissions
 
@@ -29,7 +31,8 @@ public struct IdentifierSelection: Sendable {
     all = checkpoint.list
     let done = try await checkpoint.doneRanges(ofJob: job)
     if outcome == .failed {
-      positions = try await checkpoint.failedPositions(ofJob: job, done)
+      failures = try await checkpoint.failures(ofJob: job, done)
+      positions = failures.map { $0.position..<($0.position + 1) }
     } else {
       positions = Self.positions(outcome, done, count: all.count)
     }
@@ -63,9 +66,39 @@ public struct IdentifierSelection: Sendable {
       )
     }
     if outcome == .failed {
-      positions = checkpoint.failedAttempts.keys.sorted().map { $0..<($0 + 1) }
+      failures = try checkpoint.failedIdentifiers().sorted { $0.position < $1.position }
+      positions = failures.map { $0.position..<($0.position + 1) }
     } else {
       positions = Self.positions(outcome, checkpoint.progress.done, count: all.count)
+    }
+  }
+
+  /// An identifier that failed, and why.
+  public struct Reason: Sendable, Encodable {
+    /// The identifier's key, as it stands in a URI.
+    public let key: String
+    /// The name of the error's code.
+    public let code: String
+    /// What was wrong.
+    public let message: String
+    /// How often it has been tried.
+    public let attempt: Int
+    /// When it failed last: ISO 8601 in UTC.
+    public let failedAt: String
+  }
+
+  /// Why identifiers failed, in the order of the list; none unless those that failed were asked for.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if the list cannot be read.
+  public func reasons() throws(BatchError) -> [Reason] {
+    try failures.map { failure throws(BatchError) in
+      Reason(
+        key: try all.key(at: failure.position).description,
+        code: failure.code,
+        message: failure.message.onOneLine,
+        attempt: failure.attempt,
+        failedAt: failure.failedAt
+      )
     }
   }
 
@@ -102,24 +135,25 @@ public struct IdentifierSelection: Sendable {
 }
 
 extension Checkpoint {
-  /// The positions of the identifiers that failed, from the store's ledger.
-  fileprivate func failedPositions(
+  /// The identifiers that failed, from the store's ledger, in the order of the list.
+  fileprivate func failures(
     ofJob job: Job,
     _ done: DoneRanges
-  ) async throws(BatchError) -> [Range<Int>] {
+  ) async throws(BatchError) -> [FailedIdentifier] {
     guard done.outcomes.failed > 0 else { return [] }
     // The file of a finished run has them all; until then the store is ahead of it.
     guard metadata.ledger == .store, !progress.state.isFinished else {
       // That of a killed export may have failures of chunks that are not done.
-      return failedAttempts.keys.filter(done.contains).sorted().map { $0..<($0 + 1) }
+      return try failedIdentifiers().filter { done.contains($0.position) }
+        .sorted { $0.position < $1.position }
     }
     let store = try await Store(
       path: job.database.path.string,
       isReadOnly: true,
       busyTimeout: job.database.busyTimeout
     )
-    let positions = try await store.failedIdentifiers(ofRun: metadata.run).map(\.position)
-    guard positions.allSatisfy((0..<list.count).contains) else {
+    let failures = try await store.failedIdentifiers(ofRun: metadata.run)
+    guard failures.allSatisfy({ (0..<list.count).contains($0.position) }) else {
       throw BatchError(
         .damagedFile,
         "the table _batch_failure and the checkpoint do not belong together",
@@ -127,6 +161,6 @@ extension Checkpoint {
         remedy: "run with --fresh to select anew"
       )
     }
-    return positions.map { $0..<($0 + 1) }
+    return failures.sorted { $0.position < $1.position }
   }
 }

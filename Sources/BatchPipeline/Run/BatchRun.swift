@@ -365,5 +365,6 @@ extension RunDescription {
       checkpoint: FileSystem.absolute(path).string
     )
     runID = metadata.runID
+    undone = metadata.undone
   }
 }

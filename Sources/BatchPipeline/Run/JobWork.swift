@@ -11,7 +11,14 @@ struct JobWork: RunWork {
   let handlers: [String: TransformHandler]
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
-    try await JobPlan(job, parameters: parameters(of: run), handlers: handlers, store: store)
+    let plan = try await JobPlan(
+      job,
+      parameters: parameters(of: run),
+      handlers: handlers,
+      store: store
+    )
+    if job.action.writes { try await plan.refuseDuringUndo(fresh: options.fresh) }
+    return plan
   }
 
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
@@ -27,7 +34,8 @@ struct JobWork: RunWork {
       return nil
     }
     // What the closure of a run by objects needs, only its program has.
-    guard job.action != .contexts, let parameters = try? parameters(of: run) else { return nil }
+    guard job.action != .contexts, job.action != .undo, let parameters = try? parameters(of: run)
+    else { return nil }
     return try await JobPlan(job, parameters: parameters, handlers: handlers)
   }
 
@@ -111,7 +119,26 @@ extension JobPlan: RunPlan {
     metadata.schema = entity.fingerprint
   }
 
+  /// Refuses a run while another one undoes what the job has done, or has not come to its end.
+  fileprivate func refuseDuringUndo(fresh: Bool) async throws(BatchError) {
+    for undo in try await store.runs(ofJob: StoredUndo.jobName(undoing: job.name)) {
+      if undo.process != nil { throw undo.isAlive }
+      if case .unfinished = undo.standing, !fresh {
+        throw BatchError(
+          .unfinishedRun,
+          "a run of the job is being undone: \(undo.done.count) of \(undo.total) rows are",
+          at: store.path,
+          remedy: "finish that with batch undo, or begin anew with --fresh"
+        )
+      }
+    }
+  }
+
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
+    let undos = try await store.undoableRuns(ofJob: job.name)
+    if undos.contains(where: { $0.run == checkpoint.metadata.run && $0.isUndone }) {
+      throw checkpoint.refusal("what it has done was undone")
+    }
     try checkpoint.refuse(unless: self, identifiersHash: importedIdentifiers()?.hash)
   }
 

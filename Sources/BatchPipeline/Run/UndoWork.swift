@@ -40,17 +40,18 @@ extension Job {
   package var undoing: Job {
     var job = self
     // No job file can have such a name.
-    job.name = "\(name)/undo"
+    job.name = StoredUndo.jobName(undoing: name)
     job.action = .undo
     job.source = Source(entity: source.entity, everything: true)
     job.parameters = [:]
     job.undo = nil
     job.hooks = Hooks()
     job.report = nil
-    if job.skip.limit == 0 { job.skip = Skip(limit: RunPolicy.skipLimit) }
+    // Rows that somebody has changed since are none of the failures that the job allows.
+    job.skip = Skip(limit: RunPolicy.skipLimit)
     let path = checkpointPath
-    let folder = path.removingLastComponent()
-    job.checkpoint.path = folder.appending("\(path.stem ?? name).undo.batch")
+    // No other job's checkpoint has such a name unless it asks for it.
+    job.checkpoint.path = path.removingLastComponent().appending("\(path.stem ?? name).undo")
     return job
   }
 }
@@ -81,10 +82,25 @@ private struct UndoWork: RunWork {
     guard checkpoint.metadata.job == job.name else {
       throw checkpoint.refusal("the checkpoint is of job \(checkpoint.metadata.job)")
     }
-    let known = JobFingerprint(text: checkpoint.metadata.fingerprint)
-    if let run, run != checkpoint.metadata.undone {
-      throw checkpoint.refusal(
-        "the checkpoint is of undoing run \(checkpoint.metadata.undone ?? known.text)"
+    guard let undone = checkpoint.metadata.undone else {
+      throw checkpoint.refusal("the checkpoint does not say which run is undone")
+    }
+    if let run, run.uppercased() != undone.uppercased() {
+      throw checkpoint.refusal("the unfinished undo is that of run \(undone): give --run \(undone)")
+    }
+    guard try fingerprint.text == checkpoint.metadata.fingerprint else {
+      throw checkpoint.refusal("the unfinished undo was begun with other --ids")
+    }
+  }
+
+  /// What decides which rows are undone, beside the run.
+  var fingerprint: JobFingerprint {
+    get throws(BatchError) {
+      JobFingerprint(
+        job: job,
+        parameters: ParameterValues(),
+        store: "",
+        identifiersHash: try identifiers?.packed.hashOfKeys
       )
     }
   }
@@ -97,6 +113,7 @@ private struct UndoPlan: RunPlan {
   private let work: UndoWork
   private let log: UndoLog
   private let entity: Entity
+  private let key: EntityKey
 
   var job: Job { work.job }
   var spareWorkers: Int { 0 }
@@ -120,25 +137,31 @@ private struct UndoPlan: RunPlan {
       )
     }
     try store.refuseIfLinked()
-    let runs = try await store.undoableRuns(ofJob: work.name)
-    guard let undo = work.run == nil ? runs.first : runs.first(where: { $0.run == work.run }) else {
-      throw BatchError(
-        .noUndo,
-        work.run.map { "there is no record by which run \($0) could be undone" }
-          ?? "there is no run of the job that can be undone",
-        at: store.path,
-        remedy: runs.isEmpty
-          ? "give the job \"undo\": true before it runs"
-          : "these can be: \(runs.prefix(5).map(\.run).joined(separator: ", "))"
-      )
-    }
-    let past = try await store.runs(ofJob: work.name)
-    if let alive = past.first(where: { $0.process != nil }) { throw alive.isAlive }
+    let undo = try await store.undo(work.run, ofJob: work.name)
     let entity = try store.schema.entity(named: undo.entity)
-    try undo.refuse(unlessOf: entity)
+    key = try await store.key(of: entity, for: undo)
+    if let header = work.identifiers?.header {
+      guard header.entityName == entity.name,
+        store.identity.admits(header.storeIdentifier, atPath: store.path)
+      else {
+        throw BatchError(
+          .foreignIdentifier,
+          "the identifiers are of entity \(header.entityName.quotedForMessage) of store"
+            + " \(header.storeIdentifier)",
+          remedy: "give identifiers of \(entity.name.quotedForMessage) in this database"
+        )
+      }
+    }
     self.work = work
     self.entity = entity
-    log = try UndoLog(of: undo, in: store, only: work.identifiers)
+    // One row may have what another one gets.
+    let isOrdered = try await store.hasUniqueIndex(of: entity, over: undo.shape.columns)
+    log = try UndoLog(
+      of: undo,
+      in: store,
+      reversed: undo.shape.isDeletion || isOrdered,
+      only: work.identifiers
+    )
     hooks = try RunHooks(job, parameters: ParameterValues())
   }
 
@@ -151,12 +174,12 @@ private struct UndoPlan: RunPlan {
     for run: BatchRun,
     _ identity: StoreIdentity
   ) async throws(BatchError) -> RunSelection {
-    RunSelection(list: try log.identifiers(identity, entity).packed)
+    RunSelection(list: try log.identifiers(identity, entity, by: key).packed)
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.undone = log.undo.run
-    metadata.fingerprint = JobFingerprint(job: job, parameters: ParameterValues(), store: "").text
+    metadata.fingerprint = (try? work.fingerprint.text) ?? ""
     metadata.schema = entity.fingerprint
   }
 
@@ -164,7 +187,8 @@ private struct UndoPlan: RunPlan {
     try work.refuse(unlessFor: checkpoint)
     guard checkpoint.metadata.undone == log.undo.run else {
       throw checkpoint.refusal(
-        "the checkpoint is of undoing run \(checkpoint.metadata.undone ?? "unknown")"
+        "the unfinished undo is that of run \(checkpoint.metadata.undone ?? "unknown"), and a later"
+          + " run can be undone by now: give --run to say which"
       )
     }
     let list = checkpoint.list
@@ -187,6 +211,9 @@ private struct UndoPlan: RunPlan {
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
     guard let lane = execution.lane else { preconditionFailure("rows are changed without a lane") }
+    execution.onEvent(
+      .message("undoing run \(log.undo.run), which began at \(log.undo.startedAt)")
+    )
     if log.undo.shape.isDeletion {
       return try await execution.loop(
         DeletionUndoProcessor(
@@ -202,10 +229,10 @@ private struct UndoPlan: RunPlan {
     }
     let handler = UndoHandler(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
-    let transform = try await context.perform { [entity, job] connection throws(BatchError) in
+    let transform = try await context.perform { [entity, job, key] connection throws(BatchError) in
       try RowTransform(
         entity: entity,
-        key: entity.requireKey(),
+        key: key,
         reads: attributes,
         writes: attributes,
         handler: handler,
@@ -214,7 +241,7 @@ private struct UndoPlan: RunPlan {
         parameters: [:],
         enforcesForeignKeys: job.database.foreignKeys,
         connection: connection
-      )
+      ).abortingOnConflict()
     }
     return try await execution.loop(
       TransformProcessor(
@@ -224,7 +251,8 @@ private struct UndoPlan: RunPlan {
         lane: lane,
         ledger: ledger,
         onFailure: execution.onFailure,
-        patience: nil
+        patience: nil,
+        inOrder: true
       )
     )
   }
@@ -234,20 +262,122 @@ private struct UndoPlan: RunPlan {
   func stop() throws(BatchError) {}
 }
 
-extension StoredUndo {
-  /// Refuses an entity that has changed so that its rows cannot be given back what they had.
-  fileprivate func refuse(unlessOf entity: Entity) throws(BatchError) {
-    let key = try entity.requireKey().columns
-    let gone = shape.columns.filter { entity.attribute(named: $0)?.isGenerated ?? true }
-    if key == shape.key, gone.isEmpty { return }
-    throw BatchError(
-      .noUndo,
-      "\"\(entity.name)\" has changed since the run: "
-        + (gone.isEmpty
-          ? "its key was \(shape.key.joined(separator: ", "))"
-          : "it has no column \(gone.joined(separator: ", ")) that could be set"),
-      remedy: "give the table its columns back, and undo then"
-    )
+extension Store {
+  /// What is kept of a run of a job, or of the last one.
+  fileprivate func undo(_ run: String?, ofJob name: String) async throws(BatchError) -> StoredUndo {
+    let undos = try await undoableRuns(ofJob: name)
+    let runs = try await runs(ofJob: name)
+    if let alive = runs.first(where: { $0.process != nil }) { throw alive.isAlive }
+    if let run {
+      if let undo = undos.first(where: { $0.run == run.uppercased() }) { return undo }
+      throw BatchError(
+        .noUndo,
+        "there is no record by which run \(run.quotedForMessage) could be undone",
+        at: path,
+        remedy: undos.isEmpty ? nil : "these can be: \(undos.list)"
+      )
+    }
+    guard let last = undos.first(where: { $0.rows > 0 }) else {
+      throw BatchError(
+        .noUndo,
+        "there is no run of the job that can be undone",
+        at: path,
+        remedy: "give the job \"undo\": true before it runs"
+      )
+    }
+    let later = runs.last { run in
+      run.done.outcomes.succeeded > 0 && run.startedAt > last.startedAt
+        && !undos.contains { $0.run == run.run }
+    }
+    if let later {
+      throw BatchError(
+        .noUndo,
+        "the last run of the job, \(later.run) of \(later.startedAt), has kept nothing to undo it by",
+        at: path,
+        remedy: "an earlier one is undone with --run: \(undos.list)"
+      )
+    }
+    return last
+  }
+
+  /// The key by which the rows of a run were told apart.
+  ///
+  /// - Throws: `BatchError` of code `noUndo` for an entity that has changed so that its rows cannot be
+  ///   given back what they had.
+  fileprivate func key(
+    of entity: Entity,
+    for undo: StoredUndo
+  ) async throws(BatchError) -> EntityKey {
+    let gone = undo.shape.columns.filter { entity.attribute(named: $0)?.isGenerated ?? true }
+    guard gone.isEmpty else {
+      throw BatchError(
+        .noUndo,
+        "\(entity.name.quotedForMessage) has changed since the run: it has no column"
+          + " \(gone.joined(separator: ", ")) that could be set",
+        remedy: "give the table its columns back, and undo then"
+      )
+    }
+    if let key = entity.key, key.columns == undo.shape.key { return key }
+    // The job has named another one.
+    let schema = schema
+    let request = FetchRequest(entity: undo.entity, predicate: nil, key: undo.shape.key)
+    return try await connection(label: "batch.plan").perform { connection throws(BatchError) in
+      do throws(BatchError) {
+        return try IdentifierQuery(request, schema: schema, connection: connection).key
+      } catch {
+        throw BatchError(
+          .noUndo,
+          "\(entity.name.quotedForMessage) has changed since the run, whose rows had the key"
+            + " \(undo.shape.key.joined(separator: ", ")): \(error.message)",
+          remedy: "give the table its key back, and undo then"
+        )
+      }
+    }
+  }
+
+  /// Whether two rows of an entity cannot have the same values in some columns.
+  fileprivate func hasUniqueIndex(
+    of entity: Entity,
+    over columns: [String]
+  ) async throws(BatchError) -> Bool {
+    try await connection(label: "batch.plan").perform { connection throws(BatchError) in
+      let names = try connection.texts(
+        """
+        SELECT c.name FROM pragma_index_list(\(SQLName.quoted(entity.table))) AS i,
+          pragma_index_info(i.name) AS c WHERE i."unique"
+        """
+      )
+      return names.contains { columns.contains($0) }
+    }
+  }
+}
+
+extension [StoredUndo] {
+  /// The first few, with when they began.
+  fileprivate var list: String {
+    prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows) rows" }.joined(separator: "; ")
+  }
+}
+
+extension PackedIdentifiers {
+  /// A hash of the keys in their order.
+  ///
+  /// - Complexity: O(*n*)
+  fileprivate var hashOfKeys: String {
+    get throws(BatchError) {
+      var hash: UInt64 = 0
+      for start in stride(from: 0, to: count, by: 65_536) {
+        var bytes: [UInt8] = []
+        bytes.appendInteger(hash)
+        let range = start..<Swift.min(start + 65_536, count)
+        switch header.keyKind {
+        case .integer: for key in try integers(in: range) { bytes.appendInteger(key) }
+        case .encoded: for key in try encodedKeys(in: range) { bytes += key.bytes + [0] }
+        }
+        hash = XXHash64.hash(bytes)
+      }
+      return String(hash, radix: 16)
+    }
   }
 }
 

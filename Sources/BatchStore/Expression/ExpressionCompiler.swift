@@ -102,16 +102,14 @@ package struct ExpressionCompiler {
     guard message.hasPrefix(prefix) else { return nil }
     let name = String(message.dropFirst(prefix.count))
     let names = entity.attributes.map(\.name)
+    let unknown = remedyForUnknownName(name, among: names, kind: "attributes")
     // SQLite takes what is in double quotes, or in none, for a name.
     let isQuoted = text.contains("\"\(name)\"")
     if isQuoted || nearestName(to: name, among: names) == nil, !name.contains(".") {
-      let names = remedyListing(names, kind: "attributes")
       return Remedy(
-        stringLiteral: "if it is a text, write '\(name)' in single quotes; \(names)"
+        stringLiteral: "if it is a text, write '\(name)' in single quotes; \(unknown)"
       )
     }
-    return Remedy(
-      stringLiteral: remedyForUnknownName(name, among: names, kind: "attributes")
-    )
+    return Remedy(stringLiteral: unknown)
   }
 }

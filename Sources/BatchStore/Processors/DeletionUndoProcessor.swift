@@ -20,7 +20,8 @@ package struct DeletionUndoProcessor: ChunkProcessor {
     self.onFailure = onFailure
   }
 
-  package var inOrder: Bool { false }
+  /// Rows come back in the reverse of the order in which they went: what refers to another comes after it.
+  package var inOrder: Bool { true }
   package var patience: Duration? { nil }
 
   package func prepare(

@@ -19,8 +19,10 @@ package struct TransformProcessor: ChunkProcessor {
     lane: WriterLane,
     ledger: LedgerPlace,
     onFailure: FailurePolicy,
-    patience: Duration?
+    patience: Duration?,
+    inOrder: Bool = false
   ) {
+    self.inOrder = inOrder
     self.list = list
     self.transform = transform
     self.run = run
@@ -31,7 +33,7 @@ package struct TransformProcessor: ChunkProcessor {
     times = HandlerTimes(limit: transform.timeout)
   }
 
-  package var inOrder: Bool { false }
+  package let inOrder: Bool
 
   /// A computed chunk, and the context that computed it.
   package struct Prepared: Sendable {

@@ -4,16 +4,17 @@ package import BatchIdentifiers
 /// Puts rows back that a run has deleted.
 package struct DeletionUndo: Sendable {
   private let log: UndoLog
-  private let entity: Entity
-  private let key: EntityKey
+  private let table: String
+  private let keyCount: Int
+  private let columns: [String]
   private let overwrites: Bool
 
-  /// - Throws: `BatchError` of code `unstableKey` for an entity without a key.
-  package init(_ log: UndoLog, of entity: Entity, overwriting overwrites: Bool) throws(BatchError) {
+  package init(_ log: UndoLog, of entity: Entity, overwriting overwrites: Bool) {
     self.log = log
-    self.entity = entity
     self.overwrites = overwrites
-    key = try entity.requireKey()
+    table = SQLName.quoted(entity.table)
+    keyCount = log.undo.shape.key.count
+    columns = log.undo.shape.key + log.undo.shape.columns
   }
 
   /// Rows that were deleted, on their way to the writer lane.
@@ -26,16 +27,16 @@ package struct DeletionUndo: Sendable {
     package var count: Int { values.count }
   }
 
-  /// Reads the deleted rows at some places of the log: the first ones, if all hold more than is to be held.
+  /// Reads the deleted rows at some places of the log.
+  ///
+  /// - Returns: The first of them, if all hold more than is to be held.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
-    let keyCount = log.undo.shape.key.count
-    let columns = keyCount + log.undo.shape.columns.count
-    var values = ValueBlock(columns: columns, capacity: places.count, count: places.count)
+    var values = ValueBlock(columns: columns.count, capacity: places.count, count: places.count)
     try log.forEachRow(at: Array(places)) { index, record, row throws(BatchError) in
       guard values.bytes.count < ChunkBytes.chunkLimit else {
         return values.count = min(index, values.count)
       }
-      for column in 0..<columns {
+      for column in columns.indices {
         if column < keyCount {
           try values.set(index, column, from: record.keys, row, column)
         } else {
@@ -59,14 +60,14 @@ package struct DeletionUndo: Sendable {
     var written: WaitingChunk.Written = (Outcomes(), [])
     for row in 0..<rows.values.count {
       do throws(BatchError) {
-        let isInserted = try connection.savepoint { () throws(BatchError) in
-          try insert(row, of: rows.values, in: connection)
+        let isChanged = try connection.savepoint { () throws(BatchError) in
+          try put(row, of: rows.values, in: connection)
         }
-        if isInserted { written.outcomes.succeeded += 1 } else { written.outcomes.unchanged += 1 }
+        if isChanged { written.outcomes.succeeded += 1 } else { written.outcomes.unchanged += 1 }
       } catch {
         guard error.isAboutRows || error.code == .changedSince, !connection.isAutocommit,
           written.failures.count < policy.limit
-        else { throw policy.refusal(error.about(keyOfRow(row, rows.values))) }
+        else { throw policy.refusal(error.about(rows.values.key(of: row, columns: keyCount))) }
         written.failures.append((first + row, error))
       }
     }
@@ -74,49 +75,81 @@ package struct DeletionUndo: Sendable {
     return written
   }
 
-  private func keyOfRow(_ row: Int, _ values: ValueBlock) -> PrimaryKey {
-    .encoded(EncodedKey(key.columns.indices.map { KeyComponent(values.value(row, $0)) }))
-  }
-
-  /// - Returns: Whether the row was inserted: not if it is there, as it was.
-  private func insert(
+  /// - Returns: Whether something was written: nothing is if the row is there, as it was.
+  private func put(
     _ row: Int,
     of values: ValueBlock,
     in connection: Connection
   ) throws(BatchError) -> Bool {
-    let columns = log.undo.shape.key + log.undo.shape.columns
-    let isKey = key.columns.map { "\(SQLName.quoted($0)) IS ?" }.joined(separator: " AND ")
-    let table = SQLName.quoted(entity.table)
-    let current = try connection.prepare(
-      "SELECT \(SQLName.list(columns)) FROM \(table) WHERE \(isKey)"
-    )
-    for index in key.columns.indices { try current.bind(values.value(row, index), at: index + 1) }
-    if try current.step() {
-      let now = columns.indices.map { current.value(at: $0) }
-      current.reset()
-      if columns.indices.allSatisfy({ now[$0].isIdentical(to: values.value(row, $0)) }) {
-        return false
-      }
-      guard overwrites else {
-        throw BatchError(
-          .changedSince,
-          "somebody has inserted a row with the key since",
-          remedy: "with --overwrite it is replaced"
-        )
-      }
-      let deletion = try connection.prepare("DELETE FROM \(table) WHERE \(isKey)")
-      for index in key.columns.indices {
-        try deletion.bind(values.value(row, index), at: index + 1)
-      }
-      try deletion.run()
+    let current = try current(row, of: values, in: connection)
+    guard current.count > 0 else {
+      let places = columns.map { _ in "?" }.joined(separator: ", ")
+      // Nobody's row makes way, whatever the table says is to be done about a conflict.
+      try run(
+        "INSERT OR ABORT INTO \(table) (\(SQLName.list(columns))) VALUES (\(places))",
+        row,
+        of: values,
+        Array(columns.indices),
+        in: connection
+      )
+      return true
     }
-    let places = columns.map { _ in "?" }.joined(separator: ", ")
-    let insertion = try connection.prepare(
-      "INSERT INTO \(table) (\(SQLName.list(columns))) VALUES (\(places))"
+    if current.isSame(0, as: values, row) { return false }
+    guard overwrites else { throw log.changed(values, row, keyCount, to: current, 0, columns) }
+    let sets = columns[keyCount...].map { "\(SQLName.quoted($0)) = ?" }.joined(separator: ", ")
+    try run(
+      "UPDATE OR ABORT \(table) SET \(sets) WHERE \(keyCondition)",
+      row,
+      of: values,
+      Array(columns.indices[keyCount...]) + Array(0..<keyCount),
+      in: connection
     )
-    for index in columns.indices { try insertion.bind(values.value(row, index), at: index + 1) }
-    try insertion.run()
     return true
+  }
+
+  private var keyCondition: String {
+    columns[..<keyCount].map { "\(SQLName.quoted($0)) IS ?" }.joined(separator: " AND ")
+  }
+
+  /// The row that has the key now; none if there is none.
+  private func current(
+    _ row: Int,
+    of values: ValueBlock,
+    in connection: Connection
+  ) throws(BatchError) -> ValueBlock {
+    let statement = try connection.prepare(
+      """
+      SELECT \(RowCollector.columns(columns.map(SQLName.quoted))) FROM \(table)
+      WHERE \(keyCondition)
+      """
+    )
+    for column in 0..<keyCount { try statement.bind(values, row, column, at: column + 1) }
+    var current = ValueBlock(columns: columns.count, capacity: 1)
+    _ = try connection.collector.collect(from: statement, into: &current, upTo: .max)
+    statement.reset()
+    return current
+  }
+
+  /// Runs a statement that writes one row.
+  private func run(
+    _ sql: String,
+    _ row: Int,
+    of values: ValueBlock,
+    _ parameters: [Int],
+    in connection: Connection
+  ) throws(BatchError) {
+    let statement = try connection.prepare(sql)
+    for (index, column) in parameters.enumerated() {
+      try statement.bind(values, row, column, at: index + 1)
+    }
+    try statement.run()
+    guard connection.changes == 1 else {
+      throw BatchError(
+        .changedSince,
+        "the database left the row out without an error",
+        remedy: "look for a trigger with RAISE(IGNORE)"
+      )
+    }
   }
 }
 

@@ -34,7 +34,8 @@ package struct UndoHandler: RowHandler {
       }
       if isSame(record.before) { return }
       guard overwrites || isSame(record.after) else {
-        return changes.failures.append((index, log.changed(record, row, to: rows.values, index)))
+        let error = log.changed(record, row, to: rows.values, index)
+        return changes.failures.append((index, error))
       }
       try changes.values.set(index, from: record.before, row)
     }
@@ -44,30 +45,54 @@ package struct UndoHandler: RowHandler {
 
 extension UndoLog {
   /// The error for a row that is neither as the run has left it nor as it was before.
-  func changed(
+  fileprivate func changed(
     _ record: UndoRecord,
     _ row: Int,
     to current: ValueBlock,
     _ currentRow: Int
   ) -> BatchError {
-    let differences = undo.shape.columns.enumerated().compactMap { column, name -> String? in
-      guard !current.isSame(currentRow, column, as: record.before, row) else { return nil }
-      let now = current.value(currentRow, column).sql.shortened
-      let before = record.before.value(row, column).sql.shortened
-      return "\(name.quotedForMessage) is \(now) and was \(before)"
+    let differences = undo.shape.columns.indices.compactMap { column -> String? in
+      if current.isSame(currentRow, column, as: record.after, row) { return nil }
+      return "\(undo.shape.columns[column].quotedForMessage) is"
+        + " \(current.value(currentRow, column).forMessage), the run had set"
+        + " \(record.after.value(row, column).forMessage), and before it was"
+        + " \(record.before.value(row, column).forMessage)"
     }
     return BatchError(
       .changedSince,
-      "somebody has changed the row since: \(differences.joined(separator: ", "))",
+      "somebody has changed the row since: \(differences.joined(separator: "; "))",
       remedy: "with --overwrite it is undone all the same"
+    )
+  }
+
+  /// The error for a deleted row whose key somebody has used again.
+  func changed(
+    _ deleted: ValueBlock,
+    _ row: Int,
+    _ keyCount: Int,
+    to current: ValueBlock,
+    _ currentRow: Int,
+    _ columns: [String]
+  ) -> BatchError {
+    let differences = columns.indices.compactMap { column -> String? in
+      if current.isSame(currentRow, column, as: deleted, row) { return nil }
+      return
+        "\(columns[column].quotedForMessage) is \(current.value(currentRow, column).forMessage)"
+        + " and was \(deleted.value(row, column).forMessage)"
+    }
+    return BatchError(
+      .changedSince,
+      "somebody has inserted a row with the key since: \(differences.joined(separator: "; "))",
+      remedy: "with --overwrite it gets the values of the deleted one"
     )
   }
 }
 
-extension String {
-  /// The text with its middle left out if it is long.
-  fileprivate var shortened: String {
-    count <= 80 ? self : "\(prefix(60))…\(suffix(10))"
+extension SQLValue {
+  /// The value on one line, its middle left out if it is long.
+  fileprivate var forMessage: String {
+    let text = sql.onOneLine
+    return text.count <= 80 ? text : "\(text.prefix(60))…\(text.suffix(10))"
   }
 }
 

@@ -124,6 +124,24 @@ package struct Statement: ~Copyable {
     )
   }
 
+  /// Binds a value of a block, byte for byte.
+  func bind(
+    _ block: ValueBlock,
+    _ row: Int,
+    _ column: Int,
+    at index: Int
+  ) throws(BatchError) {
+    let status =
+      switch block.kind(row, column) {
+      case .null, .unset: bindNull(at: index)
+      case .integer: bindInteger(block.word(row, column), at: index)
+      case .real: bindReal(block.real(row, column), at: index)
+      case .text: unsafe block.bytes(row, column).withUnsafeBytes { unsafe bindText($0, at: index) }
+      case .blob: unsafe block.bytes(row, column).withUnsafeBytes { unsafe bindBlob($0, at: index) }
+      }
+    try check(status)
+  }
+
   /// Binds a closure, which is released when something else is bound in its place.
   func bindFunction(_ function: SwiftFunction, at index: Int) -> Int32 {
     SwiftFunction.pointerType.withUTF8Buffer { type in

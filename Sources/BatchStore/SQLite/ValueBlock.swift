@@ -78,6 +78,22 @@ package struct ValueBlock: Sendable, Equatable {
   /// About how many bytes the values hold.
   package var byteCount: Int { bytes.count + count * columnCount * 9 }
 
+  /// The key that the first columns of a row are, byte for byte.
+  func key(of row: Int, columns: Int) -> PrimaryKey {
+    var encoder = EncodedKey.Encoder()
+    for column in 0..<columns {
+      switch kind(row, column) {
+      case .null, .unset: encoder.appendNull()
+      case .integer: encoder.append(word(row, column))
+      case .real: encoder.append(real(row, column))
+      case .text:
+        unsafe bytes(row, column).withUnsafeBytes { unsafe encoder.append(textBytes: $0) }
+      case .blob: unsafe bytes(row, column).withUnsafeBytes { unsafe encoder.append(blob: $0) }
+      }
+    }
+    return .encoded(encoder.key)
+  }
+
   /// A value, or another one if none is given.
   package func value(_ row: Int, _ column: Int, or current: SQLValue) -> SQLValue {
     kind(row, column) == .unset ? current : value(row, column)

@@ -49,6 +49,13 @@ package struct RowTransform: Sendable {
     reach = try target.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection)
   }
 
+  /// Has a conflict fail the row, whatever the table says is to be done then.
+  package func abortingOnConflict() -> RowTransform {
+    var transform = self
+    transform.target.abortsOnConflict = true
+    return transform
+  }
+
   /// Has the transform keep what it does in the undo records of a run.
   package func recorded(forRun run: String) -> RowTransform {
     var transform = self

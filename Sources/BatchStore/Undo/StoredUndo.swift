@@ -15,6 +15,10 @@ package struct StoredUndo: Sendable {
   package let entity: String
   /// What was recorded.
   package let shape: UndoShape
+  /// How many rows can be undone.
+  package private(set) var rows = 0
+  /// Whether somebody has begun to undo the run.
+  package private(set) var isUndone = false
 
   package init(
     run: String,
@@ -34,7 +38,7 @@ package struct StoredUndo: Sendable {
 
   // MARK: The tables
 
-  private static let tables = """
+  static let tables = """
     SELECT count(*) = 2 FROM sqlite_schema
     WHERE type = 'table' AND name IN ('_batch_undo_run', '_batch_undo')
     """
@@ -44,8 +48,9 @@ package struct StoredUndo: Sendable {
       """
       CREATE TABLE IF NOT EXISTS _batch_undo_run (
         run TEXT PRIMARY KEY, job TEXT NOT NULL, started_at TEXT NOT NULL, kept_until TEXT,
-        entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL, is_deletion INTEGER NOT NULL
-      ) WITHOUT ROWID
+        entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL,
+        is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0
+      )
       """
     )
     // A later record of a run has a higher number.
@@ -63,7 +68,11 @@ package struct StoredUndo: Sendable {
   func enter(in connection: Connection) throws(BatchError) {
     try Self.createTables(in: connection)
     try connection.execute(
-      "INSERT INTO _batch_undo_run VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      """
+      INSERT INTO _batch_undo_run
+        (run, job, started_at, kept_until, entity, key, columns, is_deletion)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """,
       .text(run),
       .text(job),
       .text(startedAt),
@@ -75,6 +84,17 @@ package struct StoredUndo: Sendable {
     )
   }
 
+  /// Notes that somebody begins to undo a run, in the transaction that enters who does.
+  static func noteUndo(of run: String, in connection: Connection) throws(BatchError) {
+    try connection.execute(
+      "UPDATE _batch_undo_run SET is_undone = 1 WHERE run = ?",
+      .text(run)
+    )
+  }
+
+  /// The name of the job whose runs undo those of another.
+  package static func jobName(undoing job: String) -> String { "\(job)/undo" }
+
   private static func json(_ names: [String]) -> String {
     var json: [UInt8] = []
     for name in names {
@@ -84,55 +104,36 @@ package struct StoredUndo: Sendable {
     return String(decoding: json.isEmpty ? [UInt8(ascii: "[")] : json, as: UTF8.self) + "]"
   }
 
-  /// Removes the records of a job's runs that are not kept any more.
-  ///
-  /// - Parameters:
-  ///   - job: The job's name.
-  ///   - now: The time, as an ISO 8601 timestamp in UTC.
-  ///   - connection: The connection, in a transaction.
-  /// - Returns: How many runs cannot be undone any more.
-  /// - Throws: What SQLite says.
-  static func removeExpired(
-    ofJob job: String,
-    at now: String,
-    in connection: Connection
-  ) throws(BatchError) -> Int {
-    guard try connection.value(tables) == .integer(1) else { return 0 }
-    try connection.execute(
-      "DELETE FROM _batch_undo_run WHERE job = ? AND kept_until < ?",
-      .text(job),
-      .text(now)
-    )
-    let count = connection.changes
-    if count > 0 {
-      try connection.execute(
-        "DELETE FROM _batch_undo WHERE run NOT IN (SELECT run FROM _batch_undo_run)"
-      )
-    }
-    return count
-  }
-
   /// The runs of a job that can be undone, the last one first.
   static func all(ofJob job: String, in connection: Connection) throws(BatchError) -> [StoredUndo] {
     guard try connection.value(tables) == .integer(1) else { return [] }
     let rows = try connection.prepare(
       """
-      SELECT run, started_at, kept_until, entity, is_deletion FROM _batch_undo_run
-      WHERE job = ? ORDER BY started_at DESC, run
+      SELECT r.run, started_at, kept_until, entity, is_deletion,
+        (SELECT sum(rows) FROM _batch_undo AS u WHERE u.run = r.run), is_undone
+      FROM _batch_undo_run AS r WHERE job = ? ORDER BY r.rowid DESC
       """
     )
     try rows.bind(.text(job), at: 1)
-    var found: [(String, String, String?, String, Bool)] = []
+    var found: [(String, String, String?, String, Bool, Int, Bool)] = []
     while try rows.step() {
       found.append(
         (
           rows.text(at: 0), rows.text(at: 1), rows.isNull(at: 2) ? nil : rows.text(at: 2),
-          rows.text(at: 3), rows.integer(at: 4) != 0
+          rows.text(at: 3), rows.integer(at: 4) != 0, Int(rows.integer(at: 5)),
+          rows.integer(at: 6) != 0
         )
       )
     }
-    return try found.map { run, startedAt, keptUntil, entity, isDeletion throws(BatchError) in
-      StoredUndo(
+    return try found.map {
+      run,
+      startedAt,
+      keptUntil,
+      entity,
+      isDeletion,
+      rows,
+      isUndone throws(BatchError) in
+      var undo = StoredUndo(
         run: run,
         job: job,
         startedAt: startedAt,
@@ -144,6 +145,9 @@ package struct StoredUndo: Sendable {
           isDeletion: isDeletion
         )
       )
+      undo.rows = rows
+      undo.isUndone = isUndone
+      return undo
     }
   }
 

@@ -14,9 +14,18 @@ package final class UndoLog: Sendable {
     let first: Int
     /// Which rows; nil for all.
     let rows: [Int]?
+
+    /// The row of the record that is at a place.
+    func row(at place: Int, of record: UndoRecord, reversed: Bool) -> Int {
+      let count = rows?.count ?? record.count
+      let index = reversed ? count - 1 - (place - first) : place - first
+      return rows.map { $0[index] } ?? index
+    }
   }
 
   private let parts: [Part]
+  /// Whether the rows of a record come in reverse too, so that each is as it was when its turn came.
+  private let isReversed: Bool
   private let reader: Lock<Reader>
 
   /// A connection, and what was read last: neighbouring chunks are of the same records.
@@ -32,12 +41,14 @@ package final class UndoLog: Sendable {
   /// - Parameters:
   ///   - undo: The run.
   ///   - store: Its store.
+  ///   - isReversed: Whether the rows of a record come in reverse too.
   ///   - identifiers: The rows that are wanted; nil for all.
   /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
   /// - Complexity: O(*n*) in the records; in the rows, and a look-up for each, if some are wanted.
   package init(
     of undo: StoredUndo,
     in store: Store,
+    reversed isReversed: Bool,
     only identifiers: IdentifierList? = nil
   ) throws(BatchError) {
     self.undo = undo
@@ -70,6 +81,7 @@ package final class UndoLog: Sendable {
       count += rows.count
     }
     self.parts = parts
+    self.isReversed = isReversed
     self.count = count
     reader = Lock(Reader(connection: connection))
   }
@@ -82,17 +94,19 @@ package final class UndoLog: Sendable {
   /// The identifiers of the rows: those of the last record first.
   package func identifiers(
     _ store: StoreIdentity,
-    _ entity: Entity
+    _ entity: Entity,
+    by key: EntityKey
   ) throws(BatchError) -> IdentifierList {
-    let isInteger = try entity.requireKey().isRowID
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
-      keyKind: isInteger ? .integer : .encoded
+      keyKind: key.isRowID ? .integer : .encoded
     )
     for part in parts {
       try withRecord(part.number) { record in
-        for row in part.rows ?? Array(0..<record.count) { builder.append(record.key(of: row)) }
+        for place in part.first..<part.first + (part.rows?.count ?? record.count) {
+          builder.append(record.key(of: part.row(at: place, of: record, reversed: isReversed)))
+        }
       }
     }
     return builder.finish()
@@ -109,8 +123,11 @@ package final class UndoLog: Sendable {
       try withRecord(part.number) { record throws(BatchError) in
         let end = part.first + (part.rows?.count ?? record.count)
         while index < places.count, (part.first..<end).contains(places[index]) {
-          let row = places[index] - part.first
-          try body(index, record, part.rows.map { $0[row] } ?? row)
+          try body(
+            index,
+            record,
+            part.row(at: places[index], of: record, reversed: isReversed)
+          )
           index += 1
         }
       }
@@ -151,6 +168,6 @@ extension UndoRecord {
   /// The key of a row.
   func key(of row: Int) -> PrimaryKey {
     if keys.columnCount == 1, keys.kind(row, 0) == .integer { return .integer(keys.word(row, 0)) }
-    return .encoded(EncodedKey((0..<keys.columnCount).map { KeyComponent(keys.value(row, $0)) }))
+    return keys.key(of: row, columns: keys.columnCount)
   }
 }

@@ -54,11 +54,19 @@ extension BulkChange {
       }
       after = found.aligned(with: before, by: keyCount).columns(keyCount..<before.columnCount)
     }
-    let record = UndoRecord(
-      keys: before.columns(0..<keyCount),
-      before: before.columns(keyCount..<before.columnCount),
-      after: after
+    var (keys, values) = (
+      before.columns(0..<keyCount), before.columns(keyCount..<before.columnCount)
     )
+    if !undoShape.isDeletion {
+      let changed = (0..<values.count).filter { !values.isSame($0, as: after, $0) }
+      if changed.isEmpty { return }
+      if changed.count < values.count {
+        keys = keys.selecting(changed)
+        values = values.selecting(changed)
+        after = after.selecting(changed)
+      }
+    }
+    let record = UndoRecord(keys: keys, before: values, after: after)
     try connection.execute(
       "INSERT INTO _batch_undo (run, rows, bytes) VALUES (?, ?, ?)",
       .text(run),

@@ -51,6 +51,8 @@ package struct BulkChange: Sendable {
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]
+  /// Whether a conflict fails the row, whatever the table says is to be done then.
+  package var abortsOnConflict = false
   /// The run whose undo records keep what the change does away with; nil to keep nothing.
   var undoRun: String?
 
@@ -101,7 +103,7 @@ package struct BulkChange: Sendable {
       // Rows change in the order of their keys, as they would one by one.
       let order = keys.isRange ? " NOT INDEXED" : ""
       return """
-        UPDATE \(table)\(order) SET \(set.joined(separator: ", ")) \
+        UPDATE \(abortsOnConflict ? "OR ABORT " : "")\(table)\(order) SET \(set.joined(separator: ", ")) \
         WHERE \(condition(for: keys))
         """
     }

@@ -213,6 +213,9 @@ extension StoredRun {
       in: connection
     )
     try description.undo?.enter(in: connection)
+    if let undone = description.undone {
+      try StoredUndo.noteUndo(of: undone, in: connection)
+    }
   }
 
   /// The error for a run that keeps another one of its job from being begun.
@@ -365,6 +368,8 @@ package struct RunDescription: Sendable {
   package var setsOthersAside = false
   /// What is kept so that the run can be undone; nil for nothing.
   package var undo: StoredUndo?
+  /// The run that it undoes, if any.
+  package var undone: String?
   /// Until when identifiers of work are remembered: those of runs that ended before are forgotten.
   package var oldestEnd: String?
 

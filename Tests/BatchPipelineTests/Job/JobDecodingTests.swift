@@ -131,7 +131,7 @@ import Testing
     ),
     (
       "\"orderBy\": \"id\",",
-      "source.orderBy: expected an array of strings, found the string \"id\""
+      "source.orderBy: expected an array of strings, found the string \"id\"; write [\"id\"]"
     ),
     ("\"orderBy\": [null],", "source.orderBy[0]: expected a string, found null"),
     ("\"orderBy\": [\"-\"],", "source.orderBy[0]: the column has no name"),
@@ -164,7 +164,8 @@ import Testing
     ),
     (
       #""hooks": { "onStart": "x" }"#,
-      "job.json:4:25: hooks.onStart: expected an array of strings, found the string \"x\""
+      "job.json:4:25: hooks.onStart: expected an array of strings, found the string \"x\"; "
+        + "write [\"x\"]"
     ),
     (#""hooks": { "onStart": [] }"#, "job.json:4:25: hooks.onStart: is empty; give it a value"),
     (
@@ -365,8 +366,8 @@ import Testing
       "job.json:3:33: action.set: is a key of the action update; remove it, or change the type"
     ),
     (
-      #"{ "type": "delete", "archive": "old" }"#,
-      "job.json:3:44: action.archive: expected an object, found the string \"old\""
+      #"{ "type": "delete", "archive": 1 }"#,
+      "job.json:3:44: action.archive: expected an object, found the number 1"
     ),
     (
       #"{ "type": "delete", "archive": { "entity": "T" } }"#,

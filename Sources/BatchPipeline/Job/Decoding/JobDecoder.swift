@@ -46,7 +46,7 @@ package final class JobDecoder {
 
     var job = decodeJob(root)
     job.origin = origin
-    if !problems.isEmpty {
+    if !problems.isEmpty, root.members != nil {
       // What else is wrong, as far as it is not about a stand-in value.
       let broken = Set(problems.compactMap(\.path.section))
       for problem in job.problems() {
@@ -132,7 +132,9 @@ extension JobDecoder {
   private func decodeSource(_ section: inout JobSection) -> Job.Source {
     var source = Job.Source(entity: section.string("entity", required: true) ?? "")
     source.where = section.string("where")
-    source.orderBy = (section.strings("orderBy", insteadOf: Job.OrderTerm.terms(ofSQL:)) ?? []).map(Job.OrderTerm.init(parsing:))
+    source.orderBy = (section.strings("orderBy", insteadOf: Job.OrderTerm.terms(ofSQL:)) ?? []).map(
+      Job.OrderTerm.init(parsing:)
+    )
     source.limit = section.integer("limit")
     source.everything = section.boolean("everything") ?? source.everything
     source.recheck = section.oneOf("recheck") ?? source.recheck

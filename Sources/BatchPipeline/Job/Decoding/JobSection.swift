@@ -112,6 +112,7 @@ extension JobSection {
   ///   - key: The key.
   ///   - required: Whether it must be there.
   ///   - parts: What a string in place of the array would be as one, to show how to write it.
+  /// - Returns: The strings, or nil if they are not there or no array.
   mutating func strings(
     _ key: String,
     required: Bool = false,

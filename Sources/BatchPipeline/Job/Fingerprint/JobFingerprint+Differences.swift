@@ -51,7 +51,7 @@ private struct Facts {
     ]
     let keys = [
       "store", "entity", "key", "where", "orderBy", "limit", "everything", "identifiers",
-      "foreignKeys",
+      "foreignKeys", "undo",
     ]
     for key in keys { state(names[key] ?? key, members[key]) }
     if case .object(var action)? = members["action"] {
