@@ -36,7 +36,7 @@ struct Batch: AsyncParsableCommand {
     version: batchVersion,
     subcommands: [
       ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
-      UndoCommand.self,
+      UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self,
       IdsCommand.self, InspectCommand.self, SchemaCommand.self, CleanupCommand.self,

@@ -23,15 +23,16 @@ import Testing
     ],
     "BatchEngine": ["Policy", "Files", "Checkpoint", "Report", "Loop"],
     "BatchStore": [
-      "SQLite", "Schema", "Expression", "Store", "Fetch", "Undo", "Writer", "Transform", "Restore",
-      "Export",
-      "Processors",
+      "SQLite", "Schema", "Expression", "Store", "Comparison", "Fetch", "Undo", "Writer",
+      "Transform", "Restore", "Export", "Processors",
     ],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",
     ],
-    "BatchPipeline": ["Job", "Checkpoint", "Command", "Report", "Plan", "Run", "Contexts"],
+    "BatchPipeline": [
+      "Job", "Checkpoint", "Command", "Report", "Plan", "Run", "Verification", "Contexts",
+    ],
   ]
 
   /// The edges that go up all the same.

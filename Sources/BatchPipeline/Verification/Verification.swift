@@ -1,0 +1,220 @@
+import BatchEngine
+public import BatchIdentifiers
+public import BatchStore
+public import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Whether a job's last run has changed what the job says and nothing else, by a copy of the database from
+/// before it.
+///
+///     let verification = try await Verification(of: job, against: "shop-before.db")
+///     for difference in verification.differences { print(difference.table, difference.key) }
+///
+/// Every row of every table is compared by its key, in storage class and bytes. In the rows that the run
+/// has done, an update may have set the columns that it names, a transform those that it may write, and a
+/// deletion may have removed them, in which case each has its copy in the archive, if there is one, and
+/// the archive has gained no other row. All else is a difference, also what triggers and foreign keys have
+/// written. Left out are views, virtual tables (not the tables in which those keep their data), the tables
+/// `_batch_…` of runs and the statistics of SQLite.
+public struct Verification: Sendable, Encodable {
+  /// The job's name.
+  public let job: String
+  /// The run's UUID.
+  public let run: String
+  /// The database of the job.
+  public let database: String
+  /// The copy that it was compared with.
+  public let file: String
+  /// How many identifiers the run has done.
+  public let selected: Int
+  /// How many tables were compared.
+  public let tables: Int
+  /// How many rows were compared, those that one of the two alone has included.
+  public let rows: Int
+  /// How many rows differ in columns that the job sets.
+  public let changedAsDeclared: Int
+  /// How many rows the job has deleted.
+  public let deletedAsDeclared: Int
+  /// How many rows of the archive are their copies.
+  public let archivedAsDeclared: Int
+  /// How many rows have values that the job does not explain.
+  public let changed: Int
+  /// How many rows the database alone has.
+  public let added: Int
+  /// How many rows the copy alone has.
+  public let removed: Int
+  /// How many tables, indexes, triggers and views are not the same.
+  public let schema: Int
+  /// The first of these differences.
+  public let differences: [StoreDifference]
+  /// What may be behind them, in words.
+  public let notes: [String]
+
+  /// How many differences there are that the job does not explain.
+  public var differenceCount: Int { changed + added + removed + schema }
+  /// Whether nothing differs but what the job explains.
+  public var isAsDeclared: Bool { differenceCount == 0 }
+
+  /// Compares the database of a job with a copy of it.
+  ///
+  /// Both are read only, in transactions that last as long as the comparison: others may write meanwhile
+  /// where there is a write-ahead log, which then grows.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - file: A backup or a clone of its database, from before the run.
+  ///   - limit: The most differences that are kept, up to ``maximumLimit``; all are counted.
+  ///   - progress: Called with the number of rows that were compared so far, on any thread.
+  /// - Throws: `BatchError` of code `otherStore` if the file is no copy of the database, `alreadyRunning`
+  ///   if the run goes on, `otherRun` if the job is no longer the one of its checkpoint, or what a file
+  ///   that cannot be read says.
+  /// - Complexity: O(*n*) in the rows of both. Holds the packed list of identifiers, 8 bytes for each where
+  ///   they are no integers, and the differences that are kept.
+  public init(
+    of job: Job,
+    against file: FilePath,
+    limit: Int = 20,
+    progress: @escaping @Sendable (Int) -> Void = { _ in }
+  ) async throws(BatchError) {
+    try await self.init(
+      of: job,
+      against: file,
+      limit: limit,
+      partCount: StoreComparison.partCount,
+      progress: progress
+    )
+  }
+
+  /// Compares the database of a job with a copy of it, so many rows at a time.
+  package init(
+    of job: Job,
+    against file: FilePath,
+    limit: Int,
+    partCount: Int,
+    progress: @escaping @Sendable (Int) -> Void
+  ) async throws(BatchError) {
+    let limit = min(max(limit, 0), Self.maximumLimit)
+    let run = try await VerifiedRun(of: job)
+    let path = try Self.path(ofCopy: file, of: run.store)
+    let copy = try await Store(
+      path: path,
+      isReadOnly: true,
+      busyTimeout: job.database.busyTimeout
+    )
+    try run.store.refuseOther(copy)
+    let comparison = try await StoreComparison(
+      of: run.store,
+      and: path,
+      expecting: run.expected,
+      limit: limit,
+      workers: min(max(ProcessInfo.processInfo.activeProcessorCount, 1), Self.maximumWorkers),
+      partCount: partCount,
+      progress: progress
+    )
+    self.job = job.name
+    self.run = run.run
+    self.file = path
+    database = run.store.path
+    selected = run.done
+    tables = comparison.tables
+    rows = comparison.rows
+    changedAsDeclared = comparison.changed
+    deletedAsDeclared = comparison.deleted
+    archivedAsDeclared = comparison.copied
+    changed = comparison.counts[.changed, default: 0]
+    added = comparison.counts[.added, default: 0]
+    removed = comparison.counts[.removed, default: 0]
+    schema = comparison.counts[.schema, default: 0]
+    differences = comparison.differences
+    notes = comparison.movedTables.map { table in
+      "most rows of \(table.quotedForMessage) differ, and it has no INTEGER PRIMARY KEY: its rows may have"
+        + " got other rowids, as VACUUM gives them; compare with a copy of the file"
+    }
+  }
+
+  /// The most differences that are kept.
+  public static let maximumLimit = 1000
+  private static let maximumWorkers = 8
+
+  /// The path of a copy, which is not the database itself.
+  private static func path(
+    ofCopy file: FilePath,
+    of store: Store
+  ) throws(BatchError) -> String {
+    let path = try resolvedPath(file.string)
+    let identity = FileSystem.status(of: FilePath(path))?.identity
+    guard identity != FileSystem.status(of: FilePath(store.path))?.identity else {
+      throw BatchError(
+        .otherStore,
+        "this is the database of the job itself",
+        at: file.string,
+        remedy: "name a copy of it from before the run"
+      )
+    }
+    return path
+  }
+}
+
+extension Verification {
+  private enum CodingKeys: CodingKey {
+    case job, run, database, file, selected, tables, rows, changedAsDeclared, deletedAsDeclared
+    case archivedAsDeclared, changed, added, removed, schema, differences, notes, isAsDeclared
+  }
+
+  /// Encodes what was found, and whether it is as declared.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(job, forKey: .job)
+    try container.encode(run, forKey: .run)
+    try container.encode(database, forKey: .database)
+    try container.encode(file, forKey: .file)
+    try container.encode(selected, forKey: .selected)
+    try container.encode(tables, forKey: .tables)
+    try container.encode(rows, forKey: .rows)
+    try container.encode(changedAsDeclared, forKey: .changedAsDeclared)
+    try container.encode(deletedAsDeclared, forKey: .deletedAsDeclared)
+    try container.encode(archivedAsDeclared, forKey: .archivedAsDeclared)
+    try container.encode(changed, forKey: .changed)
+    try container.encode(added, forKey: .added)
+    try container.encode(removed, forKey: .removed)
+    try container.encode(schema, forKey: .schema)
+    try container.encode(differences, forKey: .differences)
+    try container.encode(notes, forKey: .notes)
+    try container.encode(isAsDeclared, forKey: .isAsDeclared)
+  }
+}
+
+extension BatchError.Code {
+  /// A file is no copy of the database that it is compared with.
+  public static let otherStore = Self(rawValue: "otherStore")
+}
+
+extension Store {
+  /// Refuses a database that is no copy of this one.
+  fileprivate func refuseOther(_ copy: Store) throws(BatchError) {
+    let remedy = "name a copy of \(path) from before the run"
+    if !identity.isDerived, !copy.identity.isDerived, identity.uuid != copy.identity.uuid {
+      throw BatchError(
+        .otherStore,
+        "this is another database: store \(copy.identity.uuid), and not \(identity.uuid)",
+        at: copy.path,
+        remedy: remedy
+      )
+    }
+    // A copy from before the first run has no identity.
+    let tables = Set(schema.entities.filter { $0.kind == .table }.map(\.table))
+    guard copy.schema.entities.contains(where: { tables.contains($0.table) }) else {
+      throw BatchError(
+        .otherStore,
+        "this is another database: it has no table of the database",
+        at: copy.path,
+        remedy: remedy
+      )
+    }
+  }
+}

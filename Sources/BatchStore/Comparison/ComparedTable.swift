@@ -1,0 +1,134 @@
+import BatchIdentifiers
+
+/// A table that two databases have, and how its rows are found in both.
+struct ComparedTable: Sendable {
+  /// What tells one row from another.
+  enum Key: Sendable, Equatable {
+    /// The rowid, by a name that it has in both, and whether a column of the table is kept in it.
+    case rowID(String, isColumn: Bool)
+    /// Columns that identify a row.
+    case columns([String])
+  }
+
+  let name: String
+  let key: Key
+  /// The columns by which people know a row.
+  let shownKey: [String]
+  /// The columns that are stored in both, but for the rowid.
+  let columns: [String]
+  /// Those of them that SQLite computes.
+  let generatedColumns: [String]
+
+  /// The names of the key's columns.
+  var keyColumns: [String] {
+    switch key {
+    case .rowID(let name, _): [name]
+    case .columns(let names): names
+    }
+  }
+
+  /// Whether its rows can be compared a range at a time.
+  var hasRowID: Bool { if case .rowID = key { true } else { false } }
+
+  /// Whether nothing but SQLite's own choice ties a row to its rowid.
+  var hasHiddenRowID: Bool { if case .rowID(_, isColumn: false) = key { true } else { false } }
+}
+
+extension ComparedTable {
+  /// A table as one database has it.
+  struct Description {
+    let name: String
+    private let hasRowID: Bool
+    private let columns: [String]
+    private let generatedColumns: [String]
+    private let primaryKey: [String]
+    /// The column that is kept in the rowid.
+    private let rowIDColumn: String?
+
+    /// Reads the description of a table.
+    init(
+      of name: String,
+      hasRowID: Bool,
+      schema: DatabaseName,
+      in connection: Connection
+    ) throws(BatchError) {
+      self.name = name
+      self.hasRowID = hasRowID
+      let info = try connection.prepare(
+        "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?, ?) WHERE hidden IN (0, 3)"
+      )
+      try info.bind(.text(name), at: 1)
+      try info.bind(.text(schema.rawValue), at: 2)
+      var columns: [String] = []
+      var generated: [String] = []
+      var key: [(place: Int64, name: String, type: String)] = []
+      while try info.step() {
+        columns.append(info.text(at: 0))
+        if info.integer(at: 3) == 3 { generated.append(info.text(at: 0)) }
+        if info.integer(at: 2) > 0 {
+          key.append((info.integer(at: 2), info.text(at: 0), info.text(at: 1)))
+        }
+      }
+      self.columns = columns
+      generatedColumns = generated
+      key.sort { $0.place < $1.place }
+      // That of sqlite_sequence is a table's name, which stays when rows move.
+      primaryKey = SQLName.equal(name, "sqlite_sequence") ? ["name"] : key.map(\.name)
+      guard hasRowID, key.count == 1, SQLName.equal(key[0].type, "INTEGER") else {
+        rowIDColumn = nil
+        return
+      }
+      // `INTEGER PRIMARY KEY DESC` has an index, and is not the rowid.
+      let index = try connection.value(
+        "SELECT 1 FROM pragma_index_list(?, ?) WHERE origin = 'pk'",
+        .text(name),
+        .text(schema.rawValue)
+      )
+      rowIDColumn = index == nil ? key[0].name : nil
+    }
+
+    /// The rowid's name, or nil if columns have taken all of its names.
+    private var rowIDName: String? {
+      rowIDColumn
+        ?? ["rowid", "_rowid_", "oid"].first { name in
+          !columns.contains { SQLName.equal($0, name) }
+        }
+    }
+
+    /// The table as both have it; nil if its rows are identified in different ways.
+    func common(with other: Description, path: String) throws(BatchError) -> ComparedTable? {
+      guard hasRowID == other.hasRowID else { return nil }
+      let key: Key
+      if hasRowID, !SQLName.equal(name, "sqlite_sequence") {
+        guard let rowID = rowIDName, let otherRowID = other.rowIDName else {
+          throw BatchError(
+            .unstableKey,
+            "the rowid of table \"\(name)\" has no name: columns have taken rowid, _rowid_ and oid",
+            at: path,
+            remedy: "rename one of these columns, in a copy of both databases"
+          )
+        }
+        guard rowID == otherRowID else { return nil }
+        key = .rowID(rowID, isColumn: rowIDColumn != nil)
+      } else {
+        guard primaryKey == other.primaryKey else { return nil }
+        key = .columns(primaryKey)
+      }
+      let keyNames = if case .rowID(let name, _) = key { [name] } else { primaryKey }
+      let known = Set(other.columns)
+      return ComparedTable(
+        name: name,
+        key: key,
+        shownKey: primaryKey.isEmpty || primaryKey != other.primaryKey ? keyNames : primaryKey,
+        columns: columns.filter { known.contains($0) && $0 != rowIDColumn },
+        generatedColumns: generatedColumns
+      )
+    }
+  }
+}
+
+/// The two databases of a connection that compares them.
+enum DatabaseName: String {
+  case database = "main"
+  case file = "_batch_file"
+}

@@ -1,0 +1,172 @@
+/// The statements by which the rows of a table are compared.
+///
+/// In all of them `a` is the table in the database and `b` is that in the other file. Both are walked in the
+/// order of their keys: `a` by a cursor, and `b` by looks-up each of which finds the next row beside the
+/// last one. Where the table has a rowid, `?1` and `?2` are the first and the last one.
+struct ComparisonSQL {
+  private let table: ComparedTable
+  private let expected: ExpectedChanges?
+
+  init(_ table: ComparedTable, _ expected: ExpectedChanges?) {
+    self.table = table
+    self.expected = expected
+  }
+
+  // MARK: Parts
+
+  private func source(_ name: DatabaseName, of table: String, as alias: String) -> String {
+    "\(SQLName.quoted(name.rawValue)).\(SQLName.quoted(table)) AS \(alias)"
+  }
+
+  private func source(_ name: DatabaseName, as alias: String) -> String {
+    // A row is what the table has, and not an index.
+    source(name, of: table.name, as: alias) + (table.hasRowID ? " NOT INDEXED" : "")
+  }
+
+  private func key(_ alias: String) -> [String] {
+    table.keyColumns.map { "\(alias).\(SQLName.quoted($0))" }
+  }
+
+  /// Whether `b` has the key of `a`.
+  private var isPair: String {
+    zip(key("b"), key("a")).map { "\($0) = \($1)" }.joined(separator: " AND ")
+  }
+
+  private func isInRange(_ alias: String) -> String {
+    table.hasRowID ? "\(key(alias)[0]) BETWEEN ?1 AND ?2" : "1"
+  }
+
+  private var isSource: Bool { expected.map { SQLName.equal($0.table, table.name) } ?? false }
+
+  private var isArchive: Bool {
+    expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
+  }
+
+  /// Whether a row of an alias is one of those that were selected, and may differ so.
+  private func isExpected(
+    _ expectation: RowComparison.Expectation,
+    _ alias: String
+  ) -> String {
+    let columns = expected?.key ?? []
+    return RowComparison.isExpected(
+      expectation,
+      key: columns.map { "\(alias).\(SQLName.quoted($0))" }
+    )
+  }
+
+  /// The columns that may differ in some rows.
+  var freeColumns: Set<String> { expected?.columns(of: table) ?? [] }
+
+  // MARK: Statements
+
+  /// The keys in `a` whose row is not as it should be, whether `b` has none of this key, and whether it is
+  /// one of those that may differ.
+  var changed: String {
+    let free = freeColumns
+    let held = table.columns.filter { !free.contains($0) }
+    let isMissing = "\(key("b")[0]) IS NULL"
+    // A condition of CASE ends as soon as its answer is known, where the operands of AND and OR are all
+    // computed if it is the value that is wanted.
+    var isWrong = """
+      CASE WHEN \(isMissing) THEN NOT \(isCopy)
+      WHEN \(RowComparison.differ(held, of: "a", and: "b", countsRow: true)) THEN 1
+      """
+    if !free.isEmpty {
+      let set = table.columns.filter(free.contains)
+      isWrong += """
+
+        WHEN \(RowComparison.differ(set, of: "a", and: "b", countsRow: false))
+          THEN NOT \(isExpected(.changed, "b"))
+        """
+    }
+    return """
+      SELECT \(key("a").joined(separator: ", ")), \(isMissing),
+        \(free.isEmpty ? "0" : isExpected(.any, "b"))
+      FROM \(source(.database, as: "a")) LEFT JOIN \(source(.file, as: "b")) ON \(isPair)
+      WHERE \(isInRange("a")) AND \(isWrong) ELSE 0 END
+      """ + exemption("a")
+  }
+
+  /// The keys in `b` that `a` does not have and should have.
+  var removed: String {
+    let expectation: RowComparison.Expectation =
+      expected?.archive == nil ? .deleted : .deletedWithCopy
+    var isAllowed = "0"
+    if isSource, case .delete = expected?.action { isAllowed = isExpected(expectation, "b") }
+    return """
+      SELECT \(key("b").joined(separator: ", ")) FROM \(source(.file, as: "b"))
+      WHERE \(isInRange("b")) AND CASE
+        WHEN EXISTS (SELECT 1 FROM \(source(.database, as: "a")) WHERE \(isPairOfB)) THEN 0
+        ELSE NOT \(isAllowed) END
+      """ + exemption("b")
+  }
+
+  /// Whether `a` has the key of `b`.
+  private var isPairOfB: String {
+    zip(key("a"), key("b")).map { "\($0) = \($1)" }.joined(separator: " AND ")
+  }
+
+  /// How many rows there are in a range.
+  func count(_ name: DatabaseName) -> String {
+    "SELECT count(*) FROM \(source(name, as: "a")) WHERE \(isInRange("a"))"
+  }
+
+  /// The rowid that comes so many rows after `?1`.
+  func rowID(after count: Int, in name: DatabaseName) -> String {
+    """
+    SELECT \(key("a")[0]) FROM \(source(name, as: "a")) WHERE \(key("a")[0]) >= ?1
+    ORDER BY 1 LIMIT 1 OFFSET \(count - 1)
+    """
+  }
+
+  /// The columns by which people know the row of a key, whose columns are `?1`, `?2`, ….
+  func shownKey(in name: DatabaseName) -> String {
+    let isRow = key("a").enumerated().map { "\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
+    let columns = table.shownKey.map { "a.\(SQLName.quoted($0))" }.joined(separator: ", ")
+    return "SELECT \(columns) FROM \(source(name, as: "a")) WHERE \(isRow)"
+  }
+
+  /// Some columns of the row of a key in both, those of `a` first; the key's columns are `?1`, `?2`, ….
+  func row(_ columns: ArraySlice<String>) -> String {
+    let isRow = ["a", "b"].flatMap { alias in
+      key(alias).enumerated().map { "\($1) = ?\($0 + 1)" }
+    }
+    let names = ["a", "b"].flatMap { alias in columns.map { "\(alias).\(SQLName.quoted($0))" } }
+    return """
+      SELECT \(names.joined(separator: ", ")) FROM \(source(.database, as: "a")),
+      \(source(.file, as: "b")) WHERE \(isRow.joined(separator: " AND "))
+      """
+  }
+
+  // MARK: Archives
+
+  /// Whether a row that is in `a` only is the copy of one that was deleted.
+  private var isCopy: String {
+    guard isArchive, let expected, let archive = expected.archive else { return "0" }
+    func isSame(_ alias: String, _ other: String) -> String {
+      expected.key.map(SQLName.quoted).map { "\(alias).\($0) IS \(other).\($0)" }
+        .joined(separator: " AND ")
+    }
+    let differs = RowComparison.differ(archive.exactColumns, of: "a", and: "s", countsRow: false)
+    let others = archive.otherColumns.map(SQLName.quoted).map { " OR a.\($0) IS NOT s.\($0)" }
+    return """
+      EXISTS (
+        SELECT 1 FROM \(source(.file, of: expected.table, as: "s"))
+        WHERE \(isSame("s", "a")) AND CASE
+          WHEN \(differs)\(others.joined()) THEN 0
+          WHEN EXISTS (
+            SELECT 1 FROM \(source(.database, of: expected.table, as: "n")) WHERE \(isSame("n", "s"))
+          ) THEN 0
+          ELSE \(isExpected(.copied, "s")) END)
+      """
+  }
+
+  /// What SQLite notes of an archive with AUTOINCREMENT follows from its rows.
+  private func exemption(_ alias: String) -> String {
+    guard SQLName.equal(table.name, "sqlite_sequence"), let archive = expected?.archive?.table
+    else {
+      return ""
+    }
+    return " AND \(alias).name <> \(SQLValue.text(archive).sql) COLLATE NOCASE"
+  }
+}

@@ -1,0 +1,82 @@
+package import BatchIdentifiers
+
+/// What may have become of some rows of a table, and of no others.
+package struct ExpectedChanges: Sendable {
+  /// What was done to the rows.
+  package enum Action: Sendable {
+    /// Columns were set.
+    case update(columns: [String])
+    /// Rows were deleted, and copied to an archive if there is one.
+    case delete(archive: Archive?)
+  }
+
+  /// The table that gets copies of deleted rows.
+  package struct Archive: Sendable {
+    let table: String
+    /// The columns that hold a copy byte for byte.
+    fileprivate(set) var exactColumns: [String]
+    /// The columns of another type than in the source, which may have converted what they got.
+    fileprivate(set) var otherColumns: [String]
+
+    package init(_ archive: Entity, of source: Entity) {
+      let stored = source.attributes.filter { !$0.isGenerated }
+      let isExact = { (attribute: Attribute) in
+        archive.attribute(named: attribute.name).map { SQLName.equal($0.type, attribute.type) }
+          ?? true
+      }
+      table = archive.table
+      exactColumns = stored.filter(isExact).map(\.column)
+      otherColumns = stored.filter { !isExact($0) }.map(\.column)
+    }
+  }
+
+  /// The table.
+  let table: String
+  /// The columns by which the rows are known.
+  let key: [String]
+  private(set) var action: Action
+  /// The rows.
+  let rows: SelectedRows
+
+  package init(
+    table: String,
+    key: [String],
+    action: Action,
+    rows: PackedIdentifiers
+  ) throws(BatchError) {
+    self.table = table
+    self.key = key
+    self.action = action
+    self.rows = try SelectedRows(rows)
+  }
+
+  /// Where copies of deleted rows go to.
+  var archive: Archive? {
+    if case .delete(let archive) = action { archive } else { nil }
+  }
+
+  /// The columns of a table that may differ.
+  func columns(of table: ComparedTable) -> Set<String> {
+    guard case .update(let columns) = action, SQLName.equal(table.name, self.table) else {
+      return []
+    }
+    // What SQLite computes of the columns follows them.
+    let names = Set((columns + table.generatedColumns).map(SQLName.folded))
+    return Set(table.columns.filter { names.contains(SQLName.folded($0)) })
+  }
+
+  /// The same, of what both databases have: columns may have come and gone since.
+  func limited(to tables: [ComparedTable]) -> ExpectedChanges {
+    guard case .delete(var archive?) = action else { return self }
+    func names(of table: String) -> Set<String> {
+      guard let table = tables.first(where: { SQLName.equal($0.name, table) }) else { return [] }
+      return Set((table.columns + table.keyColumns).map(SQLName.folded))
+    }
+    let names = names(of: table).intersection(names(of: archive.table))
+    archive.exactColumns.removeAll { !names.contains(SQLName.folded($0)) }
+    archive.otherColumns.removeAll { !names.contains(SQLName.folded($0)) }
+    var expected = self
+    expected.action = .delete(archive: archive)
+    return expected
+  }
+}

@@ -1,0 +1,167 @@
+import BatchIdentifiers
+
+/// Compares the rows of two databases through one connection, a part at a time.
+struct RowComparer {
+  private let connection: Connection
+  private let tables: [ComparedTable]
+  private let expected: ExpectedChanges?
+  /// The most differences that are told.
+  private let limit: Int
+  private let comparison: RowComparison
+  private var tally = ComparisonTally()
+
+  init(
+    _ tables: [ComparedTable],
+    _ expected: ExpectedChanges?,
+    limit: Int,
+    in connection: Connection
+  ) throws(BatchError) {
+    self.connection = connection
+    self.tables = tables
+    self.expected = expected
+    self.limit = limit
+    comparison = RowComparison(expected?.rows)
+    try comparison.register(in: connection)
+  }
+
+  /// Compares the parts that a cutter gives, each to one of all that compare, until there are no more;
+  /// `progress` is called with the number of rows of each.
+  consuming func compare(
+    _ cutter: Lock<RangeCutter>,
+    progress: (Int) -> Void
+  ) throws(BatchError) -> ComparisonTally {
+    let connection = connection
+    while let part = try cutter.withLock({ cutter throws(BatchError) in
+      try cutter.next(in: connection)
+    }) {
+      let rows = tally.rows
+      try compare(part)
+      progress(tally.rows - rows)
+    }
+    tally.changed = comparison.count(.changed)
+    tally.deleted = comparison.count(.deleted) + comparison.count(.deletedWithCopy)
+    tally.copied = comparison.count(.copied)
+    return tally
+  }
+
+  private mutating func compare(_ part: RangeCutter.Part) throws(BatchError) {
+    let table = tables[part.table]
+    let sql = ComparisonSQL(table, expected)
+    let free = sql.freeColumns
+    let (pairsBefore, copiesBefore) = (comparison.pairs, comparison.count(.copied))
+    var added = 0
+    var different = 0
+    try forEachKey(sql.changed, of: table, part) { key, isAdded, isFree throws(BatchError) in
+      if isAdded { added += 1 }
+      different += 1
+      try tell(isAdded ? .added : .changed, of: table, key, part, but: isFree ? free : [])
+    }
+    let pairs = comparison.pairs - pairsBefore
+    let copies = comparison.count(.copied) - copiesBefore
+    // Rows that are in the other file only show in how many it has.
+    let others = try count(sql, part)
+    if others != pairs {
+      try forEachKey(sql.removed, of: table, part) { key, _, _ throws(BatchError) in
+        different += 1
+        try tell(.removed, of: table, key, part)
+      }
+    }
+    tally.add(rows: others + added + copies, different: different, ofTable: part.table)
+  }
+
+  /// How many rows the other file has.
+  private func count(_ sql: ComparisonSQL, _ part: RangeCutter.Part) throws(BatchError) -> Int {
+    let statement = try connection.prepare(sql.count(.file))
+    try bind(part, to: statement)
+    return try statement.step() ? Int(statement.integer(at: 0)) : 0
+  }
+
+  private func bind(
+    _ part: RangeCutter.Part,
+    to statement: borrowing Statement
+  ) throws(BatchError) {
+    guard let range = part.range else { return }
+    try statement.bind(range.lowerBound, at: 1)
+    try statement.bind(range.upperBound, at: 2)
+  }
+
+  /// Calls `body` with the keys that a statement finds, and whether what comes after them is true, if that is
+  /// asked.
+  private func forEachKey(
+    _ sql: String,
+    of table: ComparedTable,
+    _ part: RangeCutter.Part,
+    _ body: (PrimaryKey, Bool, Bool) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    let statement = try connection.prepare(sql)
+    try bind(part, to: statement)
+    let count = table.keyColumns.count
+    var encoder = EncodedKey.Encoder()
+    while try statement.step() {
+      encoder.removeAll()
+      for column in 0..<count { statement.appendKeyComponent(at: column, to: &encoder) }
+      let answers = statement.columnCount > count
+      try body(
+        .encoded(encoder.key),
+        answers && statement.integer(at: count) == 1,
+        answers && statement.integer(at: count + 1) == 1
+      )
+    }
+  }
+
+  // MARK: Telling
+
+  /// Counts a row that differs, and keeps what differs in it if it is one of the first.
+  private mutating func tell(
+    _ kind: StoreDifference.Kind,
+    of table: ComparedTable,
+    _ key: PrimaryKey,
+    _ part: RangeCutter.Part,
+    but free: Set<String> = []
+  ) throws(BatchError) {
+    tally.counts[kind, default: 0] += 1
+    guard tally.differences.count < limit else { return }
+    let columns = kind == .changed ? try differingColumns(of: table, key, but: free) : []
+    let sql = ComparisonSQL(table, expected).shownKey(in: kind == .removed ? .file : .database)
+    let row = try connection.prepare(sql)
+    try row.bind(key)
+    let isThere = try row.step()
+    let values = table.shownKey.enumerated().map { index, name in
+      StoreDifference.Key(name: name, value: isThere ? row.shownValue(at: index) : "")
+    }
+    tally.append(
+      StoreDifference(kind, table.name, key: values, columns: columns),
+      part: part.number
+    )
+  }
+
+  /// The columns of a row that are not the same in both databases.
+  private func differingColumns(
+    of table: ComparedTable,
+    _ key: PrimaryKey,
+    but free: Set<String>
+  ) throws(BatchError) -> [StoreDifference.Column] {
+    // A result has 2,000 columns at most.
+    let width = 500
+    var differing: [StoreDifference.Column] = []
+    for first in stride(from: 0, to: table.columns.count, by: width) {
+      let columns = table.columns[first..<min(first + width, table.columns.count)]
+      let row = try connection.prepare(ComparisonSQL(table, expected).row(columns))
+      try row.bind(key)
+      guard try row.step() else { continue }
+      for (index, name) in columns.enumerated()
+      where !free.contains(name) && row.differ(index, index + columns.count)
+        && differing.count < StoreDifference.columnLimit
+      {
+        differing.append(
+          StoreDifference.Column(
+            name: name,
+            file: row.shownValue(at: index + columns.count),
+            database: row.shownValue(at: index)
+          )
+        )
+      }
+    }
+    return differing
+  }
+}

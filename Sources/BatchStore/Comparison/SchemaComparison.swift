@@ -1,0 +1,87 @@
+import BatchIdentifiers
+
+/// What is different in the schemas of two databases, and the tables that both have.
+struct SchemaComparison: Sendable {
+  private(set) var differences: [StoreDifference] = []
+  private(set) var tables: [ComparedTable] = []
+
+  /// Compares the schemas, but for what a run keeps in `_batch_…` and SQLite in `sqlite_stat…`.
+  init(in connection: Connection) throws(BatchError) {
+    let objects = try Self.objects(of: .database, in: connection)
+    let others = try Self.objects(of: .file, in: connection)
+    for (name, object) in objects.sorted(by: { $0.key < $1.key }) {
+      let detail: String
+      if let other = others[name] {
+        if object.sql == other.sql { continue }
+        detail = "\(name) was made in another way"
+      } else {
+        detail = "\(name) is in the database only"
+      }
+      differences.append(StoreDifference(.schema, object.table, detail: detail))
+    }
+    for (name, object) in others.sorted(by: { $0.key < $1.key }) where objects[name] == nil {
+      let detail = "\(name) is in the other file only"
+      differences.append(StoreDifference(.schema, object.table, detail: detail))
+    }
+    let descriptions = try Self.tables(of: .database, in: connection)
+    let otherDescriptions = try Self.tables(of: .file, in: connection)
+    for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
+      guard let other = otherDescriptions[name] else { continue }
+      if let table = try description.common(with: other, path: connection.path) {
+        tables.append(table)
+      } else {
+        let detail = "table \(name) has another key, so its rows cannot be compared"
+        differences.append(StoreDifference(.schema, name, detail: detail))
+      }
+    }
+  }
+
+  private static let isCompared = """
+    (name NOT LIKE 'sqlite\\_%' ESCAPE '\\' OR name = 'sqlite_sequence')
+      AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
+    """
+
+  /// The objects of a schema by kind and name.
+  private static func objects(
+    of schema: DatabaseName,
+    in connection: Connection
+  ) throws(BatchError) -> [String: (table: String, sql: String)] {
+    let rows = try connection.prepare(
+      """
+      SELECT type, name, tbl_name, sql FROM \(SQLName.quoted(schema.rawValue)).sqlite_schema
+      WHERE \(isCompared) AND tbl_name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
+      """
+    )
+    var objects: [String: (table: String, sql: String)] = [:]
+    while try rows.step() {
+      objects["\(rows.text(at: 0)) \(rows.text(at: 1))"] = (rows.text(at: 2), rows.text(at: 3))
+    }
+    return objects
+  }
+
+  /// The tables that have rows of their own, those behind virtual tables among them, by name.
+  private static func tables(
+    of schema: DatabaseName,
+    in connection: Connection
+  ) throws(BatchError) -> [String: ComparedTable.Description] {
+    let rows = try connection.prepare(
+      """
+      SELECT name, wr FROM pragma_table_list
+      WHERE schema = ? AND type IN ('table', 'shadow') AND \(isCompared)
+      """
+    )
+    try rows.bind(.text(schema.rawValue), at: 1)
+    var names: [(name: String, hasRowID: Bool)] = []
+    while try rows.step() { names.append((rows.text(at: 0), rows.integer(at: 1) == 0)) }
+    var tables: [String: ComparedTable.Description] = [:]
+    for (name, hasRowID) in names {
+      tables[name] = try ComparedTable.Description(
+        of: name,
+        hasRowID: hasRowID,
+        schema: schema,
+        in: connection
+      )
+    }
+    return tables
+  }
+}

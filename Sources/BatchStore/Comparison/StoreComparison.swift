@@ -1,0 +1,204 @@
+import BatchEngine
+package import BatchIdentifiers
+
+/// What a database and another file that should be a copy of it do not have alike.
+///
+/// Every row of every table is compared by its key, byte for byte. Views and virtual tables are not data;
+/// the tables in which virtual tables keep theirs are. Left out is what runs keep in `_batch_…`, and
+/// SQLite's statistics.
+package struct StoreComparison: Sendable {
+  /// How many tables were compared.
+  package let tables: Int
+  /// How many rows, those that one of the two alone has included.
+  package let rows: Int
+  /// How many rows differ as expected: have other values, are gone, are copies of those in the archive.
+  package let changed: Int
+  package let deleted: Int
+  package let copied: Int
+  /// How many differences there are beside that, by kind.
+  package let counts: [StoreDifference.Kind: Int]
+  /// The first differences, in the order of tables and keys.
+  package let differences: [StoreDifference]
+  /// The tables in which most rows differ, and whose rows have nothing but a rowid that SQLite may change.
+  package let movedTables: [String]
+
+  /// So few rows that what was read of them is in the cache when it is read again.
+  package static let partCount = 8192
+
+  /// Compares two databases.
+  ///
+  /// - Parameters:
+  ///   - store: The database.
+  ///   - file: The path of the other one.
+  ///   - expected: What may differ.
+  ///   - limit: The most differences that are told.
+  ///   - workers: How many parts are compared at a time.
+  ///   - partCount: The most rows of a part.
+  ///   - progress: Called with the number of rows that were compared so far, on any thread.
+  /// - Throws: `BatchError` of code `busy` if others write all the while, or what SQLite says.
+  /// - Complexity: O(*n*) in the rows of both; holds a few pages of each, and the differences that are told.
+  package init(
+    of store: Store,
+    and file: String,
+    expecting expected: ExpectedChanges?,
+    limit: Int,
+    workers: Int,
+    partCount: Int,
+    progress: @escaping @Sendable (Int) -> Void
+  ) async throws(BatchError) {
+    let connections = ComparedDatabases(store, file, workers: workers)
+    do throws(BatchError) {
+      try await connections.open()
+      let schema = try await connections.readers[0].perform { connection throws(BatchError) in
+        try SchemaComparison(in: connection)
+      }
+      let expected = expected?.limited(to: schema.tables)
+      // What has become of the copies is asked when rows are gone.
+      let isArchive = { (table: ComparedTable) in
+        expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
+      }
+      let count = Lock(0)
+      var tallies: [(tables: [ComparedTable], tally: ComparisonTally)] = []
+      for tables in [schema.tables.filter(isArchive), schema.tables.filter { !isArchive($0) }] {
+        let cutter = Lock(RangeCutter(tables, rowCount: partCount))
+        let tally = try await connections.compare(cutter, tables, expected, limit: limit) { rows in
+          progress(
+            count.withLock { count in
+              count += rows
+              return count
+            }
+          )
+        }
+        tallies.append((tables, tally))
+      }
+      await connections.close()
+
+      self.tables = schema.tables.count
+      rows = tallies.reduce(0) { $0 + $1.tally.rows }
+      changed = tallies.reduce(0) { $0 + $1.tally.changed }
+      deleted = tallies.reduce(0) { $0 + $1.tally.deleted }
+      copied = tallies.reduce(0) { $0 + $1.tally.copied }
+      var counts = tallies.reduce(into: [:]) { $0.merge($1.tally.counts, uniquingKeysWith: +) }
+      counts[.schema] = schema.differences.count
+      self.counts = counts
+      let found = schema.differences + tallies.flatMap { $0.tally.differences.map(\.difference) }
+      differences = Array(found.prefix(limit))
+      movedTables = tallies.flatMap { tables, tally in
+        tables.enumerated().filter { index, table in
+          guard table.hasHiddenRowID, let sum = tally.tables[index] else { return false }
+          return sum.different > 1 && sum.different > sum.rows / 2
+        }.map(\.element.name)
+      }
+    } catch {
+      await connections.close()
+      throw error
+    }
+  }
+}
+
+/// Connections that see one state of two databases, each through a thread of its own.
+private struct ComparedDatabases: Sendable {
+  let readers: [StoreConnection]
+  private let file: String
+  /// What notices that somebody has written.
+  private let watch: StoreConnection
+  /// What puts the other file back as it was, where reading it makes a log.
+  private let last: StoreConnection
+
+  init(_ store: Store, _ file: String, workers: Int) {
+    self.file = file
+    var options = store.options
+    options.isReadOnly = true
+    readers = (0..<workers).map { number in
+      StoreConnection(label: "batch.compare\(number)", path: store.path, options: options)
+    }
+    watch = StoreConnection(label: "batch.watch", path: store.path, options: options)
+    last = StoreConnection(label: "batch.other", path: file, options: options)
+  }
+
+  /// Begins to read, in all at the same state.
+  func open() async throws(BatchError) {
+    try await last.perform { _ in }
+    let file = file
+    for connection in readers + [watch] {
+      try await connection.perform { connection throws(BatchError) in
+        let name = SQLName.quoted(DatabaseName.file.rawValue)
+        try connection.execute("ATTACH ? AS \(name)", .text(file))
+        try connection.execute("PRAGMA \(name).cache_size = -4096")
+      }
+    }
+    for _ in 0..<100 {
+      let before = try await watch.perform(Self.versions)
+      for reader in readers { try await reader.perform(Self.begin) }
+      if try await watch.perform(Self.versions) == before { return }
+      for reader in readers {
+        try await reader.perform { connection throws(BatchError) in
+          try connection.execute("ROLLBACK")
+        }
+      }
+    }
+    throw BatchError(
+      .busy,
+      "somebody writes to the database all the while",
+      at: file,
+      remedy: "compare copies, or when nobody writes"
+    )
+  }
+
+  private static func versions(_ connection: Connection) throws(BatchError) -> [SQLValue?] {
+    [
+      try connection.value("PRAGMA main.data_version"),
+      try connection.value("PRAGMA \(SQLName.quoted(DatabaseName.file.rawValue)).data_version"),
+    ]
+  }
+
+  private static func begin(_ connection: Connection) throws(BatchError) {
+    try connection.execute("BEGIN")
+    // The transaction begins when something is read.
+    for name in [DatabaseName.database, .file] {
+      _ = try connection.value(
+        "SELECT count(*) FROM \(SQLName.quoted(name.rawValue)).sqlite_schema"
+      )
+    }
+  }
+
+  func compare(
+    _ cutter: Lock<RangeCutter>,
+    _ tables: [ComparedTable],
+    _ expected: ExpectedChanges?,
+    limit: Int,
+    progress: @escaping @Sendable (Int) -> Void
+  ) async throws(BatchError) -> ComparisonTally {
+    // Group tasks throw any error, so theirs are values.
+    let answers = await withTaskGroup(of: Result<ComparisonTally, BatchError>.self) { group in
+      for reader in readers {
+        group.addTask {
+          do throws(BatchError) {
+            return .success(
+              try await reader.perform { connection throws(BatchError) in
+                try RowComparer(tables, expected, limit: limit, in: connection)
+                  .compare(cutter, progress: progress)
+              }
+            )
+          } catch {
+            return .failure(error)
+          }
+        }
+      }
+      var answers: [Result<ComparisonTally, BatchError>] = []
+      for await answer in group {
+        // The others need not go on.
+        if case .failure = answer { for reader in readers { reader.interrupt() } }
+        answers.append(answer)
+      }
+      return answers
+    }
+    var sum = ComparisonTally()
+    for answer in answers { sum.add(try answer.get(), limit: limit) }
+    return sum
+  }
+
+  func close() async {
+    for connection in readers + [watch, last] { await connection.close() }
+  }
+}

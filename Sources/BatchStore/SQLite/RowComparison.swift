@@ -1,0 +1,204 @@
+import BatchIdentifiers
+import CSQLite
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The SQL functions by which rows of two databases are compared, on one connection.
+///
+/// `_batch_differs(n, a, b, …)` is whether the values of some pair are not the same, in storage class and
+/// in bytes; `n` is 1 for the first such call of a row, which counts it. `_batch_expected(what, key…)` is
+/// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it does.
+/// All values of two rows cross over in one call, as those of one row do in ``RowCollector``.
+@safe
+final class RowComparison {
+  /// How a row may differ.
+  enum Expectation: Int, CaseIterable {
+    /// In some way, whatever way that is.
+    case any
+    /// In the columns that are set.
+    case changed
+    /// It is gone.
+    case deleted
+    /// It is gone, and its copy was found.
+    case deletedWithCopy
+    /// It is gone, and this is its copy: the first one that is found.
+    case copied
+  }
+
+  /// A function has 127 arguments at most, of which the first is a number; see
+  /// <https://www.sqlite.org/limits.html>.
+  private static let mostPairs = 63
+  private static let differs = "_batch_differs"
+  private static let expected = "_batch_expected"
+
+  private let selected: SelectedRows?
+  private var encoder = EncodedKey.Encoder()
+  /// How many pairs of rows were compared.
+  private(set) var pairs = 0
+  /// How many rows differ as expected, by the numbers of the expectations.
+  private var counts = [Int](repeating: 0, count: Expectation.allCases.count)
+
+  init(_ selected: SelectedRows?) {
+    self.selected = selected
+  }
+
+  /// How many rows differ in a way that is expected.
+  func count(_ expectation: Expectation) -> Int { counts[expectation.rawValue] }
+
+  // MARK: In SQL
+
+  /// Whether the values of some column are not the same in two rows, as an operand, which counts the rows if
+  /// it is the first that is asked of them.
+  static func differ(
+    _ columns: [String],
+    of row: String,
+    and other: String,
+    countsRow: Bool
+  ) -> String {
+    var calls: [String] = []
+    for first in stride(from: 0, to: max(columns.count, 1), by: mostPairs) {
+      let pairs = columns[first..<min(first + mostPairs, columns.count)].map { column in
+        ", \(row).\(SQLName.quoted(column)), \(other).\(SQLName.quoted(column))"
+      }
+      calls.append("\(differs)(\(countsRow && first == 0 ? 1 : 0)\(pairs.joined()))")
+    }
+    return "(\(calls.joined(separator: " OR ")))"
+  }
+
+  /// Whether the row of a key may differ so, as an operand.
+  static func isExpected(_ expectation: Expectation, key: [String]) -> String {
+    "\(expected)(\(expectation.rawValue), \(key.joined(separator: ", ")))"
+  }
+
+  // MARK: Functions
+
+  /// Makes the functions known to a connection, which keeps this object.
+  func register(in connection: Connection) throws(BatchError) {
+    try unsafe register(Self.differs, in: connection) { call, count, arguments in
+      guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+        return
+      }
+      let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
+      let result = unsafe Unmanaged<RowComparison>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        unsafe $0.differ(values)
+      }
+      unsafe sqlite3_result_int(call, result ? 1 : 0)
+    }
+    try unsafe register(Self.expected, in: connection) { call, count, arguments in
+      guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+        return
+      }
+      let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
+      let result = unsafe Unmanaged<RowComparison>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        unsafe $0.expects(values)
+      }
+      unsafe sqlite3_result_int(call, result ? 1 : 0)
+    }
+  }
+
+  private func register(
+    _ name: String,
+    in connection: Connection,
+    _ body:
+      @escaping @convention(c) (
+        OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?
+      ) -> Void
+  ) throws(BatchError) {
+    let status = unsafe sqlite3_create_function_v2(
+      connection.database,
+      name,
+      -1,
+      SQLITE_UTF8 | SQLITE_DIRECTONLY,
+      Unmanaged.passRetained(self).toOpaque(),
+      body,
+      nil,
+      nil,
+      { context in
+        if let context = unsafe context {
+          unsafe Unmanaged<RowComparison>.fromOpaque(context).release()
+        }
+      }
+    )
+    guard status == SQLITE_OK else {
+      throw connection.error(status, "create function", sql: nil)
+    }
+  }
+
+  private func differ(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
+    if unsafe sqlite3_value_int(arguments[0]) == 1 { pairs += 1 }
+    var index = 1
+    while index + 1 < arguments.count {
+      let (value, other) = unsafe (arguments[index], arguments[index + 1])
+      index += 2
+      let storageClass = unsafe sqlite3_value_type(value)
+      guard unsafe storageClass == sqlite3_value_type(other) else { return true }
+      switch storageClass {
+      case SQLITE_NULL: break
+      case SQLITE_INTEGER:
+        guard unsafe sqlite3_value_int64(value) == sqlite3_value_int64(other) else { return true }
+      case SQLITE_FLOAT:
+        let bits = unsafe sqlite3_value_double(value).bitPattern
+        guard unsafe bits == sqlite3_value_double(other).bitPattern else { return true }
+      default:
+        // As a blob a text is not converted: both databases have the same encoding.
+        let (start, otherStart) = unsafe (sqlite3_value_blob(value), sqlite3_value_blob(other))
+        let count = unsafe sqlite3_value_bytes(value)
+        guard unsafe count == sqlite3_value_bytes(other) else { return true }
+        guard let start = unsafe start, let otherStart = unsafe otherStart else { break }
+        guard unsafe memcmp(start, otherStart, Int(count)) == 0 else { return true }
+      }
+    }
+    return false
+  }
+
+  private func expects(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
+    guard let selected, let position = unsafe position(in: selected, arguments),
+      let expectation = unsafe Expectation(rawValue: Int(sqlite3_value_int(arguments[0])))
+    else { return false }
+    switch expectation {
+    case .any, .changed, .deleted: break
+    case .deletedWithCopy: guard selected.isMarked(position) else { return false }
+    case .copied: guard selected.mark(position) else { return false }
+    }
+    counts[expectation.rawValue] += 1
+    return true
+  }
+
+  private func position(
+    in selected: SelectedRows,
+    _ arguments: UnsafeMutableBufferPointer<OpaquePointer?>
+  ) -> Int? {
+    if arguments.count == 2, unsafe sqlite3_value_type(arguments[1]) == SQLITE_INTEGER {
+      return unsafe selected.position(of: sqlite3_value_int64(arguments[1]))
+    }
+    encoder.removeAll()
+    for index in 1..<arguments.count {
+      let value = unsafe arguments[index]
+      switch unsafe sqlite3_value_type(value) {
+      case SQLITE_INTEGER: unsafe encoder.append(sqlite3_value_int64(value))
+      case SQLITE_FLOAT: unsafe encoder.append(sqlite3_value_double(value))
+      case SQLITE_NULL: encoder.appendNull()
+      case let storageClass:
+        let isText = storageClass == SQLITE_TEXT
+        let start =
+          unsafe isText
+          ? UnsafeRawPointer(sqlite3_value_text(value))
+          : UnsafeRawPointer(sqlite3_value_blob(value))
+        let count = unsafe start == nil ? 0 : Int(sqlite3_value_bytes(value))
+        let bytes = unsafe UnsafeRawBufferPointer(start: start, count: count)
+        if isText {
+          unsafe encoder.append(textBytes: bytes)
+        } else {
+          unsafe encoder.append(blob: bytes)
+        }
+      }
+    }
+    return selected.position(of: encoder)
+  }
+}

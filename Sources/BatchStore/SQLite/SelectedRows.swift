@@ -1,0 +1,71 @@
+package import BatchIdentifiers
+
+/// The rows that a run was about, to be asked for by their keys in any order.
+package final class SelectedRows: Sendable {
+  /// The keys, in their order if they are integers.
+  private let list: PackedIdentifiers
+  private let hasIntegers: Bool
+  /// Hashes of all other keys, in their order.
+  ///
+  /// A packed list decodes a block for each look-up, and these rows do not come in the order of their keys.
+  /// Among a million keys are two of the same hash once in 30 million lists.
+  private let hashes: [UInt64]
+  /// Which of them have been found a copy of, a bit for each.
+  private let marks: Lock<[UInt64]>
+
+  /// - Complexity: O(*n* log *n*) time where the list is not sorted, and the memory of the packed list;
+  ///   8 bytes a key if those are no integers.
+  package init(_ list: PackedIdentifiers) throws(BatchError) {
+    marks = Lock([UInt64](repeating: 0, count: list.count / 64 + 1))
+    hasIntegers = list.header.keyKind == .integer
+    guard !hasIntegers else {
+      self.list = try list.sortedUnique()
+      hashes = []
+      return
+    }
+    self.list = list
+    var hashes: [UInt64] = []
+    hashes.reserveCapacity(list.count)
+    for first in stride(from: 0, to: list.count, by: Self.partCount) {
+      let keys = try list.encodedKeys(in: first..<min(first + Self.partCount, list.count))
+      for index in keys.indices { hashes.append(XXHash64.hash(keys[index].bytes)) }
+    }
+    hashes.sort()
+    self.hashes = hashes
+  }
+
+  /// How many keys are decoded at a time.
+  private static let partCount = 10_000
+
+  /// The place of an integer key, or nil if it is none of them.
+  func position(of key: Int64) -> Int? {
+    guard hasIntegers else {
+      var encoder = EncodedKey.Encoder()
+      encoder.append(key)
+      return position(of: encoder)
+    }
+    // The list is in memory and was checked. What could not be read would be told as a difference.
+    return (try? list.firstPosition(of: .integer(key))) ?? nil
+  }
+
+  /// The place of a key, or nil if it is none of them.
+  func position(of key: EncodedKey.Encoder) -> Int? {
+    if hasIntegers { return (try? list.firstPosition(of: .encoded(key.key))) ?? nil }
+    let hash = XXHash64.hash(key.bytes)
+    let position = hashes.partitioningIndex { $0 >= hash }
+    return position < hashes.count && hashes[position] == hash ? position : nil
+  }
+
+  /// Marks a place; false if it was marked before.
+  func mark(_ position: Int) -> Bool {
+    marks.withLock { marks in
+      let bit: UInt64 = 1 << UInt64(position % 64)
+      defer { marks[position / 64] |= bit }
+      return marks[position / 64] & bit == 0
+    }
+  }
+
+  func isMarked(_ position: Int) -> Bool {
+    marks.withLock { $0[position / 64] & 1 << UInt64(position % 64) != 0 }
+  }
+}

@@ -1,0 +1,118 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import SystemPackage
+
+struct VerifyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Shows whether the last run of a job changed what the job says and nothing else.",
+    discussion: """
+      Compares every row of every table with a copy of the database from before the run, a backup for \
+      example. The rows that the run has done may differ in the columns that the job sets, or be gone if it \
+      deletes them. Exit status 1 if anything else differs.
+      """
+  )
+
+  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  var job: String
+
+  @Option(help: ArgumentHelp("A copy of the database from before the run.", valueName: "file"))
+  var against: String
+
+  @Option(help: "The most differences that are told; all are counted.")
+  var limit = 20
+
+  @Flag(help: "Print what was found as JSON.")
+  var json = false
+
+  func validate() throws {
+    if !(0...Verification.maximumLimit).contains(limit) {
+      throw ValidationError("--limit must be from 0 to \(Verification.maximumLimit).")
+    }
+  }
+
+  func run() async throws {
+    let progress = RowProgress()
+    let verification: Verification
+    do {
+      defer { progress.end() }
+      verification = try await Verification(
+        of: Job(ofRunAt: FilePath(job)),
+        against: FilePath(against),
+        limit: limit
+      ) { progress.show($0) }
+    }
+    if json {
+      try Terminal.printJSON(verification, pretty: true)
+    } else {
+      try print(verification)
+    }
+    if !verification.isAsDeclared { ExitStatus.failed.end() }
+  }
+
+  private func print(_ verification: Verification) throws(BatchError) {
+    for difference in verification.differences {
+      try Terminal.print(Self.text(of: difference).onOneLine)
+    }
+    let more = verification.differenceCount - verification.differences.count
+    if more > 0 { try Terminal.print("and \(Format.count(more)) more") }
+    if !verification.isAsDeclared { try Terminal.print("") }
+    let found =
+      verification.isAsDeclared
+      ? "nothing differs but what the job declares"
+      : "\(Format.count(verification.differenceCount, "difference")) that the job does not declare"
+    try Terminal.print("\(verification.job): \(found)")
+    let counts = [
+      ("compared", "\(rows(verification.rows)) in \(Format.count(verification.tables, "table"))"),
+      ("selected", rows(verification.selected)),
+      ("changed as declared", rows(verification.changedAsDeclared)),
+      ("deleted as declared", rows(verification.deletedAsDeclared)),
+      ("archived", rows(verification.archivedAsDeclared)),
+      ("changed", rows(verification.changed)),
+      ("added", rows(verification.added)),
+      ("removed", rows(verification.removed)),
+      ("schema", Format.count(verification.schema, "object")),
+    ]
+    for (index, (name, value)) in counts.enumerated() where index < 2 || !value.hasPrefix("0 ") {
+      try Terminal.print("  \(name): \(value)")
+    }
+    for note in verification.notes { Terminal.warn(note) }
+  }
+
+  private func rows(_ count: Int) -> String { Format.count(count, "row") }
+
+  private static func text(of difference: StoreDifference) -> String {
+    if let detail = difference.detail { return detail }
+    let key = difference.key.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")
+    let row = "\(difference.table) \(key)"
+    switch difference.kind {
+    case .added: return "\(row): in the database only"
+    case .removed: return "\(row): in the other file only"
+    case .changed, .schema:
+      let columns = difference.columns.map { "\($0.name): \($0.file) → \($0.database)" }
+      return "\(row): \(columns.joined(separator: ", "))"
+    }
+  }
+}
+
+/// A line on a terminal that says how many rows were compared.
+private final class RowProgress: Sendable {
+  private let last = Lock<ContinuousClock.Instant?>(nil)
+
+  func show(_ rows: Int) {
+    guard Terminal.isInteractive else { return }
+    let now = ContinuousClock.now
+    let isDue = last.withLock { last in
+      if let last, now - last < .milliseconds(200) { return false }
+      last = now
+      return true
+    }
+    if isDue { Terminal.say("\r\u{1b}[K\(Format.count(rows, "row")) compared", terminator: "") }
+  }
+
+  func end() {
+    if last.withLock({ $0 != nil }) { Terminal.say("\r\u{1b}[K", terminator: "") }
+  }
+}

@@ -1,0 +1,213 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// `batch verify`: what a run has changed, by a copy of the database from before it.
+@Suite struct VerifyTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(2000, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE archive (id INTEGER PRIMARY KEY, n INTEGER, label TEXT)",
+      "CREATE TABLE log (what TEXT)"
+    )
+  }
+
+  /// Copies the database, and runs a job.
+  private func run(_ job: String, status: Int32 = 0) throws {
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("before.db"))'")
+    try directory.write(job, to: "job.json")
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == status, "\(run.errors)")
+  }
+
+  /// Verifies the run, which writes nothing; lines of standard output.
+  private func verify(_ arguments: String..., status: Int32 = 0) throws -> [String] {
+    let before = try directory.contents()
+    let result = try BatchProgram(
+      ["verify", "job.json", "--against", "before.db"] + arguments,
+      in: directory
+    ).wait()
+    #expect(result.status == status, "\(result.output) \(result.errors)")
+    #expect(result.errors == "")
+    #expect(try directory.changes(since: before) == [])
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test func `an update that did what it says has status 0`() throws {
+    try run(JobText.update(where: "id % 2 = 0"))
+    #expect(
+      try verify() == [
+        "job: nothing differs but what the job declares", "  compared: 2,000 rows in 3 tables",
+        "  selected: 1,000 rows", "  changed as declared: 1,000 rows",
+      ]
+    )
+  }
+
+  @Test func `what else differs is told with its key and both values`() throws {
+    try run(JobText.update(where: "id % 2 = 0"))
+    try TestDatabase.make(
+      in: directory,
+      "UPDATE numbers SET label = 'é' WHERE id = 2",
+      "UPDATE numbers SET n = 5 WHERE id = 3",
+      "DELETE FROM numbers WHERE id = 4",
+      "INSERT INTO numbers (id) VALUES (0)",
+      "INSERT INTO log VALUES ('x')",
+      "CREATE INDEX by_label ON numbers (label)"
+    )
+    #expect(
+      try verify(status: 1) == [
+        "index by_label is in the database only", "log rowid = 1: in the database only",
+        "numbers id = 0: in the database only", "numbers id = 2: label: 'label 2' → 'é'",
+        "numbers id = 3: n: 0 → 5", "numbers id = 4: in the other file only",
+        "job: 6 differences that the job does not declare", "  compared: 2,002 rows in 3 tables",
+        "  selected: 1,000 rows", "  changed as declared: 998 rows", "  changed: 2 rows",
+        "  added: 2 rows", "  removed: 1 row", "  schema: 1 object",
+      ]
+    )
+    let short = try verify("--limit", "1", status: 1)
+    #expect(short.prefix(2) == ["index by_label is in the database only", "and 5 more"])
+  }
+
+  @Test func `its JSON has the counts and the differences`() throws {
+    try run(JobText.update(where: "id % 2 = 0"))
+    try TestDatabase.make(in: directory, "UPDATE numbers SET label = 1.5 WHERE id = 2")
+    let object = try JSONOutput.object(verify("--json", status: 1).joined(separator: "\n"))
+    let counts = [
+      "selected": 1000, "tables": 3, "rows": 2000, "changedAsDeclared": 999, "deletedAsDeclared": 0,
+      "archivedAsDeclared": 0, "changed": 1, "added": 0, "removed": 0, "schema": 0,
+    ]
+    for (name, count) in counts { #expect(object[name] as? Int == count, "\(name)") }
+    #expect(object["isAsDeclared"] as? Bool == false)
+    let differences = try #require(object["differences"] as? [[String: Any]])
+    #expect(differences.count == 1)
+    #expect(differences[0]["kind"] as? String == "changed")
+    #expect(differences[0]["table"] as? String == "numbers")
+    #expect(differences[0]["key"] as? [[String: String]] == [["name": "id", "value": "2"]])
+    #expect(
+      differences[0]["columns"] as? [[String: String]] == [
+        ["name": "label", "file": "'label 2'", "database": "'1.5'"]
+      ]
+    )
+    let page = try Repository.text("Documentation/CommandLine.md")
+    for field in object.keys { #expect(page.contains("`\(field)`"), "\(field)") }
+    for field in differences[0].keys { #expect(page.contains("`\(field)`"), "\(field)") }
+  }
+
+  @Test func `deleted rows are in the archive and nothing else is`() throws {
+    try run(JobText.delete(archive: "archive", where: "id > 1500"))
+    #expect(
+      try verify() == [
+        "job: nothing differs but what the job declares", "  compared: 2,500 rows in 3 tables",
+        "  selected: 500 rows", "  deleted as declared: 500 rows", "  archived: 500 rows",
+      ]
+    )
+    try TestDatabase.make(
+      in: directory,
+      "DELETE FROM archive WHERE id = 1501",
+      "UPDATE archive SET label = 'other' WHERE id = 1502",
+      "INSERT INTO archive VALUES (7, 0, 'label 7')"
+    )
+    #expect(
+      try verify(status: 1).prefix(5) == [
+        "archive id = 7: in the database only", "archive id = 1502: in the database only",
+        "numbers id = 1501: in the other file only", "numbers id = 1502: in the other file only",
+        "job: 4 differences that the job does not declare",
+      ]
+    )
+  }
+
+  @Test func `a transform may have set what it writes and an export nothing`() throws {
+    try run(JobText.export(to: "out.ndjson"))
+    #expect(
+      try verify().dropFirst() == ["  compared: 2,000 rows in 3 tables", "  selected: 2,000 rows"]
+    )
+    try FileManager.default.removeItem(atPath: directory.file("before.db"))
+    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["id"], "writes": ["n"],
+      "command": ["/bin/sed", "-u", #"s/.*"id":\([0-9]*\).*/{"n":\1}/"#],
+    ]
+    try run(JobText.update(adding: ["action": action]))
+    let lines = try verify()
+    #expect(lines.last == "  changed as declared: 2,000 rows")
+  }
+
+  @Test func `rows that an unfinished run has not done must not differ`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id = 550
+      BEGIN SELECT RAISE(ABORT, 'no'); END
+      """
+    )
+    try run(JobText.update(adding: ["chunk": ["size": 100], "workers": 1]), status: 1)
+    // The chunk with this row is not done; one that was under way beside it may be.
+    let done = try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 1")
+    let object = try JSONOutput.object(verify("--json").joined(separator: "\n"))
+    #expect(object["selected"] as? Int == Int(done[0]))
+    #expect(object["changedAsDeclared"] as? Int == Int(done[0]))
+    try TestDatabase.make(in: directory, "UPDATE numbers SET n = 1 WHERE id = 549")
+    #expect(try verify(status: 1).first == "numbers id = 549: n: 0 → 1")
+  }
+
+  @Test func `a copy with a write-ahead log is left as it was`() throws {
+    try run(JobText.update())
+    try FileManager.default.removeItem(atPath: directory.file("before.db"))
+    try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
+    #expect(try verify().first == "job: nothing differs but what the job declares")
+    #expect(try !directory.names().contains { $0.hasPrefix("before.db-") })
+  }
+
+  @Test func `what is no copy of the database is refused at once`() throws {
+    try run(JobText.update())
+    try TestDatabase.makeNumbers(3, in: directory, name: "other.db")
+    let command = ["verify", "job.json", "--against"]
+    try Refusal.expect(
+      command + ["test.db"],
+      in: directory,
+      says: ["the database of the job itself"]
+    )
+    try Refusal.expect(command + ["none.db"], in: directory, says: ["none.db: no such file"])
+    try Refusal.expect(command + ["job.json"], in: directory, says: ["not an SQLite database"])
+    // Of another store, since that was written by a run as well.
+    try directory.write(JobText.update(database: "other.db"), to: "other.json")
+    _ = try BatchProgram.run("run", "other.json", in: directory)
+    try Refusal.expect(command + ["other.db"], in: directory, says: ["this is another database"])
+    try TestDatabase.make("empty.db", in: directory, "CREATE TABLE z (a)")
+    try Refusal.expect(command + ["empty.db"], in: directory, says: ["it has no table of"])
+  }
+
+  @Test func `a job that never ran or has changed since is refused`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("before.db"))'")
+    let command = ["verify", "job.json", "--against", "before.db"]
+    try Refusal.expect(command, in: directory, says: ["has no checkpoint", "run it first"])
+    _ = try BatchProgram.run("run", "job.json", in: directory)
+    try directory.write(JobText.update(["label": "1"]), to: "job.json")
+    try Refusal.expect(command, in: directory, says: ["the job has changed since the run began"])
+  }
+
+  @Test func `tables whose rowids VACUUM has changed are told of`() throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE loose (a)",
+      "INSERT INTO loose SELECT id FROM numbers"
+    )
+    try run(JobText.update())
+    try TestDatabase.make(in: directory, "UPDATE loose SET rowid = -rowid")
+    let result = try BatchProgram(
+      ["verify", "job.json", "--against", "before.db"],
+      in: directory
+    ).wait()
+    #expect(result.status == 1)
+    #expect(
+      result.errors.contains("most rows of \"loose\" differ, and it has no INTEGER PRIMARY KEY")
+    )
+  }
+}

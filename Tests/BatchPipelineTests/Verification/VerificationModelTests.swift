@@ -1,0 +1,42 @@
+import BatchPipeline
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Random schemas, jobs and changes: what nobody has declared is found, and nothing else is told.
+@Suite(.timeLimit(.minutes(30))) struct VerificationModelTests {
+  /// How many schemas there are; `BATCH_SEQUENCES` makes them more.
+  private static let count =
+    UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 63
+
+  @Test(arguments: 0..<count)
+  func `one undeclared change is found and nothing else`(seed: UInt64) async throws {
+    var store = try VerifiedStore(seed: seed)
+    _ = try await BatchRun(store.job).run()
+    // What the schema's own triggers write comes with the run.
+    if store.plant != .trigger {
+      let before = try await verify(store)
+      #expect(before.isAsDeclared, "seed \(seed): \(before.differences)")
+    }
+    let finding = try store.change()
+    let after = try await verify(store)
+    let told: Comment = "seed \(seed), \(store.plant): \(finding), told \(after.differences)"
+    #expect(after.differenceCount == finding.count, told)
+    #expect(after.differences.count == min(finding.count, 20), told)
+    guard finding.count > 0 else { return }
+    if let kind = finding.kind { #expect(after.differences.allSatisfy { $0.kind == kind }, told) }
+    if let table = finding.table { #expect(after.differences.contains { $0.table == table }, told) }
+    if !finding.key.isEmpty { #expect(after.differences[0].key.map(\.value) == finding.key, told) }
+    if let column = finding.column {
+      #expect(after.differences[0].columns.contains { $0.name == column }, told)
+    }
+  }
+
+  /// Verifies in parts of a few rows, so that small tables have several.
+  private func verify(_ store: VerifiedStore) async throws -> Verification {
+    try await Verification(of: store.job, against: .init(store.copy), limit: 20, partCount: 7) {
+      _ in
+    }
+  }
+}
