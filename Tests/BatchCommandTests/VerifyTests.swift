@@ -181,6 +181,12 @@ import Testing
     try Refusal.expect(command + ["other.db"], in: directory, says: ["this is another database"])
     try TestDatabase.make("empty.db", in: directory, "CREATE TABLE z (a)")
     try Refusal.expect(command + ["empty.db"], in: directory, says: ["it has no table of"])
+    let wide = directory.file("wide.db")
+    #expect(FileManager.default.createFile(atPath: wide, contents: nil))
+    let connection = try Connection(path: wide)
+    try connection.execute("PRAGMA encoding = 'UTF-16le'")
+    try connection.execute("CREATE TABLE numbers (id INTEGER PRIMARY KEY)")
+    try Refusal.expect(command + ["wide.db"], in: directory, says: ["wide.db", "encoding"])
   }
 
   @Test func `a job that never ran or has changed since is refused`() throws {

@@ -189,11 +189,6 @@ extension Verification {
   }
 }
 
-extension BatchError.Code {
-  /// A file is no copy of the database that it is compared with.
-  public static let otherStore = Self(rawValue: "otherStore")
-}
-
 extension Store {
   /// Refuses a database that is no copy of this one.
   fileprivate func refuseOther(_ copy: Store) throws(BatchError) {

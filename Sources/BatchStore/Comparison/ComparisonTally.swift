@@ -10,8 +10,8 @@ struct ComparisonTally: Sendable {
   var counts: [StoreDifference.Kind: Int] = [:]
   /// How many rows a table has, and how many of them differ, by the number of the table.
   private(set) var tables: [Int: (rows: Int, different: Int)] = [:]
-  /// The first differences, with the numbers of the parts that they are in.
-  private(set) var differences: [(part: Int, difference: StoreDifference)] = []
+  /// The first differences, each with its part and its place there.
+  private(set) var differences: [(part: Int, place: Int, difference: StoreDifference)] = []
 
   /// Adds a part of a table.
   mutating func add(rows: Int, different: Int, ofTable table: Int) {
@@ -22,7 +22,7 @@ struct ComparisonTally: Sendable {
 
   /// Adds a difference that is told.
   mutating func append(_ difference: StoreDifference, part: Int) {
-    differences.append((part, difference))
+    differences.append((part, differences.count, difference))
   }
 
   /// Adds what another has found of the same tables, and keeps the first differences only.
@@ -35,7 +35,7 @@ struct ComparisonTally: Sendable {
     tables.merge(other.tables) { ($0.rows + $1.rows, $0.different + $1.different) }
     differences += other.differences
     // A part is compared by one, which finds its differences in their order.
-    differences.sort { $0.part < $1.part }
+    differences.sort { ($0.part, $0.place) < ($1.part, $1.place) }
     differences = Array(differences.prefix(limit))
   }
 }

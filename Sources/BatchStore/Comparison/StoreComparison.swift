@@ -1,5 +1,10 @@
 import BatchEngine
-package import BatchIdentifiers
+public import BatchIdentifiers
+
+extension BatchError.Code {
+  /// A file is no copy of the database that it is compared with.
+  public static let otherStore = Self(rawValue: "otherStore")
+}
 
 /// What a database and another file that should be a copy of it do not have alike.
 ///
@@ -91,7 +96,11 @@ package struct StoreComparison: Sendable {
       }
     } catch {
       await connections.close()
-      throw error
+      guard error.code == .notADatabase else { throw error }
+      // SQLite does not say which of the two is damaged.
+      var either = error
+      either.place = "\(store.path) or \(file)"
+      throw either
     }
   }
 }
@@ -118,8 +127,16 @@ private struct ComparedDatabases: Sendable {
 
   /// Begins to read, in all at the same state.
   func open() async throws(BatchError) {
-    try await last.perform { _ in }
     let file = file
+    let encoding = try await last.perform(Self.encoding)
+    guard try await watch.perform(Self.encoding) == encoding else {
+      throw BatchError(
+        .otherStore,
+        "this is another database: it keeps texts in another encoding",
+        at: file,
+        remedy: "name a copy of the database"
+      )
+    }
     for connection in readers + [watch] {
       try await connection.perform { connection throws(BatchError) in
         let name = SQLName.quoted(DatabaseName.file.rawValue)
@@ -143,6 +160,10 @@ private struct ComparedDatabases: Sendable {
       at: file,
       remedy: "compare copies, or when nobody writes"
     )
+  }
+
+  private static func encoding(_ connection: Connection) throws(BatchError) -> SQLValue? {
+    try connection.value("PRAGMA encoding")
   }
 
   private static func versions(_ connection: Connection) throws(BatchError) -> [SQLValue?] {

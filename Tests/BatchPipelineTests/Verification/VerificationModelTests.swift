@@ -27,9 +27,10 @@ import Testing
     guard finding.count > 0 else { return }
     if let kind = finding.kind { #expect(after.differences.allSatisfy { $0.kind == kind }, told) }
     if let table = finding.table { #expect(after.differences.contains { $0.table == table }, told) }
-    if !finding.key.isEmpty { #expect(after.differences[0].key.map(\.value) == finding.key, told) }
+    let first = after.differences.first
+    if !finding.key.isEmpty { #expect(first?.key.map(\.value) == finding.key, told) }
     if let column = finding.column {
-      #expect(after.differences[0].columns.contains { $0.name == column }, told)
+      #expect(first?.columns.contains { $0.name == column } == true, told)
     }
   }
 
