@@ -191,14 +191,51 @@ import Testing
     #expect(try job.directory.read("starts").count { $0 == 0x0a } == 1)
   }
 
-  @Test func `a program that asks too often stops the run, and fails no row`() throws {
+  @Test func `only the rows that a program asks for are given to it again`() throws {
+    try job.write(
+      #"""
+      while read -r line; do
+        echo "$line" >> asked
+        case $line in
+          *'"id":6,'* | *'"id":60,'*)
+            if test $(grep -c "$line" asked) -lt 3
+            then echo '{"$retry": "no answer"}'
+            else echo '{"n": 1}'
+            fi ;;
+          *'"id":61,'*) echo '{"$retry": "never"}' ;;
+          *) echo '{"n": 1}' ;;
+        esac
+      done
+      """#,
+      adding: [
+        "workers": 1, "retry": ["limit": 2, "backoff": "1ms"], "skip": ["limit": 1],
+      ]
+    )
+    let run = try BatchProgram.run("run", "job.json", in: job.directory)
+    #expect(run.status == 4, "\(run.errors)")
+    #expect(try job.sum() == "99 of 100")
+    #expect(try TestDatabase.texts(job.path, "SELECT id FROM numbers WHERE n = 0") == ["61"])
+    let asked = String(decoding: try job.directory.read("asked"), as: UTF8.self)
+    #expect(asked.split(separator: "\n").count == 100 + 3 * 2)
+    let reasons = try BatchProgram.run(
+      "ids",
+      "job.json",
+      "--outcome",
+      "failed",
+      "--reasons",
+      in: job.directory
+    )
+    #expect(reasons.output.contains("61,retryLater,the command asks for another try: never"))
+  }
+
+  @Test func `a program that asks too often stops the run unless rows may fail`() throws {
     try job.write(
       """
       while read -r line; do
         case $line in *'"id":60,'*) echo '{"$retry": "away"}' ;; *) echo '{"n": 1}' ;; esac
       done
       """,
-      adding: ["retry": ["limit": 1, "backoff": "1ms"], "skip": ["limit": 5]]
+      adding: ["retry": ["limit": 1, "backoff": "1ms"]]
     )
     let run = try BatchProgram.run("run", "job.json", in: job.directory)
     #expect(run.status == 1)

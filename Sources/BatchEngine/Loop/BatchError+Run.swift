@@ -7,8 +7,10 @@ extension BatchError.Code {
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as it must.
   public static let handlerFailed = Self(rawValue: "handlerFailed")
-  /// The action cannot be carried out now but may be later: a handler throws it where what it
-  /// depends on is away, and the whole chunk is tried again as `retry` says.
+  /// The action cannot be carried out now but may be later.
+  ///
+  /// A handler throws it where what a row depends on is away; the row is tried again as `retry` says.
+  /// What the closure of a context run throws is about its whole chunk.
   public static let retryLater = Self(rawValue: "retryLater")
   /// A handler did not return in time.
   public static let handlerTimeout = Self(rawValue: "handlerTimeout")

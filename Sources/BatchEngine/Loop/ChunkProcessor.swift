@@ -19,6 +19,7 @@ package protocol ChunkProcessor: Sendable {
   /// many as are to be held at once.
   func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<Prepared>,
     in context: Worker
   ) async throws(BatchError) -> PreparedChunk<Prepared>
 
@@ -66,16 +67,32 @@ package protocol ChunkWriter: Sendable {
   func emptyLog() async throws(BatchError) -> Int
 }
 
+/// One of the times that a chunk is prepared.
+package struct Attempt<Content: Sendable>: Sendable {
+  /// What the attempt before has left, if it was postponed.
+  package let earlier: Content?
+  /// Whether nothing may be postponed any more.
+  package let isLast: Bool
+
+  package init(after earlier: Content? = nil, isLast: Bool = true) {
+    self.earlier = earlier
+    self.isLast = isLast
+  }
+}
+
 /// What a worker hands over: the first positions of its chunk, at least one, and what they hold.
 package struct PreparedChunk<Content: Sendable>: Sendable {
   package let content: Content
+  /// Why some of it cannot be done now; the rest is kept, and the chunk is prepared again.
+  package let postponement: BatchError?
   /// How many positions were reached.
   package let count: Int
   /// How many bytes of values wait to be written.
   package let byteCount: Int
 
-  package init(content: Content, count: Int, byteCount: Int) {
+  package init(content: Content, count: Int, byteCount: Int, postponement: BatchError? = nil) {
     self.content = content
+    self.postponement = postponement
     self.count = count
     self.byteCount = byteCount
   }

@@ -11,7 +11,8 @@ package struct RunLogic {
   package enum Answer: Sendable {
     /// A worker has prepared its chunk up to a position, and holds so many bytes of it.
     case prepared(Range<Int>, worker: Int, upTo: Int, holding: Int, took: Duration)
-    case failedToPrepare(Range<Int>, worker: Int, BatchError)
+    /// A worker could not prepare its chunk, and so many bytes are kept of what it could.
+    case failedToPrepare(Range<Int>, worker: Int, BatchError, holding: Int)
     case committed(Range<Int>, Commit)
     case failedToCommit(Range<Int>, BatchError)
     /// A chunk has rested before it is tried again.
@@ -51,8 +52,9 @@ package struct RunLogic {
 
   /// What is to be done, in this order.
   package enum Effect {
-    /// Have a worker prepare a chunk; answer with `prepared` or `failedToPrepare`.
-    case prepare(Range<Int>, worker: Int)
+    /// Have a worker prepare a chunk, for the last time if that fails; answer with `prepared` or
+    /// `failedToPrepare`.
+    case prepare(Range<Int>, worker: Int, isLastTry: Bool)
     /// Have the writer commit what was prepared; answer with `committed` or `failedToCommit`.
     case commit(Range<Int>)
     /// Drop what was prepared.
@@ -173,10 +175,18 @@ package struct RunLogic {
       perform(
         machine.prepared(chunk, worker: worker, upTo: end, holding: byteCount, took: duration)
       )
-    case .failedToPrepare(let chunk, let worker, let error):
+    case .failedToPrepare(let chunk, let worker, let error, let byteCount):
       note(error, of: chunk)
       let isTransient = error.isTransient || isExcused(error, moment)
-      settle(chunk, machine.failedToPrepare(chunk, worker: worker, isTransient: isTransient))
+      settle(
+        chunk,
+        machine.failedToPrepare(
+          chunk,
+          worker: worker,
+          holding: byteCount,
+          isTransient: isTransient
+        )
+      )
     case .committed(let chunk, let commit):
       tell(.committed(chunk, commit.outcomes))
       errors[chunk.lowerBound] = nil
@@ -308,7 +318,9 @@ package struct RunLogic {
   private mutating func perform(_ actions: [RunStateMachine.Action]) {
     for action in actions {
       switch action {
-      case .prepare(let chunk, let worker): effects.append(.prepare(chunk, worker: worker))
+      case .prepare(let chunk, let worker):
+        let isLastTry = machine.tries(of: chunk) >= backoff.limit
+        effects.append(.prepare(chunk, worker: worker, isLastTry: isLastTry))
       case .commit(let chunk): effects.append(.commit(chunk))
       case .rest(let chunk, let attempt): rest(chunk, before: attempt)
       case .discard(let chunk): effects.append(.discard(chunk))

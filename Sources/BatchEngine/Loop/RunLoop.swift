@@ -47,6 +47,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private let start: ContinuousClock.Instant
   private var logic: RunLogic
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
+  /// What is left of chunks that wait for another try.
+  private var postponed: [Range<Int>: Processor.Prepared] = [:]
   private var control: ControlFile
   /// What an operator asks for.
   private var asked = RunControl()
@@ -122,10 +124,12 @@ package struct RunLoop<Processor: ChunkProcessor> {
           }
         }
         guard ending == nil, let reply = await group.next() else { break }
-        if let content = reply.content,
-          case .prepared(let chunk, _, let end, _, _) = reply.answer
-        {
-          prepared[chunk.lowerBound..<end] = content
+        if let content = reply.content {
+          switch reply.answer {
+          case .prepared(let chunk, _, let end, _, _): prepared[chunk.lowerBound..<end] = content
+          case .failedToPrepare(let chunk, _, _, _): postponed[chunk] = content
+          default: break
+          }
         }
         perform(logic.hear(reply.answer, at: look()), in: &group)
       }
@@ -176,7 +180,9 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private mutating func perform(_ effects: [RunLogic.Effect], in group: inout TaskGroup<Reply>) {
     for effect in effects {
       switch effect {
-      case .prepare(let chunk, let worker): prepare(chunk, worker, in: &group)
+      case .prepare(let chunk, let worker, let isLastTry):
+        let earlier = postponed.removeValue(forKey: chunk)
+        prepare(chunk, worker, Attempt(after: earlier, isLast: isLastTry), in: &group)
       case .commit(let chunk): commit(chunk, in: &group)
       case .discard(let chunk): prepared[chunk] = nil
       case .answer(let answer, let delay):
@@ -193,12 +199,26 @@ package struct RunLoop<Processor: ChunkProcessor> {
     }
   }
 
-  private func prepare(_ chunk: Range<Int>, _ worker: Int, in group: inout TaskGroup<Reply>) {
+  private func prepare(
+    _ chunk: Range<Int>,
+    _ worker: Int,
+    _ attempt: Attempt<Processor.Prepared>,
+    in group: inout TaskGroup<Reply>
+  ) {
     let context = workers[worker]
     group.addTask { [processor, clock] in
       let start = clock.now
       do throws(BatchError) {
-        let value = try await processor.prepare(chunk, in: context)
+        let value = try await processor.prepare(chunk, attempt, in: context)
+        if let error = value.postponement {
+          let answer = RunLogic.Answer.failedToPrepare(
+            chunk,
+            worker: worker,
+            error,
+            holding: value.byteCount
+          )
+          return (answer, value.content)
+        }
         let answer = RunLogic.Answer.prepared(
           chunk,
           worker: worker,
@@ -208,7 +228,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
         )
         return (answer, value.content)
       } catch {
-        return (.failedToPrepare(chunk, worker: worker, error), nil)
+        return (.failedToPrepare(chunk, worker: worker, error, holding: 0), nil)
       }
     }
   }

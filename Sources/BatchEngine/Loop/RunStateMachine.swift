@@ -10,8 +10,8 @@
 /// down to one, since all of them are in memory. A worker hands over the first positions of its chunk
 /// when they hold enough; the others are handed out again before any later ones.
 ///
-/// A chunk that fails for the moment rests and is prepared anew; it keeps its place among those in
-/// flight, and the others go on as far as the order allows.
+/// A chunk that fails for the moment rests and is prepared again; it keeps its place among those in
+/// flight, and what it holds, and the others go on as far as the order allows.
 package struct RunStateMachine {
   /// How much may go on at once.
   package struct Limits {
@@ -91,7 +91,7 @@ package struct RunStateMachine {
     var state: State
     /// How often it has failed for the moment.
     var failures = 0
-    /// What it holds while it waits for the writer or is there.
+    /// What it holds while it waits for the writer, or for its next try.
     var bytes = 0
   }
 
@@ -159,13 +159,16 @@ package struct RunStateMachine {
     return (rest.isEmpty ? [] : takeBack(rest)) + next()
   }
 
-  /// A worker could not prepare its chunk, for the moment or for good.
+  /// A worker could not prepare its chunk, for the moment or for good; so many bytes are kept of what it
+  /// could.
   package mutating func failedToPrepare(
     _ chunk: Range<Int>,
     worker: Int,
+    holding byteCount: Int = 0,
     isTransient: Bool = false
   ) -> [Action] {
     let place = release(worker, chunk)
+    chunks[place].bytes = byteCount
     return isTransient ? retry(place) : fail(place)
   }
 

@@ -54,6 +54,7 @@ package struct ContextProcessor: ChunkProcessor {
 
   package func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<Prepared>,
     in worker: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let (parts, end) = try await parts(

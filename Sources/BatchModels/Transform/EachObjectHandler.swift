@@ -69,10 +69,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         try context.throwNoted()
         try take(object, row, from: context, into: &changes.values)
       } catch {
-        let error = BatchError(thrownByHandler: error)
-        if error.code == .retryLater { throw error }
-        changes.values.unset(row)
-        changes.failures.append((row, error))
+        changes.fail(row, error)
         if changes.failures.count > policy.limit { break }
         context.reset()
       }

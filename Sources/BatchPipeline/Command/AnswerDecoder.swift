@@ -7,13 +7,6 @@ import BatchStore
 /// An object of nothing, or `null`, leaves the row as it is. `{"$error": "…"}` says that this row
 /// cannot be done, `{"$retry": "…"}` that it cannot be done now. Values are written as in exports: `{"$base64": true, "encoded": "…"}` is a blob.
 struct AnswerDecoder {
-  /// What the answers to some rows say.
-  struct Answers {
-    var changes: RowChanges
-    /// What the first row says that is to be tried again later, and with it its chunk.
-    var retry: BatchError?
-  }
-
   /// What an answer says beside values.
   private struct Remarks {
     var failure: String?
@@ -34,15 +27,13 @@ struct AnswerDecoder {
   }
 
   /// No answers to some rows yet.
-  func noAnswers(for rows: ChunkRows) -> Answers {
-    Answers(
-      changes: RowChanges(
-        values: ValueBlock(
-          columns: columns.count,
-          capacity: rows.count,
-          count: rows.count,
-          filledWith: .unset
-        )
+  func noAnswers(for rows: ChunkRows) -> RowChanges {
+    RowChanges(
+      values: ValueBlock(
+        columns: columns.count,
+        capacity: rows.count,
+        count: rows.count,
+        filledWith: .unset
       )
     )
   }
@@ -54,25 +45,19 @@ struct AnswerDecoder {
     _ lines: [UInt8],
     for rows: ChunkRows,
     _ asked: Range<Int>,
-    into answers: inout Answers
+    into changes: inout RowChanges
   ) throws(BatchError) -> Bool {
     var areIdentified = true
     var scanner = JSONLineScanner(lines)
     for row in asked {
       do throws(JSONLineScanner.Problem) {
-        let remarks = try readAnswer(&scanner, row, rows, into: &answers.changes.values)
+        let remarks = try readAnswer(&scanner, row, rows, into: &changes.values)
         if !remarks.isIdentified { areIdentified = false }
-        if let reason = remarks.retry, answers.retry == nil {
-          answers.retry = BatchError(
-            .retryLater,
-            "identifier \(rows.key(of: row)): the command asks for another try: \(reason)"
-          )
-        }
         if let reason = remarks.failure {
-          answers.changes.values.unset(row)
-          answers.changes.failures.append(
-            (row, BatchError(.handlerFailed, "the command says: \(reason)"))
-          )
+          changes.fail(row, BatchError(.handlerFailed, "the command says: \(reason)"))
+        } else if let reason = remarks.retry {
+          let message = "the command asks for another try: \(reason)"
+          changes.fail(row, BatchError(.retryLater, message))
         }
       } catch {
         throw BatchError(

@@ -35,7 +35,7 @@ struct CommandHandler: RowHandler {
     let start = ContinuousClock.now
     var answers = decoder.noAnswers(for: rows)
     var count = 0
-    while count < rows.count, count == 0 || answers.changes.values.bytes.count < byteLimit {
+    while count < rows.count, count == 0 || answers.values.bytes.count < byteLimit {
       let size = pieces.withLock { $0.size }
       let piece = count..<min(rows.count, count + size)
       var lines: [UInt8] = []
@@ -58,10 +58,9 @@ struct CommandHandler: RowHandler {
         try child.accept(identified: areIdentified)
       }
       count = piece.upperBound
-      if let retry = answers.retry { throw retry }
     }
-    answers.changes.values.count = count
-    return answers.changes
+    answers.values.count = count
+    return answers
   }
 
   /// Refuses columns whose names mean something else in the lines of a command.

@@ -32,6 +32,7 @@ package struct ChangeProcessor: ChunkProcessor {
 
   package func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<ChunkKeys>,
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
     let keys = try await context.compute { () throws(BatchError) in

@@ -26,6 +26,7 @@ package struct DeletionUndoProcessor: ChunkProcessor {
 
   package func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<DeletionUndo.Rows>,
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<DeletionUndo.Rows> {
     let rows = try await context.compute { () throws(BatchError) in try undo.rows(at: positions) }

@@ -35,6 +35,7 @@ package struct ExportProcessor: ChunkProcessor {
 
   package func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<Lines>,
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<Lines> {
     let lines = try await context.perform { connection throws(BatchError) in

@@ -43,15 +43,27 @@ package struct TransformProcessor: ChunkProcessor {
 
   package func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<Prepared>,
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let chunk = try await compute(in: context) { connection, lookCount throws(BatchError) in
-      try transform.prepare(
+      if let earlier = attempt.earlier?.chunk {
+        return try transform.refresh(
+          earlier,
+          lookCount: lookCount,
+          onFailure: onFailure,
+          isLastTry: attempt.isLast,
+          holding: ChunkBytes.chunkLimit,
+          in: connection
+        )
+      }
+      return try transform.prepare(
         ChunkKeys(list, positions, key: transform.target.key),
         at: positions.lowerBound,
         run: run,
         lookCount: lookCount,
         onFailure: onFailure,
+        isLastTry: attempt.isLast,
         holding: ChunkBytes.chunkLimit,
         in: connection
       )
@@ -59,7 +71,8 @@ package struct TransformProcessor: ChunkProcessor {
     return PreparedChunk(
       content: Prepared(chunk: chunk, context: context),
       count: chunk.count,
-      byteCount: chunk.byteCount
+      byteCount: chunk.byteCount,
+      postponement: chunk.postponement
     )
   }
 
@@ -87,8 +100,16 @@ package struct TransformProcessor: ChunkProcessor {
       refreshes += 1
       let stale = chunk
       chunk = try await compute(in: prepared.context) { connection, lookCount throws(BatchError) in
-        try transform.refresh(stale, lookCount: lookCount, onFailure: onFailure, in: connection)
+        try transform.refresh(
+          stale,
+          lookCount: lookCount,
+          onFailure: onFailure,
+          isLastTry: false,
+          in: connection
+        )
       }
+      // Rare enough for the whole chunk to be done anew.
+      if let error = chunk.postponement { throw error }
     }
   }
 

@@ -10,6 +10,7 @@ extension RowTransform {
   ///   - run: The run that changes them.
   ///   - lookCount: What the lane's ``WriterLane/lookCount`` was before.
   ///   - policy: What becomes of the chunk if an identifier fails.
+  ///   - isLastTry: Whether rows fail that cannot be done now.
   ///   - byteLimit: How many bytes are held of what is read, and of what is computed; the row that
   ///     comes to as many is the last.
   ///   - connection: The worker's connection.
@@ -21,33 +22,50 @@ extension RowTransform {
     run: String,
     lookCount: Int,
     onFailure policy: FailurePolicy,
+    isLastTry: Bool = true,
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     var (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
       try read(keys, at: first, holding: byteLimit, in: connection)
     }
-    let changes = try changes(of: rows, run: run, onFailure: policy, holding: byteLimit)
+    let changes = try changes(
+      of: rows,
+      run: run,
+      onFailure: policy,
+      isLastTry: isLastTry,
+      holding: byteLimit
+    )
     if changes.values.count < rows.count {
       (rows, found) = rows.prefix(changes.values.count)
     }
     return TransformedChunk(rows, found, changes, run: run, lookCount: lookCount)
   }
 
-  /// Reads the rows of a chunk again, and computes the changes of those that are not as they were.
+  /// Reads the rows of a chunk again, and computes the changes of those that are not as they were, and of
+  /// those that could not be done before.
   ///
-  /// - Throws: What ``prepare(_:run:lookCount:onFailure:holding:in:)`` throws.
+  /// - Returns: The chunk, or its first identifiers, as many as are held.
+  /// - Throws: What ``prepare(_:at:run:lookCount:onFailure:isLastTry:holding:in:)`` throws.
   package func refresh(
     _ chunk: TransformedChunk,
     lookCount: Int,
     onFailure policy: FailurePolicy,
+    isLastTry: Bool = true,
+    holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     let (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
       try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
     }
     return try chunk.renewed(rows, found, lookCount: lookCount) { rows throws(BatchError) in
-      try changes(of: rows, run: chunk.run, onFailure: policy)
+      try changes(
+        of: rows,
+        run: chunk.run,
+        onFailure: policy,
+        isLastTry: isLastTry,
+        holding: byteLimit
+      )
     }
   }
 
@@ -59,6 +77,7 @@ extension RowTransform {
     of rows: ChunkRows,
     run: String,
     onFailure policy: FailurePolicy,
+    isLastTry: Bool = true,
     holding byteLimit: Int = .max
   ) throws(BatchError) -> RowChanges {
     if rows.count == 0 { return RowChanges(values: ValueBlock(columns: writes.count, capacity: 0)) }
@@ -74,17 +93,26 @@ extension RowTransform {
           holding: byteLimit
         )
         let reached = part.lowerBound + changes.values.count
+        if isLastTry { changes.failPostponed() }
         changes.failures = changes.failures.map { ($0.row + part.lowerBound, $0.error) }
+        changes.postponed = changes.postponed.map { ($0.row + part.lowerBound, $0.error) }
         if isWhole {
           whole = changes
         } else {
           try whole?.values.replace(from: part.lowerBound, with: changes.values)
           whole?.failures += changes.failures
+          whole?.postponed += changes.postponed
           bisection.add(reached..<part.upperBound)
         }
       } catch {
-        guard policy != .failChunk, error.isAboutRows else { throw error }
+        let isPostponed = error.code == .retryLater
+        guard isPostponed || error.isAboutRows, policy != .failChunk || isPostponed && !isLastTry
+        else { throw error }
         if whole == nil { whole = RowChanges(values: unset(rows.count)) }
+        if isPostponed, !isLastTry {
+          whole?.postponed += part.map { ($0, error) }
+          continue
+        }
         if !bisection.split(part) { whole?.failures.append((part.lowerBound, error)) }
       }
       if let failure = whole?.failures.dropFirst(policy.limit).first {

@@ -109,7 +109,10 @@ extension RowTransform {
         )
       }
       return try withTimeLimit(timeout) { () throws(BatchError) in
-        try changes(of: rows, run: chunk.run, onFailure: policy)
+        let changes = try changes(of: rows, run: chunk.run, onFailure: policy, isLastTry: false)
+        // Nobody waits for that under the lock: the chunk is done anew.
+        if let postponed = changes.postponed.first { throw postponed.error }
+        return changes
       }
     }
   }

@@ -43,18 +43,21 @@ public struct TransformChunk: ~Copyable {
   private let rows: ChunkRows
   private let run: String
   private let writes: [String]
-  fileprivate var output: ValueBlock
+  fileprivate var changes: RowChanges
   fileprivate var left: [Int] = []
+  fileprivate var failed: [(row: Int, error: any Error)] = []
 
   init(_ rows: ChunkRows, run: String, writes: [String]) {
     self.rows = rows
     self.run = run
     self.writes = writes
-    output = ValueBlock(
-      columns: writes.count,
-      capacity: rows.count,
-      count: rows.count,
-      filledWith: .unset
+    changes = RowChanges(
+      values: ValueBlock(
+        columns: writes.count,
+        capacity: rows.count,
+        count: rows.count,
+        filledWith: .unset
+      )
     )
   }
 
@@ -151,7 +154,7 @@ public struct TransformChunk: ~Copyable {
     let words = values.values.map { Int64(bitPattern: $0.bitPattern) }
     try replace(column.index, .real, words: words, values.isNull)
     for (row, value) in values.values.enumerated() where value.isNaN {
-      output.setNull(row, column.index)
+      changes.values.setNull(row, column.index)
     }
   }
 
@@ -164,12 +167,12 @@ public struct TransformChunk: ~Copyable {
     try check(words.count, column)
     if isNull.isEmpty {
       let kinds = [UInt8](repeating: kind.rawValue, count: count)
-      return output.replace(column: column, kinds: kinds, words: words)
+      return changes.values.replace(column: column, kinds: kinds, words: words)
     }
     try check(isNull.count, column)
     let null = ValueBlock.Kind.null.rawValue
     let kinds = isNull.map { $0 ? null : kind.rawValue }
-    output.replace(column: column, kinds: kinds, words: words)
+    changes.values.replace(column: column, kinds: kinds, words: words)
   }
 
   /// Sets a column of all rows to texts; nil is NULL.
@@ -182,15 +185,24 @@ public struct TransformChunk: ~Copyable {
     try check(values.count, column.index)
     for (row, value) in values.enumerated() {
       if let value {
-        try output.set(row, column.index, .text, bytes: value.utf8)
+        try changes.values.set(row, column.index, .text, bytes: value.utf8)
       } else {
-        output.setNull(row, column.index)
+        changes.values.setNull(row, column.index)
       }
     }
   }
 
   /// Leaves a row as it is, whatever was set.
   public mutating func leave(_ row: Int) { left.append(row) }
+
+  /// Has a row fail alone, whatever was set.
+  ///
+  /// - Parameters:
+  ///   - row: The row.
+  ///   - error: Why it fails. If it is a `BatchError` of code `retryLater`, the handler is called again
+  ///     with such rows alone after a rest, as the job key `retry` says; what it has set for the others
+  ///     is kept.
+  public mutating func fail(_ row: Int, with error: any Error) { failed.append((row, error)) }
 
   private func check(_ number: Int, _ column: Int) throws(BatchError) {
     guard number == count else {
@@ -221,7 +233,13 @@ struct EachChunkHandler: RowHandler {
     } catch {
       throw BatchError(thrownByHandler: error)
     }
-    for row in chunk.left where row >= 0 && row < rows.count { chunk.output.unset(row) }
-    return RowChanges(values: chunk.output)
+    for row in chunk.left where row >= 0 && row < rows.count { chunk.changes.values.unset(row) }
+    chunk.failed.sort { $0.row < $1.row }
+    var last = -1
+    for (row, error) in chunk.failed where row > last && row < rows.count {
+      chunk.changes.fail(row, error)
+      last = row
+    }
+    return chunk.changes
   }
 }

@@ -28,7 +28,8 @@ public struct TransformHandler: Sendable {
 
   /// A handler that is called with each row.
   ///
-  /// A row for which it throws fails alone; see the job key `skip`.
+  /// A row for which it throws fails alone; see the job key `skip`. One for which it throws `retryLater` is
+  /// tried again first, without the others of its chunk; see `retry`.
   public static func rows(
     _ prepare:
       @escaping @Sendable (TransformColumns) throws -> @Sendable (inout TransformRow) throws -> Void
@@ -39,7 +40,7 @@ public struct TransformHandler: Sendable {
   /// A handler that is called with the rows of a chunk at once, column by column.
   ///
   /// If it throws, the chunk fails; under the job key `skip` it is called with halves to find the
-  /// rows that fail alone.
+  /// rows that fail alone. ``TransformChunk/fail(_:with:)`` names them at once.
   public static func columns(
     _ prepare:
       @escaping @Sendable (TransformColumns) throws ->

@@ -9,7 +9,7 @@ public struct TransformRow: ~Copyable {
   private let rows: ChunkRows
   private let run: String
   @usableFromInline var index = 0
-  var output: ValueBlock
+  var changes: RowChanges
 
   // The kinds and words of `rows`, where code of other modules that is compiled with these
   // accessors finds them without a call: a handler reads each value by one of them.
@@ -23,11 +23,13 @@ public struct TransformRow: ~Copyable {
     kinds = rows.values.kinds
     words = rows.values.words
     capacity = rows.values.capacity
-    output = ValueBlock(
-      columns: writes,
-      capacity: rows.count,
-      count: rows.count,
-      filledWith: .unset
+    changes = RowChanges(
+      values: ValueBlock(
+        columns: writes,
+        capacity: rows.count,
+        count: rows.count,
+        filledWith: .unset
+      )
     )
   }
 
@@ -106,18 +108,18 @@ public struct TransformRow: ~Copyable {
   /// Sets a column to an integer, or to NULL.
   public mutating func set(_ column: OutputColumn<Int64>, to value: Int64?) {
     if let value {
-      output.set(index, column.index, integer: value)
+      changes.values.set(index, column.index, integer: value)
     } else {
-      output.setNull(index, column.index)
+      changes.values.setNull(index, column.index)
     }
   }
 
   /// Sets a column to a number, or to NULL; not-a-number becomes NULL, as in SQLite.
   public mutating func set(_ column: OutputColumn<Double>, to value: Double?) {
     if let value {
-      output.set(index, column.index, real: value)
+      changes.values.set(index, column.index, real: value)
     } else {
-      output.setNull(index, column.index)
+      changes.values.setNull(index, column.index)
     }
   }
 
@@ -126,9 +128,9 @@ public struct TransformRow: ~Copyable {
   /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk pass 4 GB.
   public mutating func set(_ column: OutputColumn<String>, to value: String?) throws(BatchError) {
     if let value {
-      try output.set(index, column.index, .text, bytes: value.utf8)
+      try changes.values.set(index, column.index, .text, bytes: value.utf8)
     } else {
-      output.setNull(index, column.index)
+      changes.values.setNull(index, column.index)
     }
   }
 
@@ -137,9 +139,9 @@ public struct TransformRow: ~Copyable {
   /// - Throws: `BatchError` of code `valueTooLarge` if the blobs of the chunk pass 4 GB.
   public mutating func set(_ column: OutputColumn<[UInt8]>, to value: [UInt8]?) throws(BatchError) {
     if let value {
-      try output.set(index, column.index, .blob, bytes: value)
+      try changes.values.set(index, column.index, .blob, bytes: value)
     } else {
-      output.setNull(index, column.index)
+      changes.values.setNull(index, column.index)
     }
   }
 
@@ -150,7 +152,7 @@ public struct TransformRow: ~Copyable {
     _ column: OutputColumn<SQLValue>,
     to value: SQLValue
   ) throws(BatchError) {
-    try output.set(index, column.index, value)
+    try changes.values.set(index, column.index, value)
   }
 }
 
@@ -166,27 +168,19 @@ struct EachRowHandler: RowHandler {
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     var row = TransformRow(rows, run: run, writes: writes)
-    var failures: [(row: Int, error: BatchError)] = []
-    var count = rows.count
     for index in 0..<rows.count {
       row.index = index
       do {
         try body(&row)
       } catch {
-        let error = BatchError(thrownByHandler: error)
-        if error.code == .retryLater { throw error }
-        row.output.unset(index)
-        failures.append((index, error))
-        if failures.count > policy.limit { break }
+        row.changes.fail(index, error)
+        if row.changes.failures.count > policy.limit { break }
       }
-      if row.output.bytes.count >= byteLimit {
-        count = index + 1
+      if row.changes.values.bytes.count >= byteLimit {
+        row.changes.values.count = index + 1
         break
       }
     }
-    var changes = RowChanges(values: row.output)
-    changes.values.count = count
-    changes.failures = failures
-    return changes
+    return row.changes
   }
 }

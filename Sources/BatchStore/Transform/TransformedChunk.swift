@@ -48,14 +48,25 @@ package struct TransformedChunk: Sendable {
     changes.failures.map { (rows.numbers[$0.row], $0.error) }
   }
 
+  /// Why some of its rows cannot be done now.
+  var postponement: BatchError? {
+    guard let first = changes.postponed.first else { return nil }
+    var error = first.error.about(rows.key(of: first.row))
+    let others = changes.postponed.count - 1
+    if others > 0 { error.message += " (and \(others) more)" }
+    return error
+  }
+
   /// The chunk with its rows as they are now.
   ///
   /// - Parameters:
   ///   - now: The rows.
   ///   - found: What became of the chunk's other identifiers.
   ///   - lookCount: The lane's count of looks before the rows were read.
-  ///   - compute: Computes the changes of rows that are not as they were.
-  /// - Returns: The chunk, with what was made before of the rows that are as they were.
+  ///   - compute: Computes the changes of rows that are not as they were, or could not be done before: of
+  ///     the first of them, as many as are held.
+  /// - Returns: The chunk, or its first identifiers, with what was made before of the rows that are as they
+  ///   were.
   /// - Throws: What `compute` throws.
   func renewed(
     _ now: ChunkRows,
@@ -63,12 +74,19 @@ package struct TransformedChunk: Sendable {
     lookCount: Int,
     _ compute: (ChunkRows) throws(BatchError) -> RowChanges
   ) throws(BatchError) -> TransformedChunk {
-    if now.isSame(as: rows) {
+    if now.isSame(as: rows), changes.postponed.isEmpty {
       return TransformedChunk(rows, found, changes, run: run, lookCount: lookCount)
     }
-    let places = now.places(in: rows)
-    let others = places.indices.filter { places[$0] == nil }
+    var (now, found) = (now, found)
+    let postponed = Set(changes.postponed.map(\.row))
+    var places = now.places(in: rows).map { $0.flatMap { postponed.contains($0) ? nil : $0 } }
+    var others = places.indices.filter { places[$0] == nil }
     let computed = try others.isEmpty ? nil : compute(now.selecting(others))
+    if let count = computed?.values.count, count < others.count {
+      (now, found) = now.prefix(others[count])
+      places.removeSubrange(others[count]...)
+      others.removeSubrange(count...)
+    }
     var renewed = RowChanges(
       values: ValueBlock(
         columns: changes.values.columnCount,
@@ -88,6 +106,7 @@ package struct TransformedChunk: Sendable {
         try renewed.values.set(row, from: computed.values, place)
       }
       renewed.failures += computed.failures.map { (others[$0.row], $0.error) }
+      renewed.postponed = computed.postponed.map { (others[$0.row], $0.error) }
       renewed.failures.sort { $0.row < $1.row }
     }
     return TransformedChunk(now, found, renewed, run: run, lookCount: lookCount)

@@ -71,6 +71,7 @@ struct SimulatedProcessor: ChunkProcessor {
 
   func prepare(
     _ positions: Range<Int>,
+    _ attempt: Attempt<Void>,
     in context: Worker
   ) async throws(BatchError) -> PreparedChunk<Void> {
     preconditionFailure("a chunk is prepared beside the simulation")

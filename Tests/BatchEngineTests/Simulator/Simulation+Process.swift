@@ -6,6 +6,7 @@ extension BatchError {
   /// What a process that is no more would have got.
   static let crashed = BatchError(.init(rawValue: "crashed"), "the process is no more")
   static let busy = BatchError(.busy, "the store is locked")
+  static let away = BatchError(.retryLater, "what rows depend on is away")
   static let interrupted = BatchError(.interrupted, "the statement was interrupted")
   static let broken = BatchError(.init(rawValue: "broken"), "the disk is broken")
 }
@@ -203,7 +204,7 @@ extension Simulation {
       process.outstanding.removeAll { $0 == chunk }
       process.outstanding.append(reached)
       process.ready.insert(reached)
-    case .failedToPrepare(let chunk, let worker, let error):
+    case .failedToPrepare(let chunk, let worker, let error, _):
       process.busyWorkers.remove(worker)
       failed(chunk, error, process)
     case .committed(let chunk, _):
@@ -231,7 +232,7 @@ extension Simulation {
     switch answer {
     case .prepared(let chunk, let worker, let end, _, _):
       "that worker \(worker) has prepared \(chunk.lowerBound..<end) of \(chunk)"
-    case .failedToPrepare(let chunk, _, let error):
+    case .failedToPrepare(let chunk, _, let error, _):
       "that \(chunk) is not prepared: \(error.message)"
     case .committed(let chunk, _): "that \(chunk) is committed"
     case .failedToCommit(let chunk, let error): "that \(chunk) is not committed: \(error.message)"
@@ -280,7 +281,8 @@ extension Simulation {
       default: break
       }
       switch effect {
-      case .prepare(let chunk, let worker): prepare(chunk, worker, process)
+      case .prepare(let chunk, let worker, let isLastTry):
+        prepare(chunk, worker, isLastTry, process)
       case .commit(let chunk):
         note("commits \(chunk)", process)
         demand(process.ready.remove(chunk) != nil, "\(chunk) is committed, and was not prepared")
@@ -300,7 +302,12 @@ extension Simulation {
     }
   }
 
-  private func prepare(_ chunk: Range<Int>, _ worker: Int, _ process: SimulatedProcess) {
+  private func prepare(
+    _ chunk: Range<Int>,
+    _ worker: Int,
+    _ isLastTry: Bool,
+    _ process: SimulatedProcess
+  ) {
     note("prepares \(chunk) by worker \(worker)", process)
     demand(process.busyWorkers.insert(worker).inserted, "worker \(worker) has a chunk already")
     demand(!process.outstanding.contains { $0.overlaps(chunk) }, "\(chunk) is handed out twice")
@@ -310,12 +317,20 @@ extension Simulation {
     )
     demand(process.outstanding.count < process.mostInFlight, "too much is in flight")
     process.outstanding.append(chunk)
+    demand(
+      isLastTry == (process.tries[chunk.lowerBound, default: 0] >= scenario.policy.retry.limit),
+      "\(chunk) is not told which try is its last"
+    )
     var time = moment(upTo: 30)
     if choices.once(in: 24) { time += 100 * moment(upTo: 20) }
     let answer: RunLogic.Answer
     if goesWrong(oncePer: 20) {
       let error = choices.one(of: [BatchError.busy, .busy, .busy, .broken, .interrupted])
-      answer = .failedToPrepare(chunk, worker: worker, error)
+      answer = .failedToPrepare(chunk, worker: worker, error, holding: 0)
+    } else if !isLastTry, choices.once(in: 20) {
+      occur(.postponement)
+      let held = choices.below(chunk.count) * scenario.rowBytes
+      answer = .failedToPrepare(chunk, worker: worker, .away, holding: held)
     } else {
       // It may hand over the first positions only.
       let count = chunk.count - (choices.once(in: 8) ? choices.below(chunk.count) : 0)
@@ -385,9 +400,7 @@ extension Simulation {
   private func demandPace(_ chunk: Range<Int>, _ process: SimulatedProcess) {
     process.committedCount += chunk.count
     process.largestChunk = max(process.largestChunk, chunk.count)
-    guard let rate = scenario.policy.throttle.identifiersPerSecond, policy == scenario.policy else {
-      return
-    }
+    guard let rate = scenario.policy.throttle.identifiersPerSecond, !paceWasChanged else { return }
     // Lost time is made up for by a tenth of a second.
     let most = rate * (Double(now - process.start) / 1e6 + 0.1) + 2 * Double(process.largestChunk)
     demand(

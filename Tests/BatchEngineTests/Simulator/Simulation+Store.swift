@@ -253,8 +253,8 @@ extension Simulation {
       guard scheduled.process == process.id, scheduled.time > now else { return false }
       switch scheduled.happening {
       case .answer(.prepared(let chunk, let worker, _, _, _)),
-        .answer(.failedToPrepare(let chunk, let worker, _)):
-        interrupted.append(.failedToPrepare(chunk, worker: worker, .interrupted))
+        .answer(.failedToPrepare(let chunk, let worker, _, _)):
+        interrupted.append(.failedToPrepare(chunk, worker: worker, .interrupted, holding: 0))
         return true
       case .transaction where !choices.once(in: 4):
         hasTransaction = true

@@ -50,8 +50,8 @@ final class Simulation {
   enum Occurrence: Int, CaseIterable {
     case crash, powerFailure, lostCommit, lostRecord, refusal, takeover, restoredBackup
     case stop, cancellation, endOfTime, interrupt, hold, pace, longLog, changedSetting
-    case retry, failure, earlyEnd, sharedTransaction, skippedIdentifier, tooManyFailures
-    case resumption, secondEnd, completion, secondTry
+    case retry, postponement, failure, earlyEnd, sharedTransaction, skippedIdentifier
+    case tooManyFailures, resumption, secondEnd, completion, secondTry
   }
 
   /// How many steps are enough for any schedule.
@@ -76,7 +76,11 @@ final class Simulation {
   private(set) var steps = 0
   var faultsLeft: Int
   /// What operators ask for.
-  var policy: RunPolicy
+  var policy: RunPolicy {
+    didSet { paceWasChanged = paceWasChanged || policy.throttle != scenario.policy.throttle }
+  }
+  /// Whether they have asked for another pace at any time: a debt by the pace before is dropped.
+  private(set) var paceWasChanged = false
   var conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
   var isCancelled = false
   /// Whether the end was told and acknowledged, or can never come.

@@ -21,7 +21,7 @@ import Testing
   private func read(
     _ text: String,
     for count: Int
-  ) throws(BatchError) -> (answers: AnswerDecoder.Answers, areIdentified: Bool) {
+  ) throws(BatchError) -> (answers: RowChanges, areIdentified: Bool) {
     let rows = rows(count)
     var answers = decoder.noAnswers(for: rows)
     let areIdentified = try decoder.read(
@@ -44,11 +44,11 @@ import Testing
       """,
       for: 4
     )
-    let values = answers.changes.values
+    let values = answers.values
     #expect(values.value(0, 0) == .integer(5) && values.value(0, 1) == .text("five"))
     #expect((0..<4).map { values.isSet($0) } == [true, false, true, false])
     #expect(values.kind(2, 0) == .unset && values.kind(2, 1) == .null)
-    #expect(!areIdentified && answers.changes.failures.isEmpty && answers.retry == nil)
+    #expect(!areIdentified && answers.failures.isEmpty && answers.postponed.isEmpty)
   }
 
   @Test func `answers are identified if each repeats its identifier`() throws {
@@ -78,21 +78,21 @@ import Testing
     let changes = try read(
       "{\"n\": 1}\n{\"n\": 2, \"$error\": \"too\\nlarge\"}\n{\"n\": 3}\n",
       for: 3
-    ).answers.changes
+    ).answers
     #expect(changes.failures.map(\.row) == [1])
     #expect(changes.failures[0].error.message == "the command says: too large")
     #expect((0..<3).map { changes.values.isSet($0) } == [true, false, true])
   }
 
-  @Test func `of rows that cannot be done now the first says why`() throws {
+  @Test func `a row that cannot be done now says why, and one that fails as well fails`() throws {
     let answers = try read(
-      "{}\n{\"$retry\": \"closed\"}\n{\"$retry\": \"busy\"}\n{\"$error\": \"no\"}\n",
-      for: 4
+      "{}\n{\"n\": 1, \"$retry\": \"closed\"}\n{\"$error\": \"no\", \"$retry\": \"busy\"}\n",
+      for: 3
     ).answers
-    #expect(answers.retry?.code == .retryLater)
-    #expect(
-      answers.retry?.message == "identifier 2: the command asks for another try: closed"
-    )
-    #expect(answers.changes.failures.map(\.row) == [3])
+    #expect(answers.postponed.map(\.row) == [1])
+    #expect(answers.postponed[0].error.code == .retryLater)
+    #expect(answers.postponed[0].error.message == "the command asks for another try: closed")
+    #expect(answers.failures.map(\.row) == [2])
+    #expect((0..<3).map { answers.values.isSet($0) } == [false, false, false])
   }
 }

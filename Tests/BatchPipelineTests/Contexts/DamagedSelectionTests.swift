@@ -37,13 +37,13 @@ import Testing
       ledger: .file,
       onFailure: .failChunk
     )
-    #expect(try await processor.prepare(0..<3, in: worker).count == 3)
+    #expect(try await processor.prepare(0..<3, Attempt(), in: worker).count == 3)
     // In place, so that the open file sees the damage.
     var bytes = try directory.read("words.ids")
     bytes[bytes.count - 1] ^= 1
     try Data(bytes).write(to: URL(fileURLWithPath: selection.string))
     let error = await #expect(throws: BatchError.self) {
-      _ = try await processor.prepare(0..<3, in: worker)
+      _ = try await processor.prepare(0..<3, Attempt(), in: worker)
     }
     #expect(error?.code == .damagedFile)
     await worker.close()

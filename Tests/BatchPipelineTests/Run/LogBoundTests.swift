@@ -23,6 +23,7 @@ import Testing
 
     func prepare(
       _ positions: Range<Int>,
+      _ attempt: Attempt<ChunkKeys>,
       in context: StoreConnection
     ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
       let keys = try await context.perform { connection throws(BatchError) in
