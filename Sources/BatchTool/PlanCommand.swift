@@ -2,6 +2,7 @@ import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore
+import Foundation
 
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -50,13 +51,18 @@ struct PlanCommand: AsyncParsableCommand {
     try Terminal.print(
       "matches   \(Format.count(report.matches)) in \(Format.count(report.chunks, "chunk"))"
     )
-    try Terminal.print("fetch     \(oneLine(report.sql.fetch))")
-    for line in report.queryPlan { try Terminal.print("          \(line)") }
+    if let file = report.identifiers {
+      try Terminal.print("rows      those that \(file) names, in its order")
+    } else {
+      try Terminal.print("fetch     \(oneLine(report.sql.fetch))")
+      for line in report.queryPlan { try Terminal.print("          \(line)") }
+    }
     try Terminal.print("apply     \(oneLine(report.sql.apply))")
     try Terminal.print("recheck   \(text(of: report.recheck))")
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"
-      try Terminal.print("time      \(about) \(Format.seconds(seconds)), a rough guess")
+      let reason = report.pace.map { "by \($0)" } ?? "a rough guess"
+      try Terminal.print("time      \(about) \(Format.seconds(seconds)), \(reason)")
     } else if let program = plan.program {
       try Terminal.print("time      unknown: it depends on the \(program)")
     }
@@ -66,7 +72,7 @@ struct PlanCommand: AsyncParsableCommand {
       }
       try Terminal.print("\nthe first \(report.sample.count)\(unknown ?? ""):")
     }
-    for row in report.sample { try printSample(row) }
+    for row in report.sample { try printSample(row, of: plan.entity) }
     try Terminal.print("\nbatch run \(next.words)")
     for warning in report.warnings { Terminal.warn(warning) }
   }
@@ -84,13 +90,20 @@ struct PlanCommand: AsyncParsableCommand {
     sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
   }
 
-  private func printSample(_ row: PlanReport.Sample) throws(BatchError) {
-    let changes = row.before.sorted { $0.key < $1.key }.map { name, value in
-      let before = Self.text(value)
-      return row.after.map { "\(name): \(before) → \(Self.text($0[name] ?? .null))" }
-        ?? "\(name): \(before)"
+  /// Shows a row, a column a line in the table's order; those that change are marked.
+  private func printSample(_ row: PlanReport.Sample, of entity: Entity) throws(BatchError) {
+    let names = entity.attributes.map(\.column).filter { row.before[$0] != nil }
+    let width = names.map(\.count).max() ?? 0
+    try Terminal.print("  \(row.identifier)")
+    for name in names {
+      let before = row.before[name] ?? .null
+      let after = row.after?[name] ?? before
+      let label = name.padding(toLength: width, withPad: " ", startingAt: 0)
+      let change =
+        before == after ? Self.text(before) : "\(Self.text(before)) → \(Self.text(after))"
+      let mark = before == after ? " " : "*"
+      try Terminal.print("  \(mark) \(label)  \(change)")
     }
-    try Terminal.print("  \(row.identifier)  \(changes.joined(separator: "  "))")
   }
 
   private static func text(_ value: SQLValue) -> String {
@@ -98,7 +111,8 @@ struct PlanCommand: AsyncParsableCommand {
     case .null: "NULL"
     case .integer(let value): String(value)
     case .real(let value): value.description
-    case .text(let value): value.quotedForMessage
+    case .text(let value):
+      value.count > 60 ? "\(value.prefix(59))…".quotedForMessage : value.quotedForMessage
     case .blob(let bytes): "\(bytes.count) bytes"
     }
   }

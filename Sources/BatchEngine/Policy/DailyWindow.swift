@@ -44,6 +44,9 @@ public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
     return hours * 60 + minutes
   }
 
+  /// How many minutes of a day are part of it.
+  package var minutes: Int { start < end ? end - start : Self.minutesOfDay - start + end }
+
   /// Whether a minute of the day is part of it.
   public func contains(minuteOfDay minute: Int) -> Bool {
     start < end ? (start..<end).contains(minute) : minute >= start || minute < end

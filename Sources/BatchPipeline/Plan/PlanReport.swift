@@ -1,6 +1,7 @@
 import BatchEngine
 public import BatchIdentifiers
 public import BatchStore
+import Foundation
 
 /// What a run of a job would do, in the form of `plan --json`.
 public struct PlanReport: Sendable, Encodable {
@@ -60,9 +61,13 @@ public struct PlanReport: Sendable, Encodable {
   public let recheck: Rechecking
   /// What an operator should know before running.
   public let warnings: [String]
-  /// A rough guess, from reading some rows; nil where there are none, and of a transform, whose
-  /// program nobody has timed.
+  /// A rough guess, from reading some rows, of the time that the run is at work; nil where there are none,
+  /// and of a transform without a rate, whose program nobody has timed.
   public let estimatedSeconds: Double?
+  /// The keys of the throttle that decide about the time; nil if none does.
+  public let pace: String?
+  /// The file that decides which rows the run concerns; nil if `where` does.
+  public let identifiers: String?
   /// The first rows of the selection.
   public let sample: [Sample]
 }
@@ -93,6 +98,12 @@ extension JobPlan {
         let recheck = try rechecking(first: chunkSize, of: list, in: connection)
         let fullScan = queryPlan.scans && job.source.where != nil
         let seconds = try estimate(matches: matches, by: sampler, in: connection)
+        let time = paced(
+          seconds.map {
+            $0 + selection / .seconds(1) + (recheck.secondsPerChunk ?? 0) * Double(chunks)
+          },
+          matches: matches
+        )
         return PlanReport(
           matches: matches,
           chunks: chunks,
@@ -103,10 +114,12 @@ extension JobPlan {
           warnings: try warnings(about: queryPlan, fullScan: fullScan, in: connection)
             + warnings(about: recheck, chunks: chunks, writes: writes)
             + warningsAboutValues(writes: writes, in: connection)
+            + warningsAboutRows(of: list, in: connection)
+            + warningsAboutIndexes(in: connection)
             + warningsAboutUndo(writes),
-          estimatedSeconds: seconds.map {
-            $0 + selection / .seconds(1) + (recheck.secondsPerChunk ?? 0) * Double(chunks)
-          },
+          estimatedSeconds: time.seconds,
+          pace: time.pace,
+          identifiers: job.source.identifiers?.string,
           sample: try sample(by: sampler, in: connection)
         )
       }
@@ -224,8 +237,30 @@ extension JobPlan {
     let read = try sampler.read(limit: 10_000, in: connection)
     guard read > 0 else { return nil }
     let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / Double(read)
-    // A row that is written costs about three times one that is read.
-    return seconds * (job.action.writes ? 3 : 1)
+    // A row that is written costs about three times one that is read, and is written by one.
+    if job.action.writes { return seconds * 3 }
+    let cores = ProcessInfo.processInfo.activeProcessorCount
+    return seconds / Double(min(job.workers ?? cores, cores))
+  }
+
+  /// How long the run takes as the throttle lets it, and what of that decides.
+  private func paced(_ seconds: Double?, matches: Int) -> (seconds: Double?, pace: String?) {
+    var time: (seconds: Double?, pace: String?) = (seconds, nil)
+    if let ratio = job.throttle.sleepRatio, ratio > 0, let seconds {
+      time = (seconds * (1 + ratio), "throttle.sleepRatio")
+    }
+    if let rate = job.throttle.identifiersPerSecond, matches > 0 {
+      let least = Double(matches) / rate
+      if least > time.seconds ?? 0 { time = (least, "throttle.identifiersPerSecond") }
+    }
+    if let window = job.throttle.window, let seconds = time.seconds {
+      let days = (seconds / Double(window.minutes * 60)).rounded(.up)
+      if days > 1 {
+        time.pace = [time.pace, "throttle.window, on \(Int(days)) days"].compactMap(\.self)
+          .joined(separator: " and ")
+      }
+    }
+    return time
   }
 
   private func sample(

@@ -49,6 +49,30 @@ package struct RowSampler {
     return rows
   }
 
+  /// Goes through the first rows as they are to be.
+  ///
+  /// - Parameters:
+  ///   - limit: How many.
+  ///   - connection: The connection.
+  ///   - body: Called with the values of the columns; returns whether it wants more.
+  /// - Throws: What SQLite says, but nothing about a row whose expressions fail: such rows are left out.
+  package func forEachChange(
+    limit: Int,
+    in connection: Connection,
+    _ body: ([SQLValue]) -> Bool
+  ) throws(BatchError) {
+    var wantsMore = true
+    let first = query.key.columns.count + columns.count
+    do throws(BatchError) {
+      try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
+        guard wantsMore else { return }
+        wantsMore = body(columns.indices.map { row.value(at: first + $0) })
+      }
+    } catch {
+      guard error.isAboutRows else { throw error }
+    }
+  }
+
   /// Reads rows and drops them.
   ///
   /// - Returns: How many there were.

@@ -187,4 +187,85 @@ import Testing
     #expect(error?.code == code)
     #expect(error?.place != nil)
   }
+
+  @Test func `rows that the table would refuse are counted, by the reason`() async throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL, mail TEXT UNIQUE,
+        age INT CHECK (age > 0), twice AS (age * 2))
+      """,
+      """
+      WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 2000)
+      INSERT INTO people (id, name, mail, age)
+        SELECT i, iif(i % 10, 'Name', 'École') || i, 'm' || i, i % 10 + 1 FROM c
+      """
+    )
+    func warnings(_ set: [String: String], skip: Int = 0) async throws -> [String] {
+      var job = Job.test(
+        in: directory,
+        .init(entity: "people", everything: true),
+        .update(.init(set: set.sorted { $0.key < $1.key }.map { .init($0.key, to: $0.value) }))
+      )
+      job.skip = .init(limit: skip)
+      return try await report(job).warnings.filter { $0.contains(" of the first 1,000 rows ") }
+    }
+    #expect(try await warnings(["age": "age + 1", "name": "name || '!'"]) == [])
+    #expect(
+      try await warnings(["age": "age - 3"]) == [
+        "300 of the first 1,000 rows would fail: CHECK constraint failed: age > 0; the first one stops"
+          + " the run"
+      ]
+    )
+    #expect(
+      try await warnings(["name": "nullif(name, 'Name7')"], skip: 5) == [
+        "1 of the first 1,000 rows would fail: NOT NULL constraint failed: people.name; skip decides how"
+          + " many may fail"
+      ]
+    )
+    // Two rows of the sample with the same, and one that has what a row beyond it has.
+    #expect(
+      try await warnings(["mail": "iif(id = 5, 'm1999', iif(id = 8, NULL, mail))"]).count == 1
+    )
+    let same = try await warnings(["mail": "'x' || ((id + 1) / 2)"])
+    #expect(same.count == 1 && same[0].hasPrefix("500 of the first 1,000 rows would fail: UNIQUE"))
+    #expect(
+      try await warnings(["name": "upper(name)"]) == []
+    )
+    let lower = try await warnings(["name": "replace(lower(name), 'é', 'É')"])
+    #expect(lower.count == 1 && lower[0].hasPrefix("lower() changes the letters A to Z only: 100 "))
+    #expect(lower.first?.contains("\"École10\"") == true)
+  }
+
+  @Test func `indexes that are written beside the rows are named`() async throws {
+    try Connection(path: path).execute("CREATE INDEX by_label ON numbers (label)")
+    try Connection(path: path).execute("CREATE INDEX low ON numbers (lower(label))")
+    try Connection(path: path).execute("CREATE INDEX some ON numbers (id) WHERE n > 0")
+    func named(_ column: String) async throws -> String? {
+      try await report(
+        .test(
+          in: directory,
+          .init(entity: "numbers", everything: true),
+          .update(.init(set: [.init(column, to: "NULL")]))
+        )
+      ).warnings.first { $0.contains("moves its entry") }
+    }
+    #expect(try await named("label")?.contains(#"indexes "by_label", "low""#) == true)
+    #expect(try await named("n")?.contains(#"index "some""#) == true)
+  }
+
+  @Test func `a throttle and a window decide about the time`() async throws {
+    var job = Job.test(
+      in: directory,
+      .init(entity: "numbers", everything: true),
+      .update(.init(set: [.init("n", to: "1")]))
+    )
+    #expect(try await report(job).pace == nil)
+    job.throttle.identifiersPerSecond = 0.01
+    var timed = try await report(job)
+    #expect(timed.estimatedSeconds == 9_500 && timed.pace == "throttle.identifiersPerSecond")
+    job.throttle.window = .init(from: 23 * 60 + 30, until: 30)
+    timed = try await report(job)
+    #expect(timed.pace == "throttle.identifiersPerSecond and throttle.window, on 3 days")
+  }
 }

@@ -1,0 +1,142 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+extension JobPlan {
+  /// How many rows an update is tried with.
+  private static let tried = 1_000
+  /// How many bytes of texts and blobs of them.
+  private static let triedBytes = 16 << 20
+
+  /// What would become of some rows of an update: which the table refuses, and which `lower()` or
+  /// `upper()` does not do as one might expect.
+  ///
+  /// - Complexity: A look at up to 1,000 rows, and one by each unique index that changes.
+  func warningsAboutRows(
+    of list: PackedIdentifiers?,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    guard case .change(let change, _) = work, case .update(let assignments) = change.action else {
+      return []
+    }
+    let values = Dictionary(uniqueKeysWithValues: assignments.map { ($0.column, $0.value) })
+    let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
+    let trial = try ConstraintTrial(of: entity, changing: Array(values.keys), in: connection)
+    let letters = assignments.compactMap { assignment in
+      columns.firstIndex(of: assignment.column).map { (assignment.value, $0) }
+    }
+    .compactMap { LetterCase(of: $0.0, column: $0.1) }
+    var rows = 0
+    var bytes = 0
+    var problems: [String: Int] = [:]
+    var kept: [LetterCase: (count: Int, example: String)] = [:]
+    let sampler = RowSampler(
+      query,
+      list: list,
+      columns: columns,
+      after: columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
+    )
+    try sampler.forEachChange(limit: Self.tried, in: connection) { after in
+      rows += 1
+      if let problem = trial?.problem(with: after, in: connection) {
+        problems[problem, default: 0] += 1
+      }
+      for letter in letters {
+        guard case .text(let text) = after[letter.column], letter.isLeft(in: text) else { continue }
+        kept[letter, default: (0, text)].count += 1
+      }
+      bytes += after.reduce(0) { $0 + $1.byteCount }
+      return bytes < Self.triedBytes
+    }
+    let first = rows == Self.tried ? "of the first 1,000 rows" : "of \(rows) rows"
+    let end = job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
+    return problems.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
+      "\($0.value) \(first) would fail: \($0.key); \(end)"
+    }
+      + kept.sorted { $0.key.column < $1.key.column }.map { letter, found in
+        "\(letter.function)() changes the letters A to Z only: \(found.count) \(first) keep others, as"
+          + " \(String(found.example.prefix(40)).quotedForMessage) does; a transform can change all letters"
+      }
+  }
+
+  /// Which indexes a job writes beside the table's rows.
+  func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
+    let columns: [String]
+    switch work {
+    case .change(let change, _):
+      guard case .update(let assignments) = change.action else { return [] }
+      columns = assignments.map(\.column)
+    case .transform(_, let transform, _): columns = transform.writes
+    case .export: return []
+    }
+    var indexes: [String] = []
+    for index in try connection.texts(
+      "SELECT name FROM pragma_index_list(?)",
+      .text(entity.table)
+    ) {
+      let indexed = try connection.texts(
+        "SELECT ifnull(name, '') FROM pragma_index_info(?)",
+        .text(index)
+      )
+      let sql = try connection.texts(
+        "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ? AND sql IS NOT NULL",
+        .text(index)
+      )
+      // An expression, or the condition of a partial index, names its columns in its text only.
+      let isWritten = columns.contains { column in
+        indexed.contains { SQLName.equal($0, column) }
+          || (indexed.contains("") || sql.contains { $0.uppercased().contains(" WHERE ") })
+            && sql.contains { $0.hasWord(column) }
+      }
+      if isWritten { indexes.append(index) }
+    }
+    if indexes.isEmpty { return [] }
+    let names = indexes.sorted().quoted
+    return [
+      "each row that changes moves its entry in the \(indexes.count == 1 ? "index" : "indexes") \(names),"
+        + " which takes longer than the row itself, and may make the file grow"
+    ]
+  }
+}
+
+/// A call of `lower()` or `upper()` in the new value of a column.
+private struct LetterCase: Hashable {
+  let function: String
+  let column: Int
+
+  /// The call that an expression begins with or has in it; nil if there is none, or of both kinds.
+  init?(of expression: SQLExpression, column: Int) {
+    let calls = expression.text.matches(of: /\b(lower|upper)\s*\(/.ignoresCase())
+    let names = Set(calls.map { $0.1.lowercased() })
+    guard names.count == 1, let name = names.first else { return nil }
+    function = name
+    self.column = column
+  }
+
+  /// Whether a value has letters outside ASCII that are still of the other case.
+  func isLeft(in text: String) -> Bool {
+    text.unicodeScalars.contains { scalar in
+      guard !scalar.isASCII else { return false }
+      return function == "lower"
+        ? scalar.properties.changesWhenLowercased : scalar.properties.changesWhenUppercased
+    }
+  }
+}
+
+extension String {
+  /// Whether SQL has this name in it, or a word of a text that looks like it.
+  fileprivate func hasWord(_ name: String) -> Bool {
+    let words = split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+    return contains(SQLName.quoted(name)) || words.contains { SQLName.equal(String($0), name) }
+  }
+}
+
+extension SQLValue {
+  fileprivate var byteCount: Int {
+    switch self {
+    case .text(let text): text.utf8.count
+    case .blob(let bytes): bytes.count
+    case .null, .integer, .real: 8
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package import BatchIdentifiers
+
+/// Tries rows against what their table demands of them, in a table like it in memory: NOT NULL, CHECK, the
+/// types of STRICT tables, and that no two of them have the same unique values.
+///
+/// What other rows of the table have is looked up where the rows come from.
+package struct ConstraintTrial {
+  private let connection: Connection
+  private let insertion: String
+  private let columns: [String]
+  /// What finds another row of the table with the unique values of a row, and what those are.
+  private let lookups: [(sql: String, columns: [Int], name: String)]
+  private let key: [Int]
+
+  /// A trial for values of the columns that can be set.
+  ///
+  /// - Parameters:
+  ///   - entity: The table.
+  ///   - changed: The columns whose values are not those of the row as it is.
+  ///   - connection: The table's database.
+  /// - Throws: What SQLite says of the schema. Nil is returned where no table like it can be made, since
+  ///   its checks call functions of a program, and where rows have no key among their columns.
+  package init?(
+    of entity: Entity,
+    changing changed: [String],
+    in connection: Connection
+  ) throws(BatchError) {
+    let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
+    let sql = try connection.texts(
+      """
+      SELECT sql FROM sqlite_schema WHERE tbl_name = ?1 AND sql IS NOT NULL AND (type = 'table'
+        OR type = 'index' AND name IN (SELECT name FROM pragma_index_list(?1) WHERE "unique"))
+      ORDER BY type = 'index'
+      """,
+      .text(entity.table)
+    )
+    let key = entity.key?.columns.compactMap { columns.firstIndex(of: $0) } ?? []
+    guard !sql.isEmpty, key.count == entity.key?.columns.count else { return nil }
+    do throws(BatchError) {
+      let memory = try Connection(
+        path: "file::memory:",
+        options: .init(cacheSizeKiB: 1_024, isURI: true)
+      )
+      for statement in sql { try memory.execute(statement) }
+      self.connection = memory
+    } catch {
+      return nil
+    }
+    self.columns = columns
+    self.key = key
+    insertion = """
+      INSERT INTO \(SQLName.quoted(entity.table)) (\(SQLName.list(columns))) \
+      VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))
+      """
+    var lookups: [(sql: String, columns: [Int], name: String)] = []
+    let uniques = try connection.texts(
+      "SELECT name FROM pragma_index_list(?) WHERE \"unique\" AND NOT partial",
+      .text(entity.table)
+    )
+    for index in uniques {
+      let names = try connection.texts(
+        "SELECT ifnull(name, '') FROM pragma_index_info(?)",
+        .text(index)
+      )
+      let places = names.compactMap { columns.firstIndex(of: $0) }
+      guard places.count == names.count, names.contains(where: changed.contains) else { continue }
+      let isSame = names.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
+      let isItself = key.map { "\(SQLName.quoted(columns[$0])) = ?" }.joined(separator: " AND ")
+      lookups.append(
+        (
+          "SELECT 1 FROM \(SQLName.quoted(entity.table)) WHERE \(isSame) AND NOT (\(isItself))",
+          places,
+          names.map { "\(entity.table).\($0)" }.joined(separator: ", ")
+        )
+      )
+    }
+    self.lookups = lookups
+  }
+
+  /// What keeps a row from being as it is to be.
+  ///
+  /// - Parameters:
+  ///   - values: The values of the columns that can be set.
+  ///   - origin: The table's database.
+  /// - Returns: The reason, in SQLite's words; nil if there is none.
+  package func problem(with values: [SQLValue], in origin: Connection) -> String? {
+    do throws(BatchError) {
+      let statement = try connection.prepare(insertion)
+      for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+      try statement.run()
+    } catch {
+      return error.code == .constraint ? error.sqlite?.message : nil
+    }
+    for lookup in lookups {
+      let bound = (lookup.columns + key).map { values[$0] }
+      guard let statement = try? origin.prepare(lookup.sql),
+        bound.indices.allSatisfy({
+          (try? statement.bind(bound[$0], at: $0 + 1)) != nil
+        }), (try? statement.step()) == true
+      else { continue }
+      return "another row has the same \(lookup.name) now"
+    }
+    return nil
+  }
+}
