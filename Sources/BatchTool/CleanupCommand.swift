@@ -24,5 +24,8 @@ struct CleanupCommand: AsyncParsableCommand {
     let cleanup = try await JobCleanup(of: Job(ofRunAt: FilePath(job)))
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
+    for undo in cleanup.undoable {
+      try Terminal.print("kept run \(undo.run) to be undone: \(Format.undo(undo))")
+    }
   }
 }

@@ -30,6 +30,13 @@ enum Format {
   /// `0.41 s`, `3:05`, `2:10:00`.
   static func seconds(_ value: Double) -> String { Duration.seconds(value).shown }
 
+  /// What is kept of a run to undo it by: `336,776 rows, 1.2 MB, until 2026-11-29T10:00:00Z`.
+  static func undo(_ undo: UndoableRun) -> String {
+    let time = undo.keptUntil.map { ", until \($0)" } ?? ""
+    let isUndone = undo.isUndone ? "; an undo has begun" : ""
+    return "\(count(undo.rows, "row")), \(bytes(undo.bytes))\(time)\(isUndone)"
+  }
+
   /// One digit after the point.
   static func decimal(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 }

@@ -19,7 +19,13 @@ struct InspectCommand: AsyncParsableCommand {
 
   func run() async throws {
     let inspection = try FileInspection(of: FilePath(file))
-    if json { return try Terminal.printJSON(inspection, pretty: true) }
+    let undo = await UndoableRun(ofCheckpoint: FilePath(file))
+    if json {
+      return try Terminal.printJSON(
+        InspectionLine(inspection: inspection, undo: undo),
+        pretty: true
+      )
+    }
     var lines = [
       ("file", "\(file), version \(inspection.version)"),
       ("store", inspection.store),
@@ -41,6 +47,7 @@ struct InspectCommand: AsyncParsableCommand {
           "\(Format.count(run.done)) in \(Format.count(run.ranges, "range")), by the file"
         ),
       ]
+      if let undo { lines.append(("undo", Format.undo(undo))) }
       if !run.failed.isEmpty { lines.append(("failed", Format.count(run.failed.count))) }
       // The first few tell what is wrong; --json and `batch ids --outcome failed` have all.
       for failed in run.failed.prefix(10) {
@@ -52,5 +59,19 @@ struct InspectCommand: AsyncParsableCommand {
     for (name, value) in lines {
       try Terminal.print("\(name)\(String(repeating: " ", count: width - name.count))  \(value)")
     }
+  }
+}
+
+/// What a file holds, and what the database keeps to undo its run by.
+private struct InspectionLine: Encodable {
+  let inspection: FileInspection
+  let undo: UndoableRun?
+
+  private enum CodingKeys: CodingKey { case undo }
+
+  func encode(to encoder: any Encoder) throws {
+    try inspection.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encodeIfPresent(undo, forKey: .undo)
   }
 }

@@ -30,6 +30,9 @@ struct UndoCommand: AsyncParsableCommand {
   @Flag(help: "Undo rows too that somebody has changed since.")
   var overwrite = false
 
+  @Flag(help: "Show what would be undone, and what somebody has changed since; write nothing.")
+  var plan = false
+
   @Flag(help: "Set an unfinished undo aside and begin anew.")
   var fresh = false
 
@@ -39,10 +42,39 @@ struct UndoCommand: AsyncParsableCommand {
     let list = try ids.map { path throws(BatchError) in
       try IdentifierFile(opening: FilePath(path)).load()
     }
+    if plan { return try await show(list) }
     try await arguments.perform(options) { job, options throws(BatchError) in
       BatchRun(undoing: job, run: run, only: list, overwriting: overwrite, options: options)
     } _: { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)
     }
+  }
+
+  private func show(_ list: IdentifierList?) async throws {
+    let report = try await UndoReport(
+      undoing: arguments.job.load(),
+      run: run,
+      only: list,
+      overwriting: overwrite
+    )
+    if arguments.json { return try Terminal.printJSON(report, pretty: true) }
+    let outcomes = report.outcomes
+    try Terminal.print("run       \(report.run.run), which began at \(report.run.startedAt)")
+    try Terminal.print("record    \(Format.undo(report.run))")
+    try Terminal.print("entity    \(report.entity)")
+    try Terminal.print("undone    \(Format.count(outcomes.succeeded, "row"))")
+    for (name, count) in [
+      ("as before", outcomes.unchanged), ("gone", outcomes.vanished),
+      ("changed", outcomes.failed),
+    ] where count > 0 {
+      let padded = name + String(repeating: " ", count: 10 - name.count)
+      try Terminal.print("\(padded)\(Format.count(count, "row"))")
+    }
+    for message in report.changedSince { try Terminal.print("          \(message)") }
+    for other in report.others {
+      try Terminal.print("\nrun \(other.run) of \(other.startedAt) can be undone with --run:")
+      try Terminal.print("          \(Format.undo(other))")
+    }
+    for warning in report.warnings { Terminal.warn(warning) }
   }
 }

@@ -31,7 +31,8 @@ import Testing
       "Run",
     ],
     "BatchPipeline": [
-      "Job", "Checkpoint", "Command", "Report", "Plan", "Run", "Verification", "Contexts",
+      "Job", "Checkpoint", "Command", "Report", "Plan", "Run", "Undo", "Verification",
+      "Contexts",
     ],
   ]
 

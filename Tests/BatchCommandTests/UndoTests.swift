@@ -107,8 +107,13 @@ import Testing
       let values = table == "items" ? "1" : table == "named" ? "'k1'" : "1, 'b0'"
       try writer.execute("INSERT INTO \(table) (\(names), n) VALUES (\(values), 777)")
     }
+    let plan = try BatchProgram.run("undo", "job.json", "--plan", "--json", in: directory)
+    let foreseen = try #require(JSONOutput.object(plan.output)["outcomes"] as? [String: Int])
     let undo = try complete(["undo", "job.json", "--quiet"], kills: 3, &generator)
     #expect(undo.status == 4, "seed \(seed): \(undo.errors)")
+    let status = try BatchProgram.run("status", "job.undo", "--json", in: directory)
+    #expect(try JSONOutput.object(status.output)["outcomes"] as? [String: Int] == foreseen)
+    #expect(foreseen["failed"] == 1)
     let rest = "\(selection.replacingOccurrences(of: "ORDER", with: "WHERE NOT (\(key)) ORDER"))"
     let others = try TestDatabase.rows(path, rest)
     let place = try #require(
@@ -356,6 +361,41 @@ import Testing
     let undo = try BatchProgram.run("undo", "delete.json", in: directory)
     #expect(undo.status == 0, "\(undo.errors)")
     #expect(try TestDatabase.texts(path, bytes) == ["FF00FE"])
+  }
+
+  @Test func `what is kept to undo a run is told, with its size, and a plan writes nothing`() throws
+  {
+    let path = try makeTables()
+    for n in 1...2 {
+      try directory.write(
+        JobText.update(["n": "\(-n)"], where: "id < 100", entity: "items", adding: ["undo": true]),
+        to: "job.json"
+      )
+      #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    }
+    try execute("UPDATE items SET n = 5 WHERE id = 8")
+    try execute("DELETE FROM items WHERE id = 9")
+    let before = try directory.contents()
+    let plan = try BatchProgram.run("undo", "job.json", "--plan", in: directory)
+    #expect(plan.status == 0, "\(plan.errors)")
+    let rows = try TestDatabase.value(path, "SELECT count(*) FROM items WHERE id < 100 AND n = -2")
+    #expect(rows == .integer(85))
+    for part in [
+      "record    87 rows, ", "undone    85 rows", "gone      1 row", "changed   1 row",
+      "identifier 8: somebody has changed the row since: \"n\" is 5, the run had set -2, and",
+      "can be undone with --run",
+    ] { #expect(plan.output.contains(part), "\(part): \(plan.output)") }
+    #expect(try directory.changes(since: before) == [])
+
+    let bytes = try TestDatabase.texts(
+      path,
+      "SELECT sum(length(bytes)) FROM _batch_undo GROUP BY run ORDER BY max(number) DESC"
+    )
+    let cleanup = try BatchProgram.run("cleanup", "job.json", in: directory)
+    for size in bytes { #expect(cleanup.output.contains(" 87 rows, \(size) bytes, until 20")) }
+    let inspection = try BatchProgram.run("inspect", "job.batch", "--json", in: directory)
+    let undo = try JSONOutput.object(inspection.output)["undo"] as? [String: Any]
+    #expect(undo?["bytes"] as? Int == bytes.first.flatMap { Int($0) })
   }
 
   @Test func `a run of no rows does not hide the one before it`() throws {

@@ -19,6 +19,8 @@ public struct JobCleanup: Sendable {
   public private(set) var files: [String] = []
   /// How many runs were removed from the ledger.
   public private(set) var runCount = 0
+  /// The runs that can be undone, which stay as long as the job says.
+  public private(set) var undoable: [UndoableRun] = []
 
   /// Removes what a job's past runs have left.
   ///
@@ -41,7 +43,11 @@ public struct JobCleanup: Sendable {
       let current = try FileSystem.status(of: path).map { _ throws(BatchError) in
         try Checkpoint(ofJob: job)
       }
-      runCount = try await Self.removeLedgers(of: job, setAside.map(\.metadata.run), but: current)
+      (runCount, undoable) = try await Self.removeLedgers(
+        of: job,
+        setAside.map(\.metadata.run),
+        but: current
+      )
     }
     for checkpoint in setAside {
       if let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) }),
@@ -59,7 +65,7 @@ public struct JobCleanup: Sendable {
     of job: Job,
     _ runs: [String],
     but current: Checkpoint?
-  ) async throws(BatchError) -> Int {
+  ) async throws(BatchError) -> (Int, [UndoableRun]) {
     let store = try await Store(
       path: job.database.path.string,
       busyTimeout: job.database.busyTimeout
@@ -68,12 +74,13 @@ public struct JobCleanup: Sendable {
     configuration.usesWriteAheadLog = false
     let lane = try store.makeWriterLane(configuration)
     let isNeeded = current.map { $0.progress.state != .completed } ?? false
-    return try await lane.removeRuns(
+    let count = try await lane.removeRuns(
       ofJob: job.name,
       and: runs,
       but: isNeeded ? current?.metadata.run : nil,
       before: job.checkpoint.oldestEnd
     )
+    return (count, try await store.undoableRuns(ofJob: job.name).map(UndoableRun.init))
   }
 }
 

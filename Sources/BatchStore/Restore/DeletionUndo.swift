@@ -47,6 +47,34 @@ package struct DeletionUndo: Sendable {
     return Rows(values: values)
   }
 
+  /// What would become of rows that are put back.
+  ///
+  /// - Returns: The counts, where those that would be put back have succeeded, and those that would not be.
+  package func foresee(
+    _ rows: Rows,
+    in connection: Connection
+  ) throws(BatchError) -> (Outcomes, [BatchError]) {
+    var outcomes = Outcomes()
+    var errors: [BatchError] = []
+    for row in 0..<rows.values.count {
+      let current = try current(row, of: rows.values, in: connection)
+      if current.count == 0 {
+        outcomes.succeeded += 1
+      } else if current.isSame(0, as: rows.values, row) {
+        outcomes.unchanged += 1
+      } else if overwrites {
+        outcomes.succeeded += 1
+      } else {
+        outcomes.failed += 1
+        errors.append(
+          log.changed(rows.values, row, keyCount, to: current, 0, columns)
+            .about(rows.values.key(of: row, columns: keyCount))
+        )
+      }
+    }
+    return (outcomes, errors)
+  }
+
   /// Inserts rows, inside a transaction of the caller.
   ///
   /// - Returns: What became of them, and those that could not be put back.

@@ -1,5 +1,5 @@
-import BatchEngine
-import BatchIdentifiers
+package import BatchEngine
+package import BatchIdentifiers
 
 /// A chunk that was read and computed, on its way to the writer lane.
 package struct TransformedChunk: Sendable {
@@ -46,6 +46,13 @@ package struct TransformedChunk: Sendable {
   /// The identifiers whose rows the handler could not do, ascending, by their numbers in the chunk.
   var failures: [(number: Int, error: BatchError)] {
     changes.failures.map { (rows.numbers[$0.row], $0.error) }
+  }
+
+  /// What would become of it if it were written as it is: its changes have succeeded.
+  package var foreseen: (Outcomes, [BatchError]) {
+    var foreseen = outcomes
+    foreseen.succeeded = numbers.count
+    return (foreseen, changes.failures.map { $0.error.about(rows.key(of: $0.row)) })
   }
 
   /// Why some of its rows cannot be done now.

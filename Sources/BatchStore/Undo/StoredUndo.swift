@@ -17,6 +17,8 @@ package struct StoredUndo: Sendable {
   package let shape: UndoShape
   /// How many rows can be undone.
   package private(set) var rows = 0
+  /// How many bytes the records have.
+  package private(set) var bytes = 0
   /// Whether somebody has begun to undo the run.
   package private(set) var isUndone = false
 
@@ -110,18 +112,19 @@ package struct StoredUndo: Sendable {
     let rows = try connection.prepare(
       """
       SELECT r.run, started_at, kept_until, entity, is_deletion,
-        (SELECT sum(rows) FROM _batch_undo AS u WHERE u.run = r.run), is_undone
+        (SELECT sum(rows) FROM _batch_undo AS u WHERE u.run = r.run), is_undone,
+        (SELECT sum(length(bytes)) FROM _batch_undo AS u WHERE u.run = r.run)
       FROM _batch_undo_run AS r WHERE job = ? ORDER BY r.rowid DESC
       """
     )
     try rows.bind(.text(job), at: 1)
-    var found: [(String, String, String?, String, Bool, Int, Bool)] = []
+    var found: [(String, String, String?, String, Bool, Int, Bool, Int)] = []
     while try rows.step() {
       found.append(
         (
           rows.text(at: 0), rows.text(at: 1), rows.isNull(at: 2) ? nil : rows.text(at: 2),
           rows.text(at: 3), rows.integer(at: 4) != 0, Int(rows.integer(at: 5)),
-          rows.integer(at: 6) != 0
+          rows.integer(at: 6) != 0, Int(rows.integer(at: 7))
         )
       )
     }
@@ -132,7 +135,8 @@ package struct StoredUndo: Sendable {
       entity,
       isDeletion,
       rows,
-      isUndone throws(BatchError) in
+      isUndone,
+      bytes throws(BatchError) in
       var undo = StoredUndo(
         run: run,
         job: job,
@@ -146,6 +150,7 @@ package struct StoredUndo: Sendable {
         )
       )
       undo.rows = rows
+      undo.bytes = bytes
       undo.isUndone = isUndone
       return undo
     }

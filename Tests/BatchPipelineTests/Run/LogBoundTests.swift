@@ -15,6 +15,8 @@ import Testing
     let change: BulkChange
     let lane: WriterLane
     let bound: Int
+    /// Signalled when the first chunk is read, which the others wait for: each passes it on.
+    let isReading = DispatchSemaphore(value: 0)
     /// Signalled when the log has passed the bound.
     let isLong = DispatchSemaphore(value: 0)
 
@@ -28,10 +30,13 @@ import Testing
     ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
       let keys = try await context.perform { connection throws(BatchError) in
         guard positions.lowerBound == 0 else {
+          isReading.wait()
+          isReading.signal()
           return try ChunkKeys(list.packed, positions, key: change.key)
         }
         return try connection.transaction(.deferred) { () throws(BatchError) in
           _ = try connection.value("SELECT sum(n) FROM numbers")
+          isReading.signal()
           // Not for ever, should no chunk make it as long.
           _ = isLong.wait(timeout: .now() + 60)
           return try ChunkKeys(list.packed, positions, key: change.key)

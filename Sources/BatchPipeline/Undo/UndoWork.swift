@@ -25,11 +25,10 @@ extension BatchRun {
     options: Options = Options()
   ) {
     let work = UndoWork(
-      job: job.undoing,
-      name: job.name,
+      undoing: job,
       run: run,
-      identifiers: identifiers,
-      overwrites: overwrites
+      only: identifiers,
+      overwriting: overwrites
     )
     self.init(work.job, options: options, work: work)
   }
@@ -57,13 +56,26 @@ extension Job {
 }
 
 /// The work of a run that undoes another one.
-private struct UndoWork: RunWork {
+struct UndoWork: RunWork {
   let job: Job
   /// The name of the job whose run is undone.
   let name: String
   let run: String?
   let identifiers: IdentifierList?
   let overwrites: Bool
+
+  init(
+    undoing job: Job,
+    run: String?,
+    only identifiers: IdentifierList?,
+    overwriting overwrites: Bool
+  ) {
+    self.job = job.undoing
+    name = job.name
+    self.run = run
+    self.identifiers = identifiers
+    self.overwrites = overwrites
+  }
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
     try await UndoPlan(self, in: store)
@@ -107,12 +119,12 @@ private struct UndoWork: RunWork {
 }
 
 /// A run to be undone, with its records.
-private struct UndoPlan: RunPlan {
+struct UndoPlan: RunPlan {
   let store: Store
   let hooks: RunHooks
-  private let work: UndoWork
-  private let log: UndoLog
-  private let entity: Entity
+  let work: UndoWork
+  let log: UndoLog
+  let entity: Entity
   private let key: EntityKey
 
   var job: Job { work.job }
@@ -174,7 +186,7 @@ private struct UndoPlan: RunPlan {
     for run: BatchRun,
     _ identity: StoreIdentity
   ) async throws(BatchError) -> RunSelection {
-    RunSelection(list: try log.identifiers(identity, entity, by: key).packed)
+    RunSelection(list: try identifiers(identity))
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
@@ -224,12 +236,33 @@ private struct UndoPlan: RunPlan {
         )
       )
     }
+    return try await execution.loop(
+      TransformProcessor(
+        list: execution.list,
+        transform: try await transform(),
+        run: execution.session.run,
+        lane: lane,
+        ledger: ledger,
+        onFailure: execution.onFailure,
+        patience: nil,
+        inOrder: true
+      )
+    )
+  }
+
+  /// The identifiers of the rows that are undone, in the order in which they are.
+  func identifiers(_ identity: StoreIdentity) throws(BatchError) -> PackedIdentifiers {
+    try log.identifiers(identity, entity, by: key).packed
+  }
+
+  /// What gives the rows of an update or a transform back what they had.
+  func transform() async throws(BatchError) -> RowTransform {
     let attributes = try log.undo.shape.columns.map { column throws(BatchError) in
       try entity.requireAttribute(named: column)
     }
     let handler = UndoHandler(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
-    let transform = try await context.perform { [entity, job, key] connection throws(BatchError) in
+    return try await context.perform { [entity, job, key] connection throws(BatchError) in
       try RowTransform(
         entity: entity,
         key: key,
@@ -243,18 +276,6 @@ private struct UndoPlan: RunPlan {
         connection: connection
       ).abortingOnConflict()
     }
-    return try await execution.loop(
-      TransformProcessor(
-        list: execution.list,
-        transform: transform,
-        run: execution.session.run,
-        lane: lane,
-        ledger: ledger,
-        onFailure: execution.onFailure,
-        patience: nil,
-        inOrder: true
-      )
-    )
   }
 
   func takeMessages() -> [String] { [] }

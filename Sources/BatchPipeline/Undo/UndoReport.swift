@@ -1,0 +1,98 @@
+import BatchEngine
+public import BatchIdentifiers
+import BatchStore
+
+/// What undoing a run would do, in the form of `undo --plan --json`.
+public struct UndoReport: Sendable, Encodable {
+  /// The entity whose rows are given back what they had.
+  public let entity: String
+  /// The run that would be undone.
+  public let run: UndoableRun
+  /// The other runs of the job that can be undone, the last one first.
+  public let others: [UndoableRun]
+  /// How many rows would be undone, are as they were before, are gone, or would be left alone since somebody
+  /// has changed them.
+  public let outcomes: Outcomes
+  /// The first of the rows that would be left alone, with the values.
+  public let changedSince: [String]
+  /// What an operator should know before.
+  public let warnings: [String]
+
+  /// How many rows that would be left alone are told.
+  private static let shown = 5
+
+  /// Looks at every row that a run has recorded; writes nothing.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - run: The UUID of the run; nil for the last one that can be undone.
+  ///   - identifiers: The rows that are wanted; nil for all.
+  ///   - overwrites: Whether rows that somebody has changed since are undone too.
+  /// - Throws: What ``BatchRun/init(undoing:run:only:overwriting:options:)`` is refused with when it runs.
+  /// - Complexity: O(*n*) in the rows; a chunk of them is held at once.
+  public init(
+    undoing job: Job,
+    run: String? = nil,
+    only identifiers: IdentifierList? = nil,
+    overwriting overwrites: Bool = false
+  ) async throws(BatchError) {
+    let work = UndoWork(undoing: job, run: run, only: identifiers, overwriting: overwrites)
+    let plan = try await UndoPlan(work, in: nil)
+    entity = plan.entity.name
+    self.run = UndoableRun(plan.log.undo)
+    others = try await plan.store.undoableRuns(ofJob: job.name).map(UndoableRun.init).filter {
+      $0.run != plan.log.undo.run
+    }
+    let reader = plan.store.connection(label: "batch.plan")
+    var outcomes = Outcomes()
+    var errors: [BatchError] = []
+    if plan.log.undo.shape.isDeletion {
+      let undo = DeletionUndo(plan.log, of: plan.entity, overwriting: overwrites)
+      var place = 0
+      while place < plan.log.count {
+        let rows = try undo.rows(at: place..<min(place + Self.chunk, plan.log.count))
+        let foreseen = try await reader.perform { connection throws(BatchError) in
+          try undo.foresee(rows, in: connection)
+        }
+        outcomes += foreseen.0
+        errors += foreseen.1.prefix(Self.shown - errors.count)
+        place += rows.count
+      }
+    } else {
+      let list = try plan.identifiers(plan.store.identity)
+      let transform = try await plan.transform()
+      var place = 0
+      while place < list.count {
+        let positions = place..<min(place + Self.chunk, list.count)
+        let chunk = try await reader.perform { connection throws(BatchError) in
+          try transform.prepare(
+            ChunkKeys(list, positions, key: transform.target.key),
+            at: positions.lowerBound,
+            run: "",
+            lookCount: 0,
+            onFailure: .skip(upTo: .max),
+            holding: ChunkBytes.chunkLimit,
+            in: connection
+          )
+        }
+        outcomes += chunk.foreseen.0
+        errors += chunk.foreseen.1.prefix(Self.shown - errors.count)
+        place += chunk.count
+      }
+    }
+    self.outcomes = outcomes
+    changedSince = errors.map(\.message)
+    let table = plan.entity.table
+    let triggers = try await reader.perform { connection throws(BatchError) in
+      try connection.texts(
+        "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
+        .text(table)
+      )
+    }
+    warnings =
+      triggers.isEmpty
+      ? [] : ["\(entity.quotedForMessage) has triggers, which run: \(triggers.quoted)"]
+  }
+
+  private static let chunk = 1_000
+}
