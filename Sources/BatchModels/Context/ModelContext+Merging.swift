@@ -102,7 +102,7 @@ extension ModelContext {
     }
     for identifier in changes.deleted {
       guard let object = registered(identifier), object.unsaved != .insert else { continue }
-      if object.unsaved == nil { object.isGone = true }
+      if object.unsaved == nil { object.stored = .gone(object.row) }
     }
   }
 
@@ -110,8 +110,6 @@ extension ModelContext {
   private func outdate(_ object: ManagedObject) {
     // A deletion is checked against the row that it was decided on.
     guard object.unsaved != .delete else { return }
-    object.row = nil
-    object.staleRow = nil
-    object.isGone = false
+    object.stored = .fault
   }
 }

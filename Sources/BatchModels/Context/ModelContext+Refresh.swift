@@ -11,14 +11,12 @@ extension ModelContext {
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
     checkQueue()
     guard object.modelContext === self, object.unsaved != .insert else { return }
-    // A row that a save found to be outdated, and so has no age, is of no use any more.
-    object.staleRow = object.readAt == nil ? nil : object.row ?? object.staleRow
-    object.row = nil
+    // An object with changes to keep stays deleted, if it is.
+    object.stored = mergeChanges && object.isGone ? .gone(nil) : object.stored.asFault
     object.bases = SlotValues()
     object.members = [:]
     if !mergeChanges {
       object.dropChanges()
-      object.isGone = false
       track(object, nil)
     }
   }
@@ -32,15 +30,13 @@ extension ModelContext {
   /// Takes an object out of the context.
   func detach(_ object: ManagedObject) {
     if object.unsaved == .insert {
-      object.drafts = object.changedValues.filter { object.entity?.slots[$0.key] != nil }
+      object.draft.values = object.changedValues.filter { object.entity?.slots[$0.key] != nil }
       object.identity = nil
     }
     object.dropChanges()
     object.environment = object.environment?.detached
-    object.row = nil
-    object.staleRow = nil
+    object.stored = .fault
     object.members = [:]
     object.unsaved = nil
-    object.isGone = false
   }
 }

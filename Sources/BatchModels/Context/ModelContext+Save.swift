@@ -203,8 +203,7 @@ extension ModelContext {
         rename(object, identifier)
         object.take(row)
       case .gone:
-        object.row = nil
-        object.isGone = true
+        object.stored = .gone(nil)
       }
       object.dropChanges()
       unsaved.set(nil, of: object)

@@ -22,7 +22,7 @@ extension ModelContext {
     let model = try cast(object, as: Model.self)
     guard !object.isDeleted else { throw .notFound(snapshot.identifier) }
     let row = try (object.entity ?? entity).row(of: snapshot)
-    let (before, references) = (object.row, object.references)
+    let (before, references) = (object.stored, object.references)
     let (changes, bases) = (object.changes, object.bases)
     object.take(row)
     do {
@@ -30,7 +30,7 @@ extension ModelContext {
         try object.setValue(snapshot[name], forKey: name)
       }
     } catch {
-      object.row = before
+      object.stored = before
       object.changes = changes
       object.bases = bases
       object.references = references

@@ -139,22 +139,20 @@ extension ModelContext {
   }
 
   private func adopt(_ object: ManagedObject, _ entity: ModelEntity) {
-    let (drafts, related) = (object.drafts, object.draftRelated)
-    object.drafts = [:]
-    object.draftRelated = [:]
+    let draft = object.draft
+    object.draft = ManagedObject.Draft()
     object.environment = environment(of: entity)
     registry.add(object, object.persistentModelID)
     track(object, .insert)
-    for (attribute, value) in drafts { object[attribute] = value }
-    for (relationship, others) in related {
+    for (attribute, value) in draft.values { object[attribute] = value }
+    for (relationship, others) in draft.related {
       do throws(BatchError) {
         try object.setRelatedObjects(others, forKey: relationship)
       } catch {
         noteChange(error)
       }
     }
-    if let error = object.draftError { noteChange(error) }
-    object.draftError = nil
+    if let error = draft.error { noteChange(error) }
   }
 
   /// Takes an object out of the context with whatever is unsaved of it.

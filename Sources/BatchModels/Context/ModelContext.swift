@@ -197,8 +197,8 @@ public final class ModelContext {
   /// - Throws: `BatchError` with code `objectNotFound` if there is none, unless the context takes
   ///   such objects for deleted.
   func load(_ object: ManagedObject) throws(BatchError) {
-    if let row = object.staleRow, isFresh(object) {
-      object.row = row
+    if case .stale(let row, let time) = object.stored, isFresh(time) {
+      object.stored = .read(row, at: time)
       return
     }
     let identifier = object.persistentModelID
@@ -214,17 +214,15 @@ public final class ModelContext {
       try replaceRelatives(of: identifier, entity)
       object.take(row)
     } else if shouldDeleteInaccessibleFaults {
-      object.isGone = true
+      object.stored = .gone(nil)
     } else {
       throw .notFound(identifier)
     }
   }
 
   /// Whether the row that an object had before it was made a fault may be used again.
-  private func isFresh(_ object: ManagedObject) -> Bool {
-    if stalenessInterval < 0 { return true }
-    guard let readAt = object.readAt else { return false }
-    return readAt.duration(to: .now) < .seconds(stalenessInterval)
+  private func isFresh(_ readAt: ContinuousClock.Instant) -> Bool {
+    stalenessInterval < 0 || readAt.duration(to: .now) < .seconds(stalenessInterval)
   }
 }
 

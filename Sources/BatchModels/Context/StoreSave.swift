@@ -232,7 +232,7 @@ struct StoreSave {
     _ object: ManagedObject,
     _ entity: ModelEntity
   ) throws(BatchError) -> Bool {
-    let row = object.row ?? object.staleRow
+    let row = object.stored.latest
     switch policy {
     case .error:
       report(object, row, nil, entity)
@@ -515,7 +515,7 @@ struct StoreSave {
     _ entity: ModelEntity
   ) {
     // Refreshed, the object must not have this row again.
-    object.readAt = nil
+    object.stored = object.stored.outdated
     conflicts.append(
       MergeConflict(
         identifier: object.persistentModelID,

@@ -14,7 +14,7 @@ extension ManagedObject {
   ///   unsaved objects.
   public final func relatedObjects(forKey name: String) throws(BatchError) -> [ManagedObject] {
     modelContext?.checkQueue()
-    if isNew { return draftRelated[name] ?? [] }
+    if isNew { return draft.related[name] ?? [] }
     let context = try requireContext()
     return try context.related(to: self, by: context.relationship(name, of: self))
   }
@@ -43,7 +43,7 @@ extension ManagedObject {
   ) throws(BatchError) {
     modelContext?.checkQueue()
     if isNew {
-      draftRelated[name] = objects
+      draft.related[name] = objects
       return
     }
     let context = try requireContext()
@@ -69,7 +69,7 @@ extension ManagedObject {
   ) throws(BatchError) {
     modelContext?.checkQueue()
     if isNew {
-      draftRelated[name, default: []].append(object)
+      draft.related[name, default: []].append(object)
       return
     }
     let context = try requireContext()
@@ -87,7 +87,7 @@ extension ManagedObject {
   ) throws(BatchError) {
     modelContext?.checkQueue()
     if isNew {
-      draftRelated[name]?.removeAll { $0 === object }
+      draft.related[name]?.removeAll { $0 === object }
       return
     }
     let context = try requireContext()

@@ -36,7 +36,7 @@ extension ManagedObject {
   ///   `noContext` if the object is in no context any more.
   public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
     modelContext?.checkQueue()
-    if isNew { return drafts[try draftName(attribute)] ?? .null }
+    if isNew { return draft.values[try draftName(attribute)] ?? .null }
     guard let entity else {
       // An identifier that names no entity here: what is wrong with it, resolving says.
       try requireContext().load(self)
@@ -59,7 +59,7 @@ extension ManagedObject {
   ) throws(BatchError) {
     modelContext?.checkQueue()
     if isNew {
-      drafts[try draftName(attribute)] = value
+      draft.values[try draftName(attribute)] = value
       return
     }
     let context = try requireContext()
@@ -75,8 +75,8 @@ extension ManagedObject {
   /// What was related to the object is among them by the column that refers to it.
   public final var changedValues: [String: SQLValue] {
     modelContext?.checkQueue()
-    guard let entity else { return drafts }
-    return isNew ? drafts : entity.named(changes)
+    guard let entity else { return draft.values }
+    return isNew ? draft.values : entity.named(changes)
   }
 
   /// The attributes as the object's row had them when it was read or saved last; none of an object
@@ -147,7 +147,7 @@ extension ManagedObject {
   /// Keeps an error of a setter that cannot throw for the context.
   final func noteChange(_ error: BatchError) {
     if isNew {
-      draftError = draftError ?? error
+      draft.error = draft.error ?? error
     } else if let modelContext {
       modelContext.noteChange(error)
     } else {

@@ -23,38 +23,43 @@ open class ManagedObject {
     let identifiers: [PersistentIdentifier]
   }
 
+  /// What was set on an object before it is in a context.
+  struct Draft {
+    /// The values, by attribute.
+    var values: [String: SQLValue] = [:]
+    /// What was related to it, by relationship.
+    var related: [String: [ManagedObject]] = [:]
+    /// What could not be set, for the context that it is inserted in.
+    var error: BatchError?
+  }
+
   /// The context, which the object does not keep alive.
   public final var modelContext: ModelContext? { environment?.context }
 
   /// The context and the entity; nil for an object that never was in a context.
   final var environment: ObjectEnvironment?
   final var identity: PersistentIdentifier?
-  /// The row as it was last read or saved, a value for each column of the entity; nil for a fault.
-  final var row: [SQLValue]?
-  /// When the row was read.
-  final var readAt: ContinuousClock.Instant?
-  /// The row of an object that was made a fault, which it may have again.
-  final var staleRow: [SQLValue]?
+  /// What is known of the row.
+  final var stored = StoredRow.fault
   /// What was set and not saved, by column of the entity.
   final var changes = SlotValues<SQLValue>()
   /// What those columns had before that, which the save expects to find there.
   final var bases = SlotValues<SQLValue>()
-  /// What was set on an object that is in no context, by attribute.
-  final var drafts: [String: SQLValue] = [:]
-  /// What was related to it then, by relationship.
-  final var draftRelated: [String: [ManagedObject]] = [:]
+  /// What was set on an object that is in no context.
+  final var draft = Draft()
   /// New objects that columns are to refer to once those have keys.
   final var references = SlotValues<ManagedObject>()
   /// What the store had related to the object when it was last asked, by relationship.
   final var members: [String: Members] = [:]
-  /// What could not be set on it, for the context that it is inserted in.
-  final var draftError: BatchError?
   /// What a save will do; nil if there is nothing to save.
   final var unsaved: Unsaved?
   /// The place among the unsaved objects of the context.
   final var unsavedOrder = 0
+
+  /// The row as it was last read or saved, a value for each column of the entity; nil for a fault.
+  final var row: [SQLValue]? { stored.values }
   /// Whether the row turned out to be gone.
-  final var isGone = false
+  final var isGone: Bool { stored.isGone }
 
   /// Makes an object that is in no context.
   public required init() {}

@@ -96,9 +96,6 @@ extension ModelEntity {
 extension ManagedObject {
   /// Gives the object a row that was just read.
   final func take(_ row: [SQLValue], readAt: ContinuousClock.Instant = .now) {
-    self.row = row
-    staleRow = nil
-    self.readAt = readAt
-    isGone = false
+    stored = .read(row, at: readAt)
   }
 }

@@ -64,7 +64,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         let identifier = entity.space.identifier(rows.key(of: row))
         let object = try context.object(of: identifier, entity, values, readAt: start)
         // An object that the handler has met before has what was read then.
-        if object.readAt != start { object.take(values, readAt: start) }
+        if case .read(_, at: start) = object.stored {} else { object.take(values, readAt: start) }
         try body(context.cast(object, as: Model.self)) { rows.idempotencyKey(of: row, run: run) }
         try context.throwNoted()
         try take(object, row, from: context, into: &changes.values)
