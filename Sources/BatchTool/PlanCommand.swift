@@ -58,6 +58,16 @@ struct PlanCommand: AsyncParsableCommand {
       for line in report.queryPlan { try Terminal.print("          \(line)") }
     }
     try Terminal.print("apply     \(oneLine(report.sql.apply))")
+    if let lookUp = report.lookUp {
+      for line in lookUp.queryPlan { try Terminal.print("          \(line)") }
+      if lookUp.isCopied {
+        let size = lookUp.copyBytes.map { ", about \(Format.bytes($0))" } ?? ""
+        try Terminal.print(
+          "copy      the rows are read once, into a temporary file\(size): to find"
+        )
+        try Terminal.print("          one by its key SQLite looks at many")
+      }
+    }
     try Terminal.print("recheck   \(text(of: report.recheck))")
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"

@@ -202,18 +202,42 @@ import Testing
     print("kill-loop retry-failed: \(kills) kills, \(jobs) jobs of \(rows) rows, seed \(seed)")
   }
 
-  @Test(arguments: ["ndjson", "csv"])
-  func `killed exports are the same as one that was left alone`(format: String) throws {
+  /// The rows of the table, of a join, and of a query whose rows are not found by their keys.
+  @Test(
+    arguments: [
+      ("ndjson", ["entity": "numbers"]), ("csv", ["entity": "numbers"]),
+      (
+        "csv",
+        [
+          "query": "SELECT a.id, b.label FROM numbers a JOIN numbers b ON b.id = a.id",
+          "key": ["id"],
+        ]
+      ),
+      ("ndjson", ["query": "SELECT label || '/' || n AS name, id FROM numbers", "key": ["name"]]),
+    ] as [(String, [String: any Sendable])]
+  )
+  func `killed exports are the same as one that was left alone`(
+    format: String,
+    source: [String: any Sendable]
+  ) throws {
     let rows = KillLoop.rows(300_000, part: 50)
     try TestDatabase.makeNumbers(rows, in: directory)
-    try directory.write(JobText.export(to: "alone", format: format), to: "alone.json")
+    try directory.write(
+      JobText.export(to: "alone", format: format, adding: ["source": source]),
+      to: "alone.json"
+    )
     #expect(try BatchProgram.run("run", "alone.json", in: directory).status == 0)
     let alone = try Data(contentsOf: URL(fileURLWithPath: directory.file("alone")))
     let lines = alone.split(separator: 0x0a).count
     #expect(lines == rows + (format == "csv" ? 1 : 0) && alone.last == 0x0a)
-    let job = try JobText.export(to: "killed", format: format, adding: tuning)
+    let job = try JobText.export(
+      to: "killed",
+      format: format,
+      adding: tuning.merging(["source": source]) { $1 }
+    )
     try directory.write(job, to: "job.json")
-    var loop = KillLoop("export to \(format)", in: directory)
+    let what = source["query"] == nil ? "export" : "export of a query"
+    var loop = KillLoop("\(what) to \(format)", in: directory)
     try loop.run(rows: rows) { _ in
       let partial = try directory.names().filter { $0.hasSuffix(".partial") }
       let killed = try Data(contentsOf: URL(fileURLWithPath: directory.file("killed")))

@@ -122,7 +122,7 @@ extension JobPlan {
 }
 
 extension Condition.Term {
-  fileprivate var shown: String { ExpressionCompiler.shown(expression.text) }
+  fileprivate var shown: String { expression.shown }
 
   /// Why it is not about the row alone.
   fileprivate var reason: String {

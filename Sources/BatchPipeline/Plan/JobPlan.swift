@@ -72,14 +72,7 @@ public struct JobPlan: Sendable {
     }
     let values = parameters.sqlValues
     let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
-    let request = FetchRequest(
-      entity: job.source.entity,
-      predicate: predicate,
-      orderBy: job.source.orderBy.map { .init($0.column, descending: $0.descending) },
-      limit: job.source.limit,
-      parameters: values,
-      key: job.source.key
-    )
+    let request = job.fetchRequest(predicate, values)
     let reader = store.connection(label: "batch.plan")
     let (query, condition, work) = try await reader.perform { connection throws(BatchError) in
       let query: IdentifierQuery
@@ -305,6 +298,25 @@ extension Entity {
       )
     }
     return attribute
+  }
+}
+
+extension Job {
+  /// The request for the identifiers of the job's rows.
+  fileprivate func fetchRequest(
+    _ predicate: SQLExpression?,
+    _ values: [String: SQLValue]
+  ) -> FetchRequest {
+    var request = FetchRequest(
+      entity: source.entity,
+      predicate: predicate,
+      orderBy: source.orderBy.map { .init($0.column, descending: $0.descending) },
+      limit: source.limit,
+      parameters: values,
+      key: source.key
+    )
+    request.query = source.query.map { SQLExpression($0, at: place(of: .query)) }
+    return request
   }
 }
 

@@ -47,6 +47,16 @@ public struct PlanReport: Sendable, Encodable {
     public let isInterrupted: Bool
   }
 
+  /// How an export finds the rows of a view or a query by their keys.
+  public struct LookUp: Sendable, Encodable {
+    /// SQLite's plan for finding one, a line a step.
+    public let queryPlan: [String]
+    /// Whether that takes so many steps that the rows are copied once and found in the copy.
+    public let isCopied: Bool
+    /// About how many bytes the copy has; nil without one.
+    public let copyBytes: Int?
+  }
+
   /// How many rows match now.
   public let matches: Int
   /// How many chunks that makes.
@@ -57,6 +67,8 @@ public struct PlanReport: Sendable, Encodable {
   public let queryPlan: [String]
   /// Whether `where` is decided by looking at every row.
   public let fullScan: Bool
+  /// How an export finds rows by keys that the database does not keep unique; nil in other cases.
+  public let lookUp: LookUp?
   /// What must still hold of a row when its turn comes.
   public let recheck: Rechecking
   /// What an operator should know before running.
@@ -97,10 +109,14 @@ extension JobPlan {
         let writes = try writes(in: connection)
         let recheck = try rechecking(first: chunkSize, of: list, in: connection)
         let fullScan = queryPlan.scans && job.source.where != nil
-        let seconds = try estimate(matches: matches, by: sampler, in: connection)
+        let estimate = try estimate(matches: matches, by: sampler, in: connection)
+        let lookUp = try lookUp(bytesPerRow: estimate?.bytesPerRow, in: connection)
+        // A copy takes about as long as it takes to find all rows.
+        let selections = lookUp?.isCopied == true ? 2.0 : 1.0
         let time = paced(
-          seconds.map {
-            $0 + selection / .seconds(1) + (recheck.secondsPerChunk ?? 0) * Double(chunks)
+          estimate.map {
+            $0.seconds + selection / .seconds(1) * selections + (recheck.secondsPerChunk ?? 0)
+              * Double(chunks)
           },
           matches: matches
         )
@@ -110,8 +126,9 @@ extension JobPlan {
           sql: .init(fetch: query.sql, apply: statements.joined(separator: "; ")),
           queryPlan: queryPlan.lines,
           fullScan: fullScan,
+          lookUp: lookUp,
           recheck: recheck,
-          warnings: try warnings(about: queryPlan, fullScan: fullScan, in: connection)
+          warnings: try warnings(about: queryPlan, fullScan: fullScan, lookUp, in: connection)
             + warnings(about: recheck, chunks: chunks, writes: writes)
             + warningsAboutValues(writes: writes, in: connection)
             + warningsAboutRows(of: list, in: connection)
@@ -154,6 +171,7 @@ extension JobPlan {
   private func warnings(
     about queryPlan: QueryPlan,
     fullScan: Bool,
+    _ lookUp: PlanReport.LookUp?,
     in connection: Connection
   ) throws(BatchError) -> [String] {
     var warnings: [String] = []
@@ -206,13 +224,35 @@ extension JobPlan {
       // A subquery of the condition may well look at all of the table: that is not how rows are found.
       if try QueryPlan(of: sql, in: connection).scans(entity.table) { scans = true }
     }
-    if scans {
+    if scans, lookUp?.isCopied != true {
       warnings.append(
         "each row is found by looking at all of \"\(entity.name)\"; an index on"
           + " \(query.key.columns.joined(separator: ", ")) would make the run much faster"
       )
     }
     return warnings
+  }
+
+  /// How an export finds rows by keys that the database does not keep unique.
+  private func lookUp(
+    bytesPerRow: Double?,
+    in connection: Connection
+  ) throws(BatchError) -> PlanReport.LookUp? {
+    guard case .export(let export, _) = work, !query.findsRowsByKey else { return nil }
+    let first = try query.first(RowExport.probedRows)
+      .fetch(in: connection, store: store.identity).packed
+    let keys = try ChunkKeys(first, 0..<first.count, key: query.key)
+    let isCopied = try export.suited(to: keys, in: connection).copiesRows
+    var copyBytes: Int?
+    if isCopied, let bytesPerRow {
+      // Those too that are not selected.
+      copyBytes = Int(bytesPerRow * Double(try query.countAll(in: connection)))
+    }
+    return PlanReport.LookUp(
+      queryPlan: try connection.explain(export.sql(for: keys)),
+      isCopied: isCopied,
+      copyBytes: copyBytes
+    )
   }
 
   /// What undoing a run would leave as it is.
@@ -228,19 +268,23 @@ extension JobPlan {
     matches: Int,
     by sampler: RowSampler,
     in connection: Connection
-  ) throws(BatchError) -> Double? {
+  ) throws(BatchError) -> (seconds: Double, bytesPerRow: Double)? {
     // What a program takes for a row is not known, and may be all of the time.
     if case .transform = work { return nil }
     guard matches > 0 else { return nil }
     let clock = ContinuousClock()
     let start = clock.now
-    let read = try sampler.read(limit: 10_000, in: connection)
-    guard read > 0 else { return nil }
-    let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / Double(read)
+    guard
+      let read = try readable({ () throws(BatchError) in
+        try sampler.read(limit: 10_000, in: connection)
+      }), read.count > 0
+    else { return nil }
+    let rows = Double(read.count)
+    let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / rows
     // A row that is written costs about three times one that is read, and is written by one.
-    if job.action.writes { return seconds * 3 }
     let cores = ProcessInfo.processInfo.activeProcessorCount
-    return seconds / Double(min(job.workers ?? cores, cores))
+    let factor = job.action.writes ? 3 : 1 / Double(min(job.workers ?? cores, cores))
+    return (seconds * factor, Double(read.byteCount) / rows)
   }
 
   /// How long the run takes as the throttle lets it, and what of that decides.
@@ -267,9 +311,23 @@ extension JobPlan {
     by sampler: RowSampler,
     in connection: Connection
   ) throws(BatchError) -> [PlanReport.Sample] {
-    let rows = try sampler.rows(limit: 5, in: connection)
-    return rows.map { row in
+    let rows = try readable { () throws(BatchError) in
+      try sampler.rows(limit: 5, in: connection)
+    }
+    return (rows ?? []).map { row in
       .init(identifier: row.identifier, before: row.before, after: row.after)
+    }
+  }
+
+  /// What was read; nil if a row cannot be, which the run counts as failed where it may.
+  private func readable<Rows>(
+    _ read: () throws(BatchError) -> Rows
+  ) throws(BatchError) -> Rows? {
+    do throws(BatchError) {
+      return try read()
+    } catch {
+      guard job.skip.limit > 0, error.isAboutRows else { throw error }
+      return nil
     }
   }
 

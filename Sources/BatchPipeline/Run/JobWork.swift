@@ -179,13 +179,19 @@ extension JobPlan: RunPlan {
       )
     case .export(let export, let action):
       let session = execution.session
+      let list = execution.list
+      let export = try await store.connection(label: "batch.plan").perform {
+        connection throws(BatchError) in
+        let probed = 0..<min(RowExport.probedRows, list.count)
+        return try export.suited(to: ChunkKeys(list, probed, key: query.key), in: connection)
+      }
       let file = try session.openOutput(
         header: export.header,
         permissions: job.files.permissions
       )
       return try await execution.loop(
         ExportProcessor(
-          list: execution.list,
+          list: list,
           key: query.key,
           export: export,
           writer: ExportWriter(
@@ -195,7 +201,8 @@ extension JobPlan: RunPlan {
             overwrites: action.overwrite || session.replacesOwnOutput
           ),
           onFailure: execution.onFailure
-        )
+        ),
+        atMost: export.copiesRows ? 1 : nil
       )
     }
   }

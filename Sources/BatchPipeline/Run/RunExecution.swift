@@ -33,8 +33,15 @@ struct RunExecution {
   }
 
   /// Has a processor do the chunks that are left, and records how that ended.
+  ///
+  /// - Parameters:
+  ///   - processor: The processor.
+  ///   - limit: The most workers that it can have; nil for as many as the run has.
+  /// - Returns: How it ended.
+  /// - Throws: What ended it before that could be recorded.
   func loop<Processor: ChunkProcessor>(
-    _ processor: Processor
+    _ processor: Processor,
+    atMost limit: Int? = nil
   ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
     var policy = job.policy
     if let size = run.options.chunkSize { policy.chunk = .init(size: size) }
@@ -47,7 +54,8 @@ struct RunExecution {
     )
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // The lane decides how long a run takes, since there is one: it goes first.
-    let workers = (1...max(1, min(run.workerCount + plan.spareWorkers, chunks))).map {
+    let most = min(run.workerCount + plan.spareWorkers, limit ?? .max)
+    let workers = (1...max(1, min(most, chunks))).map {
       plan.store.makeConnection(label: "batch.worker.\($0)", priority: .background)
     }
     var loop = RunLoop(

@@ -66,6 +66,7 @@ extension Job {
     in store: Store,
     rows: PackedIdentifiers
   ) throws(BatchError) -> ExpectedChanges? {
+    guard action.writes else { return nil }
     let expected: ExpectedChanges.Action
     let entity = try store.schema.entity(named: source.entity)
     switch action {

@@ -10,6 +10,8 @@ package struct RowExport: Sendable {
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
+  /// What rows are read from in place of the entity; nil if they are looked up there.
+  private var copy: RowCopy?
 
   /// An export of some attributes of the rows of `entity`; the predicate must have been checked.
   package init(
@@ -34,7 +36,9 @@ package struct RowExport: Sendable {
   package var header: [UInt8] { RowEncoder(format: format, columns: columns).header }
 
   /// The statement that reads rows found by keys of this shape.
-  package func sql(for keys: ChunkKeys) -> String {
+  package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
+
+  private func sql(for keys: ChunkKeys, of entity: Entity) -> String {
     // The predicate is a column rather than a condition, which tells rows that no longer satisfy
     // it from rows that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
     let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
@@ -42,7 +46,7 @@ package struct RowExport: Sendable {
     let rowID = if keys.isRange { ", \(SQLName.quoted(key.columns[0]))" } else { "" }
     let order = if keys.isRange { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
     return """
-      SELECT \(SQLName.list(columns))\(check)\(rowID) FROM \(SQLName.quoted(entity.table)) \
+      SELECT \(SQLName.list(columns))\(check)\(rowID) FROM \(entity.rowSource) \
       WHERE \(keys.condition(key: key))\(order)
       """
   }
@@ -74,7 +78,8 @@ package struct RowExport: Sendable {
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> Lines {
-    try connection.transaction(.deferred) { () throws(BatchError) in
+    let entity = try prepareRows(in: connection)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
       var lines = Lines()
       var bisection = Bisection(0..<keys.identifierCount, policy)
       while lines.bytes.count < byteLimit, let part = bisection.next() {
@@ -83,6 +88,7 @@ package struct RowExport: Sendable {
           let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
           lines.outcomes += try append(
             partKeys,
+            of: entity,
             to: &lines.bytes,
             upTo: byteLimit,
             in: connection
@@ -104,12 +110,13 @@ package struct RowExport: Sendable {
   /// - Returns: What became of the identifiers up to there.
   private func append(
     _ keys: ChunkKeys,
+    of entity: Entity,
     to lines: inout [UInt8],
     upTo byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> Outcomes {
     let encoder = RowEncoder(format: format, columns: columns)
-    let statement = try connection.prepare(sql(for: keys))
+    let statement = try connection.prepare(sql(for: keys, of: entity))
     try statement.bind(parameters)
     var outcomes = Outcomes()
     var reached = keys.identifierCount
@@ -132,5 +139,68 @@ package struct RowExport: Sendable {
     outcomes.vanished = reached - outcomes.succeeded - outcomes.noLongerMatching
     try recheck.check(outcomes)
     return outcomes
+  }
+}
+
+// MARK: - Where rows are read from
+
+extension RowExport {
+  /// How many steps of SQLite's a row may take to be found: some of them may be of rows beside it,
+  /// such as those that an aggregate is made of, but not so many as a table has.
+  private static let stepsPerRow = 1_000
+  /// How many rows are looked up to know that.
+  package static let probedRows = 32
+
+  /// Whether rows are copied before they are read, by one worker.
+  package var copiesRows: Bool { copy != nil }
+
+  /// The same export, which copies rows before it reads them if they are not found fast by keys as
+  /// these.
+  ///
+  /// - Parameters:
+  ///   - keys: Some keys, ``probedRows`` or fewer.
+  ///   - connection: A connection to look them up, which takes some milliseconds at most.
+  /// - Returns: The export that is to be run.
+  /// - Throws: What is about more than a row.
+  package func suited(
+    to keys: ChunkKeys,
+    in connection: Connection
+  ) throws(BatchError) -> RowExport {
+    var export = self
+    export.copy = nil
+    switch key.origin {
+    case .rowID, .primaryKey, .uniqueIndex: return export
+    case .viewOrigin, .wholeRow, .declared: break
+    }
+    guard try !isFast(keys, in: connection) else { return export }
+    // The condition may be about any column.
+    var columns = key.columns
+    columns += (predicate == nil ? self.columns : entity.attributes.map(\.column))
+      .filter { column in !key.columns.contains { SQLName.equal($0, column) } }
+    export.copy = RowCopy(of: entity, columns: columns, key: key, parameters: parameters)
+    return export
+  }
+
+  private func isFast(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Bool {
+    let count = keys.identifierCount
+    let found = try connection.within(steps: count * Self.stepsPerRow) { () throws(BatchError) in
+      let statement = try connection.prepare(sql(for: keys))
+      try statement.bind(parameters)
+      try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
+        do throws(BatchError) {
+          while try statement.step() {}
+        } catch {
+          guard error.isAboutRows else { throw error }
+        }
+      }
+      return true
+    }
+    return found != nil
+  }
+
+  /// The entity whose rows are read: of the copy, which is made where it is missing, if there is one.
+  package func prepareRows(in connection: Connection) throws(BatchError) -> Entity {
+    guard let copy, try copy.make(in: connection) else { return entity }
+    return copy.entity
   }
 }

@@ -43,7 +43,7 @@ extension ExpressionCompiler {
     } catch {
       guard error.sqlite != nil else { throw error }
       // One that names the table in a way that only the table has reads of it what it reads of the row.
-      return try connection.accesses(of: "SELECT \(expression.sql) FROM \(table)").read
+      return try connection.accesses(of: "SELECT \(expression.sql) FROM \(entity.rowSource)").read
     }
   }
 
@@ -63,7 +63,7 @@ extension ExpressionCompiler {
 
   private func term(_ expression: SQLExpression) throws(BatchError) -> Condition.Term {
     let accesses = try connection.accesses(
-      of: "SELECT 1 FROM \(SQLName.quoted(entity.table)) WHERE \(expression.sql)"
+      of: "SELECT 1 FROM \(entity.rowSource) WHERE \(expression.sql)"
     )
     let calls = accesses.functions.intersection(Self.changingFunctions)
     guard scanner(expression)?.holdsSubquery == false else {
@@ -75,19 +75,21 @@ extension ExpressionCompiler {
         isAboutRow: false
       )
     }
-    // What was found by reading the text SQLite confirms. A view reads its tables for every row.
+    // What was found by reading the text SQLite confirms. A view or query reads its tables for every
+    // row.
+    let isView = entity.kind == .view || entity.kind == .query
     let others = accesses.read.keys.filter { !SQLName.equal($0, entity.table) }
-    let isOfTable = entity.kind == .view || others.isEmpty && accesses.selects == 1
+    let isOfTable = isView || others.isEmpty && accesses.selects == 1
     return .init(
       expression: expression,
-      reads: entity.kind == .view ? [] : Set(others),
+      reads: isView ? [] : Set(others),
       calls: calls,
       isAboutRow: isOfTable && calls.isEmpty
     )
   }
 
   /// Functions that give another value each time they are called.
-  private static let changingFunctions: Set<String> = [
+  static let changingFunctions: Set<String> = [
     "random", "randomblob", "changes", "total_changes", "last_insert_rowid",
   ]
 }

@@ -27,65 +27,27 @@ package struct ExpressionCompiler {
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   @discardableResult
   package func check(_ expression: SQLExpression) throws(BatchError) -> Set<String> {
-    let scanner: ExpressionScanner
-    do {
-      scanner = try ExpressionScanner(expression.text)
-    } catch {
-      throw refusal(of: expression, error.reason, error.remedy.map { Remedy(stringLiteral: $0) })
-    }
-    for name in scanner.parameters.sorted() where !parameters.contains(name) {
-      throw refusal(
-        of: expression,
-        "there is no parameter \":\(name)\"",
-        Remedy(
-          stringLiteral: nearestName(to: name, among: parameters.sorted())
-            .map { "did you mean \":\($0)\"?" } ?? "declare it under parameters"
-        )
-      )
-    }
+    let scanner = try expression.scanned(knowing: parameters)
     // Nobody can write text that ends the select list early and still has this column behind it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     // It stands in the condition too, where SQLite takes no aggregate and no window function.
     let checked = SQLExpression(scanner.textWithoutStringNames).sql
     let sql = """
       SELECT \(checked), 1 AS \(SQLName.quoted(guardName)) \
-      FROM \(SQLName.quoted(entity.table)) WHERE \(checked)
+      FROM \(entity.rowSource) WHERE \(checked)
       """
     do {
       try connection.withReadOnlyAuthorizer { () throws(BatchError) in
         let statement = try connection.prepare(sql)
         guard statement.columnCount == 2, statement.columnName(at: 1) == guardName,
           statement.isReadOnly
-        else { throw refusal(of: expression, "this is not one expression") }
+        else { throw expression.refusal("this is not one expression") }
       }
     } catch {
       guard let sqlite = error.sqlite else { throw error }
-      throw refusal(
-        of: expression,
-        sqlite.message,
-        remedy(for: sqlite.message, in: expression.text)
-      )
+      throw expression.refusal(sqlite.message, remedy(for: sqlite.message, in: expression.text))
     }
     return scanner.parameters
-  }
-
-  private func refusal(
-    of expression: SQLExpression,
-    _ message: String,
-    _ advice: Remedy? = nil
-  ) -> BatchError {
-    BatchError(
-      .invalidSQL,
-      "\(message.onOneLine) in the expression \(Self.shown(expression.text))",
-      at: expression.place,
-      advice: advice
-    ).about(.expression)
-  }
-
-  /// An expression on one line, cut where it is long.
-  package static func shown(_ text: String) -> String {
-    let line = text.onOneLine
-    return "`\(line.count > 120 ? line.prefix(117) + "…" : line[...])`"
   }
 
   /// SQLite tells nothing but in words which name it does not know.

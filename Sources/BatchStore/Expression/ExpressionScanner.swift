@@ -47,12 +47,16 @@ struct ExpressionScanner {
   /// The names of the parameters that the expression uses, without the colon.
   private(set) var parameters: Set<String> = []
 
+  /// What the text is to be, for what is said of it.
+  private let subject: SQLExpression.Kind
+
   /// Scans a whole text.
-  init(_ text: String) throws(Refusal) {
+  init(_ text: String, of kind: SQLExpression.Kind = .expression) throws(Refusal) {
     bytes = Array(text.utf8)
+    subject = kind
     while let byte = peek() { try token(startingWith: byte) }
     if depth > 0 { throw Refusal("a parenthesis is not closed") }
-    if tokens.isEmpty { throw Refusal("the expression is empty") }
+    if tokens.isEmpty { throw Refusal("the \(subject) is empty") }
   }
 
   /// The text with names in double quotes put in backticks: SQLite takes a name in double quotes
@@ -86,6 +90,16 @@ struct ExpressionScanner {
     return String(decoding: bytes[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
   }
 
+  /// The tokens that are in no parentheses.
+  var outerTokens: [Token] {
+    var depth = 0
+    return tokens.filter { token in
+      if token.kind == .open { depth += 1 }
+      defer { if token.kind == .close { depth -= 1 } }
+      return depth == 0
+    }
+  }
+
   /// Whether a token is this keyword, which is in upper case.
   func isKeyword(_ token: Token, _ keyword: StaticString) -> Bool {
     token.kind == .word && token.range.count == keyword.utf8CodeUnitCount
@@ -101,7 +115,7 @@ struct ExpressionScanner {
     var kind = Token.Kind.other
     switch byte {
     case 0:
-      throw Refusal("the expression holds a NUL character")
+      throw Refusal("the \(subject) holds a NUL character")
     case UInt8(ascii: " "), 0x09, 0x0a, 0x0c, 0x0d:
       index += 1
       return
@@ -127,7 +141,10 @@ struct ExpressionScanner {
       index += 1
       kind = .close
     case UInt8(ascii: ";"):
-      throw Refusal("a semicolon is not part of an expression", remedy: "write one expression only")
+      throw Refusal(
+        "a semicolon is not part of \(subject == .query ? "a" : "an") \(subject)",
+        remedy: "write one \(subject) only, without a semicolon"
+      )
     case UInt8(ascii: "?"), UInt8(ascii: "@"), UInt8(ascii: "$"), UInt8(ascii: "#"):
       throw Refusal(
         "\"\(Character(Unicode.Scalar(byte)))\" is not a parameter here",
@@ -146,7 +163,7 @@ struct ExpressionScanner {
   }
 
   private mutating func refuseNul(_ byte: UInt8) throws(Refusal) {
-    if byte == 0 { throw Refusal("the expression holds a NUL character") }
+    if byte == 0 { throw Refusal("the \(subject) holds a NUL character") }
     index += 1
   }
 

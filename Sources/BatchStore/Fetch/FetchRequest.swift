@@ -19,6 +19,8 @@ public struct FetchRequest: Sendable {
 
   /// The entity.
   public var entity: String
+  /// A SELECT whose rows stand in place of those of an entity.
+  package var query: SQLExpression?
   /// The condition that rows must satisfy; nil for all rows.
   public var predicate: SQLExpression?
   /// The order; the key decides where this leaves rows equal, and alone where this is empty.

@@ -40,7 +40,16 @@ package struct IdentifierQuery: Sendable {
     schema: Schema,
     connection: Connection
   ) throws(BatchError) {
-    var entity = try schema.entity(named: request.entity)
+    var entity: Entity
+    if let query = request.query {
+      entity = try QueryCompiler(
+        connection: connection,
+        schema: schema,
+        parameters: request.parameters.keys
+      ).entity(of: query)
+    } else {
+      entity = try schema.entity(named: request.entity)
+    }
     if let names = request.key {
       entity = try entity.identified(by: entity.declaredKey(names))
     }
@@ -115,7 +124,7 @@ package struct IdentifierQuery: Sendable {
 
   /// `SELECT key … FROM table WHERE … ORDER BY …`.
   package var sql: String {
-    "SELECT \(SQLName.list(key.columns)) FROM \(SQLName.quoted(entity.table))\(condition)"
+    "SELECT \(SQLName.list(key.columns)) FROM \(entity.rowSource)\(condition)"
       + " ORDER BY \(order)\(window.sql)"
   }
 
@@ -243,16 +252,23 @@ package struct IdentifierQuery: Sendable {
     let column = SQLName.quoted(key.columns[0])
     let range = "\(column) BETWEEN :_batch_first AND :_batch_last"
     let conditions = condition.isEmpty ? " WHERE \(range)" : "\(condition) AND \(range)"
-    return "SELECT \(column) FROM \(SQLName.quoted(entity.table))\(conditions) ORDER BY \(column)"
+    return "SELECT \(column) FROM \(entity.rowSource)\(conditions) ORDER BY \(column)"
   }
 
   /// How many rows satisfy the request, without their identifiers.
   package func count(in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(
       window.isWhole
-        ? "SELECT count(*) FROM \(SQLName.quoted(entity.table))\(condition)"
-        : "SELECT count(*) FROM (SELECT 1 FROM \(SQLName.quoted(entity.table))\(condition)\(window.sql))"
+        ? "SELECT count(*) FROM \(entity.rowSource)\(condition)"
+        : "SELECT count(*) FROM (SELECT 1 FROM \(entity.rowSource)\(condition)\(window.sql))"
     )
+    try bind(to: statement)
+    return try statement.step() ? Int(statement.integer(at: 0)) : 0
+  }
+
+  /// How many rows the entity has, whether they satisfy the request or not.
+  package func countAll(in connection: Connection) throws(BatchError) -> Int {
+    let statement = try connection.prepare("SELECT count(*) FROM \(entity.rowSource)")
     try bind(to: statement)
     return try statement.step() ? Int(statement.integer(at: 0)) : 0
   }
@@ -280,7 +296,7 @@ package struct IdentifierQuery: Sendable {
   ) throws(BatchError) -> Duration? {
     let conditions = [keys.condition(key: key), predicate].compactMap(\.self)
     let statement = try connection.prepare(
-      "SELECT count(*) FROM \(SQLName.quoted(entity.table)) WHERE "
+      "SELECT count(*) FROM \(entity.rowSource) WHERE "
         + conditions.joined(separator: " AND ")
     )
     try bind(to: statement)
@@ -301,7 +317,7 @@ package struct IdentifierQuery: Sendable {
   ) throws(BatchError) -> Statement {
     let statement = try connection.prepare(
       """
-      SELECT \(expressions.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table)) \
+      SELECT \(expressions.joined(separator: ", ")) FROM \(entity.rowSource) \
       WHERE \(keys.condition(key: key))
       """
     )
@@ -319,7 +335,7 @@ package struct IdentifierQuery: Sendable {
     if let limit { window.limit = min(limit, window.limit ?? limit) }
     let statement = try connection.prepare(
       """
-      SELECT \(expressions.joined(separator: ", ")) FROM \(SQLName.quoted(entity.table))\
+      SELECT \(expressions.joined(separator: ", ")) FROM \(entity.rowSource)\
       \(condition) ORDER BY \(order)\(window.sql)
       """
     )
@@ -371,7 +387,7 @@ package struct IdentifierQuery: Sendable {
     let statement = try connection.prepare(
       """
       SELECT DISTINCT \(columns.map { "\($0) COLLATE BINARY" }.joined(separator: ", ")) \
-      FROM \(SQLName.quoted(entity.table))\(condition)\(order)\(window.sql)
+      FROM \(entity.rowSource)\(condition)\(order)\(window.sql)
       """
     )
     try bind(to: statement)
@@ -413,10 +429,11 @@ package struct IdentifierQuery: Sendable {
     while try statement.step() {
       encoder.removeAll()
       for column in key.columns.indices {
-        if statement.isNull(at: column), key.origin == .primaryKey {
+        if statement.isNull(at: column), key.origin == .primaryKey || entity.kind == .query {
+          let noun = entity.kind == .query ? "key column" : "primary key column"
           throw BatchError(
             .unstableKey,
-            "a row of \"\(entity.name)\" has NULL in its primary key column"
+            "a row of \"\(entity.name)\" has NULL in its \(noun)"
               + " \"\(key.columns[column])\" and cannot be identified",
             remedy: "leave such rows out with \"\(key.columns[column])\" IS NOT NULL"
           )
@@ -454,7 +471,7 @@ package struct IdentifierQuery: Sendable {
     let selected = predicate.map { " AND max(\($0) IS TRUE)" } ?? ""
     let statement = try connection.prepare(
       """
-      SELECT 1 FROM \(SQLName.quoted(entity.table)) \
+      SELECT 1 FROM \(entity.rowSource) \
       GROUP BY \(columns) HAVING count(*) > 1\(selected) LIMIT 1
       """
     )
@@ -473,6 +490,10 @@ extension Entity {
   fileprivate func declaredKey(_ names: [String]) throws(BatchError) -> EntityKey {
     var columns: [String] = []
     for name in names { columns.append(try requireAttribute(named: name).column) }
-    return EntityKey(columns: columns, origin: .declared, prefersIntegers: false)
+    return EntityKey(
+      columns: columns,
+      origin: .declared,
+      prefersIntegers: kind == .query && columns.count == 1
+    )
   }
 }

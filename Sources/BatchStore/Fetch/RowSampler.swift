@@ -75,14 +75,18 @@ package struct RowSampler {
 
   /// Reads rows and drops them.
   ///
-  /// - Returns: How many there were.
-  package func read(limit: Int, in connection: Connection) throws(BatchError) -> Int {
-    var count = 0
+  /// - Returns: How many there were, and about how many bytes SQLite keeps them in.
+  package func read(
+    limit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> (count: Int, byteCount: Int) {
+    var (count, byteCount) = (0, 0)
     try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
-      for column in 0..<row.columnCount { _ = row.storageClass(at: column) }
+      for column in 0..<row.columnCount { byteCount += row.recordBytes(at: column) }
       count += 1
+      byteCount += 8
     }
-    return count
+    return (count, byteCount)
   }
 
   private func forEachRow(

@@ -39,6 +39,7 @@ package struct ExportProcessor: ChunkProcessor {
     in context: StoreConnection
   ) async throws(BatchError) -> PreparedChunk<Lines> {
     let lines = try await context.perform { connection throws(BatchError) in
+      _ = try export.prepareRows(in: connection)
       let clock = ContinuousClock()
       let start = clock.now
       // The lines of one output are those of one database.

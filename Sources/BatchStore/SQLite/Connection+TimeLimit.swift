@@ -11,39 +11,63 @@ extension Connection {
     _ limit: Duration,
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result? {
-    let deadline = Deadline(ContinuousClock.now + limit)
+    let end = ContinuousClock.now + limit
     // So often that a statement is stopped in time, and so seldom that it costs nothing.
-    let instructions: Int32 = 10_000
+    return try interrupting(every: 10_000, if: { ContinuousClock.now >= end }, body)
+  }
+
+  /// Runs `body`, whose statements are interrupted when SQLite has taken so many steps for one of
+  /// them since it was compiled.
+  ///
+  /// - Returns: What `body` returns; nil if it was interrupted.
+  /// - Throws: What `body` throws for another reason.
+  func within<Result>(
+    steps limit: Int,
+    _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result? {
+    try interrupting(every: Int32(clamping: limit), if: { true }, body)
+  }
+
+  private func interrupting<Result>(
+    every steps: Int32,
+    if isOver: @escaping () -> Bool,
+    _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result? {
+    let limit = Limit(isOver)
     unsafe sqlite3_progress_handler(
       database,
-      instructions,
+      steps,
       { context in
         guard let context = unsafe context else { return 0 }
-        return unsafe Unmanaged<Deadline>.fromOpaque(context)._withUnsafeGuaranteedRef {
-          $0.hasPassed ? 1 : 0
+        return unsafe Unmanaged<Limit>.fromOpaque(context)._withUnsafeGuaranteedRef {
+          $0.look() ? 1 : 0
         }
       },
-      unsafe Unmanaged.passUnretained(deadline).toOpaque()
+      unsafe Unmanaged.passUnretained(limit).toOpaque()
     )
     defer { unsafe sqlite3_progress_handler(database, 0, nil, nil) }
-    return try withExtendedLifetime(deadline) { () throws(BatchError) in
+    return try withExtendedLifetime(limit) { () throws(BatchError) in
       do throws(BatchError) {
         return try body()
       } catch {
-        guard error.code == .interrupted, deadline.hasPassed else { throw error }
+        guard error.code == .interrupted, limit.isReached else { throw error }
         return nil
       }
     }
   }
 }
 
-/// Until when something may take.
-private final class Deadline {
-  private let end: ContinuousClock.Instant
+/// How far something may go.
+private final class Limit {
+  private let isOver: () -> Bool
+  private(set) var isReached = false
 
-  init(_ end: ContinuousClock.Instant) {
-    self.end = end
+  init(_ isOver: @escaping () -> Bool) {
+    self.isOver = isOver
   }
 
-  var hasPassed: Bool { ContinuousClock.now >= end }
+  func look() -> Bool {
+    isReached = isReached || isOver()
+    return isReached
+  }
 }

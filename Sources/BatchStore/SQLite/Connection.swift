@@ -51,6 +51,8 @@ package final class Connection {
   /// What calls the closures of statements.
   private let functions = SwiftFunctionCaller()
 
+  /// Whether there is a ``RowCopy``; nil if nobody has tried to make one.
+  var hasRowCopy: Bool?
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
 

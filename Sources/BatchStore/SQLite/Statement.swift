@@ -182,6 +182,12 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_column_name(statement, Int32(column)).map { unsafe String(cString: $0) } ?? ""
   }
 
+  /// The declared type of the column that a result column is read from; empty for an expression.
+  func columnType(at column: Int) -> String {
+    unsafe sqlite3_column_decltype(statement, Int32(column)).map { unsafe String(cString: $0) }
+      ?? ""
+  }
+
   /// The table and column that a result column is read from, or nil for an expression.
   package func columnOrigin(at column: Int) -> (table: String, column: String)? {
     guard
@@ -222,6 +228,16 @@ package struct Statement: ~Copyable {
       : unsafe sqlite3_column_blob(statement, Int32(column))
     let count = Int(unsafe sqlite3_column_bytes(statement, Int32(column)))
     return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+  }
+
+  /// How many bytes SQLite keeps the value in: <https://www.sqlite.org/fileformat2.html#record_format>.
+  func recordBytes(at column: Int) -> Int {
+    switch storageClass(at: column) {
+    case SQLITE_INTEGER: 2 + (64 - integer(at: column).magnitude.leadingZeroBitCount) / 8
+    case SQLITE_FLOAT: 9
+    case SQLITE_TEXT, SQLITE_BLOB: unsafe 2 + bytes(at: column).count
+    default: 1
+    }
   }
 
   package func value(at column: Int) -> SQLValue {

@@ -13,6 +13,8 @@ public struct Entity: Sendable, Hashable {
     case view
     /// A virtual table: readable, not writable by a job.
     case virtualTable = "virtual"
+    /// A SELECT of a job: readable, not writable.
+    case query
   }
 
   /// What the entity is called in job files and identifiers.
@@ -30,6 +32,15 @@ public struct Entity: Sendable, Hashable {
   /// The columns that refer to rows of other tables.
   package internal(set) var foreignKeys: [ForeignKey] = []
 
+  /// What rows are read from in place of the table, under its name: a query, or a copy of the rows.
+  var standIn: String?
+
+  /// What stands behind `FROM` where rows are read.
+  package var rowSource: String {
+    let name = SQLName.quoted(table)
+    return standIn.map { "\($0) AS \(name)" } ?? name
+  }
+
   /// The attribute of this name; case matters only outside ASCII, as in SQLite.
   public func attribute(named name: String) -> Attribute? {
     attributes.first { SQLName.equal($0.name, name) }
@@ -44,8 +55,16 @@ public struct Entity: Sendable, Hashable {
       key: key,
       attributes: attributes,
       condition: condition,
-      foreignKeys: foreignKeys
+      foreignKeys: foreignKeys,
+      standIn: standIn
     )
+  }
+
+  /// The same entity, whose rows are read from something else of the same columns.
+  func read(from standIn: String) -> Entity {
+    var entity = self
+    entity.standIn = standIn
+    return entity
   }
 }
 

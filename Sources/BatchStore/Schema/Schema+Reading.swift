@@ -17,12 +17,13 @@ extension Schema {
       let name = tables.text(at: 0)
       guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }
       let columns = try readableColumns(of: name, kind, in: connection)
-      let key =
+      let key: EntityKey? =
         switch kind {
         case .table:
           try tableKey(name, columns, hasRowID: tables.integer(at: 2) == 0, in: connection)
         case .view: try viewKey(name, columns, in: connection)
         case .virtualTable: try virtualTableKey(name, columns, in: connection)
+        case .query: nil
         }
       entities.append(
         Entity(

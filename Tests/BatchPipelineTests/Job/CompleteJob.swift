@@ -74,6 +74,19 @@ enum CompleteJob {
     }
     """
 
+  static let query = """
+    {
+      "version": 1,
+      "name": "sales",
+      "database": { "path": "shop.db" },
+      "source": {
+        "query": "SELECT customer, sum(price) AS total FROM orders GROUP BY customer",
+        "key": ["customer"], "where": "total > 0"
+      },
+      "action": { "type": "export", "file": "sales.ndjson", "format": "ndjson" }
+    }
+    """
+
   static let transform = """
     {
       "version": 1,

@@ -115,7 +115,7 @@ import Testing
     (
       "\"zzzzzz\": 1,",
       "source.zzzzzz: unknown key; the keys here are "
-        + "entity, where, orderBy, limit, everything, recheck, identifiers, key"
+        + "entity, query, where, orderBy, limit, everything, recheck, identifiers, key"
     ),
     ("\"csv\": \"a.csv\",", "source.csv: not supported yet; remove it"),
     ("\"limit\": \"5\",", "source.limit: expected a whole number, found the string \"5\""),

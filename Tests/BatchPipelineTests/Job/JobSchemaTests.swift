@@ -9,7 +9,7 @@ import Testing
 @Suite struct JobSchemaTests {
   private static let complete = [
     CompleteJob.update, CompleteJob.delete, CompleteJob.export,
-    CompleteJob.transform, CompleteJob.command,
+    CompleteJob.transform, CompleteJob.command, CompleteJob.query,
   ]
 
   private static func read(_ path: String) throws -> String {
@@ -162,7 +162,7 @@ import Testing
       default: if isInside { examples[examples.count - 1] += line + "\n" }
       }
     }
-    #expect(examples.count == 3)
+    #expect(examples.count == 4)
     for example in examples { _ = try Job(json: Array(example.utf8)) }
   }
 

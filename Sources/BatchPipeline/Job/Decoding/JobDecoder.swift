@@ -130,7 +130,11 @@ extension JobDecoder {
   }
 
   private func decodeSource(_ section: inout JobSection) -> Job.Source {
-    var source = Job.Source(entity: section.string("entity", required: true) ?? "")
+    let entity = section.string("entity")
+    let query = section.string("query")
+    var source = Job.Source(entity: entity ?? (query == nil ? "" : Entity.queryName))
+    source.query = query
+    section.requireOne(of: ["entity", "query"])
     source.where = section.string("where")
     source.orderBy = (section.strings("orderBy", insteadOf: Job.OrderTerm.terms(ofSQL:)) ?? []).map(
       Job.OrderTerm.init(parsing:)

@@ -50,7 +50,7 @@ private struct Facts {
       "store": "the database", "identifiers": "the content of the identifier file",
     ]
     let keys = [
-      "store", "entity", "key", "where", "orderBy", "limit", "everything", "identifiers",
+      "store", "entity", "query", "key", "where", "orderBy", "limit", "everything", "identifiers",
       "foreignKeys", "undo",
     ]
     for key in keys { state(names[key] ?? key, members[key]) }

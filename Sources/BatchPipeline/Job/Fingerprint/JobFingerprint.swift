@@ -5,7 +5,7 @@ import SystemPackage
 /// What decides which rows a job concerns and what is written: two runs may share a checkpoint if
 /// and only if they have the same fingerprint.
 ///
-/// Covers the store, the entity and its key, `where`, `orderBy`, `limit`, `everything`, the content
+/// Covers the store, the entity or the query and its key, `where`, `orderBy`, `limit`, `everything`, the content
 /// of the identifier file, the action, and the values of the parameters. Everything else is tuning
 /// and may change between two runs. A parameter that defaults to the start or the identifier of
 /// the run enters as such, since both change with every run; a secret one as a hash.
@@ -48,6 +48,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
     ]
     // Left out where it says no, as it was before there was such a thing.
     if job.undo != nil { members["undo"] = .boolean(true) }
+    if let query = source.query { members["query"] = .string(query) }
     text = CanonicalJSON.object(members).text
   }
 

@@ -5,8 +5,10 @@ public import SystemPackage
 extension Job {
   /// The rows that a job concerns.
   public struct Source: Hashable, Sendable {
-    /// The table or view.
+    /// The table or view; `query` for the rows of a query.
     public var entity: String
+    /// A SELECT whose rows are exported, in place of those of a table or view.
+    public var query: String?
     /// The SQL condition that selects rows; nil for all rows.
     public var `where`: String?
     /// The order in which rows are done; the order of their keys if empty.
@@ -19,7 +21,7 @@ extension Job {
     public var recheck: Recheck
     /// A file of identifiers that names the rows instead of `where`.
     public var identifiers: FilePath?
-    /// The columns that identify a row of a view or of a table without a key.
+    /// The columns that identify a row of a query, of a view or of a table without a key.
     public var key: [String]?
 
     /// Makes a source; all but the entity have defaults.
@@ -41,6 +43,28 @@ extension Job {
       self.recheck = recheck
       self.identifiers = identifiers
       self.key = key
+    }
+
+    /// Makes a source of the rows of one SELECT, which columns of its result identify.
+    public init(
+      query: String,
+      key: [String],
+      where: String? = nil,
+      orderBy: [OrderTerm] = [],
+      limit: Int? = nil,
+      recheck: Recheck = .row,
+      identifiers: FilePath? = nil
+    ) {
+      self.init(
+        entity: Entity.queryName,
+        where: `where`,
+        orderBy: orderBy,
+        limit: limit,
+        recheck: recheck,
+        identifiers: identifiers,
+        key: key
+      )
+      self.query = query
     }
   }
 

@@ -95,6 +95,9 @@ extension Job {
 
   private func sourceProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
+    if let query = source.query, query.isBlank {
+      problems.append(.init(.query, "is empty", remedy: "write a SELECT, or name an entity"))
+    }
     // Identifiers that a closure selects tell of what they are.
     if source.entity.isEmpty, action != .contexts { problems.append(.empty(.entity)) }
     if let condition = source.where, condition.isBlank {
@@ -144,6 +147,27 @@ extension Job {
   private func selectionProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
     let everything = JobPath("source", "everything")
+    if source.query != nil {
+      if action.writes {
+        problems.append(
+          .init(
+            .query,
+            "\(action.type) needs rows of a table, and those of a query can only be exported",
+            remedy: "name the table as source.entity, and say in \"where\" which rows:"
+              + " \"id IN (SELECT …)\""
+          )
+        )
+      }
+      if source.key == nil {
+        problems.append(
+          .init(
+            .query,
+            "needs a key: its rows are selected first, and looked up again when their turn comes",
+            remedy: "name the columns that identify a row, such as \"key\": [\"id\"]"
+          )
+        )
+      }
+    }
     if source.everything, source.where != nil {
       problems.append(
         .init(everything, "contradicts source.where", remedy: "remove one of the two")
@@ -166,7 +190,9 @@ extension Job {
         )
       }
     }
-    if action.writes, source.where == nil, source.identifiers == nil, !source.everything {
+    if action.writes, source.query == nil, source.where == nil, source.identifiers == nil,
+      !source.everything
+    {
       problems.append(
         .init(
           JobPath("source"),

@@ -55,6 +55,8 @@ extension JobPath {
   public static let database = JobPath("database", "path")
   /// The path `source.entity`.
   public static let entity = JobPath("source", "entity")
+  /// The path `source.query`.
+  public static let query = JobPath("source", "query")
   /// The path `source.where`.
   public static let `where` = JobPath("source", "where")
   /// The path `source.identifiers`.

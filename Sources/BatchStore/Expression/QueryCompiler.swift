@@ -1,0 +1,142 @@
+package import BatchIdentifiers
+
+/// Makes an entity of a job's query, of which it shows that it is one SELECT that only reads.
+///
+/// The rows of the query are those of a view that no schema has: wherever rows of an entity are
+/// read, the query stands in parentheses in place of a table. What stands between the text and the
+/// database is what stands there for an expression; see ``ExpressionCompiler``.
+package struct QueryCompiler {
+  private let connection: Connection
+  private let schema: Schema
+  private let parameters: Set<String>
+
+  /// A compiler of queries in which `parameters` may be used as `:name`.
+  package init(connection: Connection, schema: Schema, parameters: some Sequence<String>) {
+    self.connection = connection
+    self.schema = schema
+    self.parameters = Set(parameters)
+  }
+
+  /// The rows of a query as an entity, without a key yet.
+  ///
+  /// - Throws: `BatchError` of code `invalidSQL` with the place of the query.
+  package func entity(of query: SQLExpression) throws(BatchError) -> Entity {
+    let scanner = try query.scanned(as: .query, knowing: parameters)
+    try refuse(query, unlessItIsOneSelect: scanner)
+    let checked = SQLExpression(scanner.textWithoutStringNames)
+    let attributes: [Attribute]
+    do {
+      attributes = try connection.withReadOnlyAuthorizer { () throws(BatchError) in
+        try self.attributes(of: query, checked)
+      }
+    } catch {
+      guard let sqlite = error.sqlite else { throw error }
+      throw query.refusal(of: .query, sqlite.message, remedy(for: sqlite.message))
+    }
+    let calls = try connection.accesses(of: "SELECT * FROM \(checked.sql)").functions
+      .intersection(ExpressionCompiler.changingFunctions)
+    if let call = calls.min() {
+      throw query.refusal(
+        of: .query,
+        "\(call)() gives something else each time, and rows are looked up again",
+        "select by it in source.where, which is asked once"
+      )
+    }
+    var entity = Entity(
+      name: Entity.queryName,
+      table: Entity.queryName,
+      kind: .query,
+      key: nil,
+      attributes: attributes
+    )
+    entity.standIn = query.sql
+    return entity
+  }
+
+  /// What SQLite's grammar takes in parentheses, but what says nothing about which rows there are.
+  private func refuse(
+    _ query: SQLExpression,
+    unlessItIsOneSelect scanner: ExpressionScanner
+  ) throws(BatchError) {
+    guard let first = scanner.tokens.first,
+      ["SELECT", "WITH", "VALUES"].contains(where: { scanner.isKeyword(first, $0) })
+    else {
+      throw query.refusal(of: .query, "there is no SELECT", "write one SELECT statement")
+    }
+    for token in scanner.outerTokens {
+      if scanner.isKeyword(token, "ORDER") {
+        throw query.refusal(
+          of: .query,
+          "ORDER BY says nothing about which rows there are",
+          "give the columns as \(.order)"
+        )
+      }
+      if scanner.isKeyword(token, "LIMIT") {
+        throw query.refusal(
+          of: .query,
+          "with LIMIT there might be other rows when they are looked up again",
+          "give the number as \(.limit)"
+        )
+      }
+    }
+  }
+
+  /// The columns of the query, to be called under the authorizer.
+  private func attributes(
+    of query: SQLExpression,
+    _ checked: SQLExpression
+  ) throws(BatchError) -> [Attribute] {
+    // Nobody can write text that ends the parentheses early and still has this column behind it.
+    let guardName = "guard-\(UInt64.random(in: .min ... .max))"
+    let row = SQLName.quoted(Entity.queryName)
+    let wrapped = try connection.prepare(
+      "SELECT \(row).*, 1 AS \(SQLName.quoted(guardName)) FROM \(checked.sql) AS \(row)"
+    )
+    let count = wrapped.columnCount - 1
+    guard count > 0, wrapped.columnName(at: count) == guardName, wrapped.isReadOnly else {
+      throw query.refusal(of: .query, "this is not one SELECT")
+    }
+    // In there SQLite calls the second column of a name `name:1`.
+    let bare = try connection.prepare(checked.text)
+    var names: Set<String> = []
+    for column in 0..<bare.columnCount {
+      let name = bare.columnName(at: column)
+      if names.insert(SQLName.folded(name)).inserted { continue }
+      throw query.refusal(
+        of: .query,
+        "two columns are called \(name.quotedForMessage)",
+        "give one another name with AS"
+      )
+    }
+    return (0..<count).map { column in
+      let name = wrapped.columnName(at: column)
+      return Attribute(
+        name: name,
+        column: name,
+        type: wrapped.columnType(at: column),
+        isOptional: true,
+        isGenerated: false,
+        hasDefault: true
+      )
+    }
+  }
+
+  private func remedy(for message: String) -> Remedy? {
+    if message.hasPrefix("no such column: ") {
+      return "if it is a text, write it in single quotes"
+    }
+    guard let name = message.wholeMatch(of: /no such table: (?:main\.)?(.+)/)?.1 else { return nil }
+    return Remedy(
+      stringLiteral: remedyForUnknownName(
+        String(name),
+        among: schema.entities.map(\.name),
+        kind: "entities"
+      )
+    )
+  }
+}
+
+extension Entity {
+  /// What the rows of a query are called in identifiers, and in expressions over them.
+  package static let queryName = "query"
+}
