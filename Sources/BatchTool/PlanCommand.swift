@@ -57,6 +57,9 @@ struct PlanCommand: AsyncParsableCommand {
       try Terminal.print("fetch     \(oneLine(report.sql.fetch))")
       for line in report.queryPlan { try Terminal.print("          \(line)") }
     }
+    if let create = report.sql.create {
+      try Terminal.print("create    \(oneLine(create))")
+    }
     try Terminal.print("apply     \(oneLine(report.sql.apply))")
     if let lookUp = report.lookUp {
       for line in lookUp.queryPlan { try Terminal.print("          \(line)") }

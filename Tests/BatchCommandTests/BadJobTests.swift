@@ -109,7 +109,7 @@ import Testing
     ),
     (
       "\"update\", \"set\": { \"n\": \"n + 1\" }",
-      "\"delete\", \"archive\": { \"entity\": \"nowhere\" }", "there is no entity \"nowhere\""
+      "\"delete\", \"archive\": { \"entity\": \"nowhere\" }", "there is no table \"nowhere\""
     ),
     (
       "\"update\", \"set\": { \"n\": \"n + 1\" }",

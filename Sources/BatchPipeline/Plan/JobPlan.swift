@@ -272,7 +272,14 @@ extension Entity {
     case .delete(let delete):
       guard let name = delete.archive else { return .delete(archive: nil) }
       do throws(BatchError) {
-        return .delete(archive: try BulkChange.Archive(schema.entity(named: name), for: self))
+        let archive = try BulkChange.Archive(
+          named: name,
+          for: self,
+          creating: delete.createsArchive,
+          among: schema,
+          in: connection
+        )
+        return .delete(archive: archive)
       } catch {
         throw error.located(at: job.place(of: .archive))
       }

@@ -7,6 +7,8 @@ import Foundation
 public struct PlanReport: Sendable, Encodable {
   /// The statements of a run.
   public struct Statements: Sendable, Encodable {
+    /// Makes the archive before the first chunk; nil if it is there, and without one.
+    public let create: String?
     /// Selects the identifiers.
     public let fetch: String
     /// Is run for each chunk.
@@ -123,7 +125,11 @@ extension JobPlan {
         return PlanReport(
           matches: matches,
           chunks: chunks,
-          sql: .init(fetch: query.sql, apply: statements.joined(separator: "; ")),
+          sql: .init(
+            create: archiveCreation,
+            fetch: query.sql,
+            apply: statements.joined(separator: "; ")
+          ),
           queryPlan: queryPlan.lines,
           fullScan: fullScan,
           lookUp: lookUp,
@@ -154,6 +160,11 @@ extension JobPlan {
   ) throws(BatchError) -> PackedIdentifiers? {
     guard query.findsRowsByKey else { return nil }
     return try query.first(count).fetch(in: connection, store: store.identity).packed
+  }
+
+  /// The statement that makes the archive before the first chunk.
+  private var archiveCreation: String? {
+    if case .change(let change, _) = work { change.archiveCreation } else { nil }
   }
 
   /// What is run for each chunk.
@@ -220,7 +231,8 @@ extension JobPlan {
     }
     warnings += try entity.warnings(about: job, in: connection)
     var scans = false
-    for sql in statements {
+    let known = if case .change(let change, _) = work { change.statements } else { statements }
+    for sql in known {
       // A subquery of the condition may well look at all of the table: that is not how rows are found.
       if try QueryPlan(of: sql, in: connection).scans(entity.table) { scans = true }
     }

@@ -154,6 +154,7 @@ extension JobPlan: RunPlan {
     switch work {
     case .change(var change, let isRowByRow):
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
+      try await execution.lane?.makeArchive(of: change)
       return try await execution.loop(
         ChangeProcessor(
           list: execution.list,

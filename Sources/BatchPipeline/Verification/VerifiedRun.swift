@@ -77,7 +77,11 @@ extension Job {
     case .delete(let delete):
       var archive: ExpectedChanges.Archive?
       if let name = delete.archive {
-        archive = .init(try store.schema.entity(named: name), of: entity)
+        archive = .init(
+          try store.schema.entity(named: name),
+          of: entity,
+          isCreated: delete.createsArchive
+        )
       }
       expected = .delete(archive: archive)
     case .export, .contexts, .undo:

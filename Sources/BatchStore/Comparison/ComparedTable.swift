@@ -18,6 +18,8 @@ struct ComparedTable: Sendable {
   let columns: [String]
   /// Those of them that SQLite computes.
   let generatedColumns: [String]
+  /// Whether the other file does not have the table, and need not: no row is there.
+  var isNew = false
 
   /// The names of the key's columns.
   var keyColumns: [String] {

@@ -19,8 +19,12 @@ struct ComparisonSQL {
   }
 
   private func source(_ name: DatabaseName, as alias: String) -> String {
+    if table.isNew, name == .file {
+      let columns = SQLName.list(table.keyColumns + table.columns)
+      return "(SELECT \(columns) FROM \(SQLName.quoted(table.name)) WHERE 0) AS \(alias)"
+    }
     // A row is what the table has, and not an index.
-    source(name, of: table.name, as: alias) + (table.hasRowID ? " NOT INDEXED" : "")
+    return source(name, of: table.name, as: alias) + (table.hasRowID ? " NOT INDEXED" : "")
   }
 
   private func key(_ alias: String) -> [String] {

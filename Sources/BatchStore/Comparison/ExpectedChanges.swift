@@ -13,18 +13,21 @@ package struct ExpectedChanges: Sendable {
   /// The table that gets copies of deleted rows.
   package struct Archive: Sendable {
     let table: String
+    /// Whether the run made the table, so that the other file need not have it.
+    let isCreated: Bool
     /// The columns that hold a copy byte for byte.
     fileprivate(set) var exactColumns: [String]
     /// The columns of another type than in the source, which may have converted what they got.
     fileprivate(set) var otherColumns: [String]
 
-    package init(_ archive: Entity, of source: Entity) {
+    package init(_ archive: Entity, of source: Entity, isCreated: Bool = false) {
       let stored = source.attributes.filter { !$0.isGenerated }
       let isExact = { (attribute: Attribute) in
         archive.attribute(named: attribute.name).map { SQLName.equal($0.type, attribute.type) }
           ?? true
       }
       table = archive.table
+      self.isCreated = isCreated
       exactColumns = stored.filter(isExact).map(\.column)
       otherColumns = stored.filter { !isExact($0) }.map(\.column)
     }

@@ -6,7 +6,13 @@ struct SchemaComparison: Sendable {
   private(set) var tables: [ComparedTable] = []
 
   /// Compares the schemas, but for what a run keeps in `_batch_…` and SQLite in `sqlite_stat…`.
-  init(in connection: Connection) throws(BatchError) {
+  ///
+  /// - Parameters:
+  ///   - connection: A connection that has both databases.
+  ///   - created: A table that the other file need not have.
+  /// - Throws: What SQLite says.
+  init(in connection: Connection, creating created: String?) throws(BatchError) {
+    let isCreated = { (name: String) in created.map { SQLName.equal($0, name) } ?? false }
     let objects = try Self.objects(of: .database, in: connection)
     let others = try Self.objects(of: .file, in: connection)
     for (name, object) in objects.sorted(by: { $0.key < $1.key }) {
@@ -14,6 +20,8 @@ struct SchemaComparison: Sendable {
       if let other = others[name] {
         if object.sql == other.sql { continue }
         detail = "\(name) was made in another way"
+      } else if object.isTable, isCreated(object.table) {
+        continue
       } else {
         detail = "\(name) is in the database only"
       }
@@ -26,7 +34,15 @@ struct SchemaComparison: Sendable {
     let descriptions = try Self.tables(of: .database, in: connection)
     let otherDescriptions = try Self.tables(of: .file, in: connection)
     for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
-      guard let other = otherDescriptions[name] else { continue }
+      guard let other = otherDescriptions[name] else {
+        if isCreated(name),
+          var table = try description.common(with: description, path: connection.path)
+        {
+          table.isNew = true
+          tables.append(table)
+        }
+        continue
+      }
       if let table = try description.common(with: other, path: connection.path) {
         tables.append(table)
       } else {
@@ -45,16 +61,19 @@ struct SchemaComparison: Sendable {
   private static func objects(
     of schema: DatabaseName,
     in connection: Connection
-  ) throws(BatchError) -> [String: (table: String, sql: String)] {
+  ) throws(BatchError) -> [String: (isTable: Bool, table: String, sql: String)] {
     let rows = try connection.prepare(
       """
       SELECT type, name, tbl_name, sql FROM \(SQLName.quoted(schema.rawValue)).sqlite_schema
       WHERE \(isCompared) AND tbl_name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
       """
     )
-    var objects: [String: (table: String, sql: String)] = [:]
+    var objects: [String: (isTable: Bool, table: String, sql: String)] = [:]
     while try rows.step() {
-      objects["\(rows.text(at: 0)) \(rows.text(at: 1))"] = (rows.text(at: 2), rows.text(at: 3))
+      let kind = rows.text(at: 0)
+      objects["\(kind) \(rows.text(at: 1))"] = (
+        kind == "table", rows.text(at: 2), rows.text(at: 3)
+      )
     }
     return objects
   }

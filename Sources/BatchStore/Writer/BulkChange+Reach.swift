@@ -29,7 +29,7 @@ extension BulkChange {
     let keys = ChunkKeys.shape(of: key)
     let accesses = try connection.accesses(of: changeSQL(for: keys))
     var written = accesses.writtenByTriggers
-    if let sql = archiveSQL(for: keys) {
+    if archiveCreation == nil, let sql = archiveSQL(for: keys) {
       written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
     // A change that finds its row by the rowid alone need not read a column.

@@ -20,8 +20,7 @@ extension BulkChange {
       written.insertRows(of: entity.table)
       if let archive { written.insertRows(of: archive.entity.table) }
     }
-    let keys = ChunkKeys.shape(of: key)
-    for sql in [changeSQL(for: keys), archiveSQL(for: keys)].compactMap(\.self) {
+    for sql in statements {
       written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
     guard enforcesForeignKeys else { return written }

@@ -38,12 +38,6 @@ package struct BulkChange: Sendable {
     let isPartial: Bool
   }
 
-  /// Where deleted rows go.
-  package struct Archive: Sendable {
-    let entity: Entity
-    let columns: [String]
-  }
-
   package let entity: Entity
   package let key: EntityKey
   package internal(set) var action: Action
@@ -125,9 +119,16 @@ package struct BulkChange: Sendable {
 
   /// Compiles the statements, and so whatever triggers they set off; runs nothing.
   package func compile(in connection: Connection) throws(BatchError) {
+    if let creation = archiveCreation { _ = try connection.prepare(creation) }
+    for sql in statements { _ = try connection.prepare(sql) }
+  }
+
+  /// The statements of a chunk that can be compiled now: nothing can that names an archive which is not
+  /// there yet, and has no triggers.
+  package var statements: [String] {
     let keys = ChunkKeys.shape(of: key)
-    if let sql = archiveSQL(for: keys) { _ = try connection.prepare(sql) }
-    _ = try connection.prepare(changeSQL(for: keys))
+    let archiving = archiveCreation == nil ? archiveSQL(for: keys) : nil
+    return [archiving, changeSQL(for: keys)].compactMap(\.self)
   }
 
   // MARK: Carrying it out
@@ -232,44 +233,6 @@ package struct BulkChange: Sendable {
       if try statement.step() { count += Int(statement.integer(at: 0)) }
     }
     return count
-  }
-}
-
-extension BulkChange.Archive {
-  /// An archive that has a column for every stored column of the entity it takes rows from.
-  ///
-  /// - Throws: `BatchError` of code `unknownAttribute` if a column would be lost, or if the archive
-  ///   has a column that must be given a value and gets none.
-  package init(_ archive: Entity, for entity: Entity) throws(BatchError) {
-    guard archive.kind == .table, archive.table != entity.table else {
-      throw BatchError(
-        .unknownEntity,
-        "\"\(archive.name)\" cannot be the archive of \"\(entity.name)\"",
-        remedy: "name another table"
-      )
-    }
-    let stored = entity.attributes.filter { !$0.isGenerated }
-    let missing = stored.filter { archive.attribute(named: $0.name)?.isGenerated ?? true }
-    guard missing.isEmpty else {
-      throw BatchError(
-        .unknownAttribute,
-        "the archive \"\(archive.name)\" has no column for \(missing.map(\.name).joined(separator: ", "))",
-        remedy: "add it: rows would lose it"
-      )
-    }
-    let unfilled = archive.attributes.filter {
-      !$0.hasDefault && !$0.isGenerated
-        && entity.attribute(named: $0.name)?.isGenerated ?? true
-    }
-    guard unfilled.isEmpty else {
-      throw BatchError(
-        .unknownAttribute,
-        "the archive \"\(archive.name)\" needs a value for \(unfilled.map(\.name).joined(separator: ", "))",
-        remedy: "give it a default"
-      )
-    }
-    self.entity = archive
-    columns = stored.map(\.column)
   }
 }
 

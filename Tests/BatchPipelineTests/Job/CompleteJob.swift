@@ -44,7 +44,7 @@ enum CompleteJob {
       "name": "purge",
       "database": { "path": "/data/shop.db" },
       "source": { "entity": "orders", "identifiers": "some.ids" },
-      "action": { "type": "delete", "archive": { "entity": "orders_archive" } },
+      "action": { "type": "delete", "archive": { "entity": "orders_archive", "create": true } },
       "retry": { "limit": 5, "backoff": "10ms", "maximumBackoff": "1s" },
       "skip": { "limit": 100, "ratio": 0.01 },
       "throttle": {

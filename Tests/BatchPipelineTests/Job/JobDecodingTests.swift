@@ -74,7 +74,7 @@ import Testing
     #expect(job.database.busyTimeout == .seconds(5))
     #expect(job.source == .init(entity: "orders", identifiers: "/jobs/some.ids"))
     #expect(job.source.recheck == .row)
-    #expect(job.action == .delete(.init(archive: "orders_archive")))
+    #expect(job.action == .delete(.init(archive: "orders_archive", createsArchive: true)))
     #expect(job.chunk.size == 1000)
     #expect(job.workers == nil)
     #expect(job.checkpoint == .init(path: "/jobs/night.batch"))

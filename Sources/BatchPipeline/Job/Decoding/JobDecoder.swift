@@ -160,8 +160,7 @@ extension JobDecoder {
     let action: Job.Action
     switch type {
     case "update": action = .update(Job.Update(set: section.assignments("set")))
-    case "delete":
-      action = .delete(Job.Delete(archive: section.nameOrSection("archive", "entity")))
+    case "delete": action = .delete(decodeDelete(&section))
     case "export":
       action = .export(
         Job.Export(
@@ -176,6 +175,16 @@ extension JobDecoder {
     }
     section.finish(elsewhere: keys.filter { $0.key != type })
     return action
+  }
+
+  private func decodeDelete(_ section: inout JobSection) -> Job.Delete {
+    let delete = section.nameOrSection("archive", { Job.Delete(archive: $0) }) { archive in
+      let name = archive.string("entity", required: true) ?? ""
+      let creates = archive.boolean("create") ?? false
+      archive.finish()
+      return Job.Delete(archive: name, createsArchive: creates)
+    }
+    return delete ?? Job.Delete()
   }
 
   private func decodeTransform(_ section: inout JobSection) -> Job.Transform {

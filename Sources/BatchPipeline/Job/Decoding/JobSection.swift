@@ -282,16 +282,14 @@ extension JobSection {
     return section.isBroken ? nil : decode(&section)
   }
 
-  /// A name, or an object with the name alone.
-  mutating func nameOrSection(_ key: String, _ nameKey: String) -> String? {
-    if case .string(let name)? = member(key, required: false)?.content {
-      return name
-    }
-    return section(key) { section in
-      let name = section.string(nameKey, required: true) ?? ""
-      section.finish()
-      return name
-    }
+  /// An object, or a name for what one with the name alone says.
+  mutating func nameOrSection<Result>(
+    _ key: String,
+    _ named: (String) -> Result,
+    _ decode: (inout JobSection) -> Result
+  ) -> Result? {
+    if case .string(let name)? = member(key, required: false)?.content { return named(name) }
+    return section(key, decode)
   }
 
   /// An object, or `true` for what one without keys says; `false` is the same as no value.

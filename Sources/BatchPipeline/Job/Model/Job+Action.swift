@@ -71,10 +71,13 @@ extension Job {
   public struct Delete: Hashable, Sendable {
     /// The entity that gets a copy of each row, in the transaction that deletes it.
     public var archive: String?
+    /// Whether the archive is made, like the table that rows are deleted from, if it is not there.
+    public var createsArchive: Bool
 
     /// Makes a delete.
-    public init(archive: String? = nil) {
+    public init(archive: String? = nil, createsArchive: Bool = false) {
       self.archive = archive
+      self.createsArchive = createsArchive
     }
   }
 

@@ -1,0 +1,172 @@
+package import BatchIdentifiers
+
+extension BulkChange {
+  /// Where deleted rows go.
+  package struct Archive: Sendable {
+    let entity: Entity
+    let columns: [String]
+    /// The statement that makes the table; nil if it is there.
+    let creation: String?
+  }
+
+  /// The statement that makes the archive before the first chunk; nil without one, and if it is there.
+  package var archiveCreation: String? {
+    if case .delete(let archive) = action { archive?.creation } else { nil }
+  }
+}
+
+extension BulkChange.Archive {
+  /// The archive of a name.
+  ///
+  /// - Parameters:
+  ///   - name: The name of a table.
+  ///   - entity: The entity that it takes rows from.
+  ///   - isCreated: Whether it is to be made where it is missing.
+  ///   - schema: The entities that there are.
+  ///   - connection: The database.
+  /// - Throws: `BatchError` of code `unknownEntity` or `unknownAttribute`, with the statement to run, if
+  ///   it is missing or a column of it is.
+  package init(
+    named name: String,
+    for entity: Entity,
+    creating isCreated: Bool,
+    among schema: Schema,
+    in connection: Connection
+  ) throws(BatchError) {
+    if let archive = schema.entities.first(where: { SQLName.equal($0.name, name) }) {
+      try self.init(archive, for: entity)
+      return
+    }
+    // The job may name another key than the table's own.
+    let source = try schema.entity(named: entity.name)
+    let creation = try source.creation(ofCopy: name, in: connection)
+    guard isCreated else {
+      let others = schema.entities.filter { $0.kind == .table && $0.table != entity.table }
+      let nearest = nearestName(to: name, among: others.map(\.name))
+        .map { "did you mean \($0.quotedForMessage)? Or " }
+      throw BatchError(
+        .unknownEntity,
+        "there is no table \(name.quotedForMessage) for the archive",
+        remedy: "\(nearest ?? "")set \"create\": true, or run \(creation)"
+      )
+    }
+    if name.lowercased().hasPrefix("_batch_") {
+      throw BatchError(
+        .unknownEntity,
+        "\(name.quotedForMessage) is a name that runs keep for their own tables",
+        remedy: "name another table"
+      )
+    }
+    _ = try connection.prepare(creation)
+    let stored = source.attributes.filter { !$0.isGenerated }
+    self.init(
+      entity: Entity(name: name, table: name, kind: .table, key: nil, attributes: stored),
+      columns: stored.map(\.column),
+      creation: creation
+    )
+  }
+
+  /// An archive that has a column for every stored column of the entity it takes rows from.
+  ///
+  /// - Throws: `BatchError` of code `unknownAttribute` if a column would be lost, or if the archive
+  ///   has a column that must be given a value and gets none.
+  package init(_ archive: Entity, for entity: Entity) throws(BatchError) {
+    guard archive.kind == .table, archive.table != entity.table else {
+      throw BatchError(
+        .unknownEntity,
+        "\"\(archive.name)\" cannot be the archive of \"\(entity.name)\"",
+        remedy: "name another table"
+      )
+    }
+    let stored = entity.attributes.filter { !$0.isGenerated }
+    let missing = stored.filter { archive.attribute(named: $0.name)?.isGenerated ?? true }
+    guard missing.isEmpty else {
+      let table = SQLName.quoted(archive.table)
+      let additions = missing.filter { archive.attribute(named: $0.name) == nil }.map {
+        "ALTER TABLE \(table) ADD COLUMN \($0.definition)"
+      }
+      throw BatchError(
+        .unknownAttribute,
+        "the archive \"\(archive.name)\" has no column for \(missing.map(\.name).joined(separator: ", "))",
+        remedy: additions.count == missing.count
+          ? "rows would lose it; run \(additions.joined(separator: "; "))"
+          : "rows would lose what a generated column is there; name another table"
+      )
+    }
+    let unfilled = archive.attributes.filter {
+      !$0.hasDefault && !$0.isGenerated
+        && entity.attribute(named: $0.name)?.isGenerated ?? true
+    }
+    guard unfilled.isEmpty else {
+      throw BatchError(
+        .unknownAttribute,
+        "the archive \"\(archive.name)\" needs a value for \(unfilled.map(\.name).joined(separator: ", "))",
+        remedy: "give it a default"
+      )
+    }
+    self.init(entity: archive, columns: stored.map(\.column), creation: nil)
+  }
+}
+
+extension Attribute {
+  /// The column as a statement defines it that makes or alters a table.
+  fileprivate var definition: String {
+    SQLName.quoted(column) + (type.isEmpty ? "" : " \(type)")
+  }
+}
+
+extension Entity {
+  /// The statement that makes a table for copies of the rows: with the stored columns, their types,
+  /// collations and NOT NULL, and the primary key.
+  ///
+  /// What might refuse a row that this table once took is left out: foreign keys, other unique
+  /// constraints, CHECK and triggers. The table is STRICT and WITHOUT ROWID if this one is: in a table
+  /// that is not STRICT a column of type ANY would convert what it gets.
+  fileprivate func creation(
+    ofCopy name: String,
+    in connection: Connection
+  ) throws(BatchError) -> String {
+    let primaryKey =
+      key.flatMap { [.rowID, .primaryKey].contains($0.origin) ? $0.columns : nil } ?? []
+    // A column of type INTEGER is not the rowid only if it was declared so.
+    let isIndexed = key?.origin == .primaryKey && primaryKey.count == 1
+    var lines: [String] = []
+    var hasKey = primaryKey.isEmpty
+    for attribute in attributes where !attribute.isGenerated {
+      var line = attribute.definition
+      if let collation = connection.collation(ofColumn: attribute.column, of: table),
+        collation != "BINARY"
+      {
+        line += " COLLATE \(SQLName.quoted(collation))"
+      }
+      if !attribute.isOptional { line += " NOT NULL" }
+      if isIndexed, attribute.column == primaryKey[0], SQLName.equal(attribute.type, "INTEGER") {
+        line += " PRIMARY KEY DESC"
+        hasKey = true
+      }
+      lines.append(line)
+    }
+    if !hasKey { lines.append("PRIMARY KEY (\(SQLName.list(primaryKey)))") }
+    let kind = try connection.prepare(
+      "SELECT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?"
+    )
+    try kind.bind(.text(table), at: 1)
+    var options: [String] = []
+    if try kind.step() {
+      if kind.integer(at: 0) != 0 { options.append("WITHOUT ROWID") }
+      if kind.integer(at: 1) != 0 { options.append("STRICT") }
+    }
+    let end = options.isEmpty ? "" : " \(options.joined(separator: ", "))"
+    return "CREATE TABLE \(SQLName.quoted(name)) (\(lines.joined(separator: ", ")))\(end)"
+  }
+}
+
+extension WriterLane {
+  /// Makes the archive of a change, if it is to be made.
+  package func makeArchive(of change: BulkChange) throws(BatchError) {
+    guard let creation = change.archiveCreation else { return }
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try connection.execute(creation)
+    }
+  }
+}

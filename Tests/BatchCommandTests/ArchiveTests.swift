@@ -1,0 +1,171 @@
+import BatchStore
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Archives that a job makes, and what is said of those that are not there or do not fit.
+@Suite struct ArchiveTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(300, in: directory)
+  }
+
+  private func write(
+    entity: String = "numbers",
+    where condition: String = "id <= 200",
+    create: Bool = true,
+    adding more: [String: Any] = [:]
+  ) throws {
+    let action: [String: Any] = [
+      "type": "delete", "archive": ["entity": "old", "create": create] as [String: Any],
+    ]
+    let job = try JobText.delete(
+      where: condition,
+      entity: entity,
+      adding: ["action": action, "chunk": ["size": 10]].merging(more) { $1 }
+    )
+    try directory.write(job, to: "job.json")
+  }
+
+  private func sql(of table: String) throws -> String {
+    try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema WHERE name = '\(table)'").joined()
+  }
+
+  @Test func `an archive that is not there is made, planned, used again and verified`() throws {
+    try write()
+    let before = try directory.contents()
+    for command in ["validate", "plan"] {
+      let result = try BatchProgram.run(command, "job.json", in: directory)
+      #expect(result.status == 0, "\(result.errors)")
+    }
+    let creation =
+      "CREATE TABLE \"old\" (\"id\" INTEGER, \"n\" INTEGER NOT NULL, \"label\" TEXT,"
+      + " PRIMARY KEY (\"id\"))"
+    let plan = try BatchProgram.run("plan", "job.json", in: directory)
+    #expect(plan.output.contains("create    \(creation)\n"), "\(plan.output)")
+    let json = try BatchProgram.run("plan", "job.json", "--json", in: directory)
+    let statements = try JSONOutput.object(json.output)["sql"] as? [String: Any]
+    #expect(statements?["create"] as? String == creation)
+    #expect(try directory.changes(since: before) == [])
+
+    try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
+    let first = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(first.status == 0, "\(first.errors)")
+    #expect(try sql(of: "old") == creation)
+    let verified = try BatchProgram.run(
+      "verify",
+      "job.json",
+      "--against",
+      "before.db",
+      in: directory
+    )
+    #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
+    #expect(verified.output.contains("200"))
+    try Connection(path: path).execute("UPDATE old SET label = 'other' WHERE id = 7")
+    let changed = try BatchProgram.run(
+      "verify",
+      "job.json",
+      "--against",
+      "before.db",
+      in: directory
+    )
+    #expect(changed.status == 1, "\(changed.output)")
+
+    try write(where: "id > 250")
+    let second = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(second.status == 0, "\(second.errors)")
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(250))
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM numbers") == .integer(50))
+  }
+
+  @Test(arguments: [
+    "CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT, b TEXT UNIQUE CHECK (b > ''), c REFERENCES u)",
+    "CREATE TABLE t (a INTEGER PRIMARY KEY DESC, b NVARCHAR(160) COLLATE NOCASE NOT NULL, c)",
+    "CREATE TABLE t (a, b TEXT, c BLOB DEFAULT 5, PRIMARY KEY (b, a)) WITHOUT ROWID",
+    "CREATE TABLE t (a INT NOT NULL, b ANY, c ANY, PRIMARY KEY (a)) STRICT",
+    "CREATE TABLE t (a, b TEXT NOT NULL UNIQUE, c NUMERIC(10, 2))",
+    "CREATE TABLE t (a INTEGER PRIMARY KEY, \"the \"\"b\" TEXT, c, g AS (a + 1) STORED)",
+  ])
+  func `whatever the table is like, its rows go to the archive byte for byte`(table: String) throws
+  {
+    let b = table.contains("the ") ? "\"the \"\"b\"" : "b"
+    let insert = "INSERT INTO t (a, \(b), c) VALUES"
+    try TestDatabase.make(
+      in: directory,
+      table,
+      "CREATE TABLE u (x)",
+      "CREATE INDEX i ON t (c)",
+      "CREATE TRIGGER gone AFTER INSERT ON t BEGIN SELECT 1; END",
+      "\(insert) (1, 'x', x'00'), (2, 'Y', 1.5), (9007199254740993, '1', '1'), (4, 'é', NULL)"
+    )
+    let connection = try Connection(path: path)
+    func rows(of table: String) throws -> [String] {
+      try connection.texts(
+        "SELECT quote(a) || ',' || quote(\(b)) || ',' || quote(c) AS line FROM \(table) ORDER BY 1"
+      )
+    }
+    let before = try rows(of: "t")
+    try write(entity: "t", where: "a > 0")
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try rows(of: "old") == before)
+    #expect(try sql(of: "old").contains("UNIQUE") == false)
+    // The next one fits it.
+    try connection.execute("\(insert) (5, 'z', 2)")
+    let next = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(next.status == 0, "\(next.errors)")
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(5))
+  }
+
+  @Test func `the error of an archive that does not fit has the statement to run`() throws {
+    try write(create: false)
+    try Refusal.ofEveryCommand(
+      String(decoding: try directory.read("job.json"), as: UTF8.self),
+      in: directory,
+      says: [
+        "action.archive.entity: there is no table \"old\"", "\"create\": true", "CREATE TABLE",
+      ]
+    )
+    try Connection(path: path).execute("CREATE TABLE old (id INTEGER PRIMARY KEY, n)")
+    for create in [false, true] {
+      try write(create: create)
+      try Refusal.ofEveryCommand(
+        String(decoding: try directory.read("job.json"), as: UTF8.self),
+        in: directory,
+        says: ["no column for label", "run ALTER TABLE \"old\" ADD COLUMN \"label\" TEXT\n"]
+      )
+    }
+    try Connection(path: path).execute("ALTER TABLE \"old\" ADD COLUMN \"label\" TEXT")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+  }
+
+  @Test(arguments: ["numbers_by_n", "sqlite_old", "_batch_old", "seen"])
+  func `a name that no table can have is refused`(name: String) throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE INDEX numbers_by_n ON numbers (n)",
+      "CREATE VIEW seen AS SELECT * FROM numbers"
+    )
+    let action: [String: Any] = [
+      "type": "delete", "archive": ["entity": name, "create": true] as [String: Any],
+    ]
+    let job = try JobText.delete(where: "1", adding: ["action": action])
+    try Refusal.ofEveryCommand(job, in: directory, says: ["action.archive.entity", name])
+  }
+
+  @Test func `a run that is stopped and resumed makes the archive once`() throws {
+    try write(adding: ["limits": ["runtime": "1ms"]])
+    var statuses: [Int32] = []
+    while statuses.last != 0, statuses.count < 100 {
+      statuses.append(
+        try BatchProgram.run("run", "job.json", "--chunk-size", "40", in: directory).status
+      )
+    }
+    #expect(statuses.count > 1)
+    #expect(statuses.dropLast().allSatisfy { $0 == 3 })
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(200))
+  }
+}
