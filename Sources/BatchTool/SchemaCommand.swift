@@ -5,7 +5,8 @@ import BatchStore
 struct SchemaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Lists the entities of a database: keys, attributes, counts."
+    abstract:
+      "Lists the entities of a database: keys, attributes, counts, indexes, foreign keys, triggers."
   )
 
   @Argument(help: "The database.", completion: .file())
@@ -20,7 +21,9 @@ struct SchemaCommand: AsyncParsableCommand {
     for entity in store.schema.entities {
       // A view over a table that is gone, or a virtual table without its module, has no count.
       let count = try? await store.count(of: entity)
-      entities.append(EntityDescription(entity, count: count))
+      entities.append(
+        EntityDescription(entity, count: count, parts: try await store.parts(of: entity))
+      )
     }
     if json {
       let description = SchemaDescription(
@@ -48,6 +51,43 @@ struct SchemaCommand: AsyncParsableCommand {
         "  \(attribute.name)\(padding)  \(attribute.type)\(attribute.optional ? "" : " not null")"
       )
     }
+    for index in entity.indexes where index.origin != "primaryKey" {
+      let name = index.origin == "created" ? "\(index.name) " : ""
+      let columns = index.columns.map {
+        ($0.name ?? "an expression") + ($0.descending ? " desc" : "")
+      }
+      let partial = index.partial ? ", of some rows" : ""
+      try printPart(
+        index.unique ? "unique" : "index",
+        "\(name)(\(columns.joined(separator: ", ")))\(partial)"
+      )
+    }
+    for key in entity.foreignKeys {
+      let targets = key.targets.isEmpty ? "" : " (\(key.targets.joined(separator: ", ")))"
+      var text = "\(key.columns.joined(separator: ", ")) to \(key.table)\(targets)"
+      let actions = [("delete", key.onDelete), ("update", key.onUpdate)]
+      for (event, action) in actions where action != "NO ACTION" {
+        text += ", on \(event) \(action.lowercased())"
+      }
+      try printPart("refers", text)
+    }
+    for trigger in entity.triggers {
+      let event = trigger.event.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+      try printPart("trigger", "\(trigger.name)\(event.isEmpty ? "" : ", \(event)")")
+    }
+  }
+
+  /// A line of what belongs to a table; further ones, indented, where it is longer than 80 columns.
+  private func printPart(_ kind: String, _ text: String) throws(BatchError) {
+    var line = "  " + kind.padding(to: 7)
+    for word in text.split(separator: " ") {
+      if line.count + 1 + word.count > 80, !line.allSatisfy(\.isWhitespace) {
+        try Terminal.print(line)
+        line = String(repeating: " ", count: 9)
+      }
+      line += " \(word)"
+    }
+    try Terminal.print(line)
   }
 }
 
@@ -76,10 +116,41 @@ private struct EntityDescription: Encodable {
   let table: String
   let kind: String
   let keys: [Key]
+  struct Index: Encodable {
+    struct Column: Encodable {
+      let name: String?
+      let descending: Bool
+    }
+
+    let name: String
+    let unique: Bool
+    let partial: Bool
+    let origin: String
+    let columns: [Column]
+    let sql: String?
+  }
+
+  struct ForeignKey: Encodable {
+    let columns: [String]
+    let table: String
+    let targets: [String]
+    let onDelete: String
+    let onUpdate: String
+  }
+
+  struct Trigger: Encodable {
+    let name: String
+    let event: String
+    let sql: String
+  }
+
   let attributes: [Attribute]
   let count: Int?
+  let indexes: [Index]
+  let foreignKeys: [ForeignKey]
+  let triggers: [Trigger]
 
-  init(_ entity: Entity, count: Int?) {
+  init(_ entity: Entity, count: Int?, parts: TableParts) {
     name = entity.name
     table = entity.table
     kind = entity.kind.rawValue
@@ -96,5 +167,32 @@ private struct EntityDescription: Encodable {
         generated: $0.isGenerated
       )
     }
+    indexes = parts.indexes.map { index in
+      Index(
+        name: index.name,
+        unique: index.isUnique,
+        partial: index.isPartial,
+        origin: index.origin.rawValue,
+        columns: index.columns.map { .init(name: $0.name, descending: $0.isDescending) },
+        sql: index.sql
+      )
+    }
+    foreignKeys = parts.foreignKeys.map {
+      ForeignKey(
+        columns: $0.columns,
+        table: $0.table,
+        targets: $0.targets,
+        onDelete: $0.onDelete,
+        onUpdate: $0.onUpdate
+      )
+    }
+    triggers = parts.triggers.map { Trigger(name: $0.name, event: $0.event, sql: $0.sql) }
+  }
+}
+
+extension String {
+  /// The text with spaces behind it, up to a width.
+  fileprivate func padding(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
   }
 }

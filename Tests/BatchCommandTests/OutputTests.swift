@@ -191,6 +191,49 @@ import Testing
     #expect(text.contains("shown (view)"))
   }
 
+  @Test func `the schema has the indexes, foreign keys and triggers of each table`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TABLE lines (
+        a TEXT, b INTEGER REFERENCES numbers ON DELETE CASCADE, c UNIQUE,
+        PRIMARY KEY (a, b), FOREIGN KEY (a, b) REFERENCES lines (a, b) ON UPDATE SET NULL)
+      """,
+      "CREATE INDEX \"by c\" ON lines (c DESC, lower(a)) WHERE b > 0",
+      """
+      CREATE TRIGGER "update" /* DELETE */ AFTER UPDATE OF a, b
+        ON lines WHEN new.a = 'INSERT' BEGIN SELECT 1; SELECT 2; END
+      """,
+      "CREATE TRIGGER gone DELETE ON lines BEGIN SELECT 1; END",
+      "CREATE VIEW shown AS SELECT id, n FROM numbers",
+      "CREATE TRIGGER [on] INSTEAD OF INSERT ON shown BEGIN SELECT 1; END"
+    )
+    let text = try succeed("schema", "test.db")
+    let lines = """
+        unique  (c)
+        index   by c (c desc, an expression), of some rows
+        refers  b to numbers, on delete cascade
+        refers  a, b to lines (a, b), on update set null
+        trigger gone, BEFORE DELETE
+        trigger update, AFTER UPDATE OF a, b
+      """
+    #expect(text.contains("\n\(lines)\n"), "\(text)")
+    #expect(text.contains("\n  trigger on, INSTEAD OF INSERT\n"), "\(text)")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text)")
+
+    let schema = try JSONOutput.object(succeed("schema", "test.db", "--json"))
+    let entities = try #require(schema["entities"] as? [[String: Any]])
+    let table = try #require(entities.first { $0["name"] as? String == "lines" })
+    let indexes = try #require(table["indexes"] as? [[String: Any]])
+    #expect(indexes.map { $0["origin"] as? String } == ["unique", "primaryKey", "created"])
+    #expect((indexes[2]["sql"] as? String)?.hasPrefix("CREATE INDEX") == true)
+    let keys = try #require(table["foreignKeys"] as? [[String: Any]])
+    #expect(keys.map { $0["targets"] as? [String] } == [[], ["a", "b"]])
+    let triggers = try #require(table["triggers"] as? [[String: Any]])
+    #expect(triggers.map { $0["event"] as? String } == ["BEFORE DELETE", "AFTER UPDATE OF a, b"])
+    #expect((triggers[0]["sql"] as? String)?.hasSuffix("END") == true)
+  }
+
   @Test func `inspect shows a checkpoint and a list`() throws {
     _ = try succeed("run", "job.json")
     _ = try succeed("ids", "job.json", "--output", "all.ids")
