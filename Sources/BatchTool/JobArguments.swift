@@ -18,7 +18,7 @@ struct JobArguments: ParsableArguments {
   var parameters: [String] = []
 
   /// Reads and checks the job file.
-  func load() throws(BatchError) -> Job {
+  func load() async throws(BatchError) -> Job {
     let path = FilePath(job)
     if path.extension != "json", (try? FileInspection(of: path)) != nil {
       throw BatchError(
@@ -28,12 +28,12 @@ struct JobArguments: ParsableArguments {
         remedy: "name the job file; a run by objects is carried out by its program"
       )
     }
-    return try Job(contentsOf: path)
+    return try await Job.reading(path)
   }
 
   /// Reads the job file and resolves it against its database.
   func plan() async throws(BatchError) -> JobPlan {
-    let job = try load()
+    let job = try await load()
     let values = try ParameterValues(
       arguments: parameters,
       declarations: job.parameters,

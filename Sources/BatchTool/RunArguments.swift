@@ -58,7 +58,7 @@ struct RunArguments: ParsableArguments {
     let printer = ProgressPrinter(json: json, quiet: quiet)
     var options = options
     options.progressInterval = printer.interval
-    let run = try makeRun(job.load(), options)
+    let run = try makeRun(await job.load(), options)
 
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)

@@ -121,6 +121,53 @@ import Testing
     try Refusal.ofEveryCommand(job(line, instead), in: directory, says: [says])
   }
 
+  @Test func `what breaks a rule and what does not fit the database are told at once`() throws {
+    try Refusal.ofEveryCommand(
+      """
+      { "version": 1, "name": "my job", "database": { "path": "test.db" }, "workers": 0, "extra": 1,
+        "source": { "entity": "numbers", "where": "nn = 1", "orderBy": ["labl"] },
+        "action": { "type": "update", "set": { "m": "1", "n": "lable" } } }
+      """,
+      in: directory,
+      says: [
+        "name: \"my job\"", "workers: is 0", "extra: unknown key",
+        "source.where: no such column: nn",
+        "source.orderBy[0]: ", "action.set.m: ", "action.set.n: no such column: lable",
+      ],
+      lines: 7
+    )
+    try Refusal.ofEveryCommand(
+      JobText.update(["m": "1", "n": "lable"], where: "nn = 1"),
+      in: directory,
+      says: ["source.where: no such column: nn", "action.set.m: ", "action.set.n: no such column"],
+      lines: 3
+    )
+  }
+
+  @Test func `a script that is not there is refused, and what is none is not looked for`() throws {
+    try directory.write("echo", to: "there.sh")
+    func job(_ command: [String]) throws -> String {
+      let action: [String: Any] = [
+        "type": "transform", "columns": ["n"], "writes": ["n"], "command": command,
+      ]
+      return try JobText.update(adding: ["action": action])
+    }
+    for command in [["sh", "nosuch.sh"], ["/bin/sh", "-u", "no/such.sh", "there.sh"]] {
+      try Refusal.ofEveryCommand(
+        job(command),
+        in: directory,
+        says: ["action.command: there is no script", "for sh to run"]
+      )
+    }
+    for command in [
+      ["sh", "there.sh", "nosuch.sh"], ["sh", "-c", "nosuch.sh"], ["cat", "nosuch.sh"],
+    ] {
+      try directory.write(job(command), to: "job.json")
+      let result = try BatchProgram.run("validate", "job.json", in: directory)
+      #expect(result.status == 0, "\(command): \(result.errors)")
+    }
+  }
+
   @Test func `every problem of a file has a line of its own`() throws {
     let job = job("\"size\": 10", "\"size\": 0").replacing("\"workers\": 2", with: "\"workers\": 0")
       .replacing("\"name\": \"job\"", with: "\"name\": \"\"")

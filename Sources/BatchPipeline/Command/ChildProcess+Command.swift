@@ -14,11 +14,43 @@ extension ChildProcess.Command {
   ///
   /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
   init(_ arguments: [String], in folder: FilePath) throws(BatchError) {
-    self.init(
-      executable: try Self.executable(arguments[0], from: folder),
-      arguments: arguments,
-      folder: folder
-    )
+    let executable = try Self.executable(arguments[0], from: folder)
+    try Self.requireScript(of: arguments, in: folder)
+    self.init(executable: executable, arguments: arguments, folder: folder)
+  }
+
+  /// What scripts of an interpreter are called in the end, by how its own name begins.
+  private static let scripts = [
+    "python": ["py"], "ruby": ["rb"], "perl": ["pl"], "node": ["js", "mjs", "cjs"], "php": ["php"],
+    "bash": ["sh", "bash"], "sh": ["sh"], "dash": ["sh"], "zsh": ["sh", "zsh"], "lua": ["lua"],
+    "Rscript": ["R", "r"], "tclsh": ["tcl"],
+  ]
+
+  /// Refuses an interpreter whose script is not there: it would start, and end with the first chunk.
+  private static func requireScript(
+    of arguments: [String],
+    in folder: FilePath
+  ) throws(BatchError) {
+    let name = FilePath(arguments[0]).lastComponent?.string ?? ""
+    guard
+      let interpreter = scripts.first(where: { begin, _ in
+        name.hasPrefix(begin) && name.dropFirst(begin.count).allSatisfy { $0.isNumber || $0 == "." }
+      })
+    else { return }
+    for argument in arguments.dropFirst() {
+      // Behind these stands a program or a module, and no file.
+      if ["-c", "-e", "-m", "-r", "--eval", "--print", "-p"].contains(argument) { return }
+      if argument.hasPrefix("-") { continue }
+      let path = FilePath(argument)
+      let script = path.isAbsolute ? path : folder.pushing(path)
+      if FileSystem.status(of: script) != nil { return }
+      guard let end = path.extension, interpreter.value.contains(end) else { continue }
+      throw BatchError(
+        .commandNotStarted,
+        "there is no script \(argument.quotedForMessage) for \(name) to run",
+        remedy: "check the name; a path leads from the folder of the job file"
+      )
+    }
   }
 
   /// The file of a program: the path from the job's folder, or the first of its name in `PATH`.

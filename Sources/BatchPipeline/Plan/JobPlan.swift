@@ -46,7 +46,7 @@ public struct JobPlan: Sendable {
     do throws(BatchError) {
       try await self.init(job, parameters: parameters, handlers: handlers, store: nil)
     } catch {
-      throw error.inWordsOfJobs
+      throw await job.refusal(error).inWordsOfJobs
     }
   }
 

@@ -11,12 +11,13 @@ struct JobWork: RunWork {
   let handlers: [String: TransformHandler]
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
-    let plan = try await JobPlan(
-      job,
-      parameters: parameters(of: run),
-      handlers: handlers,
-      store: store
-    )
+    let parameters = try parameters(of: run)
+    let plan: JobPlan
+    do throws(BatchError) {
+      plan = try await JobPlan(job, parameters: parameters, handlers: handlers, store: store)
+    } catch {
+      throw await job.refusal(error)
+    }
     if job.action.writes { try await plan.refuseDuringUndo(fresh: options.fresh) }
     return plan
   }

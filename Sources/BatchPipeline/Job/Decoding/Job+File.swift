@@ -31,6 +31,21 @@ extension Job {
     self = try JobDecoder(baseDirectory: baseDirectory).job(from: root, file: file)
   }
 
+  /// Reads a job file; what breaks a rule is told together with what does not fit the database.
+  ///
+  /// - Throws: As ``init(contentsOf:)``.
+  package static func reading(_ file: FilePath) async throws(BatchError) -> Job {
+    let root = try JSONReader.read(try read(file), file: file.string)
+    let decoder = JobDecoder(baseDirectory: file.removingLastComponent())
+    let job = try decoder.decode(root, file: file.string)
+    guard !decoder.problems.isEmpty, let origin = job.origin else { return job }
+    // Of a section with a stand-in value nobody knows what it says.
+    let broken = Set(decoder.problems.compactMap(\.path.section))
+    let misfits = await job.misfits(except: broken).map { $0.located(in: origin) }
+    throw BatchError.invalidJob(decoder.problems + misfits, file: file.string)
+      ?? BatchError(.invalidJob, "the job is not valid", at: file.string)
+  }
+
   private static func read(_ file: FilePath) throws(BatchError) -> [UInt8] {
     let limit = JSONReader.byteLimit
     do {

@@ -34,6 +34,15 @@ package final class JobDecoder {
   ///
   /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
   package func job(from root: JSONValue, file: String) throws(BatchError) -> Job {
+    let job = try decode(root, file: file)
+    if let error = BatchError.invalidJob(problems, file: file) { throw error }
+    return job
+  }
+
+  /// Decodes a whole job, with stand-in values in sections that have problems.
+  ///
+  /// - Throws: A `BatchError` with code `invalidJob` if the job is of another version.
+  func decode(_ root: JSONValue, file: String) throws(BatchError) -> Job {
     let origin = JobOrigin(file: file, root: root)
     // A file for another version may have any keys: nothing but its version is worth a word.
     if case .integer(let version)? = root.members?.first(where: { $0.key == "version" })?
@@ -46,7 +55,11 @@ package final class JobDecoder {
 
     var job = decodeJob(root)
     job.origin = origin
-    if !problems.isEmpty, root.members != nil {
+    if job.checkpoint.path == nil {
+      let stem = FilePath(file).lastComponent?.stem ?? job.name
+      job.checkpoint.path = resolve(FilePath("\(stem).batch"))
+    }
+    if root.members != nil {
       // What else is wrong, as far as it is not about a stand-in value.
       let broken = Set(problems.compactMap(\.path.section))
       for problem in job.problems() {
@@ -56,12 +69,6 @@ package final class JobDecoder {
         report(problem.located(in: origin))
       }
     }
-    if let error = BatchError.invalidJob(problems, file: file) { throw error }
-    if job.checkpoint.path == nil {
-      let stem = FilePath(file).lastComponent?.stem ?? job.name
-      job.checkpoint.path = resolve(FilePath("\(stem).batch"))
-    }
-    try job.validate()
     return job
   }
 }

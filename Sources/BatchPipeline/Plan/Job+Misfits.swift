@@ -1,0 +1,147 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+extension Job {
+  /// An error about what the job says of its database; together with all others, if there are more.
+  ///
+  /// A plan is refused at the first name or expression that does not fit. Whoever writes a job wants to
+  /// know of all of them.
+  func refusal(_ error: BatchError) async -> BatchError {
+    let codes: [BatchError.Code] = [.invalidSQL, .unknownEntity, .unknownAttribute, .invalidJob]
+    guard codes.contains(error.code) else { return error }
+    let misfits = await misfits().map { problem in origin.map(problem.located) ?? problem }
+    guard misfits.count > 1 else { return error }
+    return .invalidJob(misfits, file: origin?.file) ?? error
+  }
+
+  /// The names and expressions of the job that do not fit its database, but for those in some sections.
+  ///
+  /// Nothing is said of a database that cannot be read: nobody knows what fits it.
+  func misfits(except broken: Set<String> = []) async -> [JobProblem] {
+    guard action != .contexts, action != .undo, !broken.contains("database"),
+      !broken.contains("source"),
+      let store = try? await Store(
+        path: database.path.string,
+        isReadOnly: true,
+        busyTimeout: database.busyTimeout
+      )
+    else { return [] }
+    let problems = try? await store.makeConnection(label: "batch.misfits").perform {
+      connection throws(BatchError) in
+      var misfits = Misfits(job: self, schema: store.schema, connection: connection)
+      misfits.find(inAction: !broken.contains("action"))
+      return misfits.problems
+    }
+    return problems ?? []
+  }
+}
+
+/// Looks for all that does not fit.
+private struct Misfits {
+  let job: Job
+  let schema: Schema
+  let connection: Connection
+  private(set) var problems: [JobProblem] = []
+
+  init(job: Job, schema: Schema, connection: Connection) {
+    self.job = job
+    self.schema = schema
+    self.connection = connection
+  }
+
+  mutating func find(inAction looksAtAction: Bool) {
+    guard let entity = entity() else { return }
+    let (source, schema, connection) = (job.source, schema, connection)
+    let compiler = ExpressionCompiler(
+      connection: connection,
+      entity: entity,
+      parameters: job.parameters.keys
+    )
+    for (index, name) in (source.key ?? []).enumerated() {
+      look(for: name, in: entity, .key(index))
+    }
+    if let condition = source.where {
+      note(.where) { () throws(BatchError) in try compiler.check(SQLExpression(condition)) }
+    }
+    for (index, term) in source.orderBy.enumerated() {
+      look(for: term.column, in: entity, .orderBy(index))
+    }
+    guard looksAtAction else { return }
+    switch job.action {
+    case .update(let update):
+      for assignment in update.set {
+        let path = JobPath.set(assignment.column)
+        lookForSettable(assignment.column, in: entity, path)
+        note(path) { () throws(BatchError) in
+          try compiler.check(SQLExpression(assignment.expression))
+        }
+      }
+    case .delete(let delete):
+      guard let archive = delete.archive else { break }
+      note(.archive) { () throws(BatchError) in
+        try BulkChange.Archive(
+          named: archive,
+          for: entity,
+          creating: delete.createsArchive,
+          among: schema,
+          in: connection
+        )
+      }
+    case .export(let export):
+      for (index, name) in (export.columns ?? []).enumerated() {
+        look(for: name, in: entity, .columns(index))
+      }
+    case .transform(let transform):
+      for (index, name) in transform.columns.enumerated() {
+        look(for: name, in: entity, .columns(index))
+      }
+      for (index, name) in transform.writes.enumerated() {
+        lookForSettable(name, in: entity, .writes(index))
+      }
+    case .contexts, .undo: break
+    }
+  }
+
+  private mutating func entity() -> Entity? {
+    let (source, schema) = (job.source, schema)
+    guard let query = source.query else {
+      return note(.entity) { () throws(BatchError) in
+        try schema.entity(named: source.entity)
+      }
+    }
+    let compiler = QueryCompiler(
+      connection: connection,
+      schema: schema,
+      parameters: job.parameters.keys
+    )
+    return note(.query) { () throws(BatchError) in
+      try compiler.entity(of: SQLExpression(query))
+    }
+  }
+
+  private mutating func look(for name: String, in entity: Entity, _ path: JobPath) {
+    note(path) { () throws(BatchError) in try entity.requireAttribute(named: name) }
+  }
+
+  private mutating func lookForSettable(_ name: String, in entity: Entity, _ path: JobPath) {
+    // Of a key of the job's own only its plan knows.
+    guard entity.key != nil, job.source.key == nil else {
+      return look(for: name, in: entity, path)
+    }
+    note(path) { () throws(BatchError) in try entity.settableAttribute(named: name) }
+  }
+
+  @discardableResult
+  private mutating func note<Found>(
+    _ path: JobPath,
+    _ find: () throws(BatchError) -> Found
+  ) -> Found? {
+    do throws(BatchError) {
+      return try find()
+    } catch {
+      problems.append(JobProblem(path, error.message, remedy: error.inWordsOfJobs.remedy))
+      return nil
+    }
+  }
+}
