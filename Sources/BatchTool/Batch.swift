@@ -25,6 +25,7 @@ struct Batch: AsyncParsableCommand {
       command goes on where it was.
 
         batch plan job.json      what would happen; writes nothing
+        batch rehearse job.json  what does happen, on a clone
         batch run job.json       run, or resume
         batch status job.json    how it stands
 
@@ -35,7 +36,8 @@ struct Batch: AsyncParsableCommand {
       """,
     version: batchVersion,
     subcommands: [
-      ValidateCommand.self, PlanCommand.self, RunCommand.self, RetryFailedCommand.self,
+      ValidateCommand.self, PlanCommand.self, RehearseCommand.self, RunCommand.self,
+      RetryFailedCommand.self,
       UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self,
@@ -70,7 +72,8 @@ extension Batch {
     "start": "run", "exec": "run", "execute": "run", "go": "run", "stop": "cancel",
     "kill": "cancel",
     "retry": "retry-failed", "check": "validate", "lint": "validate", "explain": "plan",
-    "preview": "plan", "list": "ids", "show": "status", "rollback": "undo", "revert": "undo",
+    "preview": "plan", "rehearsal": "rehearse", "simulate": "rehearse", "test": "rehearse",
+    "list": "ids", "show": "status", "rollback": "undo", "revert": "undo",
     "tables": "schema", "clean": "cleanup",
   ]
 

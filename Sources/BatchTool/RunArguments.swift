@@ -1,7 +1,6 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
-import Dispatch
 
 #if canImport(Glibc)
 import Glibc
@@ -28,6 +27,11 @@ struct RunArguments: ParsableArguments {
   var quiet = false
 
   func validate() throws {
+    try Self.check(workers: workers, chunkSize: chunkSize)
+  }
+
+  /// Refuses numbers that no run can have.
+  static func check(workers: Int?, chunkSize: Int?) throws {
     if let workers, !(1...RunPolicy.workerLimit).contains(workers) {
       throw ValidationError("--workers must be from 1 to \(RunPolicy.workerLimit).")
     }
@@ -62,7 +66,7 @@ struct RunArguments: ParsableArguments {
 
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)
-    let signals = StopSignals(stopping: run, quiet: quiet || json)
+    let signals = StopSignals(quiet: quiet || json) { run.stop() }
     await signals.listen()
     defer { signals.cancel() }
     let summary = try await body(run, { event in printer.print(event) }) {
@@ -79,43 +83,5 @@ struct RunArguments: ParsableArguments {
       }
     }
     if status != .completed { throw ExitCode(status.rawValue) }
-  }
-}
-
-/// Turns SIGINT and SIGTERM into a request to stop, and a second one into the end of the process.
-private final class StopSignals {
-  private let sources: [any DispatchSourceSignal]
-
-  init(stopping run: BatchRun, quiet: Bool) {
-    let queue = DispatchQueue(label: "batch.signals")
-    // Touched on the serial queue only.
-    nonisolated(unsafe) var count = 0
-    sources = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-      source.setEventHandler {
-        count += 1
-        guard count == 1 else { ProcessGroups.exit(ExitStatus.stopped.rawValue) }
-        if !quiet {
-          Terminal.say("\nstopping after the chunks in flight; once more to stop at once")
-        }
-        run.stop()
-      }
-      return source
-    }
-  }
-
-  /// Begins to listen; a signal that comes before would be lost.
-  func listen() async {
-    for source in sources {
-      await withCheckedContinuation { continuation in
-        source.setRegistrationHandler { continuation.resume() }
-        source.resume()
-      }
-    }
-  }
-
-  func cancel() {
-    for source in sources { source.cancel() }
   }
 }

@@ -97,6 +97,35 @@ struct FullDiskTests {
     #expect(isSame)
   }
 
+  @Test func `a clone without room is said before anything is written`() throws {
+    try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
+    try directory.write(JobText.update(database: "disk/test.db"), to: "job.json")
+    try disk.fill(leaving: 100_000)
+    try Refusal.expect(
+      ["rehearse", "job.json"],
+      in: directory,
+      status: 1,
+      says: ["a clone has no room: it takes ", "--folder"]
+    )
+    let elsewhere = try BatchProgram.run("rehearse", "job.json", "--folder", ".", in: directory)
+    #expect(elsewhere.status == 0, "\(elsewhere.errors)")
+  }
+
+  @Test func `a rehearsal that fills the disk says so and makes room`() throws {
+    try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
+    let job = try JobText.update(
+      ["label": "label || hex(zeroblob(1000))"],
+      database: "disk/test.db",
+      adding: ["checkpoint": ["path": "job.batch"]]
+    )
+    try directory.write(job, to: "job.json")
+    let names = try directory.contents().keys.sorted()
+    let result = try BatchProgram.run("rehearse", "job.json", in: directory)
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.errors.contains("full"), "\(result.errors)")
+    #expect(try directory.contents().keys.sorted() == names)
+  }
+
   @Test(arguments: [0, 8192])
   func `a checkpoint that fills the disk begins or goes on when there is room`(free: Int) throws {
     let path = try TestDatabase.makeNumbers(20_000, in: directory)

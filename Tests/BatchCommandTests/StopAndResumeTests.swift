@@ -156,8 +156,9 @@ import Testing
     while let line = program.nextErrorLine() {
       said.append(line)
       if line.contains("selected") { program.send(SIGINT) }
-      if line.contains("once more to stop at once") {
-        program.send(SIGINT)
+      if line.contains("Ctrl-C again stops at once") {
+        // Not so soon that it is the same Ctrl-C.
+        _ = program.send(SIGINT, afterSeconds: 0.15)
         break
       }
     }
@@ -167,6 +168,20 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(0))
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
     #expect(try JSONOutput.object(status.output)["state"] as? String == "stopped")
+  }
+
+  @Test func `a Ctrl-C that comes twice counts once`() throws {
+    try writeSlowJob(["chunk": ["size": 200]])
+    let program = try BatchProgram(["run", "job.json"], in: directory)
+    while let line = program.nextErrorLine(), !line.contains("selected") {}
+    // As a terminal sends it, and a wrapper passes it on.
+    program.send(SIGINT)
+    program.send(SIGTERM)
+    let result = program.wait()
+    #expect(result.status == 3)
+    #expect(result.output.hasPrefix("job: stopped, resumable, "), "\(result.output)")
+    let said = result.errors.split(separator: "\n").count { $0.hasPrefix("stopping: waits") }
+    #expect(said == 1, "\(result.errors)")
   }
 
   @Test func `another runner is refused while the first lives and takes over when it is dead`()

@@ -89,6 +89,7 @@ struct CommandHandler: RowHandler {
     parameters: [String: SQLValue]
   ) -> [String: String] {
     var variables = ["BATCH_JOB": job.name, "BATCH_RUN": run]
+    if job.isRehearsal { variables["BATCH_REHEARSAL"] = "1" }
     for (name, value) in parameters {
       switch value {
       case .null, .blob: break

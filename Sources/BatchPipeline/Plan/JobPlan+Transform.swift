@@ -27,7 +27,8 @@ extension JobPlan.Work {
       reads: reads.map(\.name),
       writes: writes.map(\.name),
       parameters: values,
-      store: store
+      store: store,
+      isRehearsal: job.isRehearsal
     )
     let (handler, children) = try job.handler(of: transform, columns: columns, among: handlers)
     do throws(BatchError) {

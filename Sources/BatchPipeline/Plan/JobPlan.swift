@@ -99,7 +99,9 @@ public struct JobPlan: Sendable {
       )
       return (query, condition, work)
     }
-    if job.action.writes, store.isReadOnly {
+    // A rehearsal writes to a clone, which can be written whatever its database is.
+    let writesHere = job.action.writes && !job.isRehearsal
+    if writesHere, store.isReadOnly {
       throw BatchError(
         .readOnly,
         "the database is read-only, and this job writes to it",
@@ -107,7 +109,7 @@ public struct JobPlan: Sendable {
         remedy: "make the file and its folder writable, or export instead"
       )
     }
-    if job.action.writes { try store.refuseIfLinked() }
+    if writesHere { try store.refuseIfLinked() }
     if let report = job.report {
       do throws(BatchError) {
         try RunReport.check(report)

@@ -3,12 +3,6 @@ public import BatchIdentifiers
 public import BatchStore
 public import SystemPackage
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// Whether a job's last run has changed what the job says and nothing else, by a copy of the database from
 /// before it.
 ///
@@ -110,9 +104,7 @@ public struct Verification: Sendable, Encodable {
     let comparison = try await StoreComparison(
       of: run.store,
       and: path,
-      expecting: run.expected,
-      limit: limit,
-      workers: min(max(ProcessInfo.processInfo.activeProcessorCount, 1), Self.maximumWorkers),
+      for: .surprises(run.expected, limit: limit),
       partCount: partCount,
       progress: progress
     )
@@ -139,7 +131,6 @@ public struct Verification: Sendable, Encodable {
 
   /// The most differences that are kept.
   public static let maximumLimit = 1000
-  private static let maximumWorkers = 8
 
   /// The path of a copy, which is not the database itself.
   private static func path(

@@ -6,10 +6,13 @@
 struct ComparisonSQL {
   private let table: ComparedTable
   private let expected: ExpectedChanges?
+  /// Whether the columns are counted that differ.
+  private let countsColumns: Bool
 
-  init(_ table: ComparedTable, _ expected: ExpectedChanges?) {
+  init(_ table: ComparedTable, _ aim: ComparisonAim?) {
     self.table = table
-    self.expected = expected
+    expected = aim?.expected
+    countsColumns = aim?.countsColumns ?? false
   }
 
   // MARK: Parts
@@ -65,15 +68,21 @@ struct ComparisonSQL {
 
   /// The keys in `a` whose row is not as it should be, whether `b` has none of this key, and whether it is
   /// one of those that may differ.
+  ///
+  /// Where columns are counted, of the rows that both have the first ones only.
   var changed: String {
     let free = freeColumns
     let held = table.columns.filter { !free.contains($0) }
     let isMissing = "\(key("b")[0]) IS NULL"
     // A condition of CASE ends as soon as its answer is known, where the operands of AND and OR are all
     // computed if it is the value that is wanted.
+    let differs =
+      countsColumns
+      ? RowComparison.count(held, of: "a", and: "b")
+      : RowComparison.differ(held, of: "a", and: "b", countsRow: true)
     var isWrong = """
       CASE WHEN \(isMissing) THEN NOT \(isCopy)
-      WHEN \(RowComparison.differ(held, of: "a", and: "b", countsRow: true)) THEN 1
+      WHEN \(differs) THEN 1
       """
     if !free.isEmpty {
       let set = table.columns.filter(free.contains)
@@ -125,9 +134,7 @@ struct ComparisonSQL {
 
   /// The columns by which people know the row of a key, whose columns are `?1`, `?2`, ….
   func shownKey(in name: DatabaseName) -> String {
-    let isRow = key("a").enumerated().map { "\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
-    let columns = table.shownKey.map { "a.\(SQLName.quoted($0))" }.joined(separator: ", ")
-    return "SELECT \(columns) FROM \(source(name, as: "a")) WHERE \(isRow)"
+    row(table.shownKey[...], in: name)
   }
 
   /// Some columns of the row of a key in both, those of `a` first; the key's columns are `?1`, `?2`, ….
@@ -140,6 +147,13 @@ struct ComparisonSQL {
       SELECT \(names.joined(separator: ", ")) FROM \(source(.database, as: "a")),
       \(source(.file, as: "b")) WHERE \(isRow.joined(separator: " AND "))
       """
+  }
+
+  /// Some columns of the row of a key; the key's columns are `?1`, `?2`, ….
+  func row(_ columns: ArraySlice<String>, in name: DatabaseName) -> String {
+    let isRow = key("a").enumerated().map { "\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
+    let names = columns.map { "a.\(SQLName.quoted($0))" }.joined(separator: ", ")
+    return "SELECT \(names) FROM \(source(name, as: "a")) WHERE \(isRow)"
   }
 
   // MARK: Archives

@@ -1,23 +1,43 @@
 /// What was found by comparing rows.
 struct ComparisonTally: Sendable {
-  /// How many rows there are, those that one database alone has included.
-  private(set) var rows = 0
+  /// What was found in a table.
+  struct Table: Sendable {
+    /// How many rows it has, those that one database alone has included.
+    var rows = 0
+    /// How many rows differ otherwise than expected, by kind.
+    var counts: [StoreDifference.Kind: Int] = [:]
+    /// In how many rows each column differs; empty where that is not counted.
+    var columns: [Int] = []
+
+    /// How many rows differ otherwise than expected.
+    var different: Int { counts.values.reduce(0, +) }
+
+    fileprivate mutating func add(_ other: Table) {
+      rows += other.rows
+      counts.merge(other.counts, uniquingKeysWith: +)
+      if columns.isEmpty {
+        columns = other.columns
+      } else {
+        for (index, count) in other.columns.enumerated() { columns[index] += count }
+      }
+    }
+  }
+
   /// How many rows differ as expected.
   var changed = 0
   var deleted = 0
   var copied = 0
-  /// How many rows differ otherwise, by kind.
-  var counts: [StoreDifference.Kind: Int] = [:]
-  /// How many rows a table has, and how many of them differ, by the number of the table.
-  private(set) var tables: [Int: (rows: Int, different: Int)] = [:]
+  /// What was found in each table, by its number.
+  var tables: [Int: Table] = [:]
   /// The first differences, each with its part and its place there.
   private(set) var differences: [(part: Int, place: Int, difference: StoreDifference)] = []
 
-  /// Adds a part of a table.
-  mutating func add(rows: Int, different: Int, ofTable table: Int) {
-    self.rows += rows
-    let sum = tables[table] ?? (0, 0)
-    tables[table] = (sum.rows + rows, sum.different + different)
+  /// How many rows there are, those that one database alone has included.
+  var rows: Int { tables.values.reduce(0) { $0 + $1.rows } }
+
+  /// How many rows differ otherwise than expected, by kind.
+  var counts: [StoreDifference.Kind: Int] {
+    tables.values.reduce(into: [:]) { $0.merge($1.counts, uniquingKeysWith: +) }
   }
 
   /// Adds a difference that is told.
@@ -27,12 +47,10 @@ struct ComparisonTally: Sendable {
 
   /// Adds what another has found of the same tables, and keeps the first differences only.
   mutating func add(_ other: ComparisonTally, limit: Int) {
-    rows += other.rows
     changed += other.changed
     deleted += other.deleted
     copied += other.copied
-    counts.merge(other.counts, uniquingKeysWith: +)
-    tables.merge(other.tables) { ($0.rows + $1.rows, $0.different + $1.different) }
+    for (number, table) in other.tables { tables[number, default: Table()].add(table) }
     differences += other.differences
     // A part is compared by one, which finds its differences in their order.
     differences.sort { ($0.part, $0.place) < ($1.part, $1.place) }

@@ -4,23 +4,21 @@ import BatchIdentifiers
 struct RowComparer {
   private let connection: Connection
   private let tables: [ComparedTable]
-  private let expected: ExpectedChanges?
-  /// The most differences that are told.
-  private let limit: Int
+  private let aim: ComparisonAim
   private let comparison: RowComparison
   private var tally = ComparisonTally()
+  /// The table whose columns are counted.
+  private var counted: Int?
 
   init(
     _ tables: [ComparedTable],
-    _ expected: ExpectedChanges?,
-    limit: Int,
+    _ aim: ComparisonAim,
     in connection: Connection
   ) throws(BatchError) {
     self.connection = connection
     self.tables = tables
-    self.expected = expected
-    self.limit = limit
-    comparison = RowComparison(expected?.rows)
+    self.aim = aim
+    comparison = RowComparison(aim.expected?.rows)
     try comparison.register(in: connection)
   }
 
@@ -34,26 +32,29 @@ struct RowComparer {
     while let part = try cutter.withLock({ cutter throws(BatchError) in
       try cutter.next(in: connection)
     }) {
-      let rows = tally.rows
-      try compare(part)
-      progress(tally.rows - rows)
+      progress(try compare(part))
     }
+    endCounting()
     tally.changed = comparison.count(.changed)
     tally.deleted = comparison.count(.deleted) + comparison.count(.deletedWithCopy)
     tally.copied = comparison.count(.copied)
     return tally
   }
 
-  private mutating func compare(_ part: RangeCutter.Part) throws(BatchError) {
+  /// Compares a part of a table; how many rows it has.
+  private mutating func compare(_ part: RangeCutter.Part) throws(BatchError) -> Int {
     let table = tables[part.table]
-    let sql = ComparisonSQL(table, expected)
+    let sql = ComparisonSQL(table, aim)
     let free = sql.freeColumns
+    if aim.countsColumns, counted != part.table {
+      endCounting()
+      counted = part.table
+      comparison.columns = ColumnCounts(columns: table.columns.count, samples: aim.samples)
+    }
     let (pairsBefore, copiesBefore) = (comparison.pairs, comparison.count(.copied))
     var added = 0
-    var different = 0
     try forEachKey(sql.changed, of: table, part) { key, isAdded, isFree throws(BatchError) in
       if isAdded { added += 1 }
-      different += 1
       try tell(isAdded ? .added : .changed, of: table, key, part, but: isFree ? free : [])
     }
     let pairs = comparison.pairs - pairsBefore
@@ -62,11 +63,19 @@ struct RowComparer {
     let others = try count(sql, part)
     if others != pairs {
       try forEachKey(sql.removed, of: table, part) { key, _, _ throws(BatchError) in
-        different += 1
         try tell(.removed, of: table, key, part)
       }
     }
-    tally.add(rows: others + added + copies, different: different, ofTable: part.table)
+    let rows = others + added + copies
+    tally.tables[part.table, default: .init()].rows += rows
+    return rows
+  }
+
+  /// Keeps what was counted of the columns of a table.
+  private mutating func endCounting() {
+    guard let counted else { return }
+    tally.tables[counted, default: .init()].columns = comparison.columns.columns
+    tally.tables[counted, default: .init()].counts[.changed] = comparison.columns.rows
   }
 
   /// How many rows the other file has.
@@ -119,11 +128,18 @@ struct RowComparer {
     _ part: RangeCutter.Part,
     but free: Set<String> = []
   ) throws(BatchError) {
-    tally.counts[kind, default: 0] += 1
-    guard tally.differences.count < limit else { return }
-    let columns = kind == .changed ? try differingColumns(of: table, key, but: free) : []
-    let sql = ComparisonSQL(table, expected).shownKey(in: kind == .removed ? .file : .database)
-    let row = try connection.prepare(sql)
+    tally.tables[part.table, default: .init()].counts[kind, default: 0] += 1
+    guard tally.differences.count < aim.limit else { return }
+    let name: DatabaseName = kind == .removed ? .file : .database
+    var columns: [StoreDifference.Column] = []
+    if kind == .changed {
+      columns = try differingColumns(of: table, key, but: free)
+    } else if aim.countsColumns {
+      let count = tally.tables[part.table]?.counts[kind] ?? 0
+      guard count <= aim.samples else { return }
+      columns = try values(of: table, key, in: name)
+    }
+    let row = try connection.prepare(ComparisonSQL(table, aim).shownKey(in: name))
     try row.bind(key)
     let isThere = try row.step()
     let values = table.shownKey.enumerated().map { index, name in
@@ -135,6 +151,27 @@ struct RowComparer {
     )
   }
 
+  /// The first columns of a row that one database alone has.
+  private func values(
+    of table: ComparedTable,
+    _ key: PrimaryKey,
+    in name: DatabaseName
+  ) throws(BatchError) -> [StoreDifference.Column] {
+    let columns = table.columns.prefix(StoreDifference.columnLimit)
+    guard !columns.isEmpty else { return [] }
+    let row = try connection.prepare(ComparisonSQL(table, aim).row(columns, in: name))
+    try row.bind(key)
+    guard try row.step() else { return [] }
+    return columns.enumerated().map { index, column in
+      let value = row.shownValue(at: index)
+      return StoreDifference.Column(
+        name: column,
+        file: name == .file ? value : "",
+        database: name == .database ? value : ""
+      )
+    }
+  }
+
   /// The columns of a row that are not the same in both databases.
   private func differingColumns(
     of table: ComparedTable,
@@ -143,15 +180,16 @@ struct RowComparer {
   ) throws(BatchError) -> [StoreDifference.Column] {
     // A result has 2,000 columns at most.
     let width = 500
+    let limit = aim.countsColumns ? table.columns.count : StoreDifference.columnLimit
     var differing: [StoreDifference.Column] = []
     for first in stride(from: 0, to: table.columns.count, by: width) {
       let columns = table.columns[first..<min(first + width, table.columns.count)]
-      let row = try connection.prepare(ComparisonSQL(table, expected).row(columns))
+      let row = try connection.prepare(ComparisonSQL(table, aim).row(columns))
       try row.bind(key)
       guard try row.step() else { continue }
       for (index, name) in columns.enumerated()
       where !free.contains(name) && row.differ(index, index + columns.count)
-        && differing.count < StoreDifference.columnLimit
+        && differing.count < limit
       {
         differing.append(
           StoreDifference.Column(

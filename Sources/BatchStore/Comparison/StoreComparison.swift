@@ -1,6 +1,12 @@
 import BatchEngine
 public import BatchIdentifiers
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 extension BatchError.Code {
   /// A file is no copy of the database that it is compared with.
   public static let otherStore = Self(rawValue: "otherStore")
@@ -24,19 +30,24 @@ package struct StoreComparison: Sendable {
   package let counts: [StoreDifference.Kind: Int]
   /// The first differences, in the order of tables and keys.
   package let differences: [StoreDifference]
+  /// What has changed, by tables, of those in which something has; empty unless that is asked.
+  package let changes: [TableChanges]
   /// The tables in which most rows differ, and whose rows have nothing but a rowid that SQLite may change.
   package let movedTables: [String]
 
   /// So few rows that what was read of them is in the cache when it is read again.
   package static let partCount = 8192
+  /// As many as there are cores; more than a few wait for the disk and for one another.
+  package static var defaultWorkers: Int {
+    min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 8)
+  }
 
   /// Compares two databases.
   ///
   /// - Parameters:
   ///   - store: The database.
   ///   - file: The path of the other one.
-  ///   - expected: What may differ.
-  ///   - limit: The most differences that are told.
+  ///   - aim: What is to be found out.
   ///   - workers: How many parts are compared at a time.
   ///   - partCount: The most rows of a part.
   ///   - progress: Called with the number of rows that were compared so far, on any thread.
@@ -45,10 +56,9 @@ package struct StoreComparison: Sendable {
   package init(
     of store: Store,
     and file: String,
-    expecting expected: ExpectedChanges?,
-    limit: Int,
-    workers: Int,
-    partCount: Int,
+    for aim: ComparisonAim,
+    workers: Int = defaultWorkers,
+    partCount: Int = partCount,
     progress: @escaping @Sendable (Int) -> Void
   ) async throws(BatchError) {
     let connections = ComparedDatabases(store, file, workers: workers)
@@ -58,16 +68,16 @@ package struct StoreComparison: Sendable {
         let archive = expected?.archive.flatMap { $0.isCreated ? $0.table : nil }
         return try SchemaComparison(in: connection, creating: archive)
       }
-      let expected = expected?.limited(to: schema.tables)
+      let aim = aim.limited(to: schema.tables)
       // What has become of the copies is asked when rows are gone.
       let isArchive = { (table: ComparedTable) in
-        expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
+        aim.expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
       }
       let count = Lock(0)
       var tallies: [(tables: [ComparedTable], tally: ComparisonTally)] = []
       for tables in [schema.tables.filter(isArchive), schema.tables.filter { !isArchive($0) }] {
         let cutter = Lock(RangeCutter(tables, rowCount: partCount))
-        let tally = try await connections.compare(cutter, tables, expected, limit: limit) { rows in
+        let tally = try await connections.compare(cutter, tables, aim) { rows in
           progress(
             count.withLock { count in
               count += rows
@@ -85,10 +95,14 @@ package struct StoreComparison: Sendable {
       deleted = tallies.reduce(0) { $0 + $1.tally.deleted }
       copied = tallies.reduce(0) { $0 + $1.tally.copied }
       var counts = tallies.reduce(into: [:]) { $0.merge($1.tally.counts, uniquingKeysWith: +) }
+      changes =
+        aim.countsColumns
+        ? tallies.flatMap { TableChanges.all($0.tables, $0.tally, samples: aim.samples) } : []
       counts[.schema] = schema.differences.count
       self.counts = counts
-      let found = schema.differences + tallies.flatMap { $0.tally.differences.map(\.difference) }
-      differences = Array(found.prefix(limit))
+      let found =
+        aim.countsColumns ? [] : tallies.flatMap { $0.tally.differences.map(\.difference) }
+      differences = Array((schema.differences + found).prefix(aim.limit))
       movedTables = tallies.flatMap { tables, tally in
         tables.enumerated().filter { index, table in
           guard table.hasHiddenRowID, let sum = tally.tables[index] else { return false }
@@ -187,18 +201,33 @@ private struct ComparedDatabases: Sendable {
   func compare(
     _ cutter: Lock<RangeCutter>,
     _ tables: [ComparedTable],
-    _ expected: ExpectedChanges?,
-    limit: Int,
+    _ aim: ComparisonAim,
     progress: @escaping @Sendable (Int) -> Void
   ) async throws(BatchError) -> ComparisonTally {
+    let answers = await withTaskCancellationHandler {
+      await compareAll(cutter, tables, aim, progress: progress)
+    } onCancel: {
+      for reader in readers { reader.interrupt() }
+    }
+    var sum = ComparisonTally()
+    for answer in answers { sum.add(try answer.get(), limit: aim.limit * readers.count) }
+    return sum
+  }
+
+  private func compareAll(
+    _ cutter: Lock<RangeCutter>,
+    _ tables: [ComparedTable],
+    _ aim: ComparisonAim,
+    progress: @escaping @Sendable (Int) -> Void
+  ) async -> [Result<ComparisonTally, BatchError>] {
     // Group tasks throw any error, so theirs are values.
-    let answers = await withTaskGroup(of: Result<ComparisonTally, BatchError>.self) { group in
+    await withTaskGroup(of: Result<ComparisonTally, BatchError>.self) { group in
       for reader in readers {
         group.addTask {
           do throws(BatchError) {
             return .success(
               try await reader.perform { connection throws(BatchError) in
-                try RowComparer(tables, expected, limit: limit, in: connection)
+                try RowComparer(tables, aim, in: connection)
                   .compare(cutter, progress: progress)
               }
             )
@@ -215,9 +244,6 @@ private struct ComparedDatabases: Sendable {
       }
       return answers
     }
-    var sum = ComparisonTally()
-    for answer in answers { sum.add(try answer.get(), limit: limit) }
-    return sum
   }
 
   func close() async {

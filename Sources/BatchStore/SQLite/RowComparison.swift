@@ -12,7 +12,9 @@ import Darwin
 /// The SQL functions by which rows of two databases are compared, on one connection.
 ///
 /// `_batch_differs(n, a, b, …)` is whether the values of some pair are not the same, in storage class and
-/// in bytes; `n` is 1 for the first such call of a row, which counts it. `_batch_expected(what, key…)` is
+/// in bytes; `n` is 1 for the first such call of a row, which counts it. `_batch_counts(column, a, b, …)`
+/// counts the columns that are not the same, the first of which has this number, and is whether the row is
+/// to be told of; it counts the row if that number is 0. `_batch_expected(what, key…)` is
 /// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it does.
 /// All values of two rows cross over in one call, as those of one row do in ``RowCollector``.
 @safe
@@ -35,6 +37,7 @@ final class RowComparison {
   /// <https://www.sqlite.org/limits.html>.
   private static let mostPairs = 63
   private static let differs = "_batch_differs"
+  private static let counts = "_batch_counts"
   private static let expected = "_batch_expected"
 
   private let selected: SelectedRows?
@@ -42,14 +45,16 @@ final class RowComparison {
   /// How many pairs of rows were compared.
   private(set) var pairs = 0
   /// How many rows differ as expected, by the numbers of the expectations.
-  private var counts = [Int](repeating: 0, count: Expectation.allCases.count)
+  private var expectedCounts = [Int](repeating: 0, count: Expectation.allCases.count)
+  /// In how many rows each column differs, where that is asked.
+  var columns = ColumnCounts(columns: 0, samples: 0)
 
   init(_ selected: SelectedRows?) {
     self.selected = selected
   }
 
   /// How many rows differ in a way that is expected.
-  func count(_ expectation: Expectation) -> Int { counts[expectation.rawValue] }
+  func count(_ expectation: Expectation) -> Int { expectedCounts[expectation.rawValue] }
 
   // MARK: In SQL
 
@@ -61,14 +66,31 @@ final class RowComparison {
     and other: String,
     countsRow: Bool
   ) -> String {
-    var calls: [String] = []
-    for first in stride(from: 0, to: max(columns.count, 1), by: mostPairs) {
+    let calls = pairs(columns, of: row, and: other).map { first, pairs in
+      "\(differs)(\(countsRow && first == 0 ? 1 : 0)\(pairs))"
+    }
+    return "(\(calls.joined(separator: " OR ")))"
+  }
+
+  /// Whether two rows are to be told of, as an operand, which counts them and their columns that differ.
+  static func count(_ columns: [String], of row: String, and other: String) -> String {
+    // The operands of OR are not all computed once the answer is known.
+    let calls = pairs(columns, of: row, and: other).map { "\(counts)(\($0)\($1))" }
+    return "(\(calls.joined(separator: " | ")))"
+  }
+
+  /// The values of columns in two rows, as the arguments of each call, with the number of its first column.
+  private static func pairs(
+    _ columns: [String],
+    of row: String,
+    and other: String
+  ) -> [(first: Int, arguments: String)] {
+    stride(from: 0, to: max(columns.count, 1), by: mostPairs).map { first in
       let pairs = columns[first..<min(first + mostPairs, columns.count)].map { column in
         ", \(row).\(SQLName.quoted(column)), \(other).\(SQLName.quoted(column))"
       }
-      calls.append("\(differs)(\(countsRow && first == 0 ? 1 : 0)\(pairs.joined()))")
+      return (first, pairs.joined())
     }
-    return "(\(calls.joined(separator: " OR ")))"
   }
 
   /// Whether the row of a key may differ so, as an operand.
@@ -87,6 +109,16 @@ final class RowComparison {
       let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
       let result = unsafe Unmanaged<RowComparison>.fromOpaque(context)._withUnsafeGuaranteedRef {
         unsafe $0.differ(values)
+      }
+      unsafe sqlite3_result_int(call, result ? 1 : 0)
+    }
+    try unsafe register(Self.counts, in: connection) { call, count, arguments in
+      guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+        return
+      }
+      let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
+      let result = unsafe Unmanaged<RowComparison>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        unsafe $0.count(values)
       }
       unsafe sqlite3_result_int(call, result ? 1 : 0)
     }
@@ -134,27 +166,50 @@ final class RowComparison {
     if unsafe sqlite3_value_int(arguments[0]) == 1 { pairs += 1 }
     var index = 1
     while index + 1 < arguments.count {
-      let (value, other) = unsafe (arguments[index], arguments[index + 1])
+      if unsafe Self.differ(arguments[index], arguments[index + 1]) { return true }
       index += 2
-      let storageClass = unsafe sqlite3_value_type(value)
-      guard unsafe storageClass == sqlite3_value_type(other) else { return true }
-      switch storageClass {
-      case SQLITE_NULL: break
-      case SQLITE_INTEGER:
-        guard unsafe sqlite3_value_int64(value) == sqlite3_value_int64(other) else { return true }
-      case SQLITE_FLOAT:
-        let bits = unsafe sqlite3_value_double(value).bitPattern
-        guard unsafe bits == sqlite3_value_double(other).bitPattern else { return true }
-      default:
-        // As a blob a text is not converted: both databases have the same encoding.
-        let (start, otherStart) = unsafe (sqlite3_value_blob(value), sqlite3_value_blob(other))
-        let count = unsafe sqlite3_value_bytes(value)
-        guard unsafe count == sqlite3_value_bytes(other) else { return true }
-        guard let start = unsafe start, let otherStart = unsafe otherStart else { break }
-        guard unsafe memcmp(start, otherStart, Int(count)) == 0 else { return true }
-      }
     }
     return false
+  }
+
+  private func count(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
+    let first = unsafe Int(sqlite3_value_int(arguments[0]))
+    if first == 0 {
+      pairs += 1
+      columns.beginRow()
+    }
+    var isTold = false
+    var index = 1
+    while index + 1 < arguments.count {
+      if unsafe Self.differ(arguments[index], arguments[index + 1]),
+        columns.count(first + index / 2)
+      {
+        isTold = true
+      }
+      index += 2
+    }
+    return isTold
+  }
+
+  /// Whether two values are not the same, in storage class and in bytes.
+  private static func differ(_ value: OpaquePointer?, _ other: OpaquePointer?) -> Bool {
+    let storageClass = unsafe sqlite3_value_type(value)
+    guard unsafe storageClass == sqlite3_value_type(other) else { return true }
+    switch storageClass {
+    case SQLITE_NULL: return false
+    case SQLITE_INTEGER:
+      return unsafe sqlite3_value_int64(value) != sqlite3_value_int64(other)
+    case SQLITE_FLOAT:
+      let bits = unsafe sqlite3_value_double(value).bitPattern
+      return unsafe bits != sqlite3_value_double(other).bitPattern
+    default:
+      // As a blob a text is not converted: both databases have the same encoding.
+      let (start, otherStart) = unsafe (sqlite3_value_blob(value), sqlite3_value_blob(other))
+      let count = unsafe sqlite3_value_bytes(value)
+      guard unsafe count == sqlite3_value_bytes(other) else { return true }
+      guard let start = unsafe start, let otherStart = unsafe otherStart else { return false }
+      return unsafe memcmp(start, otherStart, Int(count)) != 0
+    }
   }
 
   private func expects(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
@@ -166,7 +221,7 @@ final class RowComparison {
     case .deletedWithCopy: guard selected.isMarked(position) else { return false }
     case .copied: guard selected.mark(position) else { return false }
     }
-    counts[expectation.rawValue] += 1
+    expectedCounts[expectation.rawValue] += 1
     return true
   }
 

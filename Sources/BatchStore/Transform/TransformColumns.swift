@@ -12,6 +12,9 @@ public struct TransformColumns: Sendable {
   public let writes: [String]
   /// The values of the job's parameters.
   public let parameters: [String: SQLValue]
+  /// Whether the run is a rehearsal on a clone of the database: what a handler does elsewhere it should
+  /// leave undone then.
+  public let isRehearsal: Bool
 
   /// Where the rows are.
   package let store: Store
@@ -20,12 +23,14 @@ public struct TransformColumns: Sendable {
     reads: [String],
     writes: [String],
     parameters: [String: SQLValue],
-    store: Store
+    store: Store,
+    isRehearsal: Bool = false
   ) {
     self.reads = reads
     self.writes = writes
     self.parameters = parameters
     self.store = store
+    self.isRehearsal = isRehearsal
   }
 
   /// A column that the handler reads.

@@ -57,6 +57,8 @@ public struct Job: Sendable {
   public var baseDirectory: FilePath
   /// Where the values of the job stand in its file; nil for a job made in code.
   package var origin: JobOrigin?
+  /// Whether a run is a rehearsal, which its programs are told.
+  package var isRehearsal = false
 
   /// Makes a job in code.
   public init(

@@ -1,0 +1,181 @@
+public import BatchEngine
+public import BatchIdentifiers
+public import BatchStore
+public import SystemPackage
+
+/// A run of a job on a clone of its database, and what it has changed there.
+///
+///     let rehearsal = try await Rehearsal(of: job)
+///     for table in rehearsal.tables { print(table.table, table.changed) }
+///
+/// The database is read only, and the job's checkpoint is left alone. The run is a new one, whatever
+/// earlier runs have left, and nothing holds it back but the length of its write-ahead log. The file of an
+/// export goes into the folder of the rehearsal; hooks are not run, and no report is written. The handler or the
+/// command of a transform is called: ``BatchStore/TransformColumns/isRehearsal``, and the variable
+/// `BATCH_REHEARSAL`, tell it.
+public struct Rehearsal: Sendable {
+  /// What is up to whoever rehearses.
+  public struct Settings: Sendable {
+    /// Where the folder of the rehearsal is made; nil for beside the database.
+    public var folder: FilePath?
+    /// Whether the folder stays, with the clone in it.
+    public var keepsFolder = false
+    /// How many rows are told of for each column, and for each table of those that have come or gone.
+    public var samples = 3
+
+    /// The defaults.
+    public init() {}
+  }
+
+  /// What happens in a rehearsal.
+  public enum Event: Sendable {
+    /// The clone is about to be made in a folder; the database has so many bytes.
+    case began(folder: FilePath, bytes: Int64)
+    /// So many bytes were copied.
+    case copied(Int64)
+    /// Something in the run.
+    case run(RunEvent)
+    /// So many rows were compared.
+    case compared(Int)
+  }
+
+  /// How long it took, in seconds.
+  public struct Times: Sendable, Encodable {
+    /// To clone the database.
+    public var clone = 0.0
+    /// To run, the selection included.
+    public var run = 0.0
+    /// To compare the clone with the database.
+    public var comparison = 0.0
+  }
+
+  /// How the run ended.
+  public let summary: RunSummary
+  /// The database.
+  public let database: String
+  /// The folder of the rehearsal.
+  public let folder: String
+  /// Whether it is still there.
+  public internal(set) var isKept: Bool
+  /// Whether the clone shares the blocks of the database, and was not copied.
+  public let sharesBlocks: Bool
+  /// How long the clone was before the run, in bytes.
+  public let bytesBefore: Int64
+  /// How long it was after the run.
+  public let bytesAfter: Int64
+  /// How long it took.
+  public let seconds: Times
+  /// How many tables were compared.
+  public let comparedTables: Int
+  /// How many rows were compared.
+  public let comparedRows: Int
+  /// The tables in which something has changed, by the run itself, by triggers or by foreign keys.
+  public let tables: [TableChanges]
+  /// Why identifiers failed, the most frequent reason first, 100 at most.
+  public let failures: [FailureCount]
+  /// What may be behind it, in words.
+  public internal(set) var notes: [String]
+
+  /// The most rows that are told of for a column or a table.
+  public static let maximumSamples = 100
+}
+
+extension Rehearsal {
+  /// Rehearses a job.
+  ///
+  /// Cancelling the task ends it.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: The parameters, and how many work on what; an ID of the work has no meaning here.
+  ///   - handlers: What the `handler` of a transform may name.
+  ///   - settings: What is up to whoever rehearses.
+  ///   - onEvent: Told what happens, on any thread.
+  /// - Throws: `BatchError` if nothing was run: of code `diskFull` if there is no room for a clone,
+  ///   `alreadyRunning` if the job is running, or what a run throws; `interrupted` if it was cancelled. The
+  ///   folder is removed then unless it is to be kept.
+  /// - Complexity: The run, and O(*n*) in the bytes and in the rows of the database.
+  public init(
+    of job: Job,
+    options: BatchRun.Options = .init(),
+    handlers: [String: TransformHandler] = [:],
+    settings: Settings = .init(),
+    onEvent: @escaping @Sendable (Event) -> Void = { _ in }
+  ) async throws(BatchError) {
+    do throws(BatchError) {
+      self = try await Self.rehearse(job, options, handlers, settings, onEvent)
+    } catch {
+      guard error.code == .interrupted else { throw error.inWordsOfJobs }
+      throw BatchError(
+        .interrupted,
+        "the rehearsal was stopped; the database is as it was",
+        at: job.database.path.string
+      )
+    }
+  }
+
+  private static func rehearse(
+    _ job: Job,
+    _ options: BatchRun.Options,
+    _ handlers: [String: TransformHandler],
+    _ settings: Settings,
+    _ onEvent: @escaping @Sendable (Event) -> Void
+  ) async throws(BatchError) -> Rehearsal {
+    try job.validate()
+    var options = options
+    options.fresh = true
+    options.runID = nil
+    let store: Store
+    do throws(BatchError) {
+      store = try await Store(
+        keepingOpen: job.database.path.string,
+        isReadOnly: true,
+        busyTimeout: job.database.busyTimeout
+      )
+    } catch {
+      throw error.located(at: job.place(of: .database))
+    }
+    do throws(BatchError) {
+      let stage = Stage(
+        job: job,
+        options: options,
+        handlers: handlers,
+        settings: settings,
+        store: store,
+        onEvent: onEvent
+      )
+      let rehearsal = try await stage.rehearse()
+      await store.close()
+      return rehearsal
+    } catch {
+      await store.close()
+      throw error
+    }
+  }
+}
+
+extension Rehearsal: Encodable {
+  private enum CodingKeys: CodingKey {
+    case job, run, database, folder, isKept, sharesBlocks, bytesBefore, bytesAfter, seconds
+    case comparedTables, comparedRows, tables, failures, notes
+  }
+
+  /// Encodes what was found; the summary of the run is the field `run`.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(summary.job, forKey: .job)
+    try container.encode(summary, forKey: .run)
+    try container.encode(database, forKey: .database)
+    try container.encode(folder, forKey: .folder)
+    try container.encode(isKept, forKey: .isKept)
+    try container.encode(sharesBlocks, forKey: .sharesBlocks)
+    try container.encode(bytesBefore, forKey: .bytesBefore)
+    try container.encode(bytesAfter, forKey: .bytesAfter)
+    try container.encode(seconds, forKey: .seconds)
+    try container.encode(comparedTables, forKey: .comparedTables)
+    try container.encode(comparedRows, forKey: .comparedRows)
+    try container.encode(tables, forKey: .tables)
+    try container.encode(failures, forKey: .failures)
+    try container.encode(notes, forKey: .notes)
+  }
+}

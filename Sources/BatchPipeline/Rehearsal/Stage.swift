@@ -1,0 +1,175 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+/// Where a job is rehearsed: its database, open for reading, and what is up to whoever rehearses.
+struct Stage {
+  let job: Job
+  let options: BatchRun.Options
+  let handlers: [String: TransformHandler]
+  let settings: Rehearsal.Settings
+  let store: Store
+  let onEvent: @Sendable (Rehearsal.Event) -> Void
+
+  /// Clones the database, runs the job on the clone, and compares the two.
+  func rehearse() async throws(BatchError) -> Rehearsal {
+    try await refuseIfRunning()
+    // What is wrong with the job shows before a large file is copied.
+    var checked = job
+    checked.isRehearsal = true
+    _ = try await JobWork(job: checked, options: options, handlers: handlers)
+      .plan(of: RunIdentity(), in: store)
+
+    let place = settings.folder ?? FileSystem.folder(of: FilePath(store.path))
+    let bytes = try await store.byteCount()
+    try RehearsalFolder.requireRoom(
+      for: bytes,
+      reserving: job.throttle.minimumFreeDisk ?? 0,
+      in: place
+    )
+    let folder = try RehearsalFolder(of: job, store, in: place)
+    onEvent(.began(folder: folder.path, bytes: bytes))
+    var rehearsal: Rehearsal
+    do throws(BatchError) {
+      rehearsal = try await rehearse(in: folder, bytes)
+    } catch {
+      if !settings.keepsFolder { try? folder.remove() }
+      throw error
+    }
+    guard !settings.keepsFolder else { return rehearsal }
+    do throws(BatchError) {
+      try folder.remove()
+    } catch {
+      rehearsal.isKept = true
+      rehearsal.notes.append("\(error)")
+    }
+    return rehearsal
+  }
+
+  private func refuseIfRunning() async throws(BatchError) {
+    guard job.action != .contexts, job.action != .undo else {
+      throw BatchError(
+        .invalidJob,
+        "a run by objects, or one that undoes another, cannot be rehearsed",
+        at: job.checkpointPath.string,
+        remedy: "name a job file"
+      )
+    }
+    let alive = try await store.runs(ofJob: job.name).first { $0.process != nil }
+    if let alive { throw alive.isAlive }
+  }
+
+  private func rehearse(
+    in folder: RehearsalFolder,
+    _ bytes: Int64
+  ) async throws(BatchError) -> Rehearsal {
+    let clock = ContinuousClock()
+    var seconds = Rehearsal.Times()
+    var last = clock.now
+    func lap() -> Double {
+      defer { last = clock.now }
+      return (last.duration(to: clock.now) / .milliseconds(1)).rounded() / 1000
+    }
+
+    try folder.prepare(for: job)
+    let clone = try await store.clone(
+      to: folder.database,
+      sharingBlocks: RehearsalFolder.shareBlocks
+    ) { onEvent(.copied($0)) }
+    if job.source.identifiers != nil { try await adoptIdentity(in: folder) }
+    seconds.clone = lap()
+
+    let job = job.rehearsed(in: folder)
+    let run = BatchRun(job, options: options, handlers: handlers)
+    let summary = try await carryOut(run)
+    if summary.state == .stopped { throw BatchError(.interrupted, "interrupted") }
+    // A run that has failed at once has no checkpoint.
+    let failures =
+      summary.outcomes.failed == 0
+      ? []
+      : try await FailureCount.all(
+        of: IdentifierSelection(ofJob: job, outcome: .failed).reasons()
+      )
+    seconds.run = lap()
+
+    let copy = try await Store(
+      path: folder.database.string,
+      isReadOnly: true,
+      busyTimeout: job.database.busyTimeout
+    )
+    let comparison = try await StoreComparison(
+      of: copy,
+      and: store.path,
+      for: .changes(samples: min(max(settings.samples, 0), Rehearsal.maximumSamples)),
+      progress: { onEvent(.compared($0)) }
+    )
+    seconds.comparison = lap()
+    return Rehearsal(
+      summary: summary,
+      database: store.path,
+      folder: folder.path.string,
+      isKept: settings.keepsFolder,
+      sharesBlocks: clone.method == .sharedBlocks,
+      bytesBefore: bytes,
+      bytesAfter: try await copy.byteCount(),
+      seconds: seconds,
+      comparedTables: comparison.tables,
+      comparedRows: comparison.rows,
+      tables: comparison.changes,
+      failures: failures,
+      notes: try await notes(since: clone)
+    )
+  }
+
+  private func carryOut(_ run: BatchRun) async throws(BatchError) -> RunSummary {
+    let answer = await withTaskCancellationHandler {
+      do throws(BatchError) {
+        return Result<RunSummary, BatchError>.success(
+          try await run.run(onEvent: { onEvent(.run($0)) })
+        )
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      run.stop()
+    }
+    return try answer.get()
+  }
+
+  /// Lets a file of identifiers be one of the clone too, whose path a database without an identity does not
+  /// have.
+  private func adoptIdentity(in folder: RehearsalFolder) async throws(BatchError) {
+    let identity = store.identity
+    guard identity.isDerived else { return }
+    let clone = StoreConnection(
+      label: "batch.clone",
+      path: folder.database.string,
+      options: .init(busyTimeout: job.database.busyTimeout)
+    )
+    try await clone.perform { connection throws(BatchError) in
+      try connection.transaction(.immediate) { () throws(BatchError) in
+        _ = try StoreIdentity.establish(identity, in: connection)
+      }
+    }
+    await clone.close()
+  }
+
+  /// What may make a run come out otherwise.
+  private func notes(since clone: StoreClone) async throws(BatchError) -> [String] {
+    var notes: [String] = []
+    if try await store.version() != clone.version {
+      notes.append(
+        "somebody has written to the database since it was cloned: what they have changed is among the"
+          + " changes, the other way round; rehearse while nobody writes, or on a backup"
+      )
+    }
+    let checkpoint = try? Checkpoint(ofJob: job)
+    if let checkpoint, !checkpoint.progress.state.isFinished {
+      notes.append(
+        "the job has an unfinished run, which batch run resumes; this was a new selection"
+      )
+    }
+    return notes
+  }
+}

@@ -1,0 +1,32 @@
+/// What a comparison is to find out.
+package enum ComparisonAim: Sendable {
+  /// What is not as expected, with the first differences of all.
+  case surprises(ExpectedChanges?, limit: Int)
+  /// What has changed, by tables and columns, with the first rows of each.
+  case changes(samples: Int)
+
+  /// The most rows that one of those who compare tells of, where it tells of them by tables and columns.
+  static let sampleLimit = 10_000
+
+  /// What may differ.
+  var expected: ExpectedChanges? {
+    if case .surprises(let expected, _) = self { expected } else { nil }
+  }
+
+  /// Whether the columns are counted that differ.
+  var countsColumns: Bool { if case .changes = self { true } else { false } }
+
+  /// How many rows are told of for each column, and for each table of those that one database alone has.
+  var samples: Int { if case .changes(let samples) = self { samples } else { 0 } }
+
+  /// The most differences that are told.
+  var limit: Int {
+    if case .surprises(_, let limit) = self { limit } else { Self.sampleLimit }
+  }
+
+  /// The same, of what both databases have: columns may have come and gone since.
+  func limited(to tables: [ComparedTable]) -> ComparisonAim {
+    guard case .surprises(let expected?, let limit) = self else { return self }
+    return .surprises(expected.limited(to: tables), limit: limit)
+  }
+}

@@ -1,0 +1,95 @@
+/// What has changed in a table, by the rows and the columns of it.
+public struct TableChanges: Sendable, Hashable, Encodable {
+  /// In how many rows a column has changed, with the first of them.
+  public struct Column: Sendable, Hashable, Encodable {
+    /// The column.
+    public let name: String
+    /// In how many rows it has another value.
+    public let rows: Int
+    /// What it was and is in the first of these.
+    public let samples: [Sample]
+  }
+
+  /// What a column was and is in a row, as SQL writes it; shortened.
+  public struct Sample: Sendable, Hashable, Encodable {
+    /// The key of the row.
+    public let key: [StoreDifference.Key]
+    /// The value before.
+    public let before: String
+    /// The value after.
+    public let after: String
+  }
+
+  /// A row that has come or gone.
+  public struct Row: Sendable, Hashable, Encodable {
+    /// Its key.
+    public let key: [StoreDifference.Key]
+    /// What its columns have or had, as SQL writes it; 20 at most, shortened.
+    public let values: [Value]
+  }
+
+  /// What a column has.
+  public struct Value: Sendable, Hashable, Encodable {
+    /// The column.
+    public let name: String
+    /// Its value.
+    public let value: String
+  }
+
+  /// The table.
+  public let table: String
+  /// How many rows have other values.
+  public let changed: Int
+  /// How many rows have come.
+  public let added: Int
+  /// How many rows have gone.
+  public let removed: Int
+  /// The columns that have other values, in their order in the table.
+  public let columns: [Column]
+  /// The first rows that have come.
+  public let addedRows: [Row]
+  /// The first rows that have gone.
+  public let removedRows: [Row]
+
+  /// The tables in which something has changed, of those that were compared.
+  static func all(
+    _ tables: [ComparedTable],
+    _ tally: ComparisonTally,
+    samples: Int
+  ) -> [TableChanges] {
+    let found = Dictionary(grouping: tally.differences.map(\.difference), by: \.table)
+    return tables.enumerated().compactMap { index, table in
+      guard let counts = tally.tables[index], counts.different > 0 else { return nil }
+      return TableChanges(table, counts, found[table.name] ?? [], samples: samples)
+    }
+  }
+
+  private init(
+    _ table: ComparedTable,
+    _ tally: ComparisonTally.Table,
+    _ found: [StoreDifference],
+    samples: Int
+  ) {
+    self.table = table.name
+    changed = tally.counts[.changed, default: 0]
+    added = tally.counts[.added, default: 0]
+    removed = tally.counts[.removed, default: 0]
+    var first: [String: [Sample]] = [:]
+    for row in found where row.kind == .changed {
+      for column in row.columns where first[column.name, default: []].count < samples {
+        first[column.name, default: []].append(
+          Sample(key: row.key, before: column.file, after: column.database)
+        )
+      }
+    }
+    columns = zip(table.columns, tally.columns).filter { $0.1 > 0 }.map { name, rows in
+      Column(name: name, rows: rows, samples: first[name] ?? [])
+    }
+    addedRows = found.filter { $0.kind == .added }.prefix(samples).map { row in
+      Row(key: row.key, values: row.columns.map { Value(name: $0.name, value: $0.database) })
+    }
+    removedRows = found.filter { $0.kind == .removed }.prefix(samples).map { row in
+      Row(key: row.key, values: row.columns.map { Value(name: $0.name, value: $0.file) })
+    }
+  }
+}

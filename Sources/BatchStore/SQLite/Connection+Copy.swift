@@ -1,0 +1,62 @@
+import BatchIdentifiers
+import CSQLite
+
+extension Connection {
+  /// How many pages are copied between two looks at whether to go on.
+  private static let pagesPerStep: Int32 = 4096
+
+  /// Copies the database, page by page, into an empty file; so rows keep their rowids.
+  ///
+  /// In a transaction of the caller the pages are those of its state, whatever others commit meanwhile.
+  ///
+  /// - Parameters:
+  ///   - path: The file.
+  ///   - progress: Called with the number of bytes that were copied; an error from it ends the copy.
+  /// - Throws: What SQLite says; `BatchError` of code `diskFull` if there is no room.
+  func copy(
+    to path: String,
+    progress: (Int64) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    let copy = try Connection(path: path)
+    defer { copy.close() }
+    // A copy that is not whole is thrown away.
+    try copy.execute("PRAGMA journal_mode = OFF")
+    try copy.execute("PRAGMA synchronous = OFF")
+    guard let backup = unsafe sqlite3_backup_init(copy.database, "main", database, "main") else {
+      throw copy.error(unsafe sqlite3_errcode(copy.database), "copy", sql: nil)
+    }
+    defer { unsafe sqlite3_backup_finish(backup) }
+    let pageBytes = try pageBytes()
+    while true {
+      let status = unsafe sqlite3_backup_step(backup, Self.pagesPerStep)
+      switch status {
+      case SQLITE_DONE: return
+      case SQLITE_OK:
+        let pages = unsafe sqlite3_backup_pagecount(backup) - sqlite3_backup_remaining(backup)
+        try progress(Int64(pages) * pageBytes)
+      default: throw Self.error(status, copyingTo: path)
+      }
+    }
+  }
+
+  /// How long the database is, what is in its log included.
+  func byteCount() throws(BatchError) -> Int64 {
+    guard case .integer(let pages) = try value("PRAGMA page_count") else { return 0 }
+    return try pages * pageBytes()
+  }
+
+  private func pageBytes() throws(BatchError) -> Int64 {
+    guard case .integer(let bytes) = try value("PRAGMA page_size") else { return 0 }
+    return bytes
+  }
+
+  private static func error(_ status: Int32, copyingTo path: String) -> BatchError {
+    let error = SQLiteError(
+      resultCode: ResultCode(rawValue: status),
+      message: unsafe String(cString: sqlite3_errstr(status)),
+      operation: "copy",
+      sql: nil
+    )
+    return BatchError(error, database: path)
+  }
+}

@@ -1,0 +1,71 @@
+import BatchEngine
+package import BatchIdentifiers
+package import SystemPackage
+
+/// A copy of a database, of one moment, with the rowids of its rows.
+package struct StoreClone: Sendable {
+  /// How it was made.
+  package enum Method: String, Sendable, Encodable {
+    /// It shares the blocks of the file until one of the two writes them.
+    case sharedBlocks
+    /// Page by page.
+    case pages
+  }
+
+  package let method: Method
+  /// What tells whether the database was changed since; see ``Connection/dataVersion()``.
+  package let version: Int64
+}
+
+extension Store {
+  /// How long the database is, what is in its log included, in bytes.
+  package func byteCount() async throws(BatchError) -> Int64 {
+    try await connection(label: "batch.clone").perform { connection throws(BatchError) in
+      try connection.byteCount()
+    }
+  }
+
+  /// A number that is another one after another connection has committed; of a store that is kept open.
+  package func version() async throws(BatchError) -> Int64 {
+    try await connection(label: "batch.clone").perform { connection throws(BatchError) in
+      try connection.dataVersion()
+    }
+  }
+
+  /// Copies the database into an empty file; of a store that is kept open.
+  ///
+  /// All in one read transaction: others may write meanwhile if there is a write-ahead log, which then
+  /// grows. The file alone is the database when it has no log, or an empty one: who reads then keeps
+  /// others from writing to the file, so it can be cloned as it is. Else its pages are copied, each from
+  /// the file or from the log.
+  ///
+  /// - Parameters:
+  ///   - path: The file.
+  ///   - cloneFile: Has one file share the blocks of another; false if the file system does not do that.
+  ///   - progress: Called with the number of bytes that were copied.
+  /// - Returns: How the copy was made, and of which version.
+  /// - Throws: `BatchError` of code `interrupted` if the task is cancelled, or what SQLite says.
+  package func clone(
+    to path: FilePath,
+    sharingBlocks cloneFile: @Sendable (_ path: FilePath, _ copy: FilePath) -> Bool,
+    progress: @Sendable (Int64) -> Void
+  ) async throws(BatchError) -> StoreClone {
+    let reader = connection(label: "batch.clone")
+    return try await reader.perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        // The transaction begins when something is read.
+        _ = try connection.byteCount()
+        let version = try connection.dataVersion()
+        let log = FileSystem.status(of: FilePath("\(self.path)-wal"))?.size ?? 0
+        if log == 0, cloneFile(FilePath(self.path), path) {
+          return StoreClone(method: .sharedBlocks, version: version)
+        }
+        try connection.copy(to: path.string) { bytes throws(BatchError) in
+          if Task.isCancelled { throw BatchError(.interrupted, "interrupted", at: self.path) }
+          progress(bytes)
+        }
+        return StoreClone(method: .pages, version: version)
+      }
+    }
+  }
+}

@@ -1,0 +1,216 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+struct RehearseCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rehearse",
+    abstract: "Runs a job on a clone of its database, and shows what has changed.",
+    discussion: """
+      The database is read only, and so is all else that the job has: its checkpoint, the file of an export, \
+      its report. What a run does is done in a folder of the rehearsal's own, which is removed at the end \
+      unless --keep is given. Hooks are not run. The command or handler of a transform is, with \
+      BATCH_REHEARSAL=1 in its environment: what it does elsewhere it does.
+
+      Exit status 0, or 4 if identifiers failed, or 1 if the run failed; 2 if it was refused.
+      """
+  )
+
+  @OptionGroup var job: JobArguments
+
+  @Option(help: "Background contexts, instead of the job's number.")
+  var workers: Int?
+
+  @Option(help: "Identifiers in a chunk, instead of the job's number.")
+  var chunkSize: Int?
+
+  @Option(
+    help: "Where the folder of the rehearsal is made, instead of beside the database.",
+    completion: .directory
+  )
+  var folder: String?
+
+  @Flag(help: "Keep the folder, with the clone as the run has left it.")
+  var keep = false
+
+  @Option(help: "How many rows are shown for each column, and for each table of new and gone ones.")
+  var samples = 3
+
+  @Flag(help: "Print what was found as JSON.")
+  var json = false
+
+  @Flag(help: "Print results and errors only.")
+  var quiet = false
+
+  func validate() throws {
+    try RunArguments.check(workers: workers, chunkSize: chunkSize)
+    if !(0...Rehearsal.maximumSamples).contains(samples) {
+      throw ValidationError("--samples must be from 0 to \(Rehearsal.maximumSamples).")
+    }
+  }
+
+  func run() async throws {
+    let job = try job.load()
+    var options = BatchRun.Options()
+    options.parameterTexts = self.job.parameters
+    options.workers = workers
+    options.chunkSize = chunkSize
+    var settings = Rehearsal.Settings()
+    settings.folder = folder.map { FilePath($0) }
+    settings.keepsFolder = keep
+    settings.samples = samples
+    let printer = RehearsalPrinter(quiet: quiet)
+    options.progressInterval = printer.interval
+
+    signal(SIGPIPE, SIG_IGN)
+    let rehearsing = Task { [options, settings] () -> Result<Rehearsal, BatchError> in
+      do throws(BatchError) {
+        return .success(
+          try await Rehearsal(
+            of: job,
+            options: options,
+            handlers: BatchTool.handlers,
+            settings: settings,
+            onEvent: { printer.show($0) }
+          )
+        )
+      } catch {
+        return .failure(error)
+      }
+    }
+    let signals = StopSignals(quiet: quiet, atOnce: { printer.tellFolder() }) {
+      rehearsing.cancel()
+    }
+    await signals.listen()
+    defer { signals.cancel() }
+    let answer = await rehearsing.value
+    printer.end()
+    let rehearsal = try answer.get()
+    if json {
+      try Terminal.printJSON(rehearsal, pretty: true)
+    } else {
+      try RehearsalText.print(rehearsal)
+    }
+    if let failure = rehearsal.summary.failure { Terminal.complain(failure) }
+    for note in rehearsal.notes { Terminal.warn(note) }
+    let status = ExitStatus(of: rehearsal.summary.state)
+    if status != .completed { throw ExitCode(status.rawValue) }
+  }
+}
+
+/// Shows a rehearsal while it goes on, on standard error.
+private final class RehearsalPrinter: Sendable {
+  private let quiet: Bool
+  private let run: ProgressPrinter
+  private let state = Lock(State())
+
+  private struct State {
+    var folder: FilePath?
+    var bytes: Int64 = 0
+    var last: ContinuousClock.Instant?
+  }
+
+  init(quiet: Bool) {
+    self.quiet = quiet
+    run = ProgressPrinter(json: false, quiet: quiet)
+  }
+
+  var interval: Duration { run.interval }
+
+  func show(_ event: Rehearsal.Event) {
+    switch event {
+    case .began(let folder, let bytes):
+      state.withLock { $0 = State(folder: folder, bytes: bytes) }
+      guard !quiet else { return }
+      Terminal.say("clones \(Format.bytes(Int(bytes))) into \(folder)")
+    case .copied(let bytes):
+      let all = state.withLock { $0.bytes }
+      showLine("\(Format.bytes(Int(bytes))) of \(Format.bytes(Int(all))) copied")
+    case .run(let event): run.print(event)
+    case .compared(let rows): showLine("\(Format.count(rows, "row")) compared")
+    }
+  }
+
+  private func showLine(_ line: String) {
+    guard !quiet, Terminal.isInteractive else { return }
+    let now = ContinuousClock.now
+    let isDue = state.withLock { state in
+      if let last = state.last, now - last < .milliseconds(200) { return false }
+      state.last = now
+      return true
+    }
+    if isDue { Terminal.say("\r\u{1b}[K\(line)", terminator: "") }
+  }
+
+  /// Clears the line.
+  func end() {
+    if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+  }
+
+  /// Says what is left behind when the process ends at once.
+  func tellFolder() {
+    guard let folder = state.withLock({ $0.folder }) else { return }
+    Terminal.say("the clone is left in \(folder); remove it")
+  }
+}
+
+/// A rehearsal for people.
+private enum RehearsalText {
+  static func print(_ rehearsal: Rehearsal) throws(BatchError) {
+    try SummaryText.print(rehearsal.summary, of: "rehearsed: ", isReal: false)
+    let seconds = rehearsal.seconds
+    let clone = rehearsal.sharesBlocks ? "clone (shares blocks)" : "copy"
+    let place = rehearsal.isKept ? rehearsal.folder : "removed"
+    let lines = [
+      "  time: \(clone) \(Format.seconds(seconds.clone)), run \(Format.seconds(seconds.run)),"
+        + " comparison \(Format.seconds(seconds.comparison))",
+      "  database: \(bytes(rehearsal.bytesBefore)) before, \(bytes(rehearsal.bytesAfter)) after",
+      "  clone: \(place)",
+      "  compared: \(Format.count(rehearsal.comparedRows, "row")) in"
+        + " \(Format.count(rehearsal.comparedTables, "table"))",
+    ]
+    try Terminal.print(lines.joined(separator: "\n"))
+    if !rehearsal.failures.isEmpty { try Terminal.print("\nfailed:") }
+    for failure in rehearsal.failures {
+      let text = "  \(Format.count(failure.count)) \(failure.code): \(failure.message)"
+      try Terminal.print("\(text) (first \(failure.firstKey))".onOneLine)
+    }
+    try Terminal.print(rehearsal.tables.isEmpty ? "\nnothing changed" : "\nchanged:")
+    for table in rehearsal.tables { try print(table) }
+  }
+
+  private static func print(_ table: TableChanges) throws(BatchError) {
+    let counts = [("changed", table.changed), ("added", table.added), ("removed", table.removed)]
+      .filter { $0.1 > 0 }.map { "\(Format.count($0.1, "row")) \($0.0)" }
+    try Terminal.print("  \(table.table): \(counts.joined(separator: ", "))".onOneLine)
+    for column in table.columns {
+      try Terminal.print("    \(column.name): \(Format.count(column.rows, "row"))".onOneLine)
+      for sample in column.samples {
+        let text = "      \(key(sample.key)): \(sample.before) → \(sample.after)"
+        try Terminal.print(text.onOneLine)
+      }
+    }
+    for (sign, rows) in [("+", table.addedRows), ("-", table.removedRows)] {
+      for row in rows {
+        let values = row.values.map { "\($0.name): \($0.value)" }.joined(separator: ", ")
+        try Terminal.print("    \(sign) \(key(row.key))  \(values)".onOneLine)
+      }
+    }
+  }
+
+  private static func key(_ key: [StoreDifference.Key]) -> String {
+    key.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")
+  }
+
+  private static func bytes(_ count: Int64) -> String { Format.bytes(Int(count)) }
+}
