@@ -6,7 +6,9 @@ import Testing
   @Test(arguments: [
     ("50ms", Duration.milliseconds(50)), ("5s", .seconds(5)), ("10m", .seconds(600)),
     ("6h", .seconds(21_600)), ("2d", .seconds(172_800)), ("1.5s", .milliseconds(1500)),
-    ("0s", .zero), ("0.25ms", .microseconds(250)),
+    ("0s", .zero), ("0.25ms", .microseconds(250)), ("3h55m", .seconds(14_100)),
+    ("1d12h", .seconds(129_600)), ("1m30.5s", .milliseconds(90_500)),
+    ("1s5ms", .milliseconds(1005)),
   ])
   func `a duration is a number and a unit`(text: String, expected: Duration) throws {
     #expect(try Duration(parsing: text) == expected)
@@ -24,6 +26,13 @@ import Testing
     ("٥s", #""٥s" is not a duration: it begins with no number"#),
     ("9999999999999999999s", #""9999999999999999999s" is not a duration: it is too large"#),
     ("999999999999d", #""999999999999d" is not a duration: it is too large"#),
+    ("3h1d", #""3h1d" is not a duration: its units are mixed up"#),
+    ("1h1h", #""1h1h" is not a duration: its units are mixed up"#),
+    ("1.5h30m", #""1.5h30m" is not a duration: its units are mixed up"#),
+    ("3h55", #""3h55" is not a duration: the unit is missing"#),
+    ("3hh", #""3hh" is not a duration: unknown unit"#),
+    ("1d106751d", #""1d106751d" is not a duration: its units are mixed up"#),
+    ("106751d24h", #""106751d24h" is not a duration: it is too large"#),
     ("1.1234567s", #""1.1234567s" is not a duration: more than six decimals"#),
   ])
   func `a malformed duration says what is wrong`(text: String, expected: String) {

@@ -1,20 +1,43 @@
 package import BatchIdentifiers
 
 extension Duration {
-  /// Reads a duration with its unit: `50ms`, `1.5s`, `10m`, `6h`, `2d`.
+  private static let units: [(name: String, factor: Int64)] = [
+    ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+  ]
+
+  /// Reads a duration with its units: `50ms`, `1.5s`, `10m`, `3h55m`, `1d12h`.
   ///
   /// - Throws: A `BatchError` with code `invalidJob` and no place.
   package init(parsing text: String) throws(BatchError) {
-    let quantity = try Quantity(
-      parsing: text,
-      name: "duration",
-      example: "5s",
-      units: [
-        ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
-        ("d", 86_400_000_000_000),
-      ]
-    )
-    self = .nanoseconds(quantity.amount)
+    // What begins with a number of its own is a part: 3h and 55m.
+    var starts = [text.startIndex]
+    for (index, next) in zip(text.indices, text.indices.dropFirst())
+    where text[index].isLetter && text[next].isASCII && text[next].isNumber {
+      starts.append(next)
+    }
+    var sum: Int64 = 0
+    var last = Int64.max
+    for (start, end) in zip(starts, starts.dropFirst() + [text.endIndex]) {
+      let part = try Quantity(
+        parsing: text[start..<end],
+        of: text,
+        name: "duration",
+        example: "5s",
+        units: Self.units
+      )
+      guard part.unit < last, end == text.endIndex || part.isWhole else {
+        throw BatchError(
+          .invalidJob,
+          "\(text.quotedForMessage) is not a duration: its units are mixed up",
+          remedy: "write whole numbers from the largest unit to the smallest, such as \"1d12h\""
+        )
+      }
+      let (total, overflow) = sum.addingReportingOverflow(part.amount)
+      guard !overflow else { throw Quantity.tooLarge(text, "duration", "5s") }
+      (sum, last) = (total, part.unit)
+    }
+    self = .nanoseconds(sum)
   }
 
   /// The duration as people read it: `0.41 s`, `3:05`, `2:10:00`.
@@ -56,7 +79,8 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
   /// - Throws: A `BatchError` with code `invalidJob` and no place.
   package init(parsing text: String) throws(BatchError) {
     let quantity = try Quantity(
-      parsing: text,
+      parsing: text[...],
+      of: text,
       name: "size",
       example: "64MB",
       units: [
@@ -72,19 +96,21 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
 /// A decimal number and its unit, as a whole number of the smallest unit.
 private struct Quantity {
   let amount: Int64
+  /// How many of the smallest unit its unit is.
+  let unit: Int64
+  /// Whether it is written without decimals.
+  let isWhole: Bool
 
+  /// Reads a quantity, which may be a part of a text that is about more.
   init(
-    parsing text: String,
+    parsing text: Substring,
+    of whole: String,
     name: String,
     example: String,
     units: [(name: String, factor: Int64)]
   ) throws(BatchError) {
     func failure(_ reason: String) -> BatchError {
-      BatchError(
-        .invalidJob,
-        "\(text.quotedForMessage) is not a \(name): \(reason)",
-        remedy: "expected a number and a unit, such as \"\(example)\""
-      )
+      Self.failure(whole, name, example, reason)
     }
     if text.isEmpty { throw failure("it is empty") }
     if text.hasPrefix("-") { throw failure("it is negative") }
@@ -99,16 +125,37 @@ private struct Quantity {
       if unit.isEmpty { throw failure("the unit is missing") }
       throw BatchError(
         .invalidJob,
-        "\(text.quotedForMessage) is not a \(name): unknown unit",
+        "\(whole.quotedForMessage) is not a \(name): unknown unit",
         remedy: "the units are \(names.joined(separator: ", "))"
       )
     }
     let fraction = parts.count == 2 ? parts[1] : ""
     guard fraction.count <= 6 else { throw failure("more than six decimals") }
     let scale = (0..<fraction.count).reduce(Int64(1)) { scale, _ in scale * 10 }
-    guard let digits = Int64(parts[0] + fraction) else { throw failure("it is too large") }
+    guard let digits = Int64(parts[0] + fraction) else {
+      throw Self.tooLarge(whole, name, example)
+    }
     let product = digits.multipliedReportingOverflow(by: factor)
-    guard !product.overflow else { throw failure("it is too large") }
+    guard !product.overflow else { throw Self.tooLarge(whole, name, example) }
     amount = product.partialValue / scale
+    self.unit = factor
+    isWhole = parts.count == 1
+  }
+
+  static func tooLarge(_ text: String, _ name: String, _ example: String) -> BatchError {
+    failure(text, name, example, "it is too large")
+  }
+
+  private static func failure(
+    _ text: String,
+    _ name: String,
+    _ example: String,
+    _ reason: String
+  ) -> BatchError {
+    BatchError(
+      .invalidJob,
+      "\(text.quotedForMessage) is not a \(name): \(reason)",
+      remedy: "expected a number and a unit, such as \"\(example)\""
+    )
   }
 }
