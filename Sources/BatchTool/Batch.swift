@@ -91,38 +91,7 @@ extension Batch {
   }
 }
 
-/// The exit statuses that scripts rely on.
-enum ExitStatus: Int32 {
-  case completed = 0
-  case failed = 1
-  case refused = 2
-  case stopped = 3
-  case completedWithFailures = 4
-  case alreadyRunning = 5
-  /// The work is done, and what came of it could not be told.
-  case untold = 6
-
-  /// The status for an error that kept a command from doing its work.
-  init(of error: BatchError) {
-    switch error.code {
-    case .alreadyRunning: self = .alreadyRunning
-    case .interrupted: self = .stopped
-    case .busy, .diskFull, .databaseAccess, .storeChanged: self = .failed
-    case .outputFailed: self = .untold
-    default: self = .refused
-    }
-  }
-
+extension ExitStatus {
   /// Ends the process.
   func end() -> Never { exit(rawValue) }
-
-  /// The status for the end of a run.
-  init(of state: RunState) {
-    switch state {
-    case .completed: self = .completed
-    case .completedWithFailures: self = .completedWithFailures
-    case .running, .throttled, .paused, .stopped: self = .stopped
-    case .failed: self = .failed
-    }
-  }
 }

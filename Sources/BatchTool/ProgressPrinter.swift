@@ -138,7 +138,7 @@ struct ProgressPrinter: Sendable {
 
 extension String {
   /// The beginning, if there is more than so many characters.
-  fileprivate func shortened(to count: Int) -> String {
+  func shortened(to count: Int) -> String {
     self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
   }
 }

@@ -103,7 +103,7 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     if let failure = rehearsal.summary.failure { Terminal.complain(failure) }
     for note in rehearsal.notes { Terminal.warn(note) }
-    let status = ExitStatus(of: rehearsal.summary.state)
+    let status = ExitStatus(of: rehearsal.summary)
     if status != .completed { throw ExitCode(status.rawValue) }
   }
 }

@@ -72,9 +72,7 @@ struct RunArguments: ParsableArguments {
     let summary = try await body(run, { event in printer.print(event) }) {
       summary throws(BatchError) in try printer.finish(summary)
     }
-    var status = ExitStatus(of: summary.state)
-    // Another process has taken the run over, and will say how it ends.
-    if summary.failure?.code == .alreadyRunning { status = .alreadyRunning }
+    var status = ExitStatus(of: summary)
     if let error = summary.unacknowledged {
       Terminal.complain(error)
       if summary.state.isFinished {

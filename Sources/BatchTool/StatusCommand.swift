@@ -21,37 +21,86 @@ struct StatusCommand: AsyncParsableCommand {
   @Flag(help: "Print the summary as JSON.")
   var json = false
 
-  @Flag(help: "Show it again every second until the run ends.")
+  @Flag(
+    help: """
+      Show it until the run ends: in place on a terminal, elsewhere a line for each change.
+      """
+  )
   var watch = false
 
   func run() async throws {
     let job = try Job(ofRunAt: .init(job))
     var options = BatchRun.Options()
     options.runID = runID.value
+    var shown = Shown()
     while true {
       let status = try await RunStatus(
         of: job,
         options: options,
         handlers: BatchTool.handlers
       )
-      if json {
-        try Terminal.printJSON(StatusLine(status: status), pretty: !watch)
-      } else if watch, status.process != nil {
-        try Terminal.print(ProgressPrinter.line(status.summary))
-      } else {
-        try SummaryText.print(status.summary)
-        if let process = status.process { try Terminal.print("  process: \(process)") }
-        let command =
-          switch job.action {
-          case .contexts: "its program"
-          case .undo: "batch undo"
-          default: "batch run"
-          }
-        try Terminal.print("  \(command): \(status.next.words)")
-      }
+      try show(status, of: job, after: &shown)
       guard watch, status.process != nil else { return }
       try await Task.sleep(for: .seconds(1))
     }
+  }
+
+  /// What was shown last.
+  private struct Shown {
+    var lineCount = 0
+    var standing: Standing?
+  }
+
+  /// What makes a run worth another line.
+  private struct Standing: Equatable {
+    let state: RunState
+    let outcomes: Outcomes
+    let throttle: String?
+    let isLive: Bool
+
+    init(_ status: RunStatus) {
+      state = status.summary.state
+      outcomes = status.summary.outcomes
+      throttle = status.summary.throttle
+      isLive = status.process != nil
+    }
+  }
+
+  private func show(
+    _ status: RunStatus,
+    of job: Job,
+    after shown: inout Shown
+  ) throws(BatchError) {
+    let isOver = !watch || status.process == nil
+    if watch, !json, Terminal.canRedraw {
+      let lines = lines(status, of: job)
+      try Terminal.redraw(lines, over: shown.lineCount)
+      shown.lineCount = lines.count
+      return
+    }
+    let standing = Standing(status)
+    guard isOver || standing != shown.standing else { return }
+    shown.standing = standing
+    if json {
+      try Terminal.printJSON(StatusLine(status: status), pretty: !watch)
+    } else if isOver {
+      try Terminal.print(lines(status, of: job).joined(separator: "\n"))
+    } else {
+      try Terminal.print(ProgressPrinter.line(status.summary))
+    }
+  }
+
+  private func lines(_ status: RunStatus, of job: Job) -> [String] {
+    let command =
+      switch job.action {
+      case .contexts: "its program"
+      case .undo: "batch undo"
+      default: "batch run"
+      }
+    let progress = status.process == nil ? [] : [ProgressPrinter.line(status.summary)]
+    return SummaryText.lines(status.summary) + SummaryText.times(of: status.summary)
+      + (status.process.map { ["  process: \($0)"] } ?? [])
+      + ["  \(command): \(status.next.words)"] + (watch ? progress : [])
   }
 }
 

@@ -16,8 +16,19 @@ enum SummaryText {
     of prefix: String = "",
     isReal: Bool = true
   ) throws(BatchError) {
+    let lines = lines(summary, of: prefix, isReal: isReal)
+    try Terminal.print(lines.joined(separator: "\n"))
+  }
+
+  /// A summary, line by line.
+  static func lines(
+    _ summary: RunSummary,
+    of prefix: String = "",
+    isReal: Bool = true
+  ) -> [String] {
+    let state = words(for: summary, isReal: isReal)
     var lines = [
-      "\(summary.job): \(prefix)\(isReal ? words(for: summary.state) : word(for: summary.state)), \(Format.count(summary.done)) of"
+      "\(summary.job): \(prefix)\(state), \(Format.count(summary.done)) of"
         + " \(Format.count(summary.total)) done"
         + (summary.elapsedSeconds > 0 ? " in \(Format.seconds(summary.elapsedSeconds))" : "")
     ]
@@ -45,12 +56,32 @@ enum SummaryText {
     if summary.state == .completedWithFailures, isReal {
       lines.append("  which and why: batch ids \(summary.checkpoint) --outcome failed --reasons")
     }
-    try Terminal.print(lines.joined(separator: "\n"))
+    return lines
   }
 
-  private static func words(for state: RunState) -> String {
-    let isResumable = state == .stopped || state == .failed
-    return isResumable ? "\(word(for: state)), resumable" : word(for: state)
+  /// When a run was at work, and for how long.
+  static func times(of summary: RunSummary) -> [String] {
+    var lines: [String] = []
+    if let start = summary.startedAt { lines.append("  began: \(start)") }
+    if let end = summary.endedAt {
+      lines.append("  ended: \(end)")
+    } else if let last = summary.lastSeenAt {
+      lines.append("  last sign of life: \(last)")
+    }
+    if let seconds = summary.processSeconds, summary.elapsedSeconds - seconds > 0.001 {
+      lines.append(
+        "  time: \(Format.seconds(summary.elapsedSeconds)) over all its processes,"
+          + " \(Format.seconds(seconds)) of the last one"
+      )
+    }
+    return lines
+  }
+
+  private static func words(for summary: RunSummary, isReal: Bool) -> String {
+    let state = summary.state
+    let word = summary.wasKilled ? "killed" : word(for: state)
+    let isResumable = isReal && (state == .stopped || state == .failed)
+    return isResumable ? "\(word), resumable" : word
   }
 
   private static func word(for state: RunState) -> String {

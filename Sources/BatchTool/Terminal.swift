@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchPipeline
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -28,10 +29,29 @@ enum Terminal {
   }()
 
   /// The width of the terminal, or 80.
-  static var columns: Int {
+  static var columns: Int { columns(of: STDERR_FILENO) }
+
+  private static func columns(of descriptor: Int32) -> Int {
     var size = winsize()
-    guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)
+  }
+
+  /// Whether standard output is a terminal that can be drawn on.
+  static let canRedraw =
+    isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+
+  /// Writes lines to standard output in place of others that were written last.
+  ///
+  /// - Parameters:
+  ///   - lines: The lines, each of which is cut to the width of the terminal.
+  ///   - count: How many lines they replace.
+  /// - Throws: `BatchError` of code `outputFailed`.
+  static func redraw(_ lines: [String], over count: Int) throws(BatchError) {
+    let width = columns(of: STDOUT_FILENO)
+    let text = lines.map { "\($0.onOneLine.shortened(to: width - 1))\u{1b}[K\n" }.joined()
+    let up = count > 0 ? "\u{1b}[\(count)A\r" : ""
+    try print("\(up)\(text)\u{1b}[J", terminator: "")
   }
 
   /// Writes to standard error.
@@ -120,11 +140,6 @@ enum Terminal {
     }
     return nil
   }
-}
-
-extension BatchError.Code {
-  /// What a command found or did cannot be written to standard output.
-  static let outputFailed = Self(rawValue: "outputFailed")
 }
 
 /// The time now, as an ISO 8601 timestamp in UTC.

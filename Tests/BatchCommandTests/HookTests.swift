@@ -99,6 +99,80 @@ import Testing
     #expect(messages.count == 3)
   }
 
+  // MARK: Other ends
+
+  private static let ends = ["onStop", "onCancel", "onRefuse", "onKill", "onStart"]
+
+  /// A job that tells of every end with its status, whose run is held by the file `hold`.
+  private func writeEnds(adding more: [String: Any] = [:]) throws {
+    try script(
+      "end.sh",
+      """
+      echo "$BATCH_HOOK $BATCH_STATE $BATCH_EXIT_STATUS $BATCH_DONE/$BATCH_TOTAL [$BATCH_STOP_REASON]" >> told
+      """
+    )
+    let hooks = Dictionary(uniqueKeysWithValues: Self.ends.map { ($0, ["./end.sh"]) })
+    let adding: [String: Any] = ["throttle": ["flagFile": "hold"]]
+    try write(hooks, adding: adding.merging(more) { $1 })
+    try directory.write("", to: "hold")
+  }
+
+  private func startHeld() throws -> BatchProgram {
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    while let line = program.nextLine(), !line.contains(#""event":"throttled""#) {}
+    return program
+  }
+
+  @Test func `a run that is stopped, cancelled or killed is told of`() throws {
+    try writeEnds()
+    let stopped = try startHeld()
+    stopped.send(SIGTERM)
+    #expect(stopped.wait().status == 3)
+    let killed = try startHeld()
+    killed.send(SIGKILL)
+    _ = killed.wait()
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
+    #expect(try JSONOutput.object(status)["wasKilled"] as? Bool == true)
+    #expect(try JSONOutput.object(status)["endedAt"] is NSNull)
+    let text = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(text.contains("job: killed, resumable, ") && text.contains("  last sign of life: 20"))
+    let cancelled = try startHeld()
+    #expect(try BatchProgram.run("cancel", "job.json", in: directory).status == 0)
+    #expect(cancelled.wait().status == 3)
+    #expect(
+      try told() == [
+        "onStart running  0/50 []", "onStop stopped 3 0/50 []", "onStart running  0/50 []",
+        "onKill killed  0/50 []", "onStart running  0/50 []",
+        "onCancel stopped 3 0/50 [batch cancel]",
+      ]
+    )
+  }
+
+  @Test func `a run that is refused is told of with its status`() throws {
+    try writeEnds()
+    let alive = try startHeld()
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 5)
+    alive.send(SIGKILL)
+    _ = alive.wait()
+    try writeEnds(adding: ["source": ["entity": "none", "everything": true]])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 2)
+    #expect(
+      try told().dropFirst() == ["onRefuse refused 5 0/50 []", "onRefuse refused 2 0/50 []"]
+    )
+  }
+
+  @Test func `a run stops outside of its hours, and goes on within them`() throws {
+    let other = Calendar.current.component(.hour, from: .now) + 12
+    let hours = String(format: "%02d:00-%02d:00", other % 24, (other + 1) % 24)
+    try writeEnds(adding: ["throttle": ["window": ["hours": hours, "otherwise": "stop"]]])
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 3, "\(run.errors)")
+    #expect(run.output.contains("reason: throttle.window: it is not \(hours)"))
+    #expect(try told().last == "onStop stopped 3 0/50 [throttle.window: it is not \(hours)]")
+    try writeEnds(adding: ["throttle": ["window": ["hours": "00:00-24:00", "otherwise": "stop"]]])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+  }
+
   @Test func `a hook that fails changes nothing and is told of`() throws {
     try script("fail.sh", "kill -9 $$")
     try write(["onStart": ["false"], "onFinish": ["./fail.sh"]])

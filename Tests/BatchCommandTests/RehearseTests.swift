@@ -201,7 +201,7 @@ import Testing
     try directory.write("", to: "hold")
     try directory.write(JobText.update(adding: ["throttle": ["flagFile": "hold"]]), to: "job.json")
     let run = try BatchProgram(["run", "job.json", "--json"], in: directory)
-    while let line = run.nextLine(), !line.contains("throttled") {}
+    while let line = run.nextLine(), !line.contains(#""event":"throttled""#) {}
     let result = try BatchProgram.run("rehearse", "job.json", in: directory)
     #expect(result.status == 5, "\(result.errors)")
     run.send(SIGINT)

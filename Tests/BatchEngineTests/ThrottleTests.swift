@@ -83,6 +83,16 @@ import Testing
     #expect(!RunThrottle(RunPolicy.Throttle()).setsPace)
   }
 
+  @Test func `a window may end the run, whatever else holds it`() throws {
+    let window = try DailyWindow(parsing: "22:00-06:00")
+    var now = RunThrottle.Conditions(isFlagged: true, minuteOfDay: 12 * 60)
+    #expect(RunThrottle(.init(window: window)).end(now) == nil)
+    let throttle = RunThrottle(.init(flagFile: "/hold", window: window, outsideWindow: .stop))
+    #expect(throttle.end(now) == "throttle.window: it is not 22:00-06:00")
+    now.minuteOfDay = 22 * 60
+    #expect(throttle.end(now) == nil)
+  }
+
   @Test func `conditions hold as long as they are true, the first of them shown`() throws {
     var job = RunPolicy.Throttle(
       identifiersPerSecond: 1,

@@ -31,6 +31,8 @@ package struct RunProgress: Codable, Sendable {
   package var done = DoneRanges()
   /// How long the run has been going on, over all its resumptions.
   package var elapsedSeconds = 0.0
+  /// How long the process that wrote this had been at work; nil in what an earlier version wrote.
+  package var processSeconds: Double?
   /// When this was written, in seconds since 1970, so that the times of a live run go on.
   package var recordedAt: Double?
   /// How many identifiers were done when it was resumed last.

@@ -265,6 +265,12 @@ package struct RunLogic {
   /// Holds the run or lets it go on, as the throttle has it now.
   private mutating func regulate(_ moment: Moment) {
     obey(moment)
+    if let reason = throttle.end(moment.conditions) {
+      if stopReason == nil { effects.append(.beginGrace) }
+      stopReason = stopReason ?? reason
+      perform(machine.stop())
+      return
+    }
     guard let hold = throttle.hold(at: moment.now, moment.conditions) else {
       guard held != nil else { return }
       held = nil
@@ -285,7 +291,7 @@ package struct RunLogic {
   private mutating func obey(_ moment: Moment) {
     if moment.isCancelled, !isCancelled {
       isCancelled = true
-      stopReason = stopReason ?? "batch cancel"
+      stopReason = stopReason ?? RunSummary.cancellation
       effects.append(.beginGrace)
       perform(machine.stop())
     }

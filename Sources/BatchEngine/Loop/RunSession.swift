@@ -26,6 +26,8 @@ package final class RunSession {
   private let elapsedBefore: Double
   /// How long the run was held, but for the hold that goes on.
   private var throttledBefore: Double
+  /// Whether the process that was at work on the run before could not say how it ended.
+  package let followsKill: Bool
   private var failure: BatchError?
   /// What holds the run, and since when it is held, by this or by something before it.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
@@ -48,6 +50,7 @@ package final class RunSession {
     recordedAt = start
     toldAt = start
     progress = checkpoint.progress
+    followsKill = isResumed && progress.state.isGoingOn
     elapsedBefore = progress.elapsedSeconds
     throttledBefore = progress.throttledSeconds ?? 0
     progress.goOn()
@@ -218,6 +221,7 @@ package final class RunSession {
     progress.state = state
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds
+    progress.processSeconds = elapsedSeconds - elapsedBefore
     progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
     progress.recordedAt = Date.now.timeIntervalSince1970
     progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
@@ -237,6 +241,7 @@ package final class RunSession {
     summary.chunks = done.chunks
     summary.throttledSeconds = throttledSeconds
     summary.elapsedSeconds = elapsedSeconds
+    summary.processSeconds = elapsedSeconds - elapsedBefore
     summary.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     summary.failure = failure
     let seconds = start.duration(to: host.now()) / .seconds(1)

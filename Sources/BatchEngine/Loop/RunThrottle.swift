@@ -77,6 +77,14 @@ package struct RunThrottle {
     if let ratio = settings.sleepRatio { rested = now + duration * ratio }
   }
 
+  /// Why the run stops now, or nil: its hours are over, and it does not wait for the next.
+  package func end(_ conditions: Conditions) -> String? {
+    guard settings.outsideWindow == .stop, let window = settings.window,
+      !window.contains(minuteOfDay: conditions.minuteOfDay)
+    else { return nil }
+    return "throttle.window: it is not \(window)"
+  }
+
   /// Why nothing may be done now, or nil.
   package func hold(at now: Duration, _ conditions: Conditions) -> Hold? {
     func hold(_ cause: Hold.Cause, _ reason: String, until end: Duration? = nil) -> Hold {

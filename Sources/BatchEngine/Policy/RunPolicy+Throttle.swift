@@ -16,6 +16,16 @@ extension RunPolicy {
     public var flagFile: FilePath?
     /// The hours of the day in which the run may work.
     public var window: DailyWindow?
+    /// What becomes of the run outside of these hours.
+    public var outsideWindow: OutsideWindow
+
+    /// What becomes of a run outside of its hours.
+    public enum OutsideWindow: String, CaseIterable, Sendable {
+      /// It is held until they come.
+      case wait
+      /// It stops, and can be resumed.
+      case stop
+    }
 
     /// Makes the settings of a throttle.
     public init(
@@ -24,7 +34,8 @@ extension RunPolicy {
       maximumWAL: Int64 = 64_000_000,
       minimumFreeDisk: Int64? = nil,
       flagFile: FilePath? = nil,
-      window: DailyWindow? = nil
+      window: DailyWindow? = nil,
+      outsideWindow: OutsideWindow = .wait
     ) {
       self.identifiersPerSecond = identifiersPerSecond
       self.sleepRatio = sleepRatio
@@ -32,6 +43,7 @@ extension RunPolicy {
       self.minimumFreeDisk = minimumFreeDisk
       self.flagFile = flagFile
       self.window = window
+      self.outsideWindow = outsideWindow
     }
 
     /// The most identifiers of a chunk, so that a rate is even: a second's worth.

@@ -1,6 +1,12 @@
 public import BatchIdentifiers
 import SystemPackage
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// How a run stands, in the form of `status --json`.
 public struct RunSummary: Sendable, Encodable {
   /// The job's name.
@@ -19,8 +25,18 @@ public struct RunSummary: Sendable, Encodable {
   public var chunks: Int
   /// How many identifiers were done when the run was resumed last; 0 if it never was.
   public var resumedAt: Int
+  /// When it began first: ISO 8601 in UTC; nil if only its end is known.
+  public var startedAt: String?
+  /// When it ended, finished, failed or stopped; nil while it goes on, and of one that was killed.
+  public var endedAt: String?
+  /// When it last said how it stood.
+  public var lastSeenAt: String?
+  /// Whether its process was killed: it could not say how it ended.
+  public var wasKilled = false
   /// How long the run has been going on, over all its resumptions.
   public var elapsedSeconds: Double
+  /// How much of that is the last process's; nil if an earlier version has written it.
+  public var processSeconds: Double?
   /// How fast it went, or nil before anything was done.
   public var identifiersPerSecond: Double?
   /// How long it will still take at that speed, or nil when it is not running.
@@ -53,9 +69,13 @@ public struct RunSummary: Sendable, Encodable {
   /// The identifier that the caller gave to the work.
   public var runID: String?
 
+  /// The reason of a run that an operator has stopped.
+  package static let cancellation = "batch cancel"
+
   private enum CodingKeys: String, CodingKey {
     case runID
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
+    case startedAt, endedAt, lastSeenAt, wasKilled, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case throttle, throttledSeconds, stopReason, error
   }
@@ -72,7 +92,13 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(outcomes, forKey: .outcomes)
     try container.encode(chunks, forKey: .chunks)
     try container.encode(resumedAt, forKey: .resumedAt)
+    try container.encode(startedAt, forKey: .startedAt)
+    try container.encode(endedAt, forKey: .endedAt)
+    try container.encode(lastSeenAt, forKey: .lastSeenAt)
+    try container.encode(wasKilled, forKey: .wasKilled)
     try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
+    let ofProcess = processSeconds.map { ($0 * 1000).rounded() / 1000 }
+    try container.encode(ofProcess, forKey: .processSeconds)
     // Of a slow one a fraction is not nothing.
     let rate = identifiersPerSecond.map { $0 < 10 ? ($0 * 1000).rounded() / 1000 : $0.rounded() }
     try container.encode(rate, forKey: .identifiersPerSecond)
@@ -108,8 +134,24 @@ extension RunSummary {
     )
     metadata.runID = past.id.isEmpty ? nil : past.id
     self.init(metadata, progress, total: past.total, path: files.checkpoint.string)
+    startedAt = nil
+    endedAt = past.endedAt
     outcomes = past.outcomes
     chunks = past.chunks
+  }
+
+  /// The summary of a run that was not begun.
+  package init(notBegun job: String, path: String) {
+    let metadata = RunMetadata(
+      run: "",
+      job: job,
+      startedAt: "",
+      fingerprint: "",
+      schema: [],
+      ledger: .file
+    )
+    self.init(metadata, RunProgress(), total: 0, path: path)
+    startedAt = nil
   }
 
   package init(_ metadata: RunMetadata, _ progress: RunProgress, total: Int, path: String) {
@@ -122,6 +164,12 @@ extension RunSummary {
     chunks = progress.done.chunks
     resumedAt = progress.resumedAt
     elapsedSeconds = progress.elapsedSeconds
+    processSeconds = progress.processSeconds
+    startedAt = metadata.startedAt
+    lastSeenAt = progress.recordedAt.map {
+      Date(timeIntervalSince1970: $0).formatted(.iso8601)
+    }
+    endedAt = progress.endedAt ?? (progress.state.isGoingOn ? nil : lastSeenAt)
     peakResidentBytes = progress.peakResidentBytes
     peakWALBytes = progress.peakWALBytes
     checkpoint = path

@@ -32,10 +32,11 @@ final class RunHooks: Sendable {
   init(
     _ job: Job,
     parameters: ParameterValues,
+    for events: [Job.Hooks.Event] = Job.Hooks.Event.allCases,
     patience: Duration = patience
   ) throws(BatchError) {
     var commands: [Job.Hooks.Event: ChildProcess.Command] = [:]
-    for event in Job.Hooks.Event.allCases {
+    for event in events {
       guard let arguments = job.hooks.commands[event] else { continue }
       do throws(BatchError) {
         commands[event] = try ChildProcess.Command(arguments, in: job.baseDirectory)
@@ -50,9 +51,31 @@ final class RunHooks: Sendable {
   }
 
   /// Runs the program for an event, if there is one, and waits for its end.
-  func run(_ event: Job.Hooks.Event, _ summary: RunSummary) async {
+  ///
+  /// - Parameters:
+  ///   - event: The event.
+  ///   - summary: How the run stands.
+  ///   - variables: What the program is told in place of what the summary says.
+  func run(
+    _ event: Job.Hooks.Event,
+    _ summary: RunSummary,
+    telling variables: [String: String] = [:]
+  ) async {
     guard let command = commands[event] else { return }
-    await runner.run { self.perform(event, command, summary) }
+    await runner.run { self.perform(event, command, summary, variables) }
+  }
+
+  /// Runs the program for the end of a run, if there is one, and waits for its end.
+  func runAtEnd(of summary: RunSummary) async {
+    let event: Job.Hooks.Event
+    switch summary.state {
+    case .completed, .completedWithFailures: event = .onFinish
+    case .failed: event = .onFailure
+    case .stopped: event = summary.stopReason == RunSummary.cancellation ? .onCancel : .onStop
+    case .running, .throttled, .paused: return
+    }
+    let status = ExitStatus(of: summary).rawValue
+    await run(event, summary, telling: ["BATCH_EXIT_STATUS": String(status)])
   }
 
   /// Has the program for an event run beside the run, unless one is running already.
@@ -85,7 +108,8 @@ final class RunHooks: Sendable {
   private func perform(
     _ event: Job.Hooks.Event,
     _ command: ChildProcess.Command,
-    _ summary: RunSummary
+    _ summary: RunSummary,
+    _ variables: [String: String] = [:]
   ) {
     var command = command
     command.environment = CommandHandler.environment(
@@ -95,6 +119,7 @@ final class RunHooks: Sendable {
     )
     .merging(summary.variables) { $1 }
     .merging(["BATCH_HOOK": event.rawValue]) { $1 }
+    .merging(variables) { $1 }
     let name = "hooks.\(event.rawValue)"
     do throws(BatchError) {
       let child = try ChildProcess(command)
@@ -134,6 +159,7 @@ extension RunSummary {
     ]
     variables["BATCH_OUTPUT"] = output
     variables["BATCH_THROTTLE"] = throttle
+    variables["BATCH_STOP_REASON"] = stopReason
     // A variable ends at U+0000.
     variables["BATCH_ERROR"] = error?.replacing("\0", with: " ")
     return variables

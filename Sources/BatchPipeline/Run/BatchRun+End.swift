@@ -15,12 +15,47 @@ extension BatchRun {
   /// The acknowledgement is the last change of all to any file: a process that is killed before it has its
   /// end told again by the next, and there is nothing after it at which a process could be killed.
   func acknowledging(
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ body: (RunLock?) async throws(BatchError) -> Ended
   ) async throws(BatchError) -> RunSummary {
     defer {
       forgetStop()
       endEvents()
     }
+    do throws(BatchError) {
+      return try await acknowledged(body)
+    } catch {
+      await tellRefusal(error, onEvent)
+      throw error
+    }
+  }
+
+  /// Runs the program that is told of a run which was refused, or was stopped before it had begun.
+  private func tellRefusal(
+    _ error: BatchError,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async {
+    let event: Job.Hooks.Event = error.code == .interrupted ? .onStop : .onRefuse
+    // What is wrong may be another program, or a parameter.
+    let parameters = ParameterValues()
+    guard let hooks = try? RunHooks(job, parameters: parameters, for: [event]) else { return }
+    let checkpoint = job.keepsRecord ? try? Checkpoint(ofJob: job) : nil
+    let summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
+    await hooks.run(
+      event,
+      summary ?? RunSummary(notBegun: job.name, path: job.checkpointPath.string),
+      telling: [
+        "BATCH_STATE": event == .onStop ? RunState.stopped.rawValue : "refused",
+        "BATCH_EXIT_STATUS": String(ExitStatus(of: error).rawValue),
+        "BATCH_ERROR": error.inWordsOfJobs.description.replacing("\0", with: " "),
+      ]
+    )
+    for message in hooks.takeMessages() { onEvent(.message(message)) }
+  }
+
+  private func acknowledged(
+    _ body: (RunLock?) async throws(BatchError) -> Ended
+  ) async throws(BatchError) -> RunSummary {
     try job.validate()
     try options.check()
     let lock = job.keepsRecord ? try RunLock(of: job.files) : nil
@@ -85,8 +120,7 @@ extension BatchRun {
         onEvent(.message("\(error)"))
       }
     }
-    if summary.state.isFinished { await hooks.run(.onFinish, summary) }
-    if summary.state == .failed { await hooks.run(.onFailure, summary) }
+    await hooks.runAtEnd(of: summary)
     await hooks.settle()
     for message in hooks.takeMessages() { onEvent(.message(message)) }
 

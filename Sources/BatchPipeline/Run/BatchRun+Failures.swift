@@ -24,7 +24,7 @@ extension BatchRun {
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     let onEvent = observed(onEvent)
-    return try await acknowledging { lock throws(BatchError) in
+    return try await acknowledging(onEvent) { lock throws(BatchError) in
       try await performRetry(lock, onEvent, answer)
     }
   }

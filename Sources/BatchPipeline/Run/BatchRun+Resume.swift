@@ -75,6 +75,8 @@ extension BatchRun {
       done: run.done ?? DoneRanges(),
       isResumed: true
     )
+    // So that a kill is not taken for the stop before it. Where it cannot be written, that will show.
+    try? session.reopen()
     onEvent(.resumed(session.summary()))
     let execution = RunExecution(
       run: self,

@@ -159,7 +159,7 @@ public final class BatchRun: Sendable {
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     let onEvent = observed(onEvent)
-    return try await acknowledging { lock throws(BatchError) in
+    return try await acknowledging(onEvent) { lock throws(BatchError) in
       try await perform(lock, onEvent, answer)
     }
   }

@@ -20,6 +20,9 @@ struct RunExecution {
 
   /// Does what is left, however it ends, and tells those who are to know.
   func perform() async -> RunSummary {
+    if session.followsKill {
+      await plan.hooks.run(.onKill, session.summary(), telling: ["BATCH_STATE": "killed"])
+    }
     await plan.hooks.run(.onStart, session.summary())
     let summary: RunSummary
     do {

@@ -47,17 +47,20 @@ public struct RunStatus: Sendable {
     if process != nil, !summary.state.isGoingOn, !summary.state.isFinished {
       // It goes on, and has had no time to write that down.
       summary.state = .running
+      summary.endedAt = nil
       summary.stopReason = nil
       summary.throttle = nil
       summary.error = nil
     } else if process == nil, summary.state.isGoingOn {
       // It was killed: nobody had the time to write that down.
       summary.state = .stopped
+      summary.wasKilled = true
       summary.throttle = nil
     } else if summary.state.isGoingOn, let recorded = checkpoint.progress.recordedAt {
       // Nothing is written while a run is held, and its times go on all the same.
       let since = max(0, Date.now.timeIntervalSince1970 - recorded)
       summary.elapsedSeconds += since
+      summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
     if summary.elapsedSeconds > 0, summary.done > 0 {

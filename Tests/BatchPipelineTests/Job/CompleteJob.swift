@@ -49,13 +49,15 @@ enum CompleteJob {
       "skip": { "limit": 100, "ratio": 0.01 },
       "throttle": {
         "identifiersPerSecond": 5000, "sleepRatio": 0.2, "maximumWAL": "32MB",
-        "minimumFreeDisk": "1GB", "flagFile": "hold", "window": "22:00-06:00"
+        "minimumFreeDisk": "1GB", "flagFile": "hold",
+        "window": { "hours": "22:00-06:00", "otherwise": "stop" }
       },
       "limits": { "runtime": "6h" },
       "undo": { "keep": "30d" },
       "hooks": {
         "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
-        "onThrottle": ["./hold"]
+        "onThrottle": ["./hold"], "onStop": ["./stop"], "onCancel": ["./cancel"],
+        "onRefuse": ["./refuse"], "onKill": ["./kill"]
       },
       "report": { "path": "run.html" }
     }

@@ -160,7 +160,8 @@ import Testing
   @Test(arguments: [
     (
       #""hooks": { "onEnd": ["x"] }"#,
-      "job.json:4:14: hooks.onEnd: unknown key; the keys here are onStart, onFinish, onFailure, onThrottle"
+      "job.json:4:14: hooks.onEnd: unknown key; the keys here are onStart, onFinish, onFailure, onThrottle,"
+        + " onStop, onCancel, onRefuse, onKill"
     ),
     (
       #""hooks": { "onStart": "x" }"#,

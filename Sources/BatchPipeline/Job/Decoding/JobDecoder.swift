@@ -241,7 +241,9 @@ extension JobDecoder {
     throttle.maximumWAL = section.size("maximumWAL") ?? throttle.maximumWAL
     throttle.minimumFreeDisk = section.size("minimumFreeDisk")
     throttle.flagFile = section.path("flagFile")
-    throttle.window = section.window("window")
+    let window = section.windowOrSection("window")
+    throttle.window = window?.hours
+    throttle.outsideWindow = window?.otherwise ?? throttle.outsideWindow
     section.finish()
     return throttle
   }

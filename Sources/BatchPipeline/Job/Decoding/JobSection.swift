@@ -165,19 +165,35 @@ extension JobSection {
     }
   }
 
-  mutating func window(_ key: String) -> DailyWindow? {
-    quantity(key, expected: "a part of the day such as \"22:00-06:00\"") {
-      text throws(BatchError) in
+  private mutating func window(_ key: String, required: Bool = false) -> DailyWindow? {
+    let expected = "a part of the day such as \"22:00-06:00\""
+    return quantity(key, required: required, expected: expected) { text throws(BatchError) in
       try DailyWindow(parsing: text)
+    }
+  }
+
+  /// Hours of the day, or an object with what becomes of a run outside of them.
+  mutating func windowOrSection(
+    _ key: String
+  ) -> (hours: DailyWindow?, otherwise: RunPolicy.Throttle.OutsideWindow?)? {
+    guard let value = member(key, required: false), value.members != nil else {
+      return window(key).map { ($0, nil) }
+    }
+    return section(key) { section in
+      let hours = section.window("hours", required: true)
+      let otherwise: RunPolicy.Throttle.OutsideWindow? = section.oneOf("otherwise")
+      section.finish()
+      return (hours, otherwise)
     }
   }
 
   private mutating func quantity<Result>(
     _ key: String,
+    required: Bool = false,
     expected: String,
     _ parse: (String) throws(BatchError) -> Result
   ) -> Result? {
-    guard let value = member(key, required: false) else { return nil }
+    guard let value = member(key, required: required) else { return nil }
     guard let text = value.asString else {
       report(value, at: path.appending(key), expected: expected)
       return nil

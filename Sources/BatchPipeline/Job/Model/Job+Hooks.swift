@@ -16,6 +16,14 @@ extension Job {
       case onFailure
       /// It is held back by something else than a mere pace.
       case onThrottle
+      /// It was stopped by a signal, a limit or its hours, and can be resumed.
+      case onStop
+      /// It was stopped by an operator, and can be resumed.
+      case onCancel
+      /// It was refused, or could not begin.
+      case onRefuse
+      /// It is resumed, and the process before was killed.
+      case onKill
     }
 
     /// The program for each event that one is to be told of.
