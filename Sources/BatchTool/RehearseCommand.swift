@@ -88,9 +88,12 @@ struct RehearseCommand: AsyncParsableCommand {
         return .failure(error)
       }
     }
-    let signals = StopSignals(quiet: quiet, atOnce: { printer.tellFolder() }) {
-      rehearsing.cancel()
-    }
+    let signals = StopSignals(
+      quiet: quiet,
+      saying: keep ? "ends what is under way" : "ends what is under way, and removes the clone",
+      atOnce: { printer.tellFolder() },
+      stop: { rehearsing.cancel() }
+    )
     await signals.listen()
     defer { signals.cancel() }
     let answer = await rehearsing.value

@@ -22,10 +22,13 @@ final class StopSignals {
 
   /// - Parameters:
   ///   - quiet: Whether nothing is said.
+  ///   - words: What happens until the end, as it is said.
   ///   - atOnce: Called before a second signal ends the process.
   ///   - stop: Called with the first signal.
   init(
     quiet: Bool,
+    saying words: String =
+      "waits for the chunks in flight, and undoes what SQLite has not done in 5 s",
     atOnce: @escaping @Sendable () -> Void = {},
     stop: @escaping @Sendable () -> Void
   ) {
@@ -39,7 +42,7 @@ final class StopSignals {
         let now = ContinuousClock.now
         guard let began = first else {
           first = now
-          if !quiet { Self.tell(number) }
+          if !quiet { Self.tell(number, words) }
           stop()
           return
         }
@@ -51,11 +54,10 @@ final class StopSignals {
     }
   }
 
-  private static func tell(_ signal: Int32) {
+  private static func tell(_ signal: Int32, _ words: String) {
     let again = signal == SIGINT ? "Ctrl-C again stops" : "a second signal stops"
     Terminal.say(
-      "\(Terminal.isInteractive ? "\n" : "")stopping: waits for the chunks in flight, and undoes what SQLite"
-        + " has not done in 5 s; \(again) at once"
+      "\(Terminal.isInteractive ? "\n" : "")stopping: \(words); \(again) at once"
     )
   }
 
