@@ -60,7 +60,7 @@ struct RehearseCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try job.load()
+    let job = try await job.load()
     var options = BatchRun.Options()
     options.parameterTexts = self.job.parameters
     options.workers = workers

@@ -52,7 +52,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoing: arguments.job.load(),
+      undoing: await arguments.job.load(),
       run: run,
       only: list,
       overwriting: overwrite

@@ -13,6 +13,12 @@ package enum ComparisonAim: Sendable {
     if case .surprises(let expected, _) = self { expected } else { nil }
   }
 
+  /// Whether the run may have made a table, so that the other file need not have it.
+  func creates(_ table: String) -> Bool {
+    guard case .surprises(let expected, _) = self else { return true }
+    return expected?.archive.map { $0.isCreated && SQLName.equal($0.table, table) } ?? false
+  }
+
   /// Whether the columns are counted that differ.
   var countsColumns: Bool { if case .changes = self { true } else { false } }
 

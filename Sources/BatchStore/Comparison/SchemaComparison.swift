@@ -9,10 +9,12 @@ struct SchemaComparison: Sendable {
   ///
   /// - Parameters:
   ///   - connection: A connection that has both databases.
-  ///   - created: A table that the other file need not have.
+  ///   - isCreated: Whether the other file need not have a table.
   /// - Throws: What SQLite says.
-  init(in connection: Connection, creating created: String?) throws(BatchError) {
-    let isCreated = { (name: String) in created.map { SQLName.equal($0, name) } ?? false }
+  init(
+    in connection: Connection,
+    creating isCreated: (_ table: String) -> Bool
+  ) throws(BatchError) {
     let objects = try Self.objects(of: .database, in: connection)
     let others = try Self.objects(of: .file, in: connection)
     for (name, object) in objects.sorted(by: { $0.key < $1.key }) {

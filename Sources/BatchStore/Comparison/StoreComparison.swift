@@ -65,8 +65,7 @@ package struct StoreComparison: Sendable {
     do throws(BatchError) {
       try await connections.open()
       let schema = try await connections.readers[0].perform { connection throws(BatchError) in
-        let archive = expected?.archive.flatMap { $0.isCreated ? $0.table : nil }
-        return try SchemaComparison(in: connection, creating: archive)
+        try SchemaComparison(in: connection, creating: aim.creates)
       }
       let aim = aim.limited(to: schema.tables)
       // What has become of the copies is asked when rows are gone.
