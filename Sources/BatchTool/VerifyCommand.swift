@@ -12,14 +12,22 @@ struct VerifyCommand: AsyncParsableCommand {
       Compares every row of every table with a copy of the database from before the run, a backup for \
       example. The rows that the run has done may differ in the columns that the job sets, or be gone if it \
       deletes them. Exit status 1 if anything else differs.
+
+      Without a copy, what the run has kept to be undone by ("undo" in the job) is compared with its rows: \
+      whether they are as the run has left them. Other rows are not looked at then.
       """
   )
 
   @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
   var job: String
 
-  @Option(help: ArgumentHelp("A copy of the database from before the run.", valueName: "file"))
-  var against: String
+  @Option(
+    help: ArgumentHelp(
+      "A copy of the database from before the run, instead of its undo record.",
+      valueName: "file"
+    )
+  )
+  var against: String?
 
   @Option(help: "The most differences that are told; all are counted.")
   var limit = 20
@@ -34,6 +42,7 @@ struct VerifyCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    guard let against else { return try await verifyByRecord() }
     let progress = RowProgress()
     let verification: Verification
     do {
@@ -50,6 +59,33 @@ struct VerifyCommand: AsyncParsableCommand {
       try print(verification)
     }
     if !verification.isAsDeclared { ExitStatus.failed.end() }
+  }
+
+  /// Compares the rows that the run has recorded with what it has made of them.
+  private func verifyByRecord() async throws {
+    let report: UndoReport
+    do throws(BatchError) {
+      report = try await UndoReport(undoing: Job(ofRunAt: FilePath(job)), showing: limit)
+    } catch {
+      guard error.code == .noUndo else { throw error }
+      var error = error
+      error.remedy = "give a copy of the database from before the run with --against"
+      throw error
+    }
+    if json {
+      try Terminal.printJSON(RecordLine(report: report), pretty: true)
+    } else {
+      for message in report.changedSince { try Terminal.print(message) }
+      if !report.changedSince.isEmpty { try Terminal.print("") }
+      let outcomes = report.outcomes
+      let found = report.isAsLeft ? "every row is" : "not every row is"
+      try Terminal.print("run \(report.run.run): \(found) as it has left it")
+      for (name, count) in [
+        ("as the run has left them", outcomes.succeeded), ("changed since", outcomes.failed),
+        ("as before the run", outcomes.unchanged), ("gone", outcomes.vanished),
+      ] where count > 0 { try Terminal.print("  \(name): \(rows(count))") }
+    }
+    if !report.isAsLeft { ExitStatus.failed.end() }
   }
 
   private func print(_ verification: Verification) throws(BatchError) {
@@ -94,6 +130,19 @@ struct VerifyCommand: AsyncParsableCommand {
       let columns = difference.columns.map { "\($0.name): \($0.file) → \($0.database)" }
       return "\(row): \(columns.joined(separator: ", "))"
     }
+  }
+}
+
+/// What came of comparing the rows that a run has recorded.
+private struct RecordLine: Encodable {
+  let report: UndoReport
+
+  private enum CodingKeys: CodingKey { case isAsDeclared }
+
+  func encode(to encoder: any Encoder) throws {
+    try report.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(report.isAsLeft, forKey: .isAsDeclared)
   }
 }
 

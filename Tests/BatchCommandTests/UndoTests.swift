@@ -373,6 +373,7 @@ import Testing
       )
       #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     }
+    #expect(try BatchProgram.run("verify", "job.json", in: directory).status == 0)
     try execute("UPDATE items SET n = 5 WHERE id = 8")
     try execute("DELETE FROM items WHERE id = 9")
     let before = try directory.contents()
@@ -380,6 +381,12 @@ import Testing
     #expect(plan.status == 0, "\(plan.errors)")
     let rows = try TestDatabase.value(path, "SELECT count(*) FROM items WHERE id < 100 AND n = -2")
     #expect(rows == .integer(85))
+    let verification = try BatchProgram.run("verify", "job.json", in: directory)
+    #expect(
+      verification.status == 1 && verification.output.contains("as the run has left them: 85")
+    )
+    let others = try BatchProgram.run("verify", "job.json", "--json", "--limit", "0", in: directory)
+    #expect(try JSONOutput.object(others.output)["isAsDeclared"] as? Bool == false)
     for part in [
       "record    87 rows, ", "undone    85 rows", "gone      1 row", "changed   1 row",
       "identifier 8: somebody has changed the row since: \"n\" is 5, the run had set -2, and",

@@ -18,8 +18,8 @@ public struct UndoReport: Sendable, Encodable {
   /// What an operator should know before.
   public let warnings: [String]
 
-  /// How many rows that would be left alone are told.
-  private static let shown = 5
+  /// Whether every row that the run has recorded is as it has left it.
+  public var isAsLeft: Bool { outcomes.total == outcomes.succeeded }
 
   /// Looks at every row that a run has recorded; writes nothing.
   ///
@@ -28,13 +28,15 @@ public struct UndoReport: Sendable, Encodable {
   ///   - run: The UUID of the run; nil for the last one that can be undone.
   ///   - identifiers: The rows that are wanted; nil for all.
   ///   - overwrites: Whether rows that somebody has changed since are undone too.
+  ///   - limit: How many rows that would be left alone are told.
   /// - Throws: What ``BatchRun/init(undoing:run:only:overwriting:options:)`` is refused with when it runs.
   /// - Complexity: O(*n*) in the rows; a chunk of them is held at once.
   public init(
     undoing job: Job,
     run: String? = nil,
     only identifiers: IdentifierList? = nil,
-    overwriting overwrites: Bool = false
+    overwriting overwrites: Bool = false,
+    showing limit: Int = 5
   ) async throws(BatchError) {
     let work = UndoWork(undoing: job, run: run, only: identifiers, overwriting: overwrites)
     let plan = try await UndoPlan(work, in: nil)
@@ -55,7 +57,7 @@ public struct UndoReport: Sendable, Encodable {
           try undo.foresee(rows, in: connection)
         }
         outcomes += foreseen.0
-        errors += foreseen.1.prefix(Self.shown - errors.count)
+        errors += foreseen.1.prefix(limit - errors.count)
         place += rows.count
       }
     } else {
@@ -76,7 +78,7 @@ public struct UndoReport: Sendable, Encodable {
           )
         }
         outcomes += chunk.foreseen.0
-        errors += chunk.foreseen.1.prefix(Self.shown - errors.count)
+        errors += chunk.foreseen.1.prefix(limit - errors.count)
         place += chunk.count
       }
     }

@@ -83,7 +83,7 @@ import Testing
         "job", "run", "runID", "state", "total", "done", "outcomes", "chunks", "resumedAt",
         "elapsedSeconds", "identifiersPerSecond", "etaSeconds", "peakResidentBytes",
         "peakWALBytes", "checkpoint", "output", "throttle", "throttledSeconds", "stopReason",
-        "error",
+        "error", "startedAt", "endedAt", "lastSeenAt", "wasKilled", "processSeconds",
       ]
     )
     #expect(object["state"] as? String == "stopped")
