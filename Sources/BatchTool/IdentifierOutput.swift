@@ -1,5 +1,5 @@
-public import ArgumentParser
-public import BatchIdentifiers
+import ArgumentParser
+import BatchIdentifiers
 import SystemPackage
 
 #if canImport(Glibc)
@@ -12,8 +12,18 @@ import Darwin
 
 /// What becomes of the identifiers that a command finds.
 struct IdentifierOutput: ParsableArguments {
-  @Option(help: "How they are printed: uri, key or json.")
-  var format = IdentifierTextFormat.uri
+  /// How identifiers are printed.
+  enum Format: String, CaseIterable, ExpressibleByArgument {
+    case key, uri, json, ids
+  }
+
+  @Option(
+    help: """
+      How they are printed: key, uri or json; ids for the bytes of an identifier file, as --output \
+      writes them.
+      """
+  )
+  var format = Format.key
 
   @Flag(help: "Print their number only.")
   var count = false
@@ -22,6 +32,9 @@ struct IdentifierOutput: ParsableArguments {
   var output: String?
 
   func validate() throws {
+    if format == .ids, output == nil, !count, isatty(1) != 0 {
+      throw ValidationError("--format ids is not for a terminal: give --output, or redirect it.")
+    }
     if count, output != nil { throw ValidationError("--count and --output exclude each other.") }
   }
 
@@ -34,10 +47,25 @@ struct IdentifierOutput: ParsableArguments {
     } else {
       // A reader that goes away, such as head, ends the program as it ends others.
       signal(SIGPIPE, SIG_DFL)
+      guard let format = format.text else {
+        return try IdentifierFile.encode(list, metadata: []) { bytes throws(BatchError) in
+          try Terminal.print(bytes: Array(copying: bytes))
+        }
+      }
       var writer = IdentifierTextWriter(list, format: format)
       while let lines = try writer.next() { try Terminal.print(bytes: lines) }
     }
   }
 }
 
-extension IdentifierTextFormat: ExpressibleByArgument {}
+extension IdentifierOutput.Format {
+  /// The form of a text; nil for that of a file.
+  fileprivate var text: IdentifierTextFormat? {
+    switch self {
+    case .key: .key
+    case .uri: .uri
+    case .json: .json
+    case .ids: nil
+    }
+  }
+}

@@ -12,7 +12,12 @@ struct IdsShowCommand: AsyncParsableCommand {
   @Argument(help: "A job file, identifier file or checkpoint.", completion: .file())
   var source: String
 
-  @Option(help: "Which identifiers: all, remaining, done or failed.")
+  @Option(
+    help: """
+      Which identifiers: all, remaining, done, or of those that are done succeeded, unchanged, vanished, \
+      noLongerMatching or failed.
+      """
+  )
   var outcome = IdentifierSelection.Outcome.all
 
   @Flag(

@@ -72,6 +72,11 @@ struct PlanCommand: AsyncParsableCommand {
       }
     }
     try Terminal.print("recheck   \(text(of: report.recheck))")
+    if let unchanged = report.unchanged {
+      try Terminal.print(
+        "unchanged \(Format.count(unchanged.count)) of the first \(Format.count(unchanged.of, "row"))"
+      )
+    }
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"
       let reason = report.pace.map { "by \($0)" } ?? "a rough guess"

@@ -46,7 +46,8 @@ import Testing
     try failHalfWay()
     let schema = try BatchProgram.run("schema", "test.db", "--json", in: directory)
     let store = try #require(JSONOutput.object(schema.output)["store"] as? String)
-    let uris = try ids()
+    let uris = try ids("--format", "uri")
+    #expect(try ids() == ids("--format", "key"))
     #expect(uris.count == 100)
     #expect(uris.allSatisfy { $0.contains(store) && $0.contains("numbers") })
     let objects = try ids("--format", "json")
@@ -89,6 +90,85 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try ids("--count", "--outcome", "done", from: "job.batch") == ["100"])
     #expect(try ids("--count", "--outcome", "remaining", from: "job.batch") == ["0"])
+  }
+
+  @Test func `failed rows that come to something else when they are tried again are in its list`()
+    throws
+  {
+    let job = try JobText.update(
+      ["n": "CASE WHEN id % 10 = 0 AND n = 0 THEN json('{') ELSE 1 END"],
+      where: "label <> 'x'",
+      adding: ["chunk": ["size": 20], "skip": ["limit": 50]]
+    )
+    try directory.write(job, to: "job.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
+    try TestDatabase.make(
+      in: directory,
+      "DELETE FROM numbers WHERE id IN (20, 21, 40)",
+      "UPDATE numbers SET label = 'x' WHERE id IN (30, 31, 50)",
+      "UPDATE numbers SET n = 5 WHERE id = 70"
+    )
+    #expect(try BatchProgram.run("retry-failed", "job.json", in: directory).status == 4)
+    for source in ["job.json", "job.batch"] {
+      #expect(try ids("--outcome", "vanished", from: source) == ["20", "40"])
+      #expect(try ids("--outcome", "noLongerMatching", from: source) == ["30", "50"])
+      #expect(try ids("--outcome", "failed", from: source) == ["10", "60", "80", "90", "100"])
+      #expect(try ids("--outcome", "unchanged", from: source) == [])
+      let succeeded = try ids("--outcome", "succeeded", from: source)
+      #expect(succeeded == (1...100).filter { $0 % 10 != 0 || $0 == 70 }.map(String.init))
+    }
+  }
+
+  @Test func `a ledger in the file knows what came of each row too`() throws {
+    let job = try JobText.update(
+      ["n": "CASE id WHEN 50 THEN json('{') ELSE 1 END"],
+      where: "label <> 'x'",
+      adding: ["chunk": ["size": 10], "checkpoint": ["ledger": "file"]]
+    )
+    try directory.write(job, to: "job.json")
+    try failHalfWay()
+    try TestDatabase.make(
+      in: directory,
+      "DELETE FROM numbers WHERE id IN (50, 61, 62)",
+      "UPDATE numbers SET label = 'x' WHERE id IN (71, 73)"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    let vanished = try ids("--outcome", "vanished")
+    #expect(vanished.first == "50" && Set(vanished).isSubset(of: ["50", "61", "62"]))
+    let lists = try ["succeeded", "vanished", "noLongerMatching"].map { try ids("--outcome", $0) }
+    #expect(lists.flatMap(\.self).sorted() == (1...100).map(String.init).sorted())
+  }
+
+  @Test func `what an earlier version has not recorded is not guessed`() throws {
+    try TestDatabase.make(
+      in: directory,
+      // The rows go away after they were selected.
+      """
+      CREATE TRIGGER gone AFTER UPDATE ON numbers WHEN new.id = 1
+      BEGIN DELETE FROM numbers WHERE id IN (5, 15); END
+      """
+    )
+    try failHalfWay()
+    #expect(try ids("--outcome", "vanished") == ["5", "15"])
+    try TestDatabase.make(in: directory, "DROP TABLE _batch_passed_over")
+    for outcome in ["vanished", "succeeded"] {
+      let arguments = ["ids", "job.json", "--outcome", outcome]
+      let result = try BatchProgram(arguments, in: directory).wait()
+      #expect(result.status == 2 && result.errors.contains("was not recorded"), "\(result.errors)")
+    }
+    #expect(try ids("--outcome", "unchanged") == [])
+    #expect(try ids("--outcome", "done").isEmpty == false)
+  }
+
+  @Test func `a list on standard output is an identifier file`() throws {
+    try failHalfWay()
+    let program = try BatchProgram(
+      ["-c", "\(BatchProgram.path) ids job.json --format ids > some.ids"],
+      of: "/bin/sh",
+      in: directory
+    ).wait()
+    #expect(program.status == 0, "\(program.errors)")
+    #expect(try ids(from: "some.ids") == ids())
   }
 
   @Test func `a reader that goes away is no error`() throws {

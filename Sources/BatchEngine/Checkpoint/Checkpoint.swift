@@ -109,6 +109,7 @@ package final class Checkpoint {
       progress =
         try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }
         ?? RunProgress()
+      progress.passedOver = nil
     } catch {
       throw BatchError(
         .damagedFile,
@@ -157,6 +158,8 @@ package final class Checkpoint {
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
     try append(.progress(progress), sync: sync)
     self.progress = progress
+    // It stands in that record, and in no later one.
+    self.progress.passedOver = nil
   }
 
   private func append(_ entry: CheckpointEntry, sync: Bool) throws(BatchError) {
@@ -175,6 +178,30 @@ package final class Checkpoint {
   /// The identifiers that the file says have failed, ascending, with what was wrong.
   package func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
     path.isEmpty ? [] : try IdentifierFile(opening: path).failedIdentifiers()
+  }
+
+  /// The identifiers that the file says were passed over.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
+  package func passedOver() throws(BatchError) -> PassedOver {
+    var passedOver = PassedOver()
+    if path.isEmpty { return passedOver }
+    try IdentifierFile(opening: path).forEachRecord { record throws(BatchError) in
+      guard record.kind == CheckpointEntry.progressKind else { return }
+      do {
+        let progress = try JSONDecoder().decode(RunProgress.self, from: Data(record.payload))
+        try progress.passedOver?.apply(to: &passedOver)
+      } catch {
+        throw BatchError(
+          .damagedFile,
+          "a record of progress cannot be read",
+          at: path.string,
+          remedy: "it was written by another version, or by hand",
+          underlying: error
+        )
+      }
+    }
+    return passedOver
   }
 
   /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, ….

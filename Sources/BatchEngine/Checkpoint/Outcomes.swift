@@ -17,6 +17,9 @@ public struct Outcomes: Hashable, Sendable, Codable {
   /// The sum of all.
   public var total: Int { succeeded + unchanged + vanished + noLongerMatching + failed }
 
+  /// How many were neither changed nor failed.
+  package var passedOver: Int { unchanged + vanished + noLongerMatching }
+
   /// Adds the counts of another to this one.
   public static func += (left: inout Outcomes, right: Outcomes) {
     left.succeeded += right.succeeded

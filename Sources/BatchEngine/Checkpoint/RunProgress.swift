@@ -56,6 +56,8 @@ package struct RunProgress: Codable, Sendable {
   package var isAcknowledged: Bool?
   /// Whether failed identifiers were tried again last.
   package var isRetry: Bool?
+  /// The identifiers that were passed over, of chunks that no earlier record has as done.
+  package var passedOver: PassedOverRecord?
   /// When all was done, as an ISO 8601 timestamp in UTC.
   package var endedAt: String?
 

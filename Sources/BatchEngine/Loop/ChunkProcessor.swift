@@ -39,8 +39,22 @@ package protocol ChunkProcessor: Sendable {
     failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]?
 
+  /// Which identifiers were passed over, by the store that keeps the ledger.
+  ///
+  /// - Parameter last: The piece before; nil for the first ones.
+  /// - Returns: The pieces that follow, as many as are held at once; nil if there are none left, or the file
+  ///   is the ledger.
+  /// - Throws: What the store says.
+  func passedOver(after last: Int?) async throws(BatchError) -> [PassedOverRecord.Piece]?
+
   /// Puts the result of a completed run into place, and completes `progress`.
   func finish(_ progress: inout RunProgress) async throws(BatchError)
+}
+
+extension ChunkProcessor {
+  package func passedOver(
+    after last: Int?
+  ) async throws(BatchError) -> [PassedOverRecord.Piece]? { nil }
 }
 
 /// What prepares the chunks of a run, one at a time.

@@ -73,7 +73,7 @@ package struct RunLogic {
 
   /// What happens in a run.
   package enum Event {
-    case committed(Range<Int>, Outcomes)
+    case committed(Range<Int>, Commit)
     case retrying(ChunkRetry)
     case held(RunThrottle.Hold)
     case released
@@ -188,7 +188,7 @@ package struct RunLogic {
         )
       )
     case .committed(let chunk, let commit):
-      tell(.committed(chunk, commit.outcomes))
+      tell(.committed(chunk, commit))
       errors[chunk.lowerBound] = nil
       throttle.committed(chunk.count, took: commit.duration, at: moment.now)
       throttle.logBytes = commit.logBytes

@@ -31,6 +31,8 @@ package final class RunSession {
   private var failure: BatchError?
   /// What holds the run, and since when it is held, by this or by something before it.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
+  /// Of chunks that no record has as done, where the file is the ledger.
+  private var passedOver = PassedOverRecord()
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
   /// A session that goes on from what is done, or tries failed identifiers again.
@@ -78,19 +80,23 @@ package final class RunSession {
   }
 
   /// Notes a committed chunk.
-  package func committed(_ chunk: Range<Int>, _ outcomes: Outcomes) {
+  package func committed(_ chunk: Range<Int>, _ commit: Commit) {
     doneHere += chunk.count
     if let retried {
       let first = retried.positions[chunk.lowerBound]
-      _ = done.replaceFailures(chunk.count, at: first, with: outcomes)
+      _ = done.replaceFailures(chunk.count, at: first, with: commit.outcomes)
       return
     }
-    done.insert(.init(chunk, outcomes: outcomes, chunks: 1))
+    done.insert(.init(chunk, outcomes: commit.outcomes, chunks: 1))
+    if checkpoint.metadata.ledger == .file {
+      passedOver.append(commit.passedOver, from: chunk.lowerBound)
+    }
   }
 
-  /// Whether the last record is older than `interval`.
+  /// Whether the last record is older than `interval`, or there is much to record.
   package func isDue(after interval: Duration) -> Bool {
     recordedAt.duration(to: host.now()) >= interval
+      || passedOver.pieces.count > PassedOverRecord.byteLimit
   }
 
   /// Whether nothing was told for `interval`; if so it counts as told.
@@ -113,8 +119,29 @@ package final class RunSession {
       done: done,
       failedCount: comparesFailures ? nil : checkpoint.failedAttempts.count
     )
+    if !passedOver.pieces.isEmpty {
+      progress.passedOver = passedOver
+      passedOver = PassedOverRecord()
+    }
     if let failed { try checkpoint.record(failed) }
     try write(state)
+  }
+
+  /// Copies from the store which identifiers were passed over, so that the file of a finished run has all
+  /// of them; the next record has the last ones.
+  private func copyPassedOver(from processor: some ChunkProcessor) async throws(BatchError) {
+    guard checkpoint.metadata.ledger == .store, done.outcomes.passedOver > 0 else { return }
+    var record = PassedOverRecord(replaces: true)
+    var last: Int?
+    while let pieces = try await processor.passedOver(after: last) {
+      for piece in pieces { record.append(piece) }
+      last = pieces.last?.first
+      progress.passedOver = record
+      if record.pieces.count > PassedOverRecord.byteLimit {
+        try write(.running)
+        record = PassedOverRecord()
+      }
+    }
   }
 
   /// Records that the run goes on, though a record may say that it is finished: what the store has
@@ -200,6 +227,7 @@ package final class RunSession {
     // killed in between, the next one knows that nothing is left but to name it.
     // And all failures are compared: an equal number of others may stand in a restored database.
     try await record(.running, with: processor, comparesFailures: true)
+    try await copyPassedOver(from: processor)
     try await processor.finish(&progress)
     progress.isAcknowledged = false
     progress.endedAt = Date.now.formatted(.iso8601)
@@ -226,6 +254,7 @@ package final class RunSession {
     progress.recordedAt = Date.now.timeIntervalSince1970
     progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     try checkpoint.record(progress)
+    progress.passedOver = nil
     recordedAt = host.now()
   }
 

@@ -43,7 +43,7 @@ extension PackedIdentifiers {
   /// - Complexity: O(n) in the bytes of the ranges and, where keys are at equal distances, not in their
   ///   number.
   /// - Precondition: The ranges lie within `0..<count`.
-  package func slice(_ ranges: [Range<Int>]) throws(BatchError) -> IdentifierList {
+  package func slice(_ ranges: some Sequence<Range<Int>>) throws(BatchError) -> IdentifierList {
     var builder = emptyBuilder()
     for range in ranges {
       precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")

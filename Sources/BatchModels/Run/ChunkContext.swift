@@ -10,7 +10,8 @@ package final class ChunkContext: @unchecked Sendable {
   private let context: ModelContext
   private let store: Int
   let positions: Range<Int>
-  let outcomes: Outcomes
+  /// The identifiers without a row, by their numbers among the positions.
+  private let missing: RangeSet<Int>
   /// About how many bytes it holds.
   let byteCount: Int
   /// Whether there is something to save.
@@ -31,18 +32,26 @@ package final class ChunkContext: @unchecked Sendable {
     _ context: ModelContext,
     store: Int,
     positions: Range<Int>,
-    outcomes: Outcomes,
+    missing: RangeSet<Int>,
     byteCount: Int,
     rows: UnsavedRows?
   ) {
     self.context = context
     self.store = store
     self.positions = positions
-    self.outcomes = outcomes
+    self.missing = missing
     self.byteCount = byteCount
     hasChanges = context.hasChanges
     changesOtherStores = context.changesStores(but: store)
     self.rows = rows
+  }
+
+  /// How many identifiers had a row.
+  var succeeded: Int { positions.count - missing.indexCount }
+
+  /// The identifiers without a row, by their numbers in a chunk where the first one has a number.
+  func vanished(from start: Int) -> RangeSet<Int> {
+    RangeSet(missing.ranges.map { ($0.lowerBound + start)..<($0.upperBound + start) })
   }
 
   /// Writes what is unsaved, inside a transaction of the caller; once more if it was rolled back.

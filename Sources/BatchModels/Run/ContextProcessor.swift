@@ -129,8 +129,14 @@ package struct ContextProcessor: ChunkProcessor {
     while true {
       guard ledger == .store || parts.contains(where: \.hasChanges) else {
         // Where nothing was changed this takes no lock, and needs no store that can be written.
+        var passedOver = PassedOver()
+        for case .done(let context) in parts {
+          let start = context.positions.lowerBound - positions.lowerBound
+          passedOver.vanished.formUnion(context.vanished(from: start))
+        }
         return Commit(
           outcomes: parts.reduce(into: Outcomes()) { $0 += $1.outcomes },
+          passedOver: passedOver,
           duration: .zero
         )
       }
@@ -187,6 +193,12 @@ package struct ContextProcessor: ChunkProcessor {
     return try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
   }
 
+  package func passedOver(
+    after last: Int?
+  ) async throws(BatchError) -> [PassedOverRecord.Piece]? {
+    try await lane?.passedOver(after: last)
+  }
+
   package func finish(_ progress: inout RunProgress) async throws(BatchError) {
     try await lane?.finish(after: progress.elapsedSeconds)
   }
@@ -209,7 +221,11 @@ extension ContextProcessor.Part {
 
   var outcomes: Outcomes {
     switch self {
-    case .done(let context): return context.outcomes
+    case .done(let context):
+      var outcomes = Outcomes()
+      outcomes.succeeded = context.succeeded
+      outcomes.vanished = context.positions.count - context.succeeded
+      return outcomes
     case .failed:
       var outcomes = Outcomes()
       outcomes.failed = 1

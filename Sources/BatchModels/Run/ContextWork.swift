@@ -62,11 +62,11 @@ package struct ContextWork: Sendable {
         inStore: store,
         holding: byteLimit
       )
-      if chunk.missingCount > 0, missingRows == .refused {
+      if !chunk.missing.isEmpty, missingRows == .refused {
         throw BatchError(
           .objectNotFound,
-          "\(chunk.missingCount) of \(chunk.identifiers.count) identifiers have no row",
-          at: chunk.firstMissing?.description,
+          "\(chunk.missing.indexCount) of \(chunk.identifiers.count) identifiers have no row",
+          at: chunk.missing.ranges.first.map { chunk.identifiers[$0.lowerBound].description },
           remedy: "run with missingRows: .counted to go on without them"
         )
       }
@@ -79,15 +79,12 @@ package struct ContextWork: Sendable {
         }
         try context.throwNoted()
       }
-      var outcomes = Outcomes()
-      outcomes.vanished = chunk.missingCount
-      outcomes.succeeded = chunk.identifiers.count - chunk.missingCount
       let end = positions.lowerBound + chunk.identifiers.count
       return ChunkContext(
         context,
         store: store,
         positions: positions.lowerBound..<end,
-        outcomes: outcomes,
+        missing: chunk.missing,
         byteCount: chunk.byteCount,
         rows: try UnsavedRows(of: context, inStore: store, connection)
       )

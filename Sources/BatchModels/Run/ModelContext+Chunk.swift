@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
@@ -7,12 +8,10 @@ struct ChunkObjects {
   var identifiers: [PersistentIdentifier]
   /// The objects of those that have a row, in no certain order.
   var objects: [ManagedObject] = []
-  /// The first identifier that has none.
-  var firstMissing: PersistentIdentifier?
+  /// The numbers of the identifiers that have none.
+  var missing = RangeSet<Int>()
   /// About how many bytes the rows hold.
   var byteCount = 0
-
-  var missingCount: Int { identifiers.count - objects.count }
 }
 
 extension ModelContext {
@@ -59,10 +58,9 @@ extension ModelContext {
         let identifier = chunk.identifiers[number]
         chunk.objects.append(try object(of: identifier, entity, values, readAt: readAt))
       }
-      if chunk.missingCount > 0 {
-        let found = Set(rows.numbers)
-        chunk.firstMissing = chunk.identifiers.indices.first { !found.contains($0) }
-          .map { chunk.identifiers[$0] }
+      if rows.numbers.count < chunk.identifiers.count {
+        chunk.missing.insert(contentsOf: 0..<chunk.identifiers.count)
+        for number in rows.numbers { chunk.missing.remove(contentsOf: number..<(number + 1)) }
       }
       return chunk
     }
@@ -81,9 +79,9 @@ extension ModelContext {
       let end = min(start + 100, positions.upperBound)
       let identifiers = try list.identifiers(in: start..<end)
       let found = try objects(of: identifiers)
-      for identifier in identifiers {
+      for (index, identifier) in identifiers.enumerated() {
         guard let object = found[identifier] else {
-          chunk.firstMissing = chunk.firstMissing ?? identifier
+          chunk.missing.insert(chunk.identifiers.count + index)
           continue
         }
         chunk.objects.append(object)

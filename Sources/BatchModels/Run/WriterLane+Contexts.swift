@@ -32,7 +32,7 @@ extension WriterLane {
       [connection] onFailure throws(BatchError) in
       refused.withLock { $0.removeAll() }
       return try connection.savepoint { () throws(BatchError) in
-        var written: WaitingChunk.Written = (Outcomes(), [])
+        var written = WaitingChunk.Written()
         var errors: [Int: BatchError] = [:]
         for (index, part) in parts.enumerated() {
           switch part {
@@ -41,9 +41,10 @@ extension WriterLane {
               throw onFailure.refusal(error)
             }
             written.failures.append((position, error))
-            written.outcomes.failed += 1
           case .context(let context):
-            written.outcomes += context.outcomes
+            written.succeeded += context.succeeded
+            let start = context.positions.lowerBound - positions.lowerBound
+            written.passedOver.vanished.formUnion(context.vanished(from: start))
             guard context.hasChanges else { continue }
             do throws(BatchError) {
               try connection.savepoint { () throws(BatchError) in

@@ -11,6 +11,31 @@ extension Checkpoint {
     try refuseForeignOwner(of: job.files)
   }
 
+  /// What became of each identifier: by the ledger in the store where there is one, and by the file of a
+  /// finished run, which has all of it.
+  package func rowOutcomes(ofJob job: Job) async throws(BatchError) -> RowOutcomes {
+    guard metadata.ledger == .store, !progress.state.isFinished else { return try rowOutcomes() }
+    let store = try await Store(
+      path: job.database.path.string,
+      isReadOnly: true,
+      busyTimeout: job.database.busyTimeout
+    )
+    guard let outcomes = try await store.rowOutcomes(ofRun: metadata.run) else {
+      return try rowOutcomes()
+    }
+    guard (outcomes.done.rows.last?.next ?? 0) <= list.count,
+      outcomes.failed.allSatisfy({ (0..<list.count).contains($0.position) })
+    else {
+      throw BatchError(
+        .damagedFile,
+        "the ledger in the database and the checkpoint do not belong together",
+        at: path.string,
+        remedy: "run with --fresh to select anew"
+      )
+    }
+    return outcomes
+  }
+
   /// What is done, from the ledger in the store where there is one: the file may lag behind it.
   package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
     guard metadata.ledger == .store else { return progress.done }

@@ -23,6 +23,7 @@ extension Checkpoint {
     try record([])
     var progress = progress
     progress.done = DoneRanges()
+    progress.passedOver = PassedOverRecord(replaces: true)
     progress.outputBytes = nil
     progress.outputIdentity = nil
     try record(progress)

@@ -184,7 +184,7 @@ extension JobPlan.Work {
       )
       return
     }
-    let change = BulkChange(
+    var change = BulkChange(
       entity: query.entity,
       key: query.key,
       action: try query.entity.change(for: job, values: values, store.schema, connection),
@@ -192,6 +192,11 @@ extension JobPlan.Work {
       recheck: job.source.recheck,
       parameters: values
     )
+    if case .update(let update) = job.action, update.unchanged == .skip,
+      case .update(let assignments) = change.action
+    {
+      change.isUnchanged = BulkChange.unchanged(assignments, of: query.entity)
+    }
     do throws(BatchError) {
       try change.compile(in: connection)
     } catch {

@@ -26,6 +26,14 @@ public struct PlanReport: Sendable, Encodable {
     public let after: [String: SQLValue]?
   }
 
+  /// How many rows have what they would be set to, and are left alone.
+  public struct Unchanged: Sendable, Encodable {
+    /// How many have.
+    public let count: Int
+    /// How many of the first rows were looked at.
+    public let of: Int
+  }
+
   /// What must still hold of a row when its turn comes.
   public struct Rechecking: Sendable, Encodable {
     /// A term of the condition that is not looked at again.
@@ -82,6 +90,8 @@ public struct PlanReport: Sendable, Encodable {
   public let pace: String?
   /// The file that decides which rows the run concerns; nil if `where` does.
   public let identifiers: String?
+  /// How many of the first rows would be left alone; nil where the job says nothing of `unchanged`.
+  public let unchanged: Unchanged?
   /// The first rows of the selection.
   public let sample: [Sample]
 }
@@ -143,6 +153,7 @@ extension JobPlan {
           estimatedSeconds: time.seconds,
           pace: time.pace,
           identifiers: job.source.identifiers?.string,
+          unchanged: try unchanged(by: sampler, in: connection),
           sample: try sample(by: sampler, in: connection)
         )
       }
@@ -288,7 +299,7 @@ extension JobPlan {
     let start = clock.now
     guard
       let read = try readable({ () throws(BatchError) in
-        try sampler.read(limit: 10_000, in: connection)
+        try sampler.read(limit: Self.sampled, in: connection)
       }), read.count > 0
     else { return nil }
     let rows = Double(read.count)
@@ -317,6 +328,15 @@ extension JobPlan {
       }
     }
     return time
+  }
+
+  private func unchanged(
+    by sampler: RowSampler,
+    in connection: Connection
+  ) throws(BatchError) -> PlanReport.Unchanged? {
+    guard case .change(let change, _) = work, let condition = change.isUnchanged else { return nil }
+    let (count, of) = try sampler.count(condition, limit: Self.sampled, in: connection)
+    return PlanReport.Unchanged(count: count, of: of)
   }
 
   private func sample(

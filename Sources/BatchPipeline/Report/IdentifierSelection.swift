@@ -13,12 +13,20 @@ public struct IdentifierSelection: Sendable {
     case remaining
     /// Those that are done, whatever became of them.
     case done
+    /// Those whose rows the action has changed, deleted or exported.
+    case succeeded
+    /// Those for which the action found nothing to do.
+    case unchanged
+    /// Those whose rows were gone when their turn came.
+    case vanished
+    /// Those whose rows no longer satisfied `where`.
+    case noLongerMatching
     /// Those that failed.
     case failed
   }
 
   private let all: PackedIdentifiers
-  private let positions: [Range<Int>]
+  private let positions: RangeSet<Int>
   /// Why the identifiers failed, in the order of the list; none unless those that failed are selected.
   private var failures: [FailedIdentifier] = []
   /// The permissions of a file of these identifiers: those of what they are from.
@@ -29,13 +37,13 @@ public struct IdentifierSelection: Sendable {
     let checkpoint = try Checkpoint(ofJob: job)
     permissions = job.files.permissions
     all = checkpoint.list
-    let done = try await checkpoint.doneRanges(ofJob: job)
-    if outcome == .failed {
-      failures = try await checkpoint.failures(ofJob: job, done)
-      positions = failures.map { $0.position..<($0.position + 1) }
-    } else {
-      positions = Self.positions(outcome, done, count: all.count)
+    guard outcome != .all else {
+      positions = RangeSet(0..<all.count)
+      return
     }
+    let outcomes = try await checkpoint.rowOutcomes(ofJob: job)
+    positions = try outcomes.positions(outcome, of: all.count)
+    failures = outcome == .failed ? outcomes.failed : []
   }
 
   /// Identifiers of an identifier file, or of a checkpoint as far as it says itself.
@@ -52,7 +60,7 @@ public struct IdentifierSelection: Sendable {
           remedy: "name the job file, or a checkpoint"
         )
       }
-      positions = Self.positions(.all, DoneRanges(), count: all.count)
+      positions = RangeSet(0..<all.count)
       return
     }
     let checkpoint = try Checkpoint(reading: path)
@@ -65,12 +73,13 @@ public struct IdentifierSelection: Sendable {
         remedy: "name the job file instead of the checkpoint"
       )
     }
-    if outcome == .failed {
-      failures = try checkpoint.failedIdentifiers().sorted { $0.position < $1.position }
-      positions = failures.map { $0.position..<($0.position + 1) }
-    } else {
-      positions = Self.positions(outcome, checkpoint.progress.done, count: all.count)
+    guard outcome != .all else {
+      positions = RangeSet(0..<all.count)
+      return
     }
+    let outcomes = try checkpoint.rowOutcomes()
+    positions = try outcomes.positions(outcome, of: all.count)
+    failures = outcome == .failed ? outcomes.failed : []
   }
 
   /// An identifier that failed, and why.
@@ -102,21 +111,8 @@ public struct IdentifierSelection: Sendable {
     }
   }
 
-  private static func positions(
-    _ outcome: Outcome,
-    _ done: DoneRanges,
-    count: Int
-  ) -> [Range<Int>] {
-    switch outcome {
-    case .all: count == 0 ? [] : [0..<count]
-    case .remaining: done.remaining(of: count)
-    case .done: done.rows.map { $0.first..<$0.next }
-    case .failed: []
-    }
-  }
-
   /// How many there are.
-  public var count: Int { positions.reduce(0) { $0 + $1.count } }
+  public var count: Int { positions.indexCount }
 
   /// Reads the identifiers into a list of their own, in the order of the selection.
   ///
@@ -129,38 +125,30 @@ public struct IdentifierSelection: Sendable {
   /// The identifiers, in the file where they are all of it.
   package var list: PackedIdentifiers {
     get throws(BatchError) {
-      positions == [0..<all.count] ? all : try all.slice(positions).packed
+      positions.indexCount == all.count ? all : try all.slice(positions.ranges).packed
     }
   }
 }
 
-extension Checkpoint {
-  /// The identifiers that failed, from the store's ledger, in the order of the list.
-  fileprivate func failures(
-    ofJob job: Job,
-    _ done: DoneRanges
-  ) async throws(BatchError) -> [FailedIdentifier] {
-    guard done.outcomes.failed > 0 else { return [] }
-    // The file of a finished run has them all; until then the store is ahead of it.
-    guard metadata.ledger == .store, !progress.state.isFinished else {
-      // That of a killed export may have failures of chunks that are not done.
-      return try failedIdentifiers().filter { done.contains($0.position) }
-        .sorted { $0.position < $1.position }
+extension RowOutcomes {
+  /// The positions that came to an outcome.
+  ///
+  /// - Throws: `BatchError` of code `outcomeNotRecorded` if nobody knows which these are.
+  func positions(
+    _ outcome: IdentifierSelection.Outcome,
+    of count: Int
+  ) throws(BatchError) -> RangeSet<Int> {
+    let counts = done.outcomes
+    switch outcome {
+    case .all: return RangeSet(0..<count)
+    case .remaining: return RangeSet(done.remaining(of: count))
+    case .done: return RangeSet(done.rows.map { $0.first..<$0.next })
+    case .succeeded: return try succeeded
+    case .unchanged: return try recorded(passedOver.unchanged, counts.unchanged)
+    case .vanished: return try recorded(passedOver.vanished, counts.vanished)
+    case .noLongerMatching:
+      return try recorded(passedOver.noLongerMatching, counts.noLongerMatching)
+    case .failed: return RangeSet(failed.map { $0.position..<($0.position + 1) })
     }
-    let store = try await Store(
-      path: job.database.path.string,
-      isReadOnly: true,
-      busyTimeout: job.database.busyTimeout
-    )
-    let failures = try await store.failedIdentifiers(ofRun: metadata.run)
-    guard failures.allSatisfy({ (0..<list.count).contains($0.position) }) else {
-      throw BatchError(
-        .damagedFile,
-        "the table _batch_failure and the checkpoint do not belong together",
-        at: path.string,
-        remedy: "run with --fresh to select anew"
-      )
-    }
-    return failures.sorted { $0.position < $1.position }
   }
 }

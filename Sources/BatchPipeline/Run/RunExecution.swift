@@ -99,8 +99,8 @@ struct RunExecution {
     _ processor: Processor
   ) async throws(BatchError) {
     switch event {
-    case .committed(let chunk, let outcomes):
-      session.committed(chunk, outcomes)
+    case .committed(let chunk, let commit):
+      session.committed(chunk, commit)
       tellMessages()
       if session.isDue(after: job.checkpoint.interval) {
         try await session.recordProgress(with: processor)

@@ -17,6 +17,9 @@ package actor ExportWriter {
   /// Those of them that failed, and have no line.
   private var failed: [FailedIdentifier]
 
+  /// Those that were passed over since ``synchronize()`` was called last.
+  private var passedOver = PassedOverRecord()
+
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
@@ -50,6 +53,7 @@ package actor ExportWriter {
     }
     try file.append(lines.bytes)
     done.insert(DoneRanges.Row(positions, outcomes: lines.outcomes, chunks: 1))
+    passedOver.append(lines.passedOver, from: positions.lowerBound)
     guard !lines.failures.isEmpty else { return }
     let now = Date.now.formatted(.iso8601)
     failed += lines.failures.map {
@@ -62,6 +66,8 @@ package actor ExportWriter {
     /// The positions whose lines are in it, or that failed.
     package let done: DoneRanges
     package let failed: [FailedIdentifier]
+    /// Those that were passed over since the last time.
+    package let passedOver: PassedOverRecord
     package let byteCount: Int
     package let identity: FileIdentity
   }
@@ -70,9 +76,11 @@ package actor ExportWriter {
   package func synchronize() throws(BatchError) -> Written {
     try executor.requireThread()
     try file.synchronize()
+    defer { passedOver = PassedOverRecord() }
     return Written(
       done: done,
       failed: failed,
+      passedOver: passedOver,
       byteCount: file.count,
       identity: try file.identity()
     )

@@ -54,10 +54,20 @@ package struct RowExport: Sendable {
   /// The lines of one chunk.
   package struct Lines: Sendable {
     package internal(set) var bytes: [UInt8] = []
-    /// What became of the identifiers.
-    package internal(set) var outcomes = Outcomes()
+    /// How many rows have a line.
+    package internal(set) var succeeded = 0
+    /// The identifiers that neither have a line nor failed, by their numbers within the chunk.
+    package internal(set) var passedOver = PassedOver()
     /// Those that failed, by their numbers within the chunk, ascending.
     package internal(set) var failures: [(number: Int, error: BatchError)] = []
+
+    /// How many came to what.
+    package var outcomes: Outcomes {
+      var outcomes = passedOver.counts
+      outcomes.succeeded = succeeded
+      outcomes.failed = failures.count
+      return outcomes
+    }
   }
 
   /// The lines of one chunk, read in one transaction.
@@ -86,13 +96,15 @@ package struct RowExport: Sendable {
         let start = lines.bytes.count
         do throws(BatchError) {
           let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
-          lines.outcomes += try append(
+          let passedOver = try append(
             partKeys,
             of: entity,
             to: &lines.bytes,
             upTo: byteLimit,
             in: connection
           )
+          lines.succeeded += passedOver.reached - passedOver.identifiers.counts.passedOver
+          lines.passedOver.formUnion(passedOver.identifiers, from: part.lowerBound)
         } catch {
           guard error.isAboutRows else { throw error }
           lines.bytes.removeLast(lines.bytes.count - start)
@@ -100,45 +112,49 @@ package struct RowExport: Sendable {
         }
       }
       lines.failures = bisection.failures.map { ($0.position, $0.error) }
-      lines.outcomes.failed = lines.failures.count
       return lines
     }
   }
 
   /// Appends the lines of some keys, until there are as many bytes as are held.
   ///
-  /// - Returns: What became of the identifiers up to there.
+  /// - Returns: How many identifiers were reached, and those of them that have no line.
   private func append(
     _ keys: ChunkKeys,
     of entity: Entity,
     to lines: inout [UInt8],
     upTo byteLimit: Int,
     in connection: Connection
-  ) throws(BatchError) -> Outcomes {
+  ) throws(BatchError) -> (reached: Int, identifiers: PassedOver) {
     let encoder = RowEncoder(format: format, columns: columns)
     let statement = try connection.prepare(sql(for: keys, of: entity))
     try statement.bind(parameters)
-    var outcomes = Outcomes()
-    var reached = keys.identifierCount
+    var passedOver = PassedOver()
+    /// The number of the identifier whose row is to come next.
+    var next = 0
     let keyColumn = columns.count + (predicate == nil ? 0 : 1)
     try keys.forEachBinding(of: statement, key: key) { numbers throws(BatchError) in
+      var numbers = numbers
       while lines.count < byteLimit, try statement.step() {
+        let rowID = keys.isRange ? statement.integer(at: keyColumn) : 0
+        guard let number = numbers.next(rowID), number >= next else {
+          throw BatchError.ambiguousKey(of: entity, key)
+        }
+        passedOver.vanished.insert(contentsOf: next..<number)
+        next = number + 1
         if predicate == nil || statement.integer(at: columns.count) != 0 {
           encoder.append(statement, to: &lines)
-          outcomes.succeeded += 1
         } else {
-          outcomes.noLongerMatching += 1
+          passedOver.noLongerMatching.insert(number)
         }
-        guard lines.count >= byteLimit else { continue }
-        var numbers = numbers
-        let rowID = keys.isRange ? statement.integer(at: keyColumn) : 0
-        reached = (numbers.next(rowID) ?? 0) + 1
       }
     }
-    guard outcomes.total <= reached else { throw BatchError.ambiguousKey(of: entity, key) }
-    outcomes.vanished = reached - outcomes.succeeded - outcomes.noLongerMatching
-    try recheck.check(outcomes)
-    return outcomes
+    if lines.count < byteLimit {
+      passedOver.vanished.insert(contentsOf: next..<keys.identifierCount)
+      next = keys.identifierCount
+    }
+    if !passedOver.noLongerMatching.isEmpty { try recheck.check(passedOver.counts) }
+    return (next, passedOver)
   }
 }
 

@@ -89,14 +89,31 @@ package struct RowSampler {
     return (count, byteCount)
   }
 
+  /// Counts the rows of which a condition holds.
+  ///
+  /// - Returns: How many, and of how many.
+  package func count(
+    _ condition: SQLExpression,
+    limit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> (count: Int, of: Int) {
+    var (count, rows) = (0, 0)
+    try forEachRow(limit: limit, and: [condition], in: connection) { row throws(BatchError) in
+      if row.integer(at: row.columnCount - 1) != 0 { count += 1 }
+      rows += 1
+    }
+    return (count, rows)
+  }
+
   private func forEachRow(
     limit: Int,
+    and further: [SQLExpression] = [],
     in connection: Connection,
     _ body: (borrowing Statement) throws(BatchError) -> Void
   ) throws(BatchError) {
     let expressions =
       query.key.columns.map(SQLName.quoted) + columns.map(SQLName.quoted)
-      + (after ?? []).map(\.sql)
+      + ((after ?? []) + further).map(\.sql)
     guard let list else {
       let statement = try query.select(expressions, limit: limit, in: connection)
       while try statement.step() { try body(statement) }

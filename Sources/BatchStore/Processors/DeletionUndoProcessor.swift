@@ -48,6 +48,12 @@ package struct DeletionUndoProcessor: ChunkProcessor {
     try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
   }
 
+  package func passedOver(
+    after last: Int?
+  ) async throws(BatchError) -> [PassedOverRecord.Piece]? {
+    try await lane.passedOver(after: last)
+  }
+
   package func finish(_ progress: inout RunProgress) async throws(BatchError) {
     try await lane.finish(after: progress.elapsedSeconds)
   }

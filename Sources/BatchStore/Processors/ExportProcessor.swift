@@ -73,6 +73,7 @@ package struct ExportProcessor: ChunkProcessor {
     // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
     let written = try await writer.synchronize()
     progress.done = written.done
+    if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }
     progress.outputBytes = written.byteCount
     progress.outputIdentity = written.identity
     return written.failed.count == failedCount ? nil : written.failed

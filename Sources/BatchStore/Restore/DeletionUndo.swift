@@ -85,13 +85,13 @@ package struct DeletionUndo: Sendable {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written {
-    var written: WaitingChunk.Written = (Outcomes(), [])
+    var written = WaitingChunk.Written()
     for row in 0..<rows.values.count {
       do throws(BatchError) {
         let isChanged = try connection.savepoint { () throws(BatchError) in
           try put(row, of: rows.values, in: connection)
         }
-        if isChanged { written.outcomes.succeeded += 1 } else { written.outcomes.unchanged += 1 }
+        if isChanged { written.succeeded += 1 } else { written.passedOver.unchanged.insert(row) }
       } catch {
         guard error.isAboutRows || error.code == .changedSince, !connection.isAutocommit,
           written.failures.count < policy.limit
@@ -99,7 +99,6 @@ package struct DeletionUndo: Sendable {
         written.failures.append((first + row, error))
       }
     }
-    written.outcomes.failed = written.failures.count
     return written
   }
 

@@ -140,7 +140,10 @@ extension ChunkKeys {
   /// Some of the keys, by their numbers, which ascend.
   func selecting(_ indices: [Int]) -> ChunkKeys {
     switch self {
-    case .runs, .filtered: preconditionFailure("rowids are selected by what they are")
+    case .runs(let runs):
+      let keys = runs.flatMap(\.self)
+      return .rowIDs(indices.map { keys[$0] })
+    case .filtered(let keys): return .rowIDs(indices.map { keys[$0] })
     case .integers(let keys): return .integers(indices.map { keys[$0] })
     case .encoded(let keys):
       return .encoded(keys.selecting(indices))
@@ -209,13 +212,14 @@ extension ChunkKeys {
 
   /// What tells the numbers of the rows that a binding finds, whose first key has the number `start`.
   private func numbers(_ binding: Int, from start: Int) -> RowNumbers {
-    switch self {
+    let all = start..<(start + identifierCount(ofBinding: binding))
+    return switch self {
     case .runs(let runs):
-      RowNumbers(start: start, first: runs[binding].lowerBound, keys: nil, isSingle: false)
+      RowNumbers(all, first: runs[binding].lowerBound, keys: nil, isSingle: false)
     case .filtered(let keys):
-      RowNumbers(start: 0, first: keys[0], keys: keys, isSingle: false)
+      RowNumbers(all, first: keys[0], keys: keys, isSingle: false)
     case .integers, .encoded:
-      RowNumbers(start: start, first: 0, keys: nil, isSingle: true)
+      RowNumbers(all, first: 0, keys: nil, isSingle: true)
     }
   }
 
@@ -251,14 +255,15 @@ extension ChunkKeys {
 
 /// Tells which identifiers of a chunk the rows that a statement finds have.
 package struct RowNumbers {
-  private let start: Int
+  /// The numbers of all identifiers that the statement is to find.
+  let all: Range<Int>
   private let first: Int64
   private let keys: [Int64]?
   private var cursor = 0
   private let isSingle: Bool
 
-  init(start: Int, first: Int64, keys: [Int64]?, isSingle: Bool) {
-    self.start = start
+  init(_ all: Range<Int>, first: Int64, keys: [Int64]?, isSingle: Bool) {
+    self.all = all
     self.first = first
     self.keys = keys
     self.isSingle = isSingle
@@ -268,15 +273,33 @@ package struct RowNumbers {
   mutating func next(_ rowID: Int64) -> Int? {
     if isSingle {
       cursor += 1
-      return cursor == 1 ? start : nil
+      return cursor == 1 ? all.lowerBound : nil
     }
     guard let keys else {
       let place = Int(rowID - first)
       guard place >= cursor else { return nil }
       cursor = place + 1
-      return start + place
+      return all.lowerBound + place
     }
     while cursor < keys.count, keys[cursor] < rowID { cursor += 1 }
     return cursor < keys.count && keys[cursor] == rowID ? cursor : nil
+  }
+
+  /// The numbers of the identifiers whose rows are not among some that ascend.
+  ///
+  /// - Returns: Nil if there can be no such rows.
+  func missing(from rowIDs: some Sequence<Int64>) -> RangeSet<Int>? {
+    var numbers = self
+    var missing = RangeSet<Int>()
+    var next = all.lowerBound
+    for rowID in rowIDs {
+      guard let number = numbers.next(rowID), number >= next, all.contains(number) else {
+        return nil
+      }
+      missing.insert(contentsOf: next..<number)
+      next = number + 1
+    }
+    missing.insert(contentsOf: next..<all.upperBound)
+    return missing
   }
 }

@@ -29,6 +29,17 @@ package struct ChunkRows: Sendable {
   /// How many rows were found.
   package var count: Int { values.count }
 
+  /// The identifiers of the chunk without a row that is to be changed, by their numbers.
+  var passedOver: PassedOver {
+    var passedOver = PassedOver()
+    if count == keys.identifierCount { return passedOver }
+    passedOver.vanished = RangeSet(0..<keys.identifierCount)
+    passedOver.vanished.subtract(RangeSet(ascending: numbers))
+    passedOver.noLongerMatching = RangeSet(ascending: notMatching)
+    passedOver.vanished.subtract(passedOver.noLongerMatching)
+    return passedOver
+  }
+
   /// The key of a row.
   package func key(of row: Int) -> PrimaryKey {
     rowIDs.isEmpty ? keys.key(at: numbers[row]) : .integer(rowIDs[row])
@@ -46,9 +57,8 @@ package struct ChunkRows: Sendable {
       ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
   }
 
-  /// The first rows, as those of a chunk that ends before the next one, and what became of the other
-  /// identifiers of that chunk.
-  func prefix(_ count: Int) -> (ChunkRows, Outcomes) {
+  /// The first rows, as those of a chunk that ends before the next one.
+  func prefix(_ count: Int) -> ChunkRows {
     let end = numbers[count]
     var part = self
     part.values = values.selecting(0..<count)
@@ -56,10 +66,7 @@ package struct ChunkRows: Sendable {
     part.numbers.removeSubrange(count...)
     part.notMatching.removeAll { $0 >= end }
     if !rowIDs.isEmpty { part.rowIDs.removeSubrange(count...) }
-    var outcomes = Outcomes()
-    outcomes.noLongerMatching = part.notMatching.count
-    outcomes.vanished = end - count - part.notMatching.count
-    return (part, outcomes)
+    return part
   }
 
   /// Some of the rows, in the same order.
@@ -99,5 +106,13 @@ package struct ChunkRows: Sendable {
   /// Whether the same rows of the chunk have the same values.
   func isSame(as other: ChunkRows) -> Bool {
     numbers == other.numbers && values == other.values
+  }
+}
+
+extension RangeSet<Int> {
+  /// Numbers that ascend.
+  init(ascending numbers: some Sequence<Int>) {
+    self.init()
+    for number in numbers { insert(number) }
   }
 }

@@ -26,7 +26,7 @@ extension RowTransform {
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
-    var (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
+    var rows = try connection.transaction(.deferred) { () throws(BatchError) in
       try read(keys, at: first, holding: byteLimit, in: connection)
     }
     let changes = try changes(
@@ -37,9 +37,9 @@ extension RowTransform {
       holding: byteLimit
     )
     if changes.values.count < rows.count {
-      (rows, found) = rows.prefix(changes.values.count)
+      rows = rows.prefix(changes.values.count)
     }
-    return TransformedChunk(rows, found, changes, run: run, lookCount: lookCount)
+    return TransformedChunk(rows, changes, run: run, lookCount: lookCount)
   }
 
   /// Reads the rows of a chunk again, and computes the changes of those that are not as they were, and of
@@ -55,10 +55,10 @@ extension RowTransform {
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
-    let (rows, found) = try connection.transaction(.deferred) { () throws(BatchError) in
+    let rows = try connection.transaction(.deferred) { () throws(BatchError) in
       try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
     }
-    return try chunk.renewed(rows, found, lookCount: lookCount) { rows throws(BatchError) in
+    return try chunk.renewed(rows, lookCount: lookCount) { rows throws(BatchError) in
       try changes(
         of: rows,
         run: chunk.run,

@@ -81,12 +81,13 @@ extension RowTransform {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written {
-    var written: WaitingChunk.Written = (Outcomes(), [])
+    var written = WaitingChunk.Written()
     for number in 0..<chunk.rows.keys.identifierCount {
       let policy = policy.after(written.failures.count)
       let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
       let one = try set(row, by: row.keys, at: first + number, onFailure: policy, in: connection)
-      written.outcomes += one.outcomes
+      written.succeeded += one.succeeded
+      written.passedOver.formUnion(one.passedOver, from: number)
       written.failures += one.failures
     }
     return written
@@ -99,8 +100,8 @@ extension RowTransform {
     recomputes: Bool,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
-    let (rows, found) = try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
-    return try chunk.renewed(rows, found, lookCount: chunk.lookCount) { rows throws(BatchError) in
+    let rows = try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
+    return try chunk.renewed(rows, lookCount: chunk.lookCount) { rows throws(BatchError) in
       guard recomputes else {
         throw BatchError(
           .rowsChanged,
@@ -124,12 +125,13 @@ extension RowTransform {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written {
-    var outcomes = chunk.outcomes
-    var failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
+    var written = WaitingChunk.Written()
+    written.passedOver = chunk.passedOver
+    written.failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
     if let failure = chunk.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
     }
-    guard !chunk.numbers.isEmpty else { return (outcomes, failures) }
+    guard !chunk.numbers.isEmpty else { return written }
     var change = target
     change.action = .assign(
       writes.enumerated().map { index, column in
@@ -139,15 +141,16 @@ extension RowTransform {
     connection.values.block = chunk.values
     // The lane outlives the chunk, whose values may be large.
     defer { connection.values.block = ValueBlock(columns: 0, capacity: 0) }
-    let written = try change.write(
+    let set = try change.write(
       to: keys,
       at: 0,
-      onFailure: policy.after(failures.count),
+      onFailure: policy.after(written.failures.count),
       in: connection
     )
-    outcomes += written.outcomes
-    failures += written.failures.map { (first + chunk.numbers[$0.position], $0.error) }
-    failures.sort { $0.position < $1.position }
-    return (outcomes, failures)
+    written.succeeded = set.succeeded
+    written.passedOver.formUnion(set.passedOver) { chunk.numbers[$0] }
+    written.failures += set.failures.map { (first + chunk.numbers[$0.position], $0.error) }
+    written.failures.sort { $0.position < $1.position }
+    return written
   }
 }

@@ -98,15 +98,14 @@ package struct RowTransform: Sendable {
   ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many is the
   ///     last.
   ///   - connection: The connection.
-  /// - Returns: The rows, with the keys up to the last that was reached, and what became of the other
-  ///   identifiers up to there.
+  /// - Returns: The rows, with the keys up to the last that was reached.
   /// - Throws: What SQLite says.
   func read(
     _ keys: ChunkKeys,
     at first: Int,
     holding byteLimit: Int = .max,
     in connection: Connection
-  ) throws(BatchError) -> (ChunkRows, Outcomes) {
+  ) throws(BatchError) -> ChunkRows {
     let statement = try connection.prepare(readSQL(for: keys))
     try statement.bind(target.parameters)
     let selected = keys.identifierCount
@@ -145,18 +144,15 @@ package struct RowTransform: Sendable {
         if keys.isRange { rows.rowIDs.append(rowID) }
       }
     }
-    var outcomes = Outcomes()
-    outcomes.noLongerMatching = rows.notMatching.count
     values.keepColumns(reads.count)
     let isWhole = matching.count == values.count && reached == selected
     rows.values = isWhole ? values : values.selecting(matching)
     if reached < selected { rows.keys = keys.part(0..<reached) }
-    outcomes.vanished = reached - rows.count - outcomes.noLongerMatching
-    guard outcomes.vanished >= 0 else {
+    guard rows.count + rows.notMatching.count <= reached else {
       throw BatchError.ambiguousKey(of: target.entity, target.key)
     }
-    try target.recheck.check(outcomes)
-    return (rows, outcomes)
+    if !rows.notMatching.isEmpty { try target.recheck.check(rows.passedOver.counts) }
+    return rows
   }
 }
 

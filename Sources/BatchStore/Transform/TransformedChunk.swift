@@ -15,22 +15,26 @@ package struct TransformedChunk: Sendable {
   let numbers: [Int]
   /// The computed values, a row for each of the keys.
   let values: ValueBlock
-  /// What became of the other identifiers.
-  let outcomes: Outcomes
+  /// The identifiers that are passed over, by their numbers.
+  let passedOver: PassedOver
 
-  /// A chunk of rows that were read, with what became of its other identifiers.
-  init(_ rows: ChunkRows, _ found: Outcomes, _ changes: RowChanges, run: String, lookCount: Int) {
+  /// A chunk of rows that were read.
+  init(_ rows: ChunkRows, _ changes: RowChanges, run: String, lookCount: Int) {
     self.rows = rows
     self.changes = changes
     self.run = run
     self.lookCount = lookCount
-    var outcomes = found
-    outcomes.failed = changes.failures.count
     var changed: [Int] = []
     changed.reserveCapacity(rows.count)
     for row in 0..<rows.count where changes.values.isSet(row) { changed.append(row) }
-    outcomes.unchanged = rows.count - changed.count - outcomes.failed
-    self.outcomes = outcomes
+    var passedOver = rows.passedOver
+    if changed.count + changes.failures.count < rows.count {
+      var unchanged = RangeSet(0..<rows.count)
+      unchanged.subtract(RangeSet(ascending: changed))
+      unchanged.subtract(RangeSet(ascending: changes.failures.map(\.row)))
+      for row in unchanged.ranges.joined() { passedOver.unchanged.insert(rows.numbers[row]) }
+    }
+    self.passedOver = passedOver
     let isWhole = changed.count == rows.keys.identifierCount
     keys = isWhole ? rows.keys : rows.keys(ofRows: changed)
     numbers = isWhole ? rows.numbers : changed.map { rows.numbers[$0] }
@@ -50,8 +54,9 @@ package struct TransformedChunk: Sendable {
 
   /// What would become of it if it were written as it is: its changes have succeeded.
   package var foreseen: (Outcomes, [BatchError]) {
-    var foreseen = outcomes
+    var foreseen = passedOver.counts
     foreseen.succeeded = numbers.count
+    foreseen.failed = changes.failures.count
     return (foreseen, changes.failures.map { $0.error.about(rows.key(of: $0.row)) })
   }
 
@@ -68,7 +73,6 @@ package struct TransformedChunk: Sendable {
   ///
   /// - Parameters:
   ///   - now: The rows.
-  ///   - found: What became of the chunk's other identifiers.
   ///   - lookCount: The lane's count of looks before the rows were read.
   ///   - compute: Computes the changes of rows that are not as they were, or could not be done before: of
   ///     the first of them, as many as are held.
@@ -77,20 +81,19 @@ package struct TransformedChunk: Sendable {
   /// - Throws: What `compute` throws.
   func renewed(
     _ now: ChunkRows,
-    _ found: Outcomes,
     lookCount: Int,
     _ compute: (ChunkRows) throws(BatchError) -> RowChanges
   ) throws(BatchError) -> TransformedChunk {
     if now.isSame(as: rows), changes.postponed.isEmpty {
-      return TransformedChunk(rows, found, changes, run: run, lookCount: lookCount)
+      return TransformedChunk(now, changes, run: run, lookCount: lookCount)
     }
-    var (now, found) = (now, found)
+    var now = now
     let postponed = Set(changes.postponed.map(\.row))
     var places = now.places(in: rows).map { $0.flatMap { postponed.contains($0) ? nil : $0 } }
     var others = places.indices.filter { places[$0] == nil }
     let computed = try others.isEmpty ? nil : compute(now.selecting(others))
     if let count = computed?.values.count, count < others.count {
-      (now, found) = now.prefix(others[count])
+      now = now.prefix(others[count])
       places.removeSubrange(others[count]...)
       others.removeSubrange(count...)
     }
@@ -116,7 +119,7 @@ package struct TransformedChunk: Sendable {
       renewed.postponed = computed.postponed.map { (others[$0.row], $0.error) }
       renewed.failures.sort { $0.row < $1.row }
     }
-    return TransformedChunk(now, found, renewed, run: run, lookCount: lookCount)
+    return TransformedChunk(now, renewed, run: run, lookCount: lookCount)
   }
 
   /// The one identifier of this number, with its row as it was read.
@@ -130,7 +133,6 @@ package struct TransformedChunk: Sendable {
     }
     return TransformedChunk(
       rows.selecting(selected, of: number..<(number + 1)),
-      Outcomes(),
       part,
       run: run,
       lookCount: lookCount

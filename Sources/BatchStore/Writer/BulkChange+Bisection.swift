@@ -20,30 +20,32 @@ extension BulkChange {
     at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> (outcomes: Outcomes, failures: [(position: Int, error: BatchError)]) {
+  ) throws(BatchError) -> WaitingChunk.Written {
     guard policy != .failChunk else {
       do throws(BatchError) {
-        return (try writeAll(to: keys, in: connection), [])
+        return try writeAll(to: keys, in: connection)
       } catch {
         throw error.isAboutRows ? culprit(of: error, keys, in: connection) : error
       }
     }
-    var outcomes = Outcomes()
+    var written = WaitingChunk.Written()
     var bisection = Bisection(0..<keys.identifierCount, policy)
     while let part = bisection.next() {
       do throws(BatchError) {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
-        outcomes += try connection.savepoint { () throws(BatchError) in
+        let ofPart = try connection.savepoint { () throws(BatchError) in
           try writeAll(to: partKeys, firstValue: part.lowerBound, in: connection)
         }
+        written.succeeded += ofPart.succeeded
+        written.passedOver.formUnion(ofPart.passedOver, from: part.lowerBound)
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
         guard error.isAboutRows, !connection.isAutocommit else { throw error }
         try bisection.failed(part, naming(error)) { $0.about(keys.key(at: part.lowerBound)) }
       }
     }
-    outcomes.failed = bisection.failures.count
-    return (outcomes, bisection.failures.map { (first + $0.position, $0.error) })
+    written.failures = bisection.failures.map { (first + $0.position, $0.error) }
+    return written
   }
 
   /// The error with the columns that were set, where SQLite names none.

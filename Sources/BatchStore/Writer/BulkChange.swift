@@ -45,6 +45,8 @@ package struct BulkChange: Sendable {
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]
+  /// What holds of a row that has what the change would give it; nil to write such rows like others.
+  package var isUnchanged: SQLExpression?
   /// Whether a conflict fails the row, whatever the table says is to be done then.
   package var abortsOnConflict = false
   /// The run whose undo records keep what the change does away with; nil to keep nothing.
@@ -69,14 +71,22 @@ package struct BulkChange: Sendable {
 
   // MARK: The statements
 
-  private var table: String { SQLName.quoted(entity.table) }
+  var table: String { SQLName.quoted(entity.table) }
 
   func condition(for keys: ChunkKeys) -> String {
-    var conditions = [keys.condition(key: key)]
+    var conditions = [keys.condition(key: key)] + matchConditions
+    // Last, since it computes what would be written.
+    if let isUnchanged { conditions.append("NOT \(isUnchanged.sql)") }
+    return conditions.joined(separator: " AND ")
+  }
+
+  /// What must hold of a row that is found by its key.
+  var matchConditions: [String] {
+    var conditions: [String] = []
     // An identifier names a row of the entity, and none of another one in the same table.
     if let own = entity.condition { conditions.append(own) }
     if let predicate, recheck != .off { conditions.append(predicate.sql) }
-    return conditions.joined(separator: " AND ")
+    return conditions
   }
 
   /// The statement that changes rows found by keys of this shape.
@@ -113,10 +123,6 @@ package struct BulkChange: Sendable {
       """
   }
 
-  private func countSQL(for keys: ChunkKeys) -> String {
-    "SELECT count(*) FROM \(table) WHERE \(keys.condition(key: key))"
-  }
-
   /// Compiles the statements, and so whatever triggers they set off; runs nothing.
   package func compile(in connection: Connection) throws(BatchError) {
     if let creation = archiveCreation { _ = try connection.prepare(creation) }
@@ -129,110 +135,6 @@ package struct BulkChange: Sendable {
     let keys = ChunkKeys.shape(of: key)
     let archiving = archiveCreation == nil ? archiveSQL(for: keys) : nil
     return [archiving, changeSQL(for: keys)].compactMap(\.self)
-  }
-
-  // MARK: Carrying it out
-
-  /// Changes all rows of one chunk, inside a transaction of the caller: the first failure is that of all.
-  ///
-  /// The computed values of the first key, if there are any, are in row `firstValue`.
-  func writeAll(
-    to keys: ChunkKeys,
-    firstValue: Int = 0,
-    in connection: Connection
-  ) throws(BatchError) -> Outcomes {
-    guard let undoRun else { return try change(keys, firstValue, in: connection) }
-    guard let before = try rowsBefore(keys, in: connection) else {
-      // More than is held at once: as two chunks.
-      let middle = keys.identifierCount / 2
-      var outcomes = try writeAll(
-        to: keys.part(0..<middle),
-        firstValue: firstValue,
-        in: connection
-      )
-      outcomes += try writeAll(
-        to: keys.part(middle..<keys.identifierCount),
-        firstValue: firstValue + middle,
-        in: connection
-      )
-      return outcomes
-    }
-    let outcomes = try change(keys, firstValue, in: connection)
-    try record(before, of: keys, ofRun: undoRun, in: connection)
-    return outcomes
-  }
-
-  private func change(
-    _ keys: ChunkKeys,
-    _ firstValue: Int,
-    in connection: Connection
-  ) throws(BatchError) -> Outcomes {
-    let selected = keys.identifierCount
-    var outcomes = Outcomes()
-    if case .delete = action {
-      try KeySequence.rememberIfUsed(beforeDeletingFrom: entity.table, in: connection)
-    }
-    if let sql = archiveSQL(for: keys) {
-      let archived = try run(sql, for: keys, in: connection)
-      outcomes.succeeded = try run(changeSQL(for: keys), for: keys, in: connection)
-      guard archived == outcomes.succeeded else {
-        throw BatchError(
-          .constraint,
-          "\(archived) rows were archived but \(outcomes.succeeded) would be deleted",
-          remedy:
-            "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
-        )
-      }
-    } else {
-      let sql = changeSQL(for: keys)
-      outcomes.succeeded = try run(sql, for: keys, firstValue: firstValue, in: connection)
-    }
-    guard outcomes.succeeded <= selected else { throw BatchError.ambiguousKey(of: entity, key) }
-    let passedOver = selected - outcomes.succeeded
-    if passedOver == 0 { return outcomes }
-
-    // Rows that are still there although the statement passed over them did not satisfy `where`;
-    // the rest are gone. A deleted row is not still there. A trigger may have removed a row or put
-    // it back, which must not make a count negative.
-    let present = try count(keys, in: connection)
-    switch action {
-    case .update, .assign:
-      outcomes.noLongerMatching = min(max(0, present - outcomes.succeeded), passedOver)
-    case .delete: outcomes.noLongerMatching = min(present, passedOver)
-    }
-    outcomes.vanished = passedOver - outcomes.noLongerMatching
-    try recheck.check(outcomes)
-    return outcomes
-  }
-
-  /// Runs a statement for every run of keys or key.
-  ///
-  /// - Returns: The number of rows it changed, triggers not counted.
-  private func run(
-    _ sql: String,
-    for keys: ChunkKeys,
-    firstValue: Int = 0,
-    in connection: Connection
-  ) throws(BatchError) -> Int {
-    let statement = try connection.prepare(sql)
-    try statement.bind(parameters)
-    var changed = 0
-    try keys.forEachBinding(of: statement, key: key, firstValue: firstValue) {
-      _ throws(BatchError) in
-      connection.watch?.beginStatement()
-      try statement.run()
-      changed += connection.changes
-    }
-    return changed
-  }
-
-  private func count(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Int {
-    let statement = try connection.prepare(countSQL(for: keys))
-    var count = 0
-    try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
-      if try statement.step() { count += Int(statement.integer(at: 0)) }
-    }
-    return count
   }
 }
 

@@ -3,7 +3,26 @@ package import BatchIdentifiers
 
 /// A chunk that has come to the writer lane and waits to be written.
 package struct WaitingChunk {
-  package typealias Written = (outcomes: Outcomes, failures: [(position: Int, error: BatchError)])
+  /// What became of its identifiers.
+  package struct Written: Sendable {
+    /// How many rows were changed.
+    package var succeeded = 0
+    /// The identifiers that were neither changed nor failed, by their numbers in the chunk.
+    package var passedOver = PassedOver()
+    /// Those that failed, by their positions in the list, ascending.
+    package var failures: [(position: Int, error: BatchError)] = []
+
+    /// Nothing was written.
+    package init() {}
+
+    /// How many came to what.
+    package var outcomes: Outcomes {
+      var outcomes = passedOver.counts
+      outcomes.succeeded = succeeded
+      outcomes.failed = failures.count
+      return outcomes
+    }
+  }
 
   let positions: Range<Int>
   /// What becomes of identifiers of the whole run that fail.

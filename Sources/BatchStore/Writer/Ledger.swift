@@ -25,6 +25,7 @@ struct Ledger {
       """
     )
     try createFailureTable(in: connection)
+    try createPassedOverTable(in: connection)
     try StoredList.createTable(in: connection)
   }
 
@@ -72,7 +73,7 @@ struct Ledger {
 
   /// Removes what is left of runs that are removed.
   static func removeLeftovers(in connection: Connection) throws(BatchError) {
-    for table in ["_batch_ledger", "_batch_failure", "_batch_list"] {
+    for table in ["_batch_ledger", "_batch_failure", "_batch_passed_over", "_batch_list"] {
       try connection.execute(
         "DELETE FROM \(table) WHERE run NOT IN (SELECT run FROM _batch_run)"
       )

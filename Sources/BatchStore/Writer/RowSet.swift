@@ -99,8 +99,8 @@ package struct RowSet: Sendable {
     }
     do throws(BatchError) {
       try connection.savepoint { () throws(BatchError) in
-        let outcomes = try change.writeAll(to: keys, in: connection)
-        guard outcomes.succeeded == keys.identifierCount else {
+        let written = try change.writeAll(to: keys, in: connection)
+        guard written.succeeded == keys.identifierCount else {
           throw BatchError(.rowsChanged, "rows are not what they were")
         }
       }

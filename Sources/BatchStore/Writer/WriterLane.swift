@@ -227,6 +227,9 @@ package actor WriterLane {
     self.ledger = nil
   }
 
+  /// The run that is this lane's.
+  var run: String? { ledger?.run }
+
   /// Sees, in a transaction, that the run is still this lane's and its ledger as this lane left it.
   ///
   /// Whatever else may have happened to the database, by another process on the same run or by a backup
@@ -399,7 +402,7 @@ package actor WriterLane {
     try checkpoints.throwFailure()
     var entered = ledger
     var group = GroupCommit(target: configuration.courtesyTarget)
-    var written: [(outcomes: Result<Outcomes, BatchError>, elapsed: Duration)] = []
+    var written: [(result: Result<WaitingChunk.Written, BatchError>, elapsed: Duration)] = []
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -409,16 +412,16 @@ package actor WriterLane {
       for chunk in chunks where written.isEmpty || group.hasRoom {
         if chunk.isAlone, !written.isEmpty { break }
         isWriting = true
-        let outcomes: Result<Outcomes, BatchError>
+        let result: Result<WaitingChunk.Written, BatchError>
         do throws(BatchError) {
-          outcomes = .success(try writeAndEnter(chunk, in: &entered))
+          result = .success(try writeAndEnter(chunk, in: &entered))
         } catch {
           // Of that one nothing was done, and the others can go on.
           guard error.code == .rowsChanged else { throw error }
-          outcomes = .failure(error)
+          result = .failure(error)
         }
         isWriting = false
-        written.append((outcomes, locked.duration(to: clock.now)))
+        written.append((result, locked.duration(to: clock.now)))
         group.add(endingAt: written[written.count - 1].elapsed)
         if chunk.isAlone { break }
       }
@@ -426,7 +429,7 @@ package actor WriterLane {
     let duration = locked.duration(to: clock.now)
     ledger = entered
     for (chunk, written) in zip(chunks, written) {
-      if case .success = written.outcomes { chunk.whenCommitted() }
+      if case .success = written.result { chunk.whenCommitted() }
     }
     let rows = chunks.prefix(written.count).reduce(0) { $0 + $1.positions.count }
     keepJournals(ofPages: connection.takeWrittenPages(), rows: rows)
@@ -437,8 +440,13 @@ package actor WriterLane {
     var end = Duration.zero
     return written.map { written in
       defer { end = written.elapsed }
-      return written.outcomes.map { outcomes in
-        Commit(outcomes: outcomes, duration: written.elapsed - end + shared, logBytes: logBytes)
+      return written.result.map { result in
+        Commit(
+          outcomes: result.outcomes,
+          passedOver: result.passedOver,
+          duration: written.elapsed - end + shared,
+          logBytes: logBytes
+        )
       }
     }
   }
@@ -460,18 +468,19 @@ package actor WriterLane {
   private func writeAndEnter(
     _ chunk: WaitingChunk,
     in entered: inout Ledger?
-  ) throws(BatchError) -> Outcomes {
+  ) throws(BatchError) -> WaitingChunk.Written {
     let failedBefore = entered?.done.outcomes.failed ?? 0
     // Without a ledger there is nowhere to keep failures.
-    let (outcomes, failures) = try chunk.write(
+    let written = try chunk.write(
       entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
     )
-    try entered?.enter(failures, in: connection)
+    try entered?.enter(written.failures, in: connection)
+    try entered?.enter(written.passedOver, at: chunk.positions, in: connection)
     entered = try entered?.entering(
-      DoneRanges.Row(chunk.positions, outcomes: outcomes, chunks: 1),
+      DoneRanges.Row(chunk.positions, outcomes: written.outcomes, chunks: 1),
       in: connection
     )
-    return outcomes
+    return written
   }
 
   // MARK: Commits of others

@@ -372,10 +372,10 @@ extension Simulation {
     guard let session = process.session else { return }
     let interval = scenario.policy.checkpoint.interval
     switch event {
-    case .committed(let chunk, let outcomes):
+    case .committed(let chunk, let commit):
       let isNew = process.retried != nil || !session.done.overlaps(chunk)
       guard demand(isNew, "\(chunk) is committed twice") else { return }
-      session.committed(chunk, outcomes)
+      session.committed(chunk, commit)
       demandPace(chunk, process)
       demand(session.done.count <= scenario.count, "more is done than there is")
       if session.isDue(after: interval) {

@@ -27,7 +27,8 @@ enum CompleteJob {
       },
       "action": {
         "type": "update",
-        "set": { "price": "cost * :factor", "changed": ":now", "a \\"b\\"": "NULL" }
+        "set": { "price": "cost * :factor", "changed": ":now", "a \\"b\\"": "NULL" },
+        "unchanged": "write"
       },
       "chunk": { "size": 500, "target": "100ms", "minimum": 50, "maximum": 2000 },
       "workers": 3,

@@ -200,7 +200,10 @@ import Testing
     func dump(_ connection: Connection) throws -> [String] {
       try TestDatabase.dump(
         connection,
-        except: ["_batch_run", "_batch_ledger", "_batch_failure", "_batch_store", "sqlite_stat1"]
+        except: [
+          "_batch_run", "_batch_ledger", "_batch_failure", "_batch_passed_over", "_batch_store",
+          "sqlite_stat1",
+        ]
       ).filter { !$0.contains("_batch") }
     }
   }

@@ -85,7 +85,7 @@ import Testing
     let rows = try #require(Self.tables[table])
     let list = poison.map(String.init).joined(separator: ", ")
     let chunk = try await makeChunk(table, rows, setting: "n + iif(i IN (\(list)), 9999, 1)")
-    let (outcomes, failed) = try chunk.connection.transaction(.immediate) {
+    let written = try chunk.connection.transaction(.immediate) {
       () throws(BatchError) in
       try chunk.change.write(
         to: chunk.keys,
@@ -94,12 +94,14 @@ import Testing
         in: chunk.connection
       )
     }
-    #expect(failed.map(\.position) == poison.map { $0 + 5000 })
+    #expect(written.failures.map(\.position) == poison.map { $0 + 5000 })
     #expect(
-      failed.allSatisfy { $0.error.code == .constraint && $0.error.message.contains("n < 5000") }
+      written.failures.allSatisfy {
+        $0.error.code == .constraint && $0.error.message.contains("n < 5000")
+      }
     )
-    #expect(outcomes.failed == poison.count)
-    #expect(outcomes.succeeded == 1024 - poison.count)
+    #expect(written.outcomes.failed == poison.count)
+    #expect(written.succeeded == 1024 - poison.count)
     let unchanged = try chunk.connection.texts("SELECT i FROM t WHERE n <> 1 ORDER BY i")
     #expect(unchanged == poison.map(String.init))
     #expect(

@@ -158,7 +158,7 @@ extension JobDecoder {
   private func decodeAction(_ section: inout JobSection) -> Job.Action? {
     // The keys of the other actions are no typing mistakes, and get a message of their own.
     let keys = [
-      "update": ["set"], "delete": ["archive"],
+      "update": ["set", "unchanged"], "delete": ["archive"],
       "export": ["file", "format", "columns", "overwrite"],
       "transform": ["columns", "writes", "handler", "command", "timeout"],
     ]
@@ -166,7 +166,13 @@ extension JobDecoder {
     let type = section.name("type", among: names, later: ["insert"])
     let action: Job.Action
     switch type {
-    case "update": action = .update(Job.Update(set: section.assignments("set")))
+    case "update":
+      action = .update(
+        Job.Update(
+          set: section.assignments("set"),
+          unchanged: section.oneOf("unchanged") ?? .write
+        )
+      )
     case "delete": action = .delete(decodeDelete(&section))
     case "export":
       action = .export(

@@ -46,11 +46,22 @@ extension Job {
   public struct Update: Hashable, Sendable {
     /// What is set to what, in the order of the job file.
     public var set: [Assignment]
+    /// What becomes of a row that has what it would be set to already.
+    public var unchanged: Unchanged
 
     /// Makes an update.
-    public init(set: [Assignment]) {
+    public init(set: [Assignment], unchanged: Unchanged = .write) {
       self.set = set
+      self.unchanged = unchanged
     }
+  }
+
+  /// What becomes of a row that has what an update would set it to.
+  public enum Unchanged: String, CaseIterable, Hashable, Sendable {
+    /// It is written like others, and its triggers run.
+    case write
+    /// It is left alone, and counts as unchanged.
+    case skip
   }
 
   /// A column and the expression for its new value.

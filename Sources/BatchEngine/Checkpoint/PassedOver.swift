@@ -1,0 +1,160 @@
+package import BatchIdentifiers
+
+/// The identifiers that are done and were neither changed nor failed, by position.
+///
+/// Together with the ranges that are done and the failed identifiers it says what became of each: whatever
+/// it does not name has succeeded, so that a chunk without such rows is not mentioned at all.
+package struct PassedOver: Hashable, Sendable {
+  /// Those for which the action found nothing to do.
+  package var unchanged = RangeSet<Int>()
+  /// Those whose rows were gone.
+  package var vanished = RangeSet<Int>()
+  /// Those whose rows no longer satisfied `where`.
+  package var noLongerMatching = RangeSet<Int>()
+
+  /// No identifiers at all.
+  package init() {}
+
+  /// Whether there are none.
+  package var isEmpty: Bool {
+    unchanged.isEmpty && vanished.isEmpty && noLongerMatching.isEmpty
+  }
+
+  /// The first position.
+  package var first: Int? {
+    Self.kinds.compactMap { self[keyPath: $0].ranges.first?.lowerBound }.min()
+  }
+
+  /// How many there are of each.
+  package var counts: Outcomes {
+    var counts = Outcomes()
+    counts.unchanged = unchanged.indexCount
+    counts.vanished = vanished.indexCount
+    counts.noLongerMatching = noLongerMatching.indexCount
+    return counts
+  }
+
+  /// Adds those of another, as they are at the places that `position` gives for them.
+  package mutating func formUnion(_ other: PassedOver, at position: (Int) -> Int) {
+    for kind in Self.kinds {
+      for number in other[keyPath: kind].ranges.joined() {
+        self[keyPath: kind].insert(position(number))
+      }
+    }
+  }
+
+  /// Adds those of another, whose positions begin at `offset`.
+  package mutating func formUnion(_ other: PassedOver, from offset: Int = 0) {
+    for kind in Self.kinds {
+      for range in other[keyPath: kind].ranges {
+        self[keyPath: kind].insert(
+          contentsOf: (range.lowerBound + offset)..<(range.upperBound + offset)
+        )
+      }
+    }
+  }
+
+  /// The kinds, in the order of their numbers in a packed form.
+  private static var kinds: [WritableKeyPath<PassedOver, RangeSet<Int>>] {
+    [\.unchanged, \.vanished, \.noLongerMatching]
+  }
+}
+
+// MARK: - The packed form
+
+extension PassedOver {
+  /// The positions in few bytes, less `first`, which is not greater than any of them.
+  ///
+  /// For each kind that there is: its number, in the shorter of two forms its positions.
+  package func packed(from first: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for (number, kind) in Self.kinds.enumerated() {
+      let set = self[keyPath: kind]
+      guard let last = set.ranges.last?.upperBound else { continue }
+      let runs = set.packedRuns(from: first)
+      let bitmapByteCount = (last - first + 7) / 8
+      let isBitmap = bitmapByteCount < runs.count
+      bytes.append(UInt8(number << 1 | (isBitmap ? 1 : 0)))
+      bytes.appendVarint(UInt64(isBitmap ? bitmapByteCount : runs.count))
+      bytes += isBitmap ? set.bitmap(from: first, byteCount: bitmapByteCount) : runs
+    }
+    return bytes
+  }
+
+  /// Adds positions that were packed.
+  ///
+  /// - Throws: `ByteReader.Damage` if the bytes are not those of ``packed(from:)``.
+  package mutating func unpack(
+    _ bytes: Span<UInt8>,
+    from first: Int
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(bytes)
+    while !reader.isAtEnd {
+      let head = try reader.byte()
+      guard head >> 1 < Self.kinds.count, first >= 0, first <= IdentifierList.maximumCount else {
+        throw ByteReader.Damage("a kind or a position is out of bounds")
+      }
+      let kind = Self.kinds[Int(head >> 1)]
+      let part = try reader.take(reader.count(atMost: reader.remaining))
+      if head & 1 == 1 {
+        self[keyPath: kind].insert(bitmap: part, from: first)
+      } else {
+        try self[keyPath: kind].insert(runs: part, from: first)
+      }
+    }
+  }
+}
+
+extension RangeSet<Int> {
+  /// How many positions there are.
+  package var indexCount: Int { ranges.reduce(0) { $0 + $1.count } }
+
+  /// Adds a position.
+  package mutating func insert(_ position: Int) {
+    insert(contentsOf: position..<(position + 1))
+  }
+
+  /// For each range how far it is from the end of the one before, and how many more than one there are.
+  fileprivate func packedRuns(from first: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var end = first
+    for range in ranges {
+      bytes.appendVarint(UInt64(range.lowerBound - end))
+      bytes.appendVarint(UInt64(range.count - 1))
+      end = range.upperBound
+    }
+    return bytes
+  }
+
+  fileprivate mutating func insert(
+    runs: Span<UInt8>,
+    from first: Int
+  ) throws(ByteReader.Damage) {
+    var reader = ByteReader(runs)
+    var end = first
+    while !reader.isAtEnd {
+      let start = try end + reader.count(atMost: IdentifierList.maximumCount - end)
+      guard start < IdentifierList.maximumCount else {
+        throw ByteReader.Damage("a position is out of bounds")
+      }
+      end = try start + 1 + reader.count(atMost: IdentifierList.maximumCount - start - 1)
+      insert(contentsOf: start..<end)
+    }
+  }
+
+  fileprivate func bitmap(from first: Int, byteCount: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: byteCount)
+    for position in ranges.joined() {
+      bytes[(position - first) >> 3] |= 1 << UInt8((position - first) & 7)
+    }
+    return bytes
+  }
+
+  fileprivate mutating func insert(bitmap: Span<UInt8>, from first: Int) {
+    for index in bitmap.indices where bitmap[index] != 0 {
+      for bit in 0..<8 where bitmap[index] >> UInt8(bit) & 1 == 1 {
+        insert(first + index << 3 + bit)
+      }
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import BatchEngine
+import BatchIdentifiers
+
+extension BulkChange {
+  /// Changes all rows of one chunk, inside a transaction of the caller: the first failure is that of all.
+  ///
+  /// The computed values of the first key, if there are any, are in row `firstValue`.
+  func writeAll(
+    to keys: ChunkKeys,
+    firstValue: Int = 0,
+    in connection: Connection
+  ) throws(BatchError) -> WaitingChunk.Written {
+    guard let undoRun else { return try change(keys, firstValue, in: connection) }
+    guard let before = try rowsBefore(keys, in: connection) else {
+      // More than is held at once: as two chunks.
+      let middle = keys.identifierCount / 2
+      var written = try writeAll(to: keys.part(0..<middle), firstValue: firstValue, in: connection)
+      let rest = try writeAll(
+        to: keys.part(middle..<keys.identifierCount),
+        firstValue: firstValue + middle,
+        in: connection
+      )
+      written.succeeded += rest.succeeded
+      written.passedOver.formUnion(rest.passedOver, from: middle)
+      return written
+    }
+    let written = try change(keys, firstValue, in: connection)
+    try record(before, of: keys, ofRun: undoRun, in: connection)
+    return written
+  }
+
+  private func change(
+    _ keys: ChunkKeys,
+    _ firstValue: Int,
+    in connection: Connection
+  ) throws(BatchError) -> WaitingChunk.Written {
+    if isDeletion {
+      try KeySequence.rememberIfUsed(beforeDeletingFrom: entity.table, in: connection)
+    }
+    var archived: Int?
+    if let sql = archiveSQL(for: keys) {
+      var count = 0
+      try run(sql, for: keys, in: connection) { _ in count += connection.changes }
+      archived = count
+    }
+    let missed = try missed(by: changeSQL(for: keys), of: keys, firstValue, in: connection)
+    var written = WaitingChunk.Written()
+    written.succeeded = keys.identifierCount - missed.indexCount
+    if let archived, archived != written.succeeded {
+      throw BatchError(
+        .constraint,
+        "\(archived) rows were archived but \(written.succeeded) would be deleted",
+        remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
+      )
+    }
+    if missed.isEmpty { return written }
+    written.passedOver = try passedOver(missed, of: keys, in: connection)
+    try recheck.check(written.outcomes)
+    return written
+  }
+
+  private var isDeletion: Bool {
+    if case .delete = action { true } else { false }
+  }
+
+  /// Runs the statement that changes rows.
+  ///
+  /// - Returns: The numbers of the keys whose rows it has not changed.
+  private func missed(
+    by sql: String,
+    of keys: ChunkKeys,
+    _ firstValue: Int,
+    in connection: Connection
+  ) throws(BatchError) -> RangeSet<Int> {
+    var missed = RangeSet<Int>()
+    guard keys.isRange else {
+      try run(sql, for: keys, firstValue: firstValue, in: connection) {
+        numbers throws(BatchError) in
+        switch connection.changes {
+        case 0: missed.insert(contentsOf: numbers.all)
+        case 1: break
+        default: throw BatchError.ambiguousKey(of: entity, key)
+        }
+      }
+      return missed
+    }
+    try connection.notingRowIDs(of: entity.table, deleted: isDeletion) {
+      changed throws(BatchError) in
+      try run(sql, for: keys, firstValue: firstValue, in: connection) {
+        numbers throws(BatchError) in
+        defer { changed.beginStatement() }
+        if connection.changes == numbers.all.count { return }
+        guard let others = numbers.missing(from: changed.rowIDs.sorted()) else {
+          throw BatchError.ambiguousKey(of: entity, key)
+        }
+        missed.formUnion(others)
+      }
+    }
+    return missed
+  }
+
+  /// Runs a statement for every run of keys or key, and `body` after each.
+  private func run(
+    _ sql: String,
+    for keys: ChunkKeys,
+    firstValue: Int = 0,
+    in connection: Connection,
+    _ body: (RowNumbers) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    let statement = try connection.prepare(sql)
+    try statement.bind(parameters)
+    try keys.forEachBinding(of: statement, key: key, firstValue: firstValue) {
+      numbers throws(BatchError) in
+      connection.watch?.beginStatement()
+      try statement.run()
+      try body(numbers)
+    }
+  }
+
+  /// Looks why rows were not changed: one that is still there had what the change would give it, if such
+  /// rows are left alone, or did not satisfy `where`; the others are gone.
+  private func passedOver(
+    _ missed: RangeSet<Int>,
+    of keys: ChunkKeys,
+    in connection: Connection
+  ) throws(BatchError) -> PassedOver {
+    let numbers = Array(missed.ranges.joined())
+    let keys = keys.selecting(numbers)
+    let rowID = keys.isRange ? SQLName.quoted(key.columns[0]) : "NULL"
+    let conditions = isUnchanged.map { matchConditions + [$0.sql] }
+    let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
+    // In the order of the keys.
+    let order = keys.isRange ? " NOT INDEXED" : ""
+    let statement = try connection.prepare(
+      "SELECT \(rowID), \(isUnchanged) FROM \(table)\(order) WHERE \(keys.condition(key: key))"
+    )
+    try statement.bind(parameters)
+    var passedOver = PassedOver()
+    passedOver.vanished = missed
+    try keys.forEachBinding(of: statement, key: key) { found throws(BatchError) in
+      var found = found
+      while try statement.step() {
+        guard let index = found.next(keys.isRange ? statement.integer(at: 0) : 0) else {
+          throw BatchError.ambiguousKey(of: entity, key)
+        }
+        let number = numbers[index]
+        passedOver.vanished.remove(contentsOf: number..<(number + 1))
+        if statement.integer(at: 1) != 0 {
+          passedOver.unchanged.insert(number)
+        } else {
+          passedOver.noLongerMatching.insert(number)
+        }
+      }
+    }
+    return passedOver
+  }
+}
