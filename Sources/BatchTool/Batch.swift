@@ -40,7 +40,7 @@ struct Batch: AsyncParsableCommand {
       RetryFailedCommand.self,
       UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
-      SetCommand.self,
+      SetCommand.self, HistoryCommand.self, ReportCommand.self,
       IdsCommand.self, InspectCommand.self, SchemaCommand.self, CleanupCommand.self,
     ]
   )

@@ -10,7 +10,8 @@ struct CleanupCommand: AsyncParsableCommand {
     discussion: """
       These are checkpoints that --fresh has set aside, with their unfinished exports, and the \
       ledgers in the database of those runs and of finished ones. What can be resumed by `batch run` \
-      or tried again by `batch retry-failed` stays.
+      or tried again by `batch retry-failed` stays, and so do the records that `batch history` shows, as \
+      many as the job keeps, unless --history is given.
       """
   )
 
@@ -20,12 +21,20 @@ struct CleanupCommand: AsyncParsableCommand {
   )
   var job: String
 
+  @Flag(help: "Remove the records of earlier runs too; that of the last run stays.")
+  var history = false
+
   func run() async throws {
-    let cleanup = try await JobCleanup(of: Job(ofRunAt: FilePath(job)))
+    let cleanup = try await JobCleanup(of: Job(ofRunAt: FilePath(job)), removingHistory: history)
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
     for undo in cleanup.undoable {
       try Terminal.print("kept run \(undo.run) to be undone: \(Format.undo(undo))")
+    }
+    if cleanup.historyBytes > 0 {
+      try Terminal.print(
+        "kept \(Format.bytes(Int(cleanup.historyBytes))) of records of earlier runs, which --history removes"
+      )
     }
   }
 }

@@ -28,6 +28,7 @@ struct IdsShowCommand: AsyncParsableCommand {
   )
   var reasons = false
 
+  @OptionGroup var recorded: RecordedRunArgument
   @OptionGroup var output: IdentifierOutput
 
   func validate() throws {
@@ -38,14 +39,14 @@ struct IdsShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     if reasons { return try await printReasons() }
-    let selection = try await selection(of: source, outcome: outcome)
+    let selection = try await selection(of: source, outcome: outcome, run: recorded.run)
     try output.emit(try selection.list, permissions: selection.permissions)
   }
 }
 
 extension IdsShowCommand {
   private func printReasons() async throws {
-    let reasons = try await selection(of: source, outcome: .failed).reasons()
+    let reasons = try await selection(of: source, outcome: .failed, run: recorded.run).reasons()
     if output.count {
       let groups = Dictionary(grouping: reasons) { "\($0.code): \($0.message)" }
       for (reason, identifiers) in groups.sorted(by: {
@@ -79,17 +80,26 @@ extension String {
 /// The identifiers of a job's last run, or of a file.
 func selection(
   of source: String,
-  outcome: IdentifierSelection.Outcome = .all
+  outcome: IdentifierSelection.Outcome = .all,
+  run: String? = nil
 ) async throws(BatchError) -> IdentifierSelection {
   let path = FilePath(source)
   guard path.extension == "json" else {
     // What is done of a run by objects its store knows.
-    if outcome != .all, let job = try? Job(ofRunAt: path) {
-      return try await IdentifierSelection(ofJob: job, outcome: outcome)
+    if outcome != .all || run != nil, let job = try? Job(ofRunAt: path) {
+      return try await IdentifierSelection(ofJob: job, outcome: outcome, run: run)
+    }
+    if run != nil {
+      throw BatchError(
+        .invalidJob,
+        "a file has the identifiers of one run",
+        at: source,
+        remedy: "name the job file with --run"
+      )
     }
     return try IdentifierSelection(ofFile: path, outcome: outcome)
   }
-  return try await IdentifierSelection(ofJob: Job(ofRunAt: path), outcome: outcome)
+  return try await IdentifierSelection(ofJob: Job(ofRunAt: path), outcome: outcome, run: run)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}

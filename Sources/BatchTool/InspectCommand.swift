@@ -11,13 +11,17 @@ struct InspectCommand: AsyncParsableCommand {
     abstract: "Shows what a checkpoint or identifier file holds, and checks all of it."
   )
 
-  @Argument(help: "The file.", completion: .file(extensions: ["batch", "ids"]))
+  @Argument(
+    help: "The file, or the folder of a job's history.",
+    completion: .file(extensions: ["batch", "ids"])
+  )
   var file: String
 
   @Flag(help: "Print it as JSON.")
   var json = false
 
   func run() async throws {
+    if FileSystem.kind(of: FilePath(file)) == .folder { return try inspectFolder() }
     let inspection = try FileInspection(of: FilePath(file))
     let undo = await UndoableRun(ofCheckpoint: FilePath(file))
     if json {
@@ -59,6 +63,21 @@ struct InspectCommand: AsyncParsableCommand {
     for (name, value) in lines {
       try Terminal.print("\(name)\(String(repeating: " ", count: width - name.count))  \(value)")
     }
+  }
+
+  /// Checks each record of a history, and adds up their sizes.
+  private func inspectFolder() throws {
+    let entries = RunHistory(folder: FilePath(file)).entries
+    let inspections = try entries.map { try FileInspection(of: $0.path) }
+    if json { return try Terminal.printJSON(inspections, pretty: true) }
+    for (entry, inspection) in zip(entries, inspections) {
+      try Terminal.print(
+        "\(entry.path.lastComponent?.string ?? "")  \(Format.count(inspection.count, "identifier")),"
+          + " \(Format.bytes(inspection.fileBytes))"
+      )
+    }
+    let bytes = entries.reduce(0) { $0 + Int($1.byteCount) }
+    try Terminal.print("\(Format.count(entries.count, "record")), \(Format.bytes(bytes))")
   }
 }
 

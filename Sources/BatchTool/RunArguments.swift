@@ -46,6 +46,7 @@ struct RunArguments: ParsableArguments {
     options.parameterTexts = job.parameters
     options.workers = workers
     options.chunkSize = chunkSize
+    options.commandLine = CommandLine.arguments
     return options
   }
 

@@ -18,6 +18,8 @@ struct StatusCommand: AsyncParsableCommand {
 
   @OptionGroup var runID: RunIDArgument
 
+  @OptionGroup var recorded: RecordedRunArgument
+
   @Flag(help: "Print the summary as JSON.")
   var json = false
 
@@ -28,8 +30,18 @@ struct StatusCommand: AsyncParsableCommand {
   )
   var watch = false
 
+  func validate() throws {
+    if watch, recorded.run != nil {
+      throw ValidationError("--watch is for the last run, and not for one of the history.")
+    }
+  }
+
   func run() async throws {
     let job = try Job(ofRunAt: .init(job))
+    if let name = recorded.run {
+      let run = try await RecordedRun(name, of: job)
+      return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
+    }
     var options = BatchRun.Options()
     options.runID = runID.value
     var shown = Shown()

@@ -77,6 +77,27 @@ enum SummaryText {
     return lines
   }
 
+  /// A run of the history, with who has run it.
+  static func print(_ run: RecordedRun) throws(BatchError) {
+    try print(run.summary)
+    var lines = ["  run: \(run.summary.run)"] + times(of: run.summary)
+    if let undone = run.undone { lines.append("  undone: \(undone)") }
+    for (name, value) in run.parameters.sorted(by: { $0.key < $1.key }) {
+      lines.append("  \(name) = \(value.onOneLine)")
+    }
+    if let invocation = run.invocation {
+      lines.append(
+        "  by: \(invocation.user) on \(invocation.host), process \(invocation.pid), version"
+          + " \(invocation.version)"
+      )
+      if let command = invocation.command {
+        lines.append("  command: \(command.joined(separator: " ").onOneLine)")
+      }
+      if let file = invocation.jobFile { lines.append("  job file: \(file)") }
+    }
+    try Terminal.print(lines.joined(separator: "\n"))
+  }
+
   private static func words(for summary: RunSummary, isReal: Bool) -> String {
     let state = summary.state
     let word = summary.wasKilled ? "killed" : word(for: state)

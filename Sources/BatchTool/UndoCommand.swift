@@ -18,7 +18,9 @@ struct UndoCommand: AsyncParsableCommand {
 
   @OptionGroup var arguments: RunArguments
 
-  @Option(help: "The run, by its UUID, instead of the last one that can be undone.")
+  @Option(
+    help: "The run whose UUID begins so, instead of the last one that can be undone."
+  )
   var run: String?
 
   @Option(

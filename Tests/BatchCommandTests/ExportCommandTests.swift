@@ -140,7 +140,11 @@ import Testing
     let second = try directory.read("out.ndjson")
     #expect(second == Array(first.prefix(second.count)))
     #expect(second.count < first.count)
-    #expect(try directory.names() == ["job.batch", "job.json", "out.ndjson", "test.db"])
+    #expect(
+      try directory.names() == [
+        "job.batch", "job.batch.history", "job.json", "out.ndjson", "test.db",
+      ]
+    )
 
     // Another file of the name is not the job's own, even where its bytes are the same.
     try directory.write("", to: "other")

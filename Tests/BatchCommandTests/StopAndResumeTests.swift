@@ -255,7 +255,9 @@ import Testing
       #expect(try JSONOutput.lines(result.output).first?["event"] as? String == "started")
     }
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["3"])
-    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
+    #expect(
+      try directory.names() == ["job.batch", "job.batch.history", "job.json", "test.db"]
+    )
   }
 
   @Test func `a signal during the selection leaves nothing`() throws {

@@ -29,6 +29,11 @@ package struct RunMetadata: Codable, Sendable {
   /// Earlier runs of the job that had such an identifier, so that none of that work is done again.
   package var pastRuns: [PastRun]?
 
+  /// Who has begun it; nil in what an earlier version wrote.
+  package var invocation: RunInvocation?
+  /// The values of the job's parameters, in words; nil in what an earlier version wrote.
+  package var parameters: [String: String]?
+
   package init(
     run: String,
     job: String,

@@ -110,7 +110,7 @@ package enum FileSystem {
   ) throws(BatchError) -> Bool {
     // A link fails where the name exists, atomically; a rename would replace it.
     let linked = unsafe path.withPlatformString { path in
-      unsafe other.withPlatformString { unsafe link(path, $0) }
+      unsafe other.withPlatformString { unsafe Self.link(path, $0) }
     }
     if linked == 0 {
       try remove(path, "cannot rename")
@@ -125,6 +125,58 @@ package enum FileSystem {
       return true
     default: throw failed("cannot rename", path)
     }
+  }
+
+  /// Gives a file another name, or a copy where the file system knows one name for each; the name may be
+  /// taken, by a file that was given it before.
+  package static func link(_ path: FilePath, to other: FilePath) throws(BatchError) {
+    let linked = unsafe path.withPlatformString { path in
+      unsafe other.withPlatformString { unsafe Self.link(path, $0) }
+    }
+    if linked == 0 { return }
+    switch Errno(rawValue: errno) {
+    case .fileExists: return
+    case .notPermitted, .notSupported, .noFunction:
+      let bytes: [UInt8]
+      do {
+        let file = try FileDescriptor.openRegularFile(path, .readOnly)
+        defer { try? file.close() }
+        bytes = try file.read(atMost: Int(status(of: file).size))
+      } catch {
+        throw failed("cannot copy", path, error)
+      }
+      try NewFile.write(bytes, to: other, permissions: FilePermissions(like: path))
+    default: throw failed("cannot link", path)
+    }
+  }
+
+  private static func link(
+    _ path: UnsafePointer<CChar>,
+    _ other: UnsafePointer<CChar>
+  ) -> Int32 {
+    #if canImport(Glibc)
+    unsafe Glibc.link(path, other)
+    #elseif canImport(Musl)
+    unsafe Musl.link(path, other)
+    #else
+    unsafe Darwin.link(path, other)
+    #endif
+  }
+
+  /// Makes a folder, unless it is there.
+  package static func makeFolder(
+    _ path: FilePath,
+    permissions: FilePermissions
+  ) throws(BatchError) {
+    let status = unsafe path.withPlatformString { unsafe mkdir($0, permissions.rawValue) }
+    guard status == 0 || errno == EEXIST && kind(of: path) == .folder else {
+      throw failed("cannot make a folder", path)
+    }
+  }
+
+  /// Removes a folder if nothing is in it.
+  package static func removeEmptyFolder(_ path: FilePath) {
+    _ = unsafe path.withPlatformString { unsafe rmdir($0) }
   }
 
   /// Renames a file over whatever has the new name.

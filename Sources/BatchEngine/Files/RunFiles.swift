@@ -31,6 +31,9 @@ package struct RunFiles: Hashable, Sendable {
   /// The file of what an operator asks of a live run.
   package var control: FilePath { FilePath("\(checkpoint).control") }
 
+  /// The folder with the records of earlier runs.
+  package var history: FilePath { FilePath("\(checkpoint).history") }
+
   /// Whether a file is of a user who could do the work anyhow: our own, root, or the owner of the store.
   package func trusts(owner: UInt32) -> Bool {
     owner == geteuid() || owner == 0 || owner == FileSystem.status(of: store)?.userID.rawValue

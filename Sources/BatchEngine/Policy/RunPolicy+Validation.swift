@@ -62,6 +62,7 @@ extension RunPolicy {
       )
     }
     return problems + retryProblems() + skipProblems() + throttleProblems() + timeProblems()
+      + historyProblems()
   }
 
   private func chunkProblems() -> [SettingProblem] {
@@ -207,6 +208,19 @@ extension RunPolicy {
       )
     }
     return problems
+  }
+
+  private func historyProblems() -> [SettingProblem] {
+    switch history {
+    case .runs(let count):
+      if (0...History.limit).contains(count) { return [] }
+      let remedy = "choose a number from 0 to \(History.limit)"
+      return [.init("history", message: "is \(count)", remedy: remedy)]
+    case .time(let time):
+      if time > .zero, time <= Self.longDurationLimit.duration { return [] }
+      let remedy = "write a positive one, \(Self.longDurationLimit.name) at most"
+      return [.init("history", message: "is no time that can be", remedy: remedy)]
+    }
   }
 
   /// What is wrong with a time that a setting names.

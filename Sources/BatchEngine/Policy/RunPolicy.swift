@@ -24,6 +24,8 @@ public struct RunPolicy: Hashable, Sendable {
   public var checkpoint: Checkpoint
   /// When a run stops, to be resumed later.
   public var limits: Limits
+  /// How many records of earlier runs stay.
+  public var history: History
 
   /// Makes a policy; what is left out has the defaults of a job file.
   public init(
@@ -33,7 +35,8 @@ public struct RunPolicy: Hashable, Sendable {
     skip: Skip = Skip(),
     throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
-    limits: Limits = Limits()
+    limits: Limits = Limits(),
+    history: History = .standard
   ) {
     self.chunk = chunk
     self.workers = workers
@@ -42,6 +45,7 @@ public struct RunPolicy: Hashable, Sendable {
     self.throttle = throttle
     self.checkpoint = checkpoint
     self.limits = limits
+    self.history = history
   }
 }
 

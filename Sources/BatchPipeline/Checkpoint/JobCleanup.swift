@@ -21,12 +21,17 @@ public struct JobCleanup: Sendable {
   public private(set) var runCount = 0
   /// The runs that can be undone, which stay as long as the job says.
   public private(set) var undoable: [UndoableRun] = []
+  /// How many bytes of records of earlier runs are left.
+  public private(set) var historyBytes: Int64 = 0
 
   /// Removes what a job's past runs have left.
   ///
-  /// - Parameter job: The job.
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - removesHistory: Whether the records of earlier runs are removed, and not only those that the job
+  ///     does not keep.
   /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or what the database says.
-  public init(of job: Job) async throws(BatchError) {
+  public init(of job: Job, removingHistory removesHistory: Bool = false) async throws(BatchError) {
     let path = job.checkpointPath
     let lock = try RunLock(of: job.files)
     defer { withExtendedLifetime(lock) {} }
@@ -59,6 +64,12 @@ public struct JobCleanup: Sendable {
       try FileSystem.remove(checkpoint.path)
       files.append(checkpoint.path.string)
     }
+    let history = RunHistory(of: job.files)
+    let before = history.entries
+    try history.prune(to: removesHistory ? .runs(0) : job.history)
+    let left = history.entries
+    files += before.filter { !left.contains($0) }.map(\.path.string)
+    historyBytes = left.reduce(0) { $0 + $1.byteCount }
   }
 
   private static func removeLedgers(
@@ -91,7 +102,7 @@ extension Checkpoint {
   }
 
   /// The files beside a checkpoint that ``setAside(_:)`` may have made of it, in their order.
-  fileprivate static func filesSetAside(of path: FilePath) -> [FilePath] {
+  static func filesSetAside(of path: FilePath) -> [FilePath] {
     let folder = path.removingLastComponent()
     let prefix = "\(path.stem ?? "checkpoint")."
     let suffix = ".\(path.extension ?? "batch")"

@@ -33,8 +33,15 @@ public struct IdentifierSelection: Sendable {
   package let permissions: FilePermissions
 
   /// Identifiers of a job's last run.
-  public init(ofJob job: Job, outcome: Outcome) async throws(BatchError) {
-    let checkpoint = try Checkpoint(ofJob: job)
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - outcome: Which of them.
+  ///   - run: One of the last runs, by its UUID or the first characters of that; nil for the last.
+  /// - Throws: `BatchError` if there is no such run, or of code `outcomeNotRecorded` if nobody knows which
+  ///   these are.
+  public init(ofJob job: Job, outcome: Outcome, run: String? = nil) async throws(BatchError) {
+    let checkpoint = try Checkpoint.ofRun(run, of: job)
     permissions = job.files.permissions
     all = checkpoint.list
     guard outcome != .all else {

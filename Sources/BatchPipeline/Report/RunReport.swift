@@ -35,6 +35,18 @@ struct RunReport: Encodable {
   let summary: RunSummary
   let failures: [Failure]
 
+  /// Tells of a run by its record alone: the job may be another one by now.
+  init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
+    summary = run.summary
+    description = nil
+    database = checkpoint.metadata.database ?? ""
+    entity = run.entity
+    condition = run.condition
+    action = run.action ?? ""
+    startedAt = run.startedAt
+    failures = try Self.failures(checkpoint)
+  }
+
   /// Tells of a run by its checkpoint.
   ///
   /// - Throws: `BatchError` if the checkpoint cannot be read.
@@ -50,8 +62,12 @@ struct RunReport: Encodable {
     condition = job.source.where
     action = job.action.type
     startedAt = checkpoint.metadata.startedAt
-    let failed = try checkpoint.failedIdentifiers().prefix(Self.failureLimit)
-    failures = try failed.map { failed throws(BatchError) in
+    failures = try Self.failures(checkpoint)
+  }
+
+  private static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
+    let failed = try checkpoint.failedIdentifiers().prefix(failureLimit)
+    return try failed.map { failed throws(BatchError) in
       Failure(
         identifier: try checkpoint.list.key(at: failed.position).description,
         code: failed.code,

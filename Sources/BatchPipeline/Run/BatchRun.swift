@@ -40,6 +40,8 @@ public final class BatchRun: Sendable {
     public var hooks = Job.Hooks()
     /// Where it is told how a run by objects ended; a job has its own.
     public var report: Job.Report?
+    /// The command line that asks for the run, which its record keeps.
+    package var commandLine: [String]?
     /// How often progress is told.
     public var progressInterval = Duration.milliseconds(200)
 
@@ -223,6 +225,7 @@ public final class BatchRun: Sendable {
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
     metadata.isEntered = plan.ledger == .store ? true : nil
+    metadata.invocation = job.invocation(commandLine: options.commandLine)
     try plan.describeOutput(in: &metadata, after: previous)
 
     // The selection may be refused or interrupted, so it is made before anything is written; a
@@ -268,6 +271,8 @@ public final class BatchRun: Sendable {
       // Not before the new run is certain to begin: whoever is refused finds the old one as it was.
       if let file = findings.replacedFile {
         onEvent(.setAside(try Checkpoint.setAside(file).string))
+      } else if let finished = findings.checkpoint {
+        try keep(finished, onEvent)
       }
       checkpoint =
         job.keepsRecord
@@ -304,6 +309,22 @@ public final class BatchRun: Sendable {
       onEvent: onEvent
     )
     return await end(execution, answer)
+  }
+
+  /// Keeps the record of the run before, whose place another one takes, and removes those that are too many.
+  ///
+  /// - Throws: `BatchError` if the record would be lost.
+  private func keep(
+    _ finished: Checkpoint,
+    _ onEvent: (RunEvent) -> Void
+  ) throws(BatchError) {
+    let history = RunHistory(of: job.files)
+    if job.history != .runs(0) { try history.keep(finished) }
+    do throws(BatchError) {
+      try history.prune(to: job.history)
+    } catch {
+      onEvent(.message("records of earlier runs are still there: \(error)"))
+    }
   }
 
   /// Fetches the identifiers of a new run.

@@ -118,6 +118,9 @@ extension JobPlan: RunPlan {
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = entity.fingerprint
+    metadata.parameters = parameters.entries.mapValues { entry in
+      entry.isSecret ? "(secret)" : entry.value.words
+    }
   }
 
   /// Refuses a run while another one undoes what the job has done, or has not come to its end.

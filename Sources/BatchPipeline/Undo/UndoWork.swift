@@ -97,7 +97,7 @@ struct UndoWork: RunWork {
     guard let undone = checkpoint.metadata.undone else {
       throw checkpoint.refusal("the checkpoint does not say which run is undone")
     }
-    if let run, run.uppercased() != undone.uppercased() {
+    if let run, !undone.uppercased().hasPrefix(run.uppercased()) {
       throw checkpoint.refusal("the unfinished undo is that of run \(undone): give --run \(undone)")
     }
     guard try fingerprint.text == checkpoint.metadata.fingerprint else {
@@ -290,7 +290,8 @@ extension Store {
     let runs = try await runs(ofJob: name)
     if let alive = runs.first(where: { $0.process != nil }) { throw alive.isAlive }
     if let run {
-      if let undo = undos.first(where: { $0.run == run.uppercased() }) { return undo }
+      let found = undos.filter { $0.run.hasPrefix(run.uppercased()) }
+      if let undo = found.first, found.count == 1 { return undo }
       throw BatchError(
         .noUndo,
         "there is no record by which run \(run.quotedForMessage) could be undone",

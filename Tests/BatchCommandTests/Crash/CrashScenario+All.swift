@@ -13,6 +13,7 @@ extension CrashScenario {
     update("update-grouped", adding: ["throttle": [String: Double]()]),
     update("update-recording", adding: ["checkpoint": ["interval": "1ms"]]),
     updateWithReport,
+    updateAgain,
     delete("delete"),
     delete("delete-full", database: ["synchronous": "full"]),
     delete("delete-journal", database: ["journalMode": "keep"]),
@@ -68,6 +69,20 @@ extension CrashScenario {
     } check: { directory, runs in
       try CrashRows.counted(runs, to: mayRepeat ? .max : nil, in: directory.file("test.db"))
     }
+  }
+
+  /// A run after another, whose record stays.
+  private static let updateAgain = CrashScenario(name: "update-again") { directory in
+    try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+    try directory.write(JobText.update(adding: settings()), to: "job.json")
+    let first = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    let last = try JSONOutput.lines(first.output).last
+    try directory.write(last?["run"] as? String ?? "none", to: "first")
+  } check: { directory, runs in
+    let name = try String(decoding: directory.read("first"), as: UTF8.self)
+    let history = try BatchProgram.run("history", "job.json", in: directory).output
+    guard history.contains(name.prefix(8)) else { return "the record of the first run is lost" }
+    return try CrashRows.counted(runs + 1, in: directory.file("test.db"))
   }
 
   /// An end that is as long as can be: a program that is told, and a report.

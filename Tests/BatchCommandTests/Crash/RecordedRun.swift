@@ -1,6 +1,7 @@
 #if os(Linux)
 import BatchTestSupport
 import Foundation
+import SystemPackage
 
 /// A run that was left alone, with everything that it wrote: what disks after a loss of power are
 /// made of.
@@ -78,6 +79,11 @@ final class RecordedRun {
 
   private func put(_ file: Disk.File, at name: String) throws {
     let path = directory.file(name)
+    // Of a folder no call is recorded: it is there if one of its files is.
+    try FileManager.default.createDirectory(
+      atPath: FilePath(path).removingLastComponent().string,
+      withIntermediateDirectories: true
+    )
     // A database is known by its contents, and is not to have a second name.
     if stashed.contains(file.inode), !name.hasSuffix(".db") {
       try FileManager.default.linkItem(atPath: stash.file("\(file.inode)"), toPath: path)

@@ -32,6 +32,7 @@ enum CompleteJob {
       },
       "chunk": { "size": 500, "target": "100ms", "minimum": 50, "maximum": 2000 },
       "workers": 3,
+      "history": 20,
       "checkpoint": {
         "path": "state/reprice.batch", "ledger": "file", "interval": "1.5s", "list": "file",
         "keepRunIDs": "90d"

@@ -92,6 +92,7 @@ extension JobDecoder {
     let throttle = section.section("throttle", decodeThrottle)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     let limits = section.section("limits", decodeLimits)
+    let history = section.history("history")
     let undo = section.sectionOrTrue("undo", Job.Undo(), decodeUndo)
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
@@ -112,6 +113,7 @@ extension JobDecoder {
       throttle: throttle ?? Job.Throttle(),
       checkpoint: checkpoint ?? Job.Checkpoint(),
       limits: limits ?? Job.Limits(),
+      history: history ?? .standard,
       undo: undo,
       hooks: hooks ?? Job.Hooks(),
       report: report,

@@ -158,6 +158,17 @@ extension JobSection {
     }
   }
 
+  /// How many records of earlier runs stay: a number of runs, or a time.
+  mutating func history(_ key: String) -> Job.History? {
+    if case .integer(let count)? = member(key, required: false)?.content {
+      return .runs(Int(count))
+    }
+    return quantity(key, expected: "a number of runs, or a time such as \"30d\"") {
+      text throws(BatchError) in
+      .time(try Duration(parsing: text))
+    }
+  }
+
   /// A number of bytes.
   mutating func size(_ key: String) -> Int64? {
     quantity(key, expected: "a size such as \"64MB\"") { text throws(BatchError) in

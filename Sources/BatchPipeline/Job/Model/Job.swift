@@ -47,6 +47,8 @@ public struct Job: Sendable {
   public var checkpoint: Checkpoint
   /// When a run stops, to be resumed later.
   public var limits: Limits
+  /// How many records of earlier runs stay.
+  public var history: History
   /// Whether what a run changes is kept, so that it can be undone; nil if it is not.
   public var undo: Undo?
   /// Programs that are told what becomes of a run.
@@ -75,6 +77,7 @@ public struct Job: Sendable {
     throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
     limits: Limits = Limits(),
+    history: History = .standard,
     undo: Undo? = nil,
     hooks: Hooks = Hooks(),
     report: Report? = nil,
@@ -94,6 +97,7 @@ public struct Job: Sendable {
     self.throttle = throttle
     self.checkpoint = checkpoint
     self.limits = limits
+    self.history = history
     self.undo = undo
     self.hooks = hooks
     self.report = report
@@ -112,6 +116,8 @@ public struct Job: Sendable {
   public typealias Checkpoint = RunPolicy.Checkpoint
   /// When a run stops, to be resumed later.
   public typealias Limits = RunPolicy.Limits
+  /// How many records of earlier runs stay.
+  public typealias History = RunPolicy.History
 
   /// How the job goes about its work.
   public var policy: RunPolicy {
@@ -123,7 +129,8 @@ public struct Job: Sendable {
         skip: skip,
         throttle: throttle,
         checkpoint: checkpoint,
-        limits: limits
+        limits: limits,
+        history: history
       )
     }
     set {
@@ -134,6 +141,7 @@ public struct Job: Sendable {
       throttle = newValue.throttle
       checkpoint = newValue.checkpoint
       limits = newValue.limits
+      history = newValue.history
     }
   }
 

@@ -1,0 +1,109 @@
+package import BatchIdentifiers
+package import SystemPackage
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+/// The records of a job's earlier runs: their checkpoints, in a folder beside that of the last run.
+///
+/// A checkpoint gets a second name in the folder before that of the next run takes its place, so whenever a
+/// process is killed the record has at least one of the two.
+package struct RunHistory {
+  /// The checkpoint of an earlier run.
+  package struct Entry: Hashable, Sendable {
+    package let path: FilePath
+    /// The run's UUID.
+    package let run: String
+    /// When it began, as 20261122T190033Z: what the name begins with.
+    package let startedAt: String
+    package let byteCount: Int64
+    /// When it was written last, since runs may begin in the same second.
+    fileprivate let modifiedAt: Double
+  }
+
+  /// The folder.
+  package let folder: FilePath
+  private let permissions: FilePermissions
+
+  /// The history of the runs that have a checkpoint.
+  package init(of files: RunFiles) {
+    folder = files.history
+    // Whoever may read a file here may look into the folder.
+    var permissions = files.permissions
+    if permissions.contains(.ownerRead) { permissions.insert(.ownerExecute) }
+    if permissions.contains(.groupRead) { permissions.insert(.groupExecute) }
+    if permissions.contains(.otherRead) { permissions.insert(.otherExecute) }
+    self.permissions = permissions
+  }
+
+  /// The history in a folder.
+  package init(folder: FilePath) {
+    self.folder = folder
+    permissions = .ownerReadWriteExecute
+  }
+
+  /// The records, the oldest first; files of other names are none.
+  package var entries: [Entry] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
+    return names.compactMap { name in
+      guard let match = name.wholeMatch(of: /(\d{8}T\d{6}Z)-([0-9A-F-]{36})\.batch/),
+        let status = FileSystem.status(of: folder.appending(name)), status.type == .regular
+      else { return nil }
+      return Entry(
+        path: folder.appending(name),
+        run: String(match.2),
+        startedAt: String(match.1),
+        byteCount: Int64(status.size),
+        modifiedAt: Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+      )
+    }.sorted { ($0.startedAt, $0.modifiedAt) < ($1.startedAt, $1.modifiedAt) }
+  }
+
+  /// Gives a checkpoint its name in the folder, which is then on the disk.
+  package func keep(_ checkpoint: Checkpoint) throws(BatchError) {
+    let start = Self.stamp(checkpoint.metadata.startedAt)
+    let path = folder.appending("\(start)-\(checkpoint.metadata.run).batch")
+    try FileSystem.makeFolder(folder, permissions: permissions)
+    try FileSystem.link(checkpoint.path, to: path)
+    try FileSystem.synchronizeFolder(of: path)
+    try FileSystem.synchronizeFolder(of: folder)
+  }
+
+  /// Removes what is more, or older, than is to be kept.
+  package func prune(to limit: RunPolicy.History, at now: Date = .now) throws(BatchError) {
+    var kept = entries
+    var count = RunPolicy.History.limit
+    switch limit {
+    case .runs(let runs): count = min(runs, count)
+    case .time(let time):
+      let oldest = Self.stamp(now.addingTimeInterval(-(time / .seconds(1))).formatted(.iso8601))
+      for entry in kept where entry.startedAt < oldest { try FileSystem.remove(entry.path) }
+      kept.removeAll { $0.startedAt < oldest }
+    }
+    var byteCount = kept.reduce(0) { $0 + $1.byteCount }
+    while let entry = kept.first,
+      kept.count > count || byteCount > RunPolicy.History.byteLimit
+    {
+      try FileSystem.remove(entry.path)
+      byteCount -= entry.byteCount
+      kept.removeFirst()
+    }
+    if kept.isEmpty { FileSystem.removeEmptyFolder(folder) }
+  }
+
+  /// A timestamp as it stands in the name of a file.
+  private static func stamp(_ timestamp: String) -> String {
+    timestamp.filter { $0 != "-" && $0 != ":" }
+  }
+}

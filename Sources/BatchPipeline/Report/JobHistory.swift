@@ -1,0 +1,177 @@
+public import BatchEngine
+public import BatchIdentifiers
+import BatchStore
+public import SystemPackage
+
+/// The last runs of a job, as far as their records have stayed: the last one, earlier ones as many as the
+/// job's `history` says, and those that were set aside.
+public struct JobHistory: Sendable, Encodable {
+  /// The folder with the records of earlier runs.
+  public let folder: String
+  /// The size of these records, in bytes.
+  public let bytes: Int64
+  /// The runs, the last one first.
+  public let runs: [RecordedRun]
+
+  /// Reads the records of a job.
+  ///
+  /// - Throws: `BatchError` if the last one cannot be read; others that cannot are left out.
+  public init(of job: Job) async throws(BatchError) {
+    let history = RunHistory(of: job.files)
+    let entries = history.entries
+    folder = history.folder.string
+    bytes = entries.reduce(0) { $0 + $1.byteCount }
+    var runs: [RecordedRun] = []
+    for checkpoint in try Checkpoint.recorded(ofJob: job, entries) {
+      runs.append(try await RecordedRun(checkpoint, of: job))
+    }
+    self.runs = runs.sorted { ($1.startedAt, $1.recordedAt) < ($0.startedAt, $0.recordedAt) }
+  }
+}
+
+/// A run by its record.
+public struct RecordedRun: Sendable, Encodable {
+  /// How it stands, or ended.
+  public let summary: RunSummary
+  /// What it did: `update`, `delete` and so on; nil if its record does not say.
+  public let action: String?
+  /// The entity of its rows.
+  public let entity: String
+  /// The condition that selected them, if there was one.
+  public let condition: String?
+  /// The values of its parameters, in words.
+  public let parameters: [String: String]
+  /// Who has begun it, and from where; nil if an earlier version has.
+  public let invocation: RunInvocation?
+  /// The run that it has undone, if it has undone one.
+  public let undone: String?
+  /// When it began, as an ISO 8601 timestamp in UTC.
+  public let startedAt: String
+  /// When its record was written last, since runs may begin in the same second.
+  fileprivate let recordedAt: Double
+
+  /// One of the last runs of a job.
+  ///
+  /// - Parameters:
+  ///   - run: Its UUID, or the first characters of it.
+  ///   - job: The job.
+  /// - Throws: `BatchError` of code `unknownRun` if there is no record of it, or of several.
+  public init(_ run: String, of job: Job) async throws(BatchError) {
+    try await self.init(Checkpoint.ofRun(run, of: job), of: job)
+  }
+
+  /// Writes the report of a run anew, by its record, in place of an earlier one.
+  ///
+  /// - Parameters:
+  ///   - run: Its UUID, or the first characters of it; nil for the last run.
+  ///   - job: The job.
+  ///   - path: The file, which ends in `.html` or `.json`.
+  /// - Throws: `BatchError` of code `unknownRun`, or if the file is no report or cannot be written.
+  public static func report(
+    _ run: String?,
+    of job: Job,
+    to path: FilePath
+  ) async throws(BatchError) {
+    let checkpoint = try Checkpoint.ofRun(run, of: job)
+    try await RunReport(RecordedRun(checkpoint, of: job), checkpoint).write(
+      to: Job.Report(path: path),
+      permissions: job.files.permissions
+    )
+  }
+
+  init(_ checkpoint: Checkpoint, of job: Job) async throws(BatchError) {
+    let (metadata, progress) = (checkpoint.metadata, checkpoint.progress)
+    var summary = RunSummary(metadata, progress, checkpoint: checkpoint)
+    if !progress.state.isFinished, let done = try? await checkpoint.doneRanges(ofJob: job) {
+      summary.outcomes = done.outcomes
+      summary.chunks = done.chunks
+    }
+    if summary.state.isGoingOn,
+      checkpoint.path != job.checkpointPath || RunLock.holder(ofCheckpoint: checkpoint.path) == nil
+    {
+      summary.state = .stopped
+    }
+    self.summary = summary
+    startedAt = metadata.startedAt
+    recordedAt = progress.recordedAt ?? 0
+    entity = checkpoint.list.header.entityName
+    parameters = metadata.parameters ?? [:]
+    invocation = metadata.invocation
+    undone = metadata.undone
+    let fingerprint = try? JSONReader.read(Array(metadata.fingerprint.utf8), file: "fingerprint")
+    condition = fingerprint?.member("where")?.text
+    action = fingerprint?.member("action")?.member("type")?.text
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case action, entity, condition = "where", parameters, invocation, undone
+  }
+
+  /// Encodes the summary, and the rest beside its fields.
+  public func encode(to encoder: any Encoder) throws {
+    try summary.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(action, forKey: .action)
+    try container.encode(entity, forKey: .entity)
+    try container.encode(condition, forKey: .condition)
+    try container.encode(parameters, forKey: .parameters)
+    try container.encode(invocation, forKey: .invocation)
+    try container.encode(undone, forKey: .undone)
+  }
+}
+
+extension JSONValue {
+  fileprivate func member(_ key: String) -> JSONValue? { members?.first { $0.key == key }?.value }
+
+  fileprivate var text: String? {
+    if case .string(let text) = content { text } else { nil }
+  }
+}
+
+extension Checkpoint {
+  /// The checkpoints of a job's runs that can be read, each run once: the last one, those set aside, and
+  /// earlier ones.
+  fileprivate static func recorded(
+    ofJob job: Job,
+    _ entries: [RunHistory.Entry]
+  ) throws(BatchError) -> [Checkpoint] {
+    var checkpoints: [Checkpoint] = []
+    if FileSystem.status(of: job.checkpointPath) != nil {
+      checkpoints.append(try Checkpoint(ofJob: job))
+    }
+    let others = filesSetAside(of: job.checkpointPath) + entries.map(\.path)
+    for path in others {
+      // One of somebody else may say anything.
+      guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == job.name,
+        job.files.trusts(owner: checkpoint.owner),
+        !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
+      else { continue }
+      checkpoints.append(checkpoint)
+    }
+    return checkpoints
+  }
+
+  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for the last.
+  static func ofRun(_ run: String?, of job: Job) throws(BatchError) -> Checkpoint {
+    guard let run else { return try Checkpoint(ofJob: job) }
+    let wanted = run.uppercased()
+    let known = try recorded(ofJob: job, RunHistory(of: job.files).entries)
+    let found = known.filter { !wanted.isEmpty && $0.metadata.run.hasPrefix(wanted) }
+    guard let checkpoint = found.first, found.count == 1 else {
+      throw BatchError(
+        .unknownRun,
+        found.isEmpty
+          ? "there is no record of run \(run.quotedForMessage)"
+          : "\(run.quotedForMessage) begins the names of \(found.count) runs",
+        at: job.checkpointPath.string,
+        remedy: "batch history names those there are"
+      )
+    }
+    return checkpoint
+  }
+}
+
+extension BatchError.Code {
+  /// There is no record of a run, or of several.
+  public static let unknownRun = Self(rawValue: "unknownRun")
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import BatchEngine
+import BatchPipeline
+import SystemPackage
+
+struct HistoryCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "history",
+    abstract: "Shows the last runs of a job, the last one first.",
+    discussion: """
+      A run is named by the first characters of its UUID, which --run of status, ids, report and undo \
+      take. How many records stay says the job's "history": 20 unless it says something else.
+      """
+  )
+
+  @Argument(
+    help: "The job file, or the checkpoint of a program's own run.",
+    completion: .file(extensions: ["json", "batch"])
+  )
+  var job: String
+
+  @Flag(help: "Print the records as JSON.")
+  var json = false
+
+  func run() async throws {
+    let history = try await JobHistory(of: Job(ofRunAt: FilePath(job)))
+    if json { return try Terminal.printJSON(history, pretty: true) }
+    if history.runs.isEmpty { return try Terminal.print("the job has not run") }
+    try Terminal.print(
+      Self.columns("run", "started (UTC)", "took", "state", "rows", "changed", "failed")
+    )
+    for run in history.runs {
+      let summary = run.summary
+      try Terminal.print(
+        Self.columns(
+          String(summary.run.prefix(8)),
+          String(run.startedAt.prefix(19)).replacing("T", with: " "),
+          Format.seconds(summary.elapsedSeconds),
+          Self.word(for: summary.state),
+          String(summary.total),
+          String(summary.outcomes.succeeded),
+          String(summary.outcomes.failed)
+        )
+      )
+    }
+  }
+
+  /// A line of the table: 80 columns, unless a number is of more than ten digits.
+  private static func columns(_ cells: String...) -> String {
+    let widths = [-8, -19, 9, -9, 10, 10, 8]
+    let padded = zip(cells, widths).map { cell, width in
+      let spaces = String(repeating: " ", count: max(0, abs(width) - cell.count))
+      return width < 0 ? cell + spaces : spaces + cell
+    }
+    return padded.joined(separator: " ")
+  }
+
+  private static func word(for state: RunState) -> String {
+    state == .completedWithFailures ? "failures" : state.rawValue
+  }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+import BatchPipeline
+import SystemPackage
+
+struct ReportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "report",
+    abstract: "Writes the report of a run anew, from its record.",
+    discussion: "batch report job.json --run 8CF1CAB5 --output run.html"
+  )
+
+  @Argument(
+    help: "The job file, or the checkpoint of a program's own run.",
+    completion: .file(extensions: ["json", "batch"])
+  )
+  var job: String
+
+  @OptionGroup var recorded: RecordedRunArgument
+
+  @Option(help: "The file, which ends in .html or .json; an earlier report is replaced.")
+  var output: String
+
+  func validate() throws {
+    guard ["html", "json"].contains(FilePath(output).extension) else {
+      throw ValidationError("--output must end in .html or .json.")
+    }
+  }
+
+  func run() async throws {
+    try await RecordedRun.report(
+      recorded.run,
+      of: Job(ofRunAt: FilePath(job)),
+      to: FilePath(output)
+    )
+  }
+}

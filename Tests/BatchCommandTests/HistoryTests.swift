@@ -1,0 +1,152 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// The records of earlier runs.
+@Suite struct HistoryTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(100, in: directory)
+  }
+
+  private func write(_ more: [String: Any] = [:], where condition: String = "id <= :last") throws {
+    let parameters: [String: Any] = [
+      "last": ["type": "integer", "default": 100],
+      "token": ["type": "text", "secret": true, "required": false],
+    ]
+    let job = try JobText.update(
+      where: condition,
+      adding: ["parameters": parameters].merging(more) { $1 }
+    )
+    try directory.write(job, to: "job.json")
+  }
+
+  @discardableResult
+  private func succeed(_ arguments: String...) throws -> String {
+    let result = try BatchProgram(arguments, in: directory).wait()
+    #expect(result.status == 0, "\(arguments): \(result.errors)")
+    return result.output
+  }
+
+  /// The runs, the last one first.
+  private func history() throws -> [[String: Any]] {
+    try #require(
+      JSONOutput.object(succeed("history", "job.json", "--json"))["runs"] as? [[String: Any]]
+    )
+  }
+
+  private func names() throws -> [String] { try history().compactMap { $0["run"] as? String } }
+
+  @Test func `each run stays, with its rows and who ran it, also one of no rows`() throws {
+    try write(["undo": true])
+    for last in ["10", "20", "0", "30"] {
+      try succeed("run", "job.json", "--param", "last=\(last)", "--param=token=hunter2")
+    }
+    let runs = try history()
+    #expect(runs.map { $0["total"] as? Int } == [30, 0, 20, 10])
+    #expect(runs.allSatisfy { $0["state"] as? String == "completed" })
+    let parameters = runs.compactMap { $0["parameters"] as? [String: String] }
+    #expect(parameters.map { $0["last"] } == ["30", "0", "20", "10"])
+    let invocation = try #require(runs[2]["invocation"] as? [String: Any])
+    #expect(invocation["user"] is String && invocation["host"] is String)
+    #expect(
+      (invocation["command"] as? [String])?.suffix(2) == ["last=20", "--param=token=(secret)"]
+    )
+    #expect((invocation["jobFile"] as? String)?.hasSuffix("/job.json") == true)
+    for bytes in try directory.contents().values {
+      #expect(bytes.range(of: Data("hunter2".utf8)) == nil)
+    }
+
+    let table = try succeed("history", "job.json").split(separator: "\n")
+    #expect(table.count == 5 && table.allSatisfy { $0.count <= 80 }, "\(table)")
+    let names = try names()
+    #expect(table[3].hasPrefix(names[2].prefix(8)))
+
+    let second = String(names[2].prefix(8)).lowercased()
+    #expect(try succeed("ids", "job.json", "--run", second) == (1...20).map { "\($0)\n" }.joined())
+    #expect(try succeed("ids", "job.json", "--run", second, "--outcome", "unchanged") == "")
+    #expect(try succeed("status", "job.json", "--run", second).contains("last = 20"))
+    try succeed("report", "job.json", "--run", second, "--output", "run.html")
+    try succeed("report", "job.json", "--output", "run.html")
+    let page = try String(decoding: directory.read("run.html"), as: UTF8.self)
+    #expect(page.contains(names[0]))
+
+    // A list of an earlier run is the rows of another job, and of an undo.
+    try succeed("ids", "job.json", "--run", second, "--output", "some.ids")
+    try directory.write(
+      JobText.update(
+        ["label": "'x'"],
+        adding: ["source": ["entity": "numbers", "identifiers": "some.ids"], "name": "other"]
+      ),
+      to: "other.json"
+    )
+    try succeed("run", "other.json")
+    #expect(try TestDatabase.texts(path, "SELECT max(id) FROM numbers WHERE label = 'x'") == ["20"])
+    try succeed("ids", "job.json", "--run", String(names[3].prefix(8)), "--output", "ten.ids")
+    try succeed("undo", "job.json", "--run", String(names[0].prefix(8)), "--ids", "ten.ids")
+    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id <= 10") == ["20"])
+  }
+
+  @Test func `what is not known is refused`() throws {
+    try write()
+    try succeed("run", "job.json")
+    for arguments in [
+      ["ids", "job.json", "--run", "nothing"], ["status", "job.json", "--run", ""],
+      ["report", "job.json", "--run", "zz", "--output", "a.html"],
+    ] {
+      try Refusal.expect(arguments, in: directory, says: ["there is no record of run"])
+    }
+  }
+
+  @Test(arguments: [(0, 1), (2, 3), (20, 5)])
+  func `as many earlier runs stay as the job says`(history: Int, expected: Int) throws {
+    try write(["history": history])
+    for _ in 1...5 { try succeed("run", "job.json") }
+    #expect(try names().count == expected)
+    try succeed("cleanup", "job.json", "--history")
+    #expect(try names().count == 1)
+    #expect(try !directory.names().contains("job.batch.history"))
+  }
+
+  @Test func `records go when they are older than the job says`() throws {
+    try write(["history": "30d"])
+    for _ in 1...3 { try succeed("run", "job.json") }
+    let folder = directory.file("job.batch.history")
+    let oldest = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: folder).sorted().first
+    )
+    let earlier = "20200101T000000Z" + oldest.dropFirst(16)
+    try FileManager.default.moveItem(atPath: "\(folder)/\(oldest)", toPath: "\(folder)/\(earlier)")
+    try succeed("run", "job.json")
+    #expect(try names().count == 3)
+    let inspected = try succeed("inspect", "job.batch.history")
+    #expect(inspected.contains("2 records"), "\(inspected)")
+  }
+
+  @Test func `no finished record is lost to a kill`() throws {
+    try write(["chunk": ["size": 5], "history": 1000])
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
+    var random = SeededGenerator(seed: seed)
+    var finished: Set<String> = []
+    for _ in 1...12 {
+      let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+      let seconds = Double.random(in: 0.02...0.4, using: &random)
+      _ = program.send(SIGKILL, afterSeconds: seconds)
+      _ = program.wait()
+      guard try directory.names().contains("job.batch") else { continue }
+      let runs = try history()
+      let names = Set(runs.compactMap { $0["run"] as? String })
+      #expect(finished.isSubset(of: names) && names.count == runs.count, "seed \(seed)")
+      finished.formUnion(
+        runs.filter { $0["state"] as? String == "completed" }.compactMap { $0["run"] as? String }
+      )
+    }
+    try succeed("run", "job.json")
+    #expect(try finished.isSubset(of: names()), "seed \(seed)")
+    print("history: \(finished.count) finished records after 12 kills, seed \(seed)")
+  }
+}
