@@ -31,6 +31,9 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
+  /// Reads the job file, or the checkpoint that a program's own run has left.
+  func loadRun() throws(BatchError) -> Job { try Job(ofRunAt: FilePath(job)) }
+
   /// Reads the job file and resolves it against its database.
   func plan() async throws(BatchError) -> JobPlan {
     let job = try await load()

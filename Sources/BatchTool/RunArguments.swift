@@ -53,6 +53,9 @@ struct RunArguments: ParsableArguments {
   /// Does something with a run of the job, shows it, and exits with its status.
   func perform(
     _ options: BatchRun.Options,
+    loading load: (JobArguments) async throws(BatchError) -> Job = { arguments throws(BatchError) in
+      try await arguments.load()
+    },
     of makeRun: (Job, BatchRun.Options) throws(BatchError) -> BatchRun = {
       BatchRun($0, options: $1, handlers: BatchTool.handlers)
     },
@@ -63,7 +66,7 @@ struct RunArguments: ParsableArguments {
     let printer = ProgressPrinter(json: json, quiet: quiet)
     var options = options
     options.progressInterval = printer.interval
-    let run = try makeRun(await job.load(), options)
+    let run = try makeRun(await load(job), options)
 
     // A reader of the events that goes away does not end the run.
     signal(SIGPIPE, SIG_IGN)

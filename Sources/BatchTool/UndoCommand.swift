@@ -12,7 +12,9 @@ struct UndoCommand: AsyncParsableCommand {
       killed and resumed, and its checkpoint is JOB.undo. A row that somebody has changed since fails, and \
       `batch ids JOB.undo --outcome failed --reasons` tells why; the status is 4 then.
 
-      What triggers and foreign keys have changed in other tables is not undone.
+      What triggers and foreign keys have changed in other tables is not undone. It is for a run by objects, \
+      which is named by its checkpoint: all rows that its chunks have inserted, changed and deleted, in any \
+      table.
       """
   )
 
@@ -45,7 +47,9 @@ struct UndoCommand: AsyncParsableCommand {
       try IdentifierFile(opening: FilePath(path)).load()
     }
     if plan { return try await show(list) }
-    try await arguments.perform(options) { job, options throws(BatchError) in
+    try await arguments.perform(options) { job throws(BatchError) in
+      try job.loadRun()
+    } of: { job, options throws(BatchError) in
       BatchRun(undoing: job, run: run, only: list, overwriting: overwrite, options: options)
     } _: { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)
@@ -54,7 +58,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoing: await arguments.job.load(),
+      undoing: await arguments.job.loadRun(),
       run: run,
       only: list,
       overwriting: overwrite

@@ -1,6 +1,6 @@
 // What work by objects costs: every flight read, changed, copied or deleted in background contexts.
 //
-// usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS]
+// usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS [undo]]
 //
 // `insert` makes an object of table `copies` for each flight. The arithmetic of `update` is that of
 // `twin.h`. Prints how many objects were done, and the resident memory before and at its peak.
@@ -102,7 +102,8 @@ enum ContextBenchmark {
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
     guard arguments.count > 2, let body = bodies[arguments[0]] else {
-      print("usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS]")
+      let actions = "read|update|insert|delete"
+      print("usage: ContextBenchmark \(actions) DATABASE CHECKPOINT [WORKERS [undo]]")
       exit(64)
     }
     var configuration = ModelConfiguration(path: arguments[1])
@@ -119,6 +120,7 @@ enum ContextBenchmark {
         workers: arguments.count > 3 ? Int(arguments[3]) : 2,
         checkpoint: .init(path: .init(arguments[2]))
       ),
+      undo: arguments.count > 4 ? .init() : nil,
       body
     )
     let summary = try await run.run()

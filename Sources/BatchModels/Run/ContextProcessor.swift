@@ -11,6 +11,8 @@ package struct ContextProcessor: ChunkProcessor {
   package let lane: WriterLane?
   package let ledger: LedgerPlace
   package let onFailure: FailurePolicy
+  /// The run whose changes are kept for undo; nil to keep none.
+  private let recordedRun: String?
   private let times: HandlerTimes<ChunkContext>
   /// Whether there is something to make durable.
   private let hasWritten: Lock<Bool>
@@ -20,8 +22,10 @@ package struct ContextProcessor: ChunkProcessor {
     work: ContextWork,
     lane: WriterLane?,
     ledger: LedgerPlace,
-    onFailure: FailurePolicy
+    onFailure: FailurePolicy,
+    recordingFor run: String? = nil
   ) {
+    recordedRun = run
     self.list = list
     self.work = work
     self.lane = lane
@@ -148,6 +152,7 @@ package struct ContextProcessor: ChunkProcessor {
           parts.map(\.written),
           at: positions,
           onFailure: onFailure,
+          recordingFor: recordedRun,
           noting: refused
         )
       } catch {

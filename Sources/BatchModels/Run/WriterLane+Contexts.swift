@@ -15,6 +15,7 @@ extension WriterLane {
   ///   - parts: The parts of the chunk, ascending.
   ///   - positions: The positions of the chunk.
   ///   - onFailure: What becomes of identifiers of the whole run that fail.
+  ///   - run: The run whose changes are kept for undo; nil to keep none.
   ///   - refused: Given the errors of parts that could not be saved, by their places in `parts`.
   /// - Returns: What came of the chunk.
   /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and are to be done again; the
@@ -23,14 +24,24 @@ extension WriterLane {
     _ parts: [SavedPart],
     at positions: Range<Int>,
     onFailure: FailurePolicy,
+    recordingFor run: String?,
     noting refused: Lock<[Int: BatchError]>
   ) async throws(BatchError) -> Commit {
     let isAlone = parts.contains { part in
       if case .context(let context) = part { context.changesOtherStores } else { false }
     }
+    if isAlone, run != nil {
+      throw BatchError(
+        .unrecordable,
+        "the closure has changed objects of several stores, of which one keeps what undoes the run",
+        at: connection.path,
+        remedy: "change objects of one store, or run without undo"
+      )
+    }
     return try await commitInTurn(positions, onFailure: onFailure, isAlone: isAlone) {
-      [connection] onFailure throws(BatchError) in
+      [connection, recorder] onFailure throws(BatchError) in
       refused.withLock { $0.removeAll() }
+      if run != nil { try recorder.begin() }
       return try connection.savepoint { () throws(BatchError) in
         var written = WaitingChunk.Written()
         var errors: [Int: BatchError] = [:]
@@ -63,6 +74,7 @@ extension WriterLane {
           refused.withLock { $0 = errors }
           throw BatchError(.rowsChanged, "some objects could not be saved as they are")
         }
+        if let run { try recorder.record(ofRun: run) }
         return written
       }
     } whenCommitted: {

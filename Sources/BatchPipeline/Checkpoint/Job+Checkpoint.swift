@@ -39,13 +39,16 @@ extension Checkpoint {
 
   /// Whether it is that of a run by objects.
   fileprivate var isOfContexts: Bool {
-    let job = Job(
+    var job = Job(
       name: metadata.job,
       database: .init(path: ""),
       source: .init(entity: list.header.entityName, everything: true),
       action: .contexts
     )
-    let own = JobFingerprint(job: job, parameters: ParameterValues(), store: "")
-    return own.differences(from: JobFingerprint(text: metadata.fingerprint)).isEmpty
+    return [nil, Job.Undo()].contains { undo in
+      job.undo = undo
+      let own = JobFingerprint(job: job, parameters: ParameterValues(), store: "")
+      return own.differences(from: JobFingerprint(text: metadata.fingerprint)).isEmpty
+    }
   }
 }

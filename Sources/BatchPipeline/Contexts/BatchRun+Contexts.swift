@@ -38,6 +38,10 @@ extension BatchRun {
   ///   - missingRows: What is done about identifiers without a row.
   ///   - timeLimit: How long the closure has for a chunk; nil for any time. A closure that has not
   ///     returned by then fails the run with `BatchError` of code `handlerTimeout`.
+  ///   - undo: How long what the run changes is kept, so that ``init(undoing:run:only:overwriting:options:)``
+  ///     and `batch undo CHECKPOINT` can give it back; nil to keep nothing. All rows of the store count that
+  ///     come, change and go, by triggers and cascades too; a chunk that writes a virtual table fails with
+  ///     `BatchError` of code `unrecordable`.
   ///   - options: What may differ from one run to the next.
   ///   - body: Changes objects of the context, and keeps none. Called on the threads of the workers.
   public convenience init<Model: PersistentModel>(
@@ -47,6 +51,7 @@ extension BatchRun {
     policy: RunPolicy = RunPolicy(),
     missingRows: MissingRows = .counted,
     timeLimit: Duration? = nil,
+    undo: Job.Undo? = nil,
     options: Options = Options(),
     _ body: @escaping ChunkBody
   ) {
@@ -57,6 +62,7 @@ extension BatchRun {
       policy: policy,
       missingRows: missingRows,
       timeLimit: timeLimit,
+      undo: undo,
       options: options,
       body
     )
@@ -71,6 +77,7 @@ extension BatchRun {
     policy: RunPolicy = RunPolicy(),
     missingRows: MissingRows = .counted,
     timeLimit: Duration? = nil,
+    undo: Job.Undo? = nil,
     options: Options = Options(),
     _ body: @escaping ChunkBody
   ) {
@@ -81,6 +88,7 @@ extension BatchRun {
       policy: policy,
       missingRows: missingRows,
       timeLimit: timeLimit,
+      undo: undo,
       options: options,
       body
     )
@@ -97,6 +105,7 @@ extension BatchRun {
     policy: RunPolicy = RunPolicy(),
     missingRows: MissingRows = .counted,
     timeLimit: Duration? = nil,
+    undo: Job.Undo? = nil,
     options: Options = Options(),
     _ body: @escaping ChunkBody
   ) {
@@ -107,6 +116,7 @@ extension BatchRun {
       policy: policy,
       missingRows: missingRows,
       timeLimit: timeLimit,
+      undo: undo,
       options: options,
       body
     )
@@ -123,6 +133,7 @@ extension BatchRun {
     policy: RunPolicy = RunPolicy(),
     missingRows: MissingRows = .counted,
     timeLimit: Duration? = nil,
+    undo: Job.Undo? = nil,
     options: Options = Options(),
     _ body: @escaping ChunkBody
   ) {
@@ -133,6 +144,7 @@ extension BatchRun {
       policy: policy,
       missingRows: missingRows,
       timeLimit: timeLimit,
+      undo: undo,
       options: options,
       body
     )
@@ -145,6 +157,7 @@ extension BatchRun {
     policy: RunPolicy,
     missingRows: MissingRows,
     timeLimit: Duration?,
+    undo: Job.Undo?,
     options: Options,
     _ body: @escaping ChunkBody
   ) {
@@ -158,12 +171,14 @@ extension BatchRun {
     job.policy = policy
     job.hooks = options.hooks
     job.report = options.report
+    job.undo = undo
     let work = ContextRunWork(
       job: job,
       selection: selection,
       container: container,
       missingRows: missingRows,
       timeLimit: timeLimit,
+      fresh: options.fresh,
       body: body
     )
     self.init(job, options: options, work: work)

@@ -10,10 +10,16 @@ struct ContextRunWork: RunWork {
   let container: ModelContainer
   let missingRows: MissingRows
   let timeLimit: Duration?
+  /// Whether an unfinished run is set aside.
+  let fresh: Bool
   let body: ChunkBody
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
-    try ContextPlan(self)
+    let plan = try ContextPlan(self)
+    if job.keepsRecord, plan.store.isWritable {
+      try await plan.store.refuseDuringUndo(ofJob: job.name, fresh: fresh)
+    }
+    return plan
   }
 
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
@@ -113,7 +119,20 @@ struct ContextPlan: RunPlan {
     ).text
   }
 
+  func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
+    guard let undo = job.undo else { return nil }
+    return StoredUndo(
+      run: run.run,
+      job: job.name,
+      startedAt: run.startedAt,
+      keptUntil: undo.keep.flatMap { run.time(after: $0) },
+      entity: self.run.selection.entity ?? "",
+      shape: .objects
+    )
+  }
+
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
+    if ledger == .store { try await store.refuse(undone: checkpoint) }
     try run.refuse(unlessFor: checkpoint)
     let list = checkpoint.list
     guard store.identity.admits(list.header.storeIdentifier, atPath: store.path) else {
@@ -154,7 +173,8 @@ struct ContextPlan: RunPlan {
         work: work,
         lane: execution.lane,
         ledger: ledger,
-        onFailure: execution.onFailure
+        onFailure: execution.onFailure,
+        recordingFor: job.undo.map { _ in execution.session.run }
       )
     )
   }

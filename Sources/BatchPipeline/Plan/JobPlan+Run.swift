@@ -49,11 +49,15 @@ extension JobPlan {
 
 extension Job {
   /// The lane of a job that writes to its store; nil of one that does not.
-  func makeLane(in store: Store) throws(BatchError) -> WriterLane? {
+  func makeLane(
+    in store: Store,
+    runningTriggers runsTriggers: Bool = true
+  ) throws(BatchError) -> WriterLane? {
     guard action.writes else { return nil }
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = database.journalMode == .wal
     configuration.enforcesForeignKeys = database.foreignKeys
+    configuration.runsTriggers = runsTriggers
     configuration.synchronous = database.synchronous
     configuration.courtesyTarget = chunk.target
     configuration.limitCheckpoints(to: throttle.maximumWAL)

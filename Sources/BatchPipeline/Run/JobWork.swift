@@ -18,7 +18,9 @@ struct JobWork: RunWork {
     } catch {
       throw await job.refusal(error)
     }
-    if job.action.writes { try await plan.refuseDuringUndo(fresh: options.fresh) }
+    if job.action.writes {
+      try await plan.store.refuseDuringUndo(ofJob: job.name, fresh: options.fresh)
+    }
     return plan
   }
 
@@ -123,26 +125,8 @@ extension JobPlan: RunPlan {
     }
   }
 
-  /// Refuses a run while another one undoes what the job has done, or has not come to its end.
-  fileprivate func refuseDuringUndo(fresh: Bool) async throws(BatchError) {
-    for undo in try await store.runs(ofJob: StoredUndo.jobName(undoing: job.name)) {
-      if undo.process != nil { throw undo.isAlive }
-      if case .unfinished = undo.standing, !fresh {
-        throw BatchError(
-          .unfinishedRun,
-          "a run of the job is being undone: \(undo.done.count) of \(undo.total) rows are",
-          at: store.path,
-          remedy: "finish that with batch undo, or begin anew with --fresh"
-        )
-      }
-    }
-  }
-
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
-    let undos = try await store.undoableRuns(ofJob: job.name)
-    if undos.contains(where: { $0.run == checkpoint.metadata.run && $0.isUndone }) {
-      throw checkpoint.refusal("what it has done was undone")
-    }
+    try await store.refuse(undone: checkpoint)
     try checkpoint.refuse(unless: self, identifiersHash: importedIdentifiers()?.hash)
   }
 

@@ -40,19 +40,23 @@ public struct UndoReport: Sendable, Encodable {
   ) async throws(BatchError) {
     let work = UndoWork(undoing: job, run: run, only: identifiers, overwriting: overwrites)
     let plan = try await UndoPlan(work, in: nil)
-    entity = plan.entity.name
-    self.run = UndoableRun(plan.log.undo)
+    entity = plan.undo.entity
+    self.run = UndoableRun(plan.undo)
     others = try await plan.store.undoableRuns(ofJob: job.name).map(UndoableRun.init).filter {
-      $0.run != plan.log.undo.run
+      $0.run != plan.undo.run
     }
     let reader = plan.store.connection(label: "batch.plan")
     var outcomes = Outcomes()
     var errors: [BatchError] = []
-    if plan.log.undo.shape.isDeletion {
-      let undo = DeletionUndo(plan.log, of: plan.entity, overwriting: overwrites)
+    switch plan.log {
+    case .objects(let log):
+      (outcomes, errors) = try await ChangeUndo(log, overwriting: overwrites)
+        .foresee(telling: Self.shown, in: reader)
+    case .rows(let log, let entity, _) where plan.undo.shape.isDeletion:
+      let undo = DeletionUndo(log, of: entity, overwriting: overwrites)
       var place = 0
-      while place < plan.log.count {
-        let rows = try undo.rows(at: place..<min(place + Self.chunk, plan.log.count))
+      while place < log.count {
+        let rows = try undo.rows(at: place..<min(place + Self.chunk, log.count))
         let foreseen = try await reader.perform { connection throws(BatchError) in
           try undo.foresee(rows, in: connection)
         }
@@ -60,9 +64,9 @@ public struct UndoReport: Sendable, Encodable {
         errors += foreseen.1.prefix(limit - errors.count)
         place += rows.count
       }
-    } else {
+    case .rows(let log, let entity, let key):
       let list = try plan.identifiers(plan.store.identity)
-      let transform = try await plan.transform()
+      let transform = try await plan.transform(log, of: entity, by: key)
       var place = 0
       while place < list.count {
         let positions = place..<min(place + Self.chunk, list.count)
@@ -84,7 +88,11 @@ public struct UndoReport: Sendable, Encodable {
     }
     self.outcomes = outcomes
     changedSince = errors.map(\.message)
-    let table = plan.entity.table
+    guard case .rows(_, let entity, _) = plan.log else {
+      warnings = []
+      return
+    }
+    let table = entity.table
     let triggers = try await reader.perform { connection throws(BatchError) in
       try connection.texts(
         "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
@@ -93,7 +101,7 @@ public struct UndoReport: Sendable, Encodable {
     }
     warnings =
       triggers.isEmpty
-      ? [] : ["\(entity.quotedForMessage) has triggers, which run: \(triggers.quoted)"]
+      ? [] : ["\(entity.name.quotedForMessage) has triggers, which run: \(triggers.quoted)"]
   }
 
   private static let chunk = 1_000

@@ -9,12 +9,14 @@ extension BatchRun {
   /// It is a run as any other, with a checkpoint of its own beside the job's. Rows get back what the run
   /// has replaced or deleted, the last chunk first. A row that somebody has changed since fails, with both
   /// values in its error, and so does one that was inserted anew; what was undone before is left as it is.
-  /// What triggers, cascades and inserted rows have changed in other tables is not undone.
+  /// What triggers, cascades and inserted rows have changed in other tables is not undone, but for a run by
+  /// objects: of that all is undone, in whatever table, and nothing sets off a trigger.
   ///
   /// - Parameters:
-  ///   - job: The job, which has said ``Job/undo-swift.property``.
+  ///   - job: The job, which has said ``Job/undo-swift.property``; that of a run by objects is
+  ///     ``Job/init(ofRunAt:)`` of its checkpoint.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - identifiers: The rows that are wanted; nil for all.
+  ///   - identifiers: The rows that are wanted, of a job's run; nil for all.
   ///   - overwrites: Whether rows that somebody has changed since are undone too.
   ///   - options: What may differ from one run to the next.
   public convenience init(
@@ -123,9 +125,24 @@ struct UndoPlan: RunPlan {
   let store: Store
   let hooks: RunHooks
   let work: UndoWork
-  let log: UndoLog
-  let entity: Entity
-  private let key: EntityKey
+  let undo: StoredUndo
+  let log: Log
+
+  /// The records of a run.
+  enum Log {
+    /// Those of a job's run: rows of one entity, by one key.
+    case rows(UndoLog<UndoRecord>, of: Entity, by: EntityKey)
+    /// Those of a run by objects.
+    case objects(UndoLog<ChangeRecord>)
+
+    /// How many rows can be undone.
+    var count: Int {
+      switch self {
+      case .rows(let log, _, _): log.count
+      case .objects(let log): log.count
+      }
+    }
+  }
 
   var job: Job { work.job }
   var spareWorkers: Int { 0 }
@@ -149,9 +166,22 @@ struct UndoPlan: RunPlan {
       )
     }
     try store.refuseIfLinked()
-    let undo = try await store.undo(work.run, ofJob: work.name)
+    undo = try await store.undo(work.run, ofJob: work.name)
+    self.work = work
+    log =
+      undo.shape.kind == .objects
+      ? .objects(try Self.objects(of: undo, in: store, work))
+      : try await Self.rows(of: undo, in: store, work)
+    hooks = try RunHooks(job, parameters: ParameterValues())
+  }
+
+  private static func rows(
+    of undo: StoredUndo,
+    in store: Store,
+    _ work: UndoWork
+  ) async throws(BatchError) -> Log {
     let entity = try store.schema.entity(named: undo.entity)
-    key = try await store.key(of: entity, for: undo)
+    let key = try await store.key(of: entity, for: undo)
     if let header = work.identifiers?.header {
       guard header.entityName == entity.name,
         store.identity.admits(header.storeIdentifier, atPath: store.path)
@@ -164,17 +194,31 @@ struct UndoPlan: RunPlan {
         )
       }
     }
-    self.work = work
-    self.entity = entity
     // One row may have what another one gets.
     let isOrdered = try await store.hasUniqueIndex(of: entity, over: undo.shape.columns)
-    log = try UndoLog(
+    let log = try UndoLog<UndoRecord>(
       of: undo,
       in: store,
       reversed: undo.shape.isDeletion || isOrdered,
       only: work.identifiers
     )
-    hooks = try RunHooks(job, parameters: ParameterValues())
+    return .rows(log, of: entity, by: key)
+  }
+
+  private static func objects(
+    of undo: StoredUndo,
+    in store: Store,
+    _ work: UndoWork
+  ) throws(BatchError) -> UndoLog<ChangeRecord> {
+    guard work.identifiers == nil else {
+      throw BatchError(
+        .invalidJob,
+        "a run by objects changes rows of several tables, and is undone as a whole",
+        at: store.path,
+        remedy: "leave --ids out"
+      )
+    }
+    return try UndoLog<ChangeRecord>(of: undo, in: store, reversed: false)
   }
 
   func describeOutput(
@@ -190,14 +234,14 @@ struct UndoPlan: RunPlan {
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
-    metadata.undone = log.undo.run
+    metadata.undone = undo.run
     metadata.fingerprint = (try? work.fingerprint.text) ?? ""
-    metadata.schema = entity.fingerprint
+    if case .rows(_, let entity, _) = log { metadata.schema = entity.fingerprint }
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
     try work.refuse(unlessFor: checkpoint)
-    guard checkpoint.metadata.undone == log.undo.run else {
+    guard checkpoint.metadata.undone == undo.run else {
       throw checkpoint.refusal(
         "the unfinished undo is that of run \(checkpoint.metadata.undone ?? "unknown"), and a later"
           + " run can be undone by now: give --run to say which"
@@ -216,53 +260,82 @@ struct UndoPlan: RunPlan {
   }
 
   func makeLane() throws(BatchError) -> WriterLane? {
-    try job.makeLane(in: store)
+    guard undo.shape.kind == .objects else { return try job.makeLane(in: store) }
+    var job = job
+    // What these have done is among the records, and would be done once more.
+    job.database.foreignKeys = false
+    return try job.makeLane(in: store, runningTriggers: false)
   }
 
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
     guard let lane = execution.lane else { preconditionFailure("rows are changed without a lane") }
-    execution.onEvent(
-      .message("undoing run \(log.undo.run), which began at \(log.undo.startedAt)")
-    )
-    if log.undo.shape.isDeletion {
+    execution.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
+    switch log {
+    case .objects(let log):
+      // A chunk is of whole records, whose rows may refer to one another.
       return try await execution.loop(
-        DeletionUndoProcessor(
+        RestorationProcessor(
+          ChangeUndo(log, overwriting: work.overwrites),
+          lane: lane,
+          ledger: ledger,
+          onFailure: execution.onFailure
+        ),
+        chunks: .init(size: RunPolicy.chunkSizeLimit)
+      )
+    case .rows(let log, let entity, _) where undo.shape.isDeletion:
+      return try await execution.loop(
+        RestorationProcessor(
           DeletionUndo(log, of: entity, overwriting: work.overwrites),
           lane: lane,
           ledger: ledger,
           onFailure: execution.onFailure
         )
       )
-    }
-    return try await execution.loop(
-      TransformProcessor(
-        list: execution.list,
-        transform: try await transform(),
-        run: execution.session.run,
-        lane: lane,
-        ledger: ledger,
-        onFailure: execution.onFailure,
-        patience: nil,
-        inOrder: true
+    case .rows(let log, let entity, let key):
+      return try await execution.loop(
+        TransformProcessor(
+          list: execution.list,
+          transform: try await transform(log, of: entity, by: key),
+          run: execution.session.run,
+          lane: lane,
+          ledger: ledger,
+          onFailure: execution.onFailure,
+          patience: nil,
+          inOrder: true
+        )
       )
-    )
+    }
   }
 
   /// The identifiers of the rows that are undone, in the order in which they are.
   func identifiers(_ identity: StoreIdentity) throws(BatchError) -> PackedIdentifiers {
-    try log.identifiers(identity, entity, by: key).packed
+    switch log {
+    case .rows(let log, let entity, let key):
+      let kind: IdentifierList.KeyKind = key.isRowID ? .integer : .encoded
+      return try log.identifiers(identity, ofEntity: entity.name, kind).packed
+    case .objects(let log):
+      // Keys of several tables, which are of no entity.
+      return try log.identifiers(identity, ofEntity: Self.entity, .encoded).packed
+    }
   }
 
+  /// The name that stands for the rows of several tables: that of the table of the records.
+  private static let entity = "_batch_undo"
+
   /// What gives the rows of an update or a transform back what they had.
-  func transform() async throws(BatchError) -> RowTransform {
-    let attributes = try log.undo.shape.columns.map { column throws(BatchError) in
+  func transform(
+    _ log: UndoLog<UndoRecord>,
+    of entity: Entity,
+    by key: EntityKey
+  ) async throws(BatchError) -> RowTransform {
+    let attributes = try undo.shape.columns.map { column throws(BatchError) in
       try entity.requireAttribute(named: column)
     }
     let handler = UndoHandler(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
-    return try await context.perform { [entity, job, key] connection throws(BatchError) in
+    return try await context.perform { [job] connection throws(BatchError) in
       try RowTransform(
         entity: entity,
         key: key,
@@ -401,9 +474,4 @@ extension PackedIdentifiers {
       return String(hash, radix: 16)
     }
   }
-}
-
-extension BatchError.Code {
-  /// There is nothing by which a run could be undone.
-  public static let noUndo = Self(rawValue: "noUndo")
 }

@@ -2,14 +2,14 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Puts rows back that a run has deleted.
-package struct DeletionUndo: Sendable {
-  private let log: UndoLog
+package struct DeletionUndo: Restoration {
+  private let log: UndoLog<UndoRecord>
   private let table: String
   private let keyCount: Int
   private let columns: [String]
   private let overwrites: Bool
 
-  package init(_ log: UndoLog, of entity: Entity, overwriting overwrites: Bool) {
+  package init(_ log: UndoLog<UndoRecord>, of entity: Entity, overwriting overwrites: Bool) {
     self.log = log
     self.overwrites = overwrites
     table = SQLName.quoted(entity.table)
@@ -18,7 +18,7 @@ package struct DeletionUndo: Sendable {
   }
 
   /// Rows that were deleted, on their way to the writer lane.
-  package struct Rows: Sendable {
+  package struct Rows: RestoredRows {
     /// The values, those of the key first.
     fileprivate var values: ValueBlock
     /// How many bytes of texts and blobs they hold.
@@ -79,7 +79,7 @@ package struct DeletionUndo: Sendable {
   ///
   /// - Returns: What became of them, and those that could not be put back.
   /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
-  func write(
+  package func write(
     _ rows: Rows,
     at first: Int,
     onFailure policy: FailurePolicy,
@@ -176,23 +176,6 @@ package struct DeletionUndo: Sendable {
         "the database left the row out without an error",
         remedy: "look for a trigger with RAISE(IGNORE)"
       )
-    }
-  }
-}
-
-extension WriterLane {
-  /// Puts the rows of one chunk back and enters it in the ledger, both or neither.
-  ///
-  /// - Throws: What ``commitInTurn(_:onFailure:isAlone:_:whenCommitted:)`` throws.
-  package func commitUndo(
-    _ undo: DeletionUndo,
-    _ rows: DeletionUndo.Rows,
-    at positions: Range<Int>,
-    onFailure: FailurePolicy
-  ) async throws(BatchError) -> Commit {
-    try await commitInTurn(positions, onFailure: onFailure) {
-      [connection] onFailure throws(BatchError) in
-      try undo.write(rows, at: positions.lowerBound, onFailure: onFailure, in: connection)
     }
   }
 }

@@ -3,11 +3,11 @@ public import BatchIdentifiers
 
 /// Gives rows the values back that a run has replaced.
 package struct UndoHandler: RowHandler {
-  private let log: UndoLog
+  private let log: UndoLog<UndoRecord>
   /// Whether rows that somebody has changed since are given them too.
   private let overwrites: Bool
 
-  package init(_ log: UndoLog, overwriting overwrites: Bool) {
+  package init(_ log: UndoLog<UndoRecord>, overwriting overwrites: Bool) {
     self.log = log
     self.overwrites = overwrites
   }
@@ -43,7 +43,7 @@ package struct UndoHandler: RowHandler {
   }
 }
 
-extension UndoLog {
+extension UndoLog where Record == UndoRecord {
   /// The error for a row that is neither as the run has left it nor as it was before.
   fileprivate func changed(
     _ record: UndoRecord,
@@ -90,7 +90,7 @@ extension UndoLog {
 
 extension SQLValue {
   /// The value on one line, its middle left out if it is long.
-  fileprivate var forMessage: String {
+  var forMessage: String {
     let text = sql.onOneLine
     return text.count <= 80 ? text : "\(text.prefix(60))…\(text.suffix(10))"
   }

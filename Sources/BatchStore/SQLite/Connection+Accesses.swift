@@ -56,6 +56,8 @@ private final class AccessRecorder {
   ///
   /// Most actions name a table and perhaps a column, a call of a function names that second.
   func record(_ action: Int32, _ table: String, _ name: String, by accessor: String?) {
+    // The triggers that record rows change none, and read nothing that decides what is done.
+    if let accessor, accessor.hasPrefix("_batch_") { return }
     let isOfTrigger = accessor.map(triggers.contains) ?? false
     switch (action, isOfTrigger) {
     case (SQLITE_READ, false):

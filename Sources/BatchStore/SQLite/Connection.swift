@@ -259,6 +259,12 @@ package final class Connection {
     unsafe sqlite3_busy_timeout(database, Int32(clamping: milliseconds))
   }
 
+  /// Has no trigger run on this connection.
+  func disableTriggers() throws(BatchError) {
+    let status = unsafe batch_sqlite3_enable_triggers(database, 0)
+    guard status == SQLITE_OK else { throw error(status, "disable triggers", sql: nil) }
+  }
+
   /// Makes `_batch_selected` stand for these rowids, which ascend.
   func filterKeys(_ keys: [Int64]) {
     filter.select(keys)

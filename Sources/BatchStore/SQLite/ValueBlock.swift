@@ -81,6 +81,12 @@ package struct ValueBlock: Sendable, Equatable {
   /// The key that the first columns of a row are, byte for byte.
   func key(of row: Int, columns: Int) -> PrimaryKey {
     var encoder = EncodedKey.Encoder()
+    appendKey(of: row, columns: columns, to: &encoder)
+    return .encoded(encoder.key)
+  }
+
+  /// Appends the first columns of a row to a key, byte for byte.
+  func appendKey(of row: Int, columns: Int, to encoder: inout EncodedKey.Encoder) {
     for column in 0..<columns {
       switch kind(row, column) {
       case .null, .unset: encoder.appendNull()
@@ -91,7 +97,6 @@ package struct ValueBlock: Sendable, Equatable {
       case .blob: unsafe bytes(row, column).withUnsafeBytes { unsafe encoder.append(blob: $0) }
       }
     }
-    return .encoded(encoder.key)
   }
 
   /// A value, or another one if none is given.
@@ -244,11 +249,22 @@ package struct ValueBlock: Sendable, Equatable {
 
   /// Whether a row has the same value in a column as one of another block.
   func isSame(_ row: Int, _ column: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
+    isSame(row, column, as: other, otherRow, column)
+  }
+
+  /// Whether a row has the same value in a column as one of another block in another column.
+  func isSame(
+    _ row: Int,
+    _ column: Int,
+    as other: ValueBlock,
+    _ otherRow: Int,
+    _ otherColumn: Int
+  ) -> Bool {
     let kind = kind(row, column)
-    guard kind == other.kind(otherRow, column) else { return false }
+    guard kind == other.kind(otherRow, otherColumn) else { return false }
     return kind == .text || kind == .blob
-      ? bytes(row, column) == other.bytes(otherRow, column)
-      : word(row, column) == other.word(otherRow, column)
+      ? bytes(row, column) == other.bytes(otherRow, otherColumn)
+      : word(row, column) == other.word(otherRow, otherColumn)
   }
 
   /// Gives a row the values of one of another block with the same columns.

@@ -51,10 +51,13 @@ package struct StoredUndo: Sendable {
       CREATE TABLE IF NOT EXISTS _batch_undo_run (
         run TEXT PRIMARY KEY, job TEXT NOT NULL, started_at TEXT NOT NULL, kept_until TEXT,
         entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL,
-        is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0
+        is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0, kind TEXT
       )
       """
     )
+    if try !hasKind(in: connection) {
+      try connection.execute("ALTER TABLE _batch_undo_run ADD COLUMN kind TEXT")
+    }
     // A later record of a run has a higher number.
     try connection.execute(
       """
@@ -66,14 +69,21 @@ package struct StoredUndo: Sendable {
     try connection.execute("CREATE INDEX IF NOT EXISTS _batch_undo_by_run ON _batch_undo (run)")
   }
 
+  /// Whether the table says what runs have done beside that they deleted rows.
+  private static func hasKind(in connection: Connection) throws(BatchError) -> Bool {
+    try connection.value(
+      "SELECT 1 FROM pragma_table_info('_batch_undo_run') WHERE name = 'kind'"
+    ) != nil
+  }
+
   /// Enters a run that begins, in the transaction that enters it.
   func enter(in connection: Connection) throws(BatchError) {
     try Self.createTables(in: connection)
     try connection.execute(
       """
       INSERT INTO _batch_undo_run
-        (run, job, started_at, kept_until, entity, key, columns, is_deletion)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        (run, job, started_at, kept_until, entity, key, columns, is_deletion, kind)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       .text(run),
       .text(job),
@@ -82,7 +92,8 @@ package struct StoredUndo: Sendable {
       .text(entity),
       .text(Self.json(shape.key)),
       .text(Self.json(shape.columns)),
-      .integer(shape.isDeletion ? 1 : 0)
+      .integer(shape.isDeletion ? 1 : 0),
+      shape.kind == .objects ? .text("objects") : .null
     )
   }
 
@@ -109,21 +120,23 @@ package struct StoredUndo: Sendable {
   /// The runs of a job that can be undone, the last one first.
   static func all(ofJob job: String, in connection: Connection) throws(BatchError) -> [StoredUndo] {
     guard try connection.value(tables) == .integer(1) else { return [] }
+    let kind = try hasKind(in: connection) ? "kind" : "NULL"
     let rows = try connection.prepare(
       """
       SELECT r.run, started_at, kept_until, entity, is_deletion,
         (SELECT sum(rows) FROM _batch_undo AS u WHERE u.run = r.run), is_undone,
-        (SELECT sum(length(bytes)) FROM _batch_undo AS u WHERE u.run = r.run)
+        (SELECT sum(length(bytes)) FROM _batch_undo AS u WHERE u.run = r.run), \(kind)
       FROM _batch_undo_run AS r WHERE job = ? ORDER BY r.rowid DESC
       """
     )
     try rows.bind(.text(job), at: 1)
-    var found: [(String, String, String?, String, Bool, Int, Bool, Int)] = []
+    var found: [(String, String, String?, String, UndoShape.Kind, Int, Bool, Int)] = []
     while try rows.step() {
       found.append(
         (
           rows.text(at: 0), rows.text(at: 1), rows.isNull(at: 2) ? nil : rows.text(at: 2),
-          rows.text(at: 3), rows.integer(at: 4) != 0, Int(rows.integer(at: 5)),
+          rows.text(at: 3), Self.kind(rows.integer(at: 4) != 0, isOfObjects: !rows.isNull(at: 8)),
+          Int(rows.integer(at: 5)),
           rows.integer(at: 6) != 0, Int(rows.integer(at: 7))
         )
       )
@@ -133,7 +146,7 @@ package struct StoredUndo: Sendable {
       startedAt,
       keptUntil,
       entity,
-      isDeletion,
+      kind,
       rows,
       isUndone,
       bytes throws(BatchError) in
@@ -146,7 +159,7 @@ package struct StoredUndo: Sendable {
         shape: UndoShape(
           key: try names("key", ofRun: run, in: connection),
           columns: try names("columns", ofRun: run, in: connection),
-          isDeletion: isDeletion
+          kind: kind
         )
       )
       undo.rows = rows
@@ -154,6 +167,10 @@ package struct StoredUndo: Sendable {
       undo.isUndone = isUndone
       return undo
     }
+  }
+
+  private static func kind(_ isDeletion: Bool, isOfObjects: Bool) -> UndoShape.Kind {
+    isOfObjects ? .objects : isDeletion ? .deletion : .update
   }
 
   private static func names(

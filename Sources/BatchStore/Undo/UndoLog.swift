@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 
 /// The undo records of a run, the last one first.
-package final class UndoLog: Sendable {
+package final class UndoLog<Record: StoredRecord>: Sendable {
   /// What was recorded.
   package let undo: StoredUndo
   /// How many rows can be undone.
@@ -16,7 +16,7 @@ package final class UndoLog: Sendable {
     let rows: [Int]?
 
     /// The row of the record that is at a place.
-    func row(at place: Int, of record: UndoRecord, reversed: Bool) -> Int {
+    func row(at place: Int, of record: Record, reversed: Bool) -> Int {
       let count = rows?.count ?? record.count
       let index = reversed ? count - 1 - (place - first) : place - first
       return rows.map { $0[index] } ?? index
@@ -31,9 +31,9 @@ package final class UndoLog: Sendable {
   /// A connection, and what was read last: neighbouring chunks are of the same records.
   private struct Reader {
     let connection: Connection
-    var records: [(number: Int64, record: UndoRecord)] = []
+    var records: [(number: Int64, record: Record)] = []
 
-    static let mostRecords = 8
+    static var mostRecords: Int { 8 }
   }
 
   /// Opens the log of a run.
@@ -71,7 +71,7 @@ package final class UndoLog: Sendable {
         continue
       }
       guard case .blob(let bytes) = records.value(at: 2) else { throw Self.damaged }
-      let record = try UndoRecord(bytes, undo.shape)
+      let record = try Record(bytes, undo.shape)
       var rows: [Int] = []
       for row in 0..<record.count where try wanted.contains(key: record.key(of: row)) {
         rows.append(row)
@@ -86,21 +86,20 @@ package final class UndoLog: Sendable {
     reader = Lock(Reader(connection: connection))
   }
 
-  private static let damaged = BatchError(
-    .damagedFile,
-    "table _batch_undo has a record of no bytes"
-  )
+  private static var damaged: BatchError {
+    BatchError(.damagedFile, "table _batch_undo has a record of no bytes")
+  }
 
   /// The identifiers of the rows: those of the last record first.
   package func identifiers(
     _ store: StoreIdentity,
-    _ entity: Entity,
-    by key: EntityKey
+    ofEntity entity: String,
+    _ keyKind: IdentifierList.KeyKind
   ) throws(BatchError) -> IdentifierList {
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
-      entityName: entity.name,
-      keyKind: key.isRowID ? .integer : .encoded
+      entityName: entity,
+      keyKind: keyKind
     )
     for part in parts {
       try withRecord(part.number) { record in
@@ -115,7 +114,7 @@ package final class UndoLog: Sendable {
   /// Has `body` look at the rows at some places.
   func forEachRow(
     at places: [Int],
-    _ body: (_ index: Int, _ record: UndoRecord, _ row: Int) throws(BatchError) -> Void
+    _ body: (_ index: Int, _ record: Record, _ row: Int) throws(BatchError) -> Void
   ) throws(BatchError) {
     var index = 0
     while index < places.count {
@@ -134,6 +133,24 @@ package final class UndoLog: Sendable {
     }
   }
 
+  /// Has `body` look at the rows at some places, all of a record at a time, as long as it says so.
+  func forEachPart(
+    of places: Range<Int>,
+    _ body: (_ record: Record, _ rows: [Int]) throws(BatchError) -> Bool
+  ) throws(BatchError) {
+    var place = places.lowerBound
+    var goesOn = true
+    while goesOn, place < places.upperBound {
+      let part = parts[partIndex(of: place)]
+      try withRecord(part.number) { record throws(BatchError) in
+        let end = min(part.first + (part.rows?.count ?? record.count), places.upperBound)
+        let rows = (place..<end).map { part.row(at: $0, of: record, reversed: isReversed) }
+        place = end
+        goesOn = try body(record, rows)
+      }
+    }
+  }
+
   /// The part that has a place.
   private func partIndex(of place: Int) -> Int {
     var (low, high) = (0, parts.count)
@@ -146,7 +163,7 @@ package final class UndoLog: Sendable {
 
   private func withRecord(
     _ number: Int64,
-    _ body: (UndoRecord) throws(BatchError) -> Void
+    _ body: (Record) throws(BatchError) -> Void
   ) throws(BatchError) {
     let record = try reader.withLock { reader throws(BatchError) in
       if let known = reader.records.first(where: { $0.number == number }) { return known.record }
@@ -155,7 +172,7 @@ package final class UndoLog: Sendable {
         .integer(number)
       )
       guard case .blob(let bytes) = bytes else { throw Self.damaged }
-      let record = try UndoRecord(bytes, undo.shape)
+      let record = try Record(bytes, undo.shape)
       if reader.records.count == Reader.mostRecords { reader.records.removeFirst() }
       reader.records.append((number, record))
       return record
@@ -165,9 +182,7 @@ package final class UndoLog: Sendable {
 }
 
 extension UndoRecord {
-  /// The key of a row.
-  func key(of row: Int) -> PrimaryKey {
-    if keys.columnCount == 1, keys.kind(row, 0) == .integer { return .integer(keys.word(row, 0)) }
-    return keys.key(of: row, columns: keys.columnCount)
+  package func key(of row: Int) -> PrimaryKey {
+    keys.rowKey(row)
   }
 }

@@ -1,7 +1,24 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
-/// What a chunk of a run has changed: rows as they were before, and as they were after it.
-struct UndoRecord: Sendable {
+/// What a chunk of a run has changed, as the table `_batch_undo` keeps it.
+package protocol StoredRecord: Sendable {
+  /// The number of rows.
+  var count: Int { get }
+
+  /// Reads a record.
+  ///
+  /// - Parameters:
+  ///   - bytes: The record as it was packed.
+  ///   - shape: What it is a record of.
+  /// - Throws: `BatchError` of code `damagedFile`.
+  init(_ bytes: [UInt8], _ shape: UndoShape) throws(BatchError)
+
+  /// What tells a row from all others of the run.
+  func key(of row: Int) -> PrimaryKey
+}
+
+/// What a chunk of a job's run has changed: rows as they were before, and as they were after it.
+package struct UndoRecord: StoredRecord {
   /// The key of each row.
   let keys: ValueBlock
   /// What the recorded columns of each row were.
@@ -11,8 +28,7 @@ struct UndoRecord: Sendable {
   /// A value that is not given is of a row that was gone after the chunk.
   let after: ValueBlock
 
-  /// The number of rows.
-  var count: Int { keys.count }
+  package var count: Int { keys.count }
 
   private static let version: UInt8 = 1
 
@@ -26,59 +42,65 @@ struct UndoRecord: Sendable {
   var packed: [UInt8] {
     var bytes = [Self.version]
     bytes.appendVarint(UInt64(count))
-    for part in [
-      PackedValues.pack(keys), PackedValues.pack(before),
-      PackedValues.pack(after, relativeTo: before),
-    ] {
-      bytes.appendVarint(UInt64(part.count))
-      bytes += part
+    bytes.append(values: PackedValues.pack(keys))
+    bytes.append(values: PackedValues.pack(before))
+    bytes.append(values: PackedValues.pack(after, relativeTo: before))
+    return bytes.sealed
+  }
+
+  package init(_ bytes: [UInt8], _ shape: UndoShape) throws(BatchError) {
+    do throws(ByteReader.Damage) {
+      let content = try bytes.unsealed()
+      var reader = ByteReader(content.span)
+      guard try reader.byte() == Self.version else { throw .unknownVersion }
+      let count = try reader.count(atMost: Int(UInt32.max))
+      keys = try reader.values(shape.key.count, count)
+      before = try reader.values(shape.columns.count, count)
+      let changed = shape.isDeletion ? 0 : shape.columns.count
+      after = try reader.values(changed, count, relativeTo: before)
+    } catch {
+      throw .damagedRecord(error)
     }
+  }
+}
+
+extension [UInt8] {
+  /// The bytes of a record with a hash of them behind.
+  var sealed: [UInt8] {
+    var bytes = self
     bytes.appendInteger(XXHash64.hash(bytes))
     return bytes
   }
 
-  /// Reads a record.
-  ///
-  /// - Parameters:
-  ///   - bytes: The record as it was packed.
-  ///   - shape: What it is a record of.
-  /// - Throws: `BatchError` of code `damagedFile`.
-  init(_ bytes: [UInt8], _ shape: UndoShape) throws(BatchError) {
-    do throws(ByteReader.Damage) {
-      guard bytes.count > 9 else { throw ByteReader.Damage("it ends too early") }
-      let content = bytes[..<(bytes.count - 8)]
-      var hash: UInt64 = 0
-      for byte in bytes[content.endIndex...].reversed() { hash = hash << 8 | UInt64(byte) }
-      guard XXHash64.hash(Array(content)) == hash else {
-        throw ByteReader.Damage("its bytes are not those that were written")
-      }
-      var reader = ByteReader(bytes.span.extracting(0..<content.count))
-      guard try reader.byte() == Self.version else {
-        throw ByteReader.Damage("it is of a version that is not known")
-      }
-      let count = try reader.count(atMost: Int(UInt32.max))
-      keys = try Self.part(of: &reader, shape.key.count, count)
-      before = try Self.part(of: &reader, shape.columns.count, count)
-      let changed = shape.isDeletion ? 0 : shape.columns.count
-      after = try Self.part(of: &reader, changed, count, relativeTo: before)
-    } catch {
-      throw BatchError(
-        .damagedFile,
-        "a record of table _batch_undo cannot be read: \(error.reason)",
-        remedy: "rows of other records can be undone; this one was cut or changed by hand"
-      )
+  /// The bytes of a record without the hash.
+  func unsealed() throws(ByteReader.Damage) -> [UInt8] {
+    guard count > 9 else { throw ByteReader.Damage("it ends too early") }
+    let content = Array(dropLast(8))
+    var hash: UInt64 = 0
+    for byte in self[content.count...].reversed() { hash = hash << 8 | UInt64(byte) }
+    guard XXHash64.hash(content) == hash else {
+      throw ByteReader.Damage("its bytes are not those that were written")
     }
+    return content
   }
 
-  private static func part(
-    of reader: inout ByteReader,
+  /// Appends packed values with their length.
+  mutating func append(values: [UInt8]) {
+    appendVarint(UInt64(values.count))
+    self += values
+  }
+}
+
+extension ByteReader {
+  /// Reads what ``append(values:)`` has written.
+  mutating func values(
     _ columns: Int,
     _ count: Int,
     relativeTo reference: ValueBlock? = nil
-  ) throws(ByteReader.Damage) -> ValueBlock {
-    let length = try reader.count(atMost: reader.remaining)
+  ) throws(Damage) -> ValueBlock {
+    let length = try self.count(atMost: remaining)
     return try PackedValues.unpack(
-      reader.take(length),
+      take(length),
       columns: columns,
       count: count,
       relativeTo: reference
@@ -86,12 +108,42 @@ struct UndoRecord: Sendable {
   }
 }
 
+extension ByteReader.Damage {
+  static let unknownVersion = Self("it is of a version that is not known")
+}
+
+extension BatchError {
+  static func damagedRecord(_ damage: ByteReader.Damage) -> BatchError {
+    BatchError(
+      .damagedFile,
+      "a record of table _batch_undo cannot be read: \(damage.reason)",
+      remedy: "rows of other records can be undone; this one was cut or changed by hand"
+    )
+  }
+}
+
 /// What the undo records of a run are of.
 package struct UndoShape: Sendable, Equatable {
-  /// The columns that identify the rows.
+  /// What a run does to rows.
+  package enum Kind: Sendable {
+    /// It sets columns of one entity's rows.
+    case update
+    /// It deletes rows of one entity.
+    case deletion
+    /// It changes objects: rows of any table come, change and go.
+    case objects
+  }
+
+  /// The columns that identify the rows; none of a run by objects, whose records name them.
   package let key: [String]
-  /// The columns that are recorded.
+  /// The columns that are recorded; none of a run by objects, whose records name them.
   package let columns: [String]
+  /// What the run does.
+  package let kind: Kind
+
+  /// The shape of a run by objects.
+  package static let objects = UndoShape(key: [], columns: [], kind: .objects)
+
   /// Whether the rows were deleted.
-  package let isDeletion: Bool
+  package var isDeletion: Bool { kind == .deletion }
 }

@@ -5,16 +5,16 @@ extension BulkChange {
   /// What is recorded of the rows, so that the change can be undone.
   package var undoShape: UndoShape {
     let columns: [String]
-    var isDeletion = false
+    var kind = UndoShape.Kind.update
     switch action {
     case .update(let assignments): columns = assignments.map(\.column)
     case .assign(let assignments): columns = assignments.map(\.column)
     case .delete:
-      isDeletion = true
+      kind = .deletion
       let stored = entity.attributes.filter { !$0.isGenerated }.map(\.column)
       columns = stored.filter { !key.columns.contains($0) }
     }
-    return UndoShape(key: key.columns, columns: columns, isDeletion: isDeletion)
+    return UndoShape(key: key.columns, columns: columns, kind: kind)
   }
 
   /// Has the change keep what it does in the undo records of a run.

@@ -18,6 +18,8 @@ package struct WriterConfiguration: Sendable {
   package var usesWriteAheadLog = true
   /// Whether foreign keys are enforced: SQLite does not by itself.
   package var enforcesForeignKeys = false
+  /// Whether triggers run.
+  package var runsTriggers = true
   /// How long others that write shall wait for a chunk at most; nil for no care of them.
   package var courtesyTarget: Duration?
   /// The size of the write-ahead log in bytes past which it is checkpointed.
@@ -53,6 +55,8 @@ package actor WriterLane {
   /// What SQLite gave as the version of the database when the ledger was as this lane knows it.
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
+  /// What keeps the changes of chunks for undo, of a run that asks for it.
+  package let recorder: ChangeRecorder
   /// Chunks that have come and are not written yet.
   private var waiting: [WaitingChunk] = []
   /// Whether ``commitAllWaiting()`` goes on, or will.
@@ -104,6 +108,7 @@ package actor WriterLane {
     }
     try connection.setSynchronous(configuration.synchronous)
     if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
+    if !configuration.runsTriggers { try connection.disableTriggers() }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
@@ -120,6 +125,7 @@ package actor WriterLane {
     courtesyVersion = lookVersion
     self.configuration = configuration
     self.connection = connection
+    recorder = ChangeRecorder(connection)
     self.path = path
   }
 

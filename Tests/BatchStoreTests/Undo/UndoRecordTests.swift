@@ -12,7 +12,7 @@ import Testing
     let shape = UndoShape(
       key: (0..<record.keys.columnCount).map { "k\($0)" },
       columns: (0..<record.before.columnCount).map { "c\($0)" },
-      isDeletion: record.after.columnCount == 0
+      kind: record.after.columnCount == 0 ? .deletion : .update
     )
     let read = try UndoRecord(packed, shape)
     #expect(read.count == record.count)

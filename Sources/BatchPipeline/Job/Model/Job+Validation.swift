@@ -125,6 +125,14 @@ extension Job {
       problems.append(
         .init("undo", "an export changes nothing that could be undone", remedy: "remove undo")
       )
+    } else if !keepsRecord {
+      problems.append(
+        .init(
+          "undo",
+          "what was changed is recorded for a run that has a checkpoint, and there is none",
+          remedy: "name checkpoint.path, or remove undo"
+        )
+      )
     } else if checkpoint.ledger == .file {
       problems.append(
         .init(

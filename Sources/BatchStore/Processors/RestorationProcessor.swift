@@ -1,15 +1,15 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Puts deleted rows back: workers unpack them, the writer lane inserts them.
-package struct DeletionUndoProcessor: ChunkProcessor {
-  private let undo: DeletionUndo
+/// Gives rows back: workers unpack them, the writer lane writes them.
+package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
+  private let undo: Undo
   private let lane: WriterLane
   private let ledger: LedgerPlace
   private let onFailure: FailurePolicy
 
   package init(
-    _ undo: DeletionUndo,
+    _ undo: Undo,
     lane: WriterLane,
     ledger: LedgerPlace,
     onFailure: FailurePolicy
@@ -26,15 +26,15 @@ package struct DeletionUndoProcessor: ChunkProcessor {
 
   package func prepare(
     _ positions: Range<Int>,
-    _ attempt: Attempt<DeletionUndo.Rows>,
+    _ attempt: Attempt<Undo.Rows>,
     in context: StoreConnection
-  ) async throws(BatchError) -> PreparedChunk<DeletionUndo.Rows> {
+  ) async throws(BatchError) -> PreparedChunk<Undo.Rows> {
     let rows = try await context.compute { () throws(BatchError) in try undo.rows(at: positions) }
     return PreparedChunk(content: rows, count: rows.count, byteCount: rows.byteCount)
   }
 
   package func commit(
-    _ rows: DeletionUndo.Rows,
+    _ rows: Undo.Rows,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
     try await lane.commitUndo(undo, rows, at: positions, onFailure: onFailure)

@@ -1,0 +1,32 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+extension Store {
+  /// Refuses a run while another one undoes what the job has done, or has not come to its end.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun`.
+  func refuseDuringUndo(ofJob job: String, fresh: Bool) async throws(BatchError) {
+    for undo in try await runs(ofJob: StoredUndo.jobName(undoing: job)) {
+      if undo.process != nil { throw undo.isAlive }
+      if case .unfinished = undo.standing, !fresh {
+        throw BatchError(
+          .unfinishedRun,
+          "a run of the job is being undone: \(undo.done.count) of \(undo.total) rows are",
+          at: path,
+          remedy: "finish that with batch undo, or begin anew with --fresh"
+        )
+      }
+    }
+  }
+
+  /// Refuses to go on with a run of which somebody has begun to undo what is done.
+  ///
+  /// - Throws: `BatchError` of code `otherRun`.
+  func refuse(undone checkpoint: Checkpoint) async throws(BatchError) {
+    let undos = try await undoableRuns(ofJob: checkpoint.metadata.job)
+    if undos.contains(where: { $0.run == checkpoint.metadata.run && $0.isUndone }) {
+      throw checkpoint.refusal("what it has done was undone")
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import BatchIdentifiers
+
+extension RecordRestoration.Table {
+  init(_ recorded: ChangeRecord.Table, in connection: Connection) throws(BatchError) {
+    guard let present = try RecordedTable(recorded.name, in: connection),
+      present.key == recorded.key,
+      recorded.columns.allSatisfy({ present.columns.contains($0) })
+    else {
+      throw BatchError(
+        .noUndo,
+        "table \(recorded.name.quotedForMessage) has changed since the run: it has no longer the key"
+          + " \(recorded.key.joined(separator: ", ")) and the columns"
+          + " \(recorded.columns.joined(separator: ", "))",
+        at: connection.path,
+        remedy: "give the table its columns back, and undo then"
+      )
+    }
+    self.recorded = recorded
+    self.present = present
+    columns = recorded.columns.map { present.columns.firstIndex(of: $0) ?? 0 }
+    current = ValueBlock(columns: present.columns.count, capacity: recorded.count)
+  }
+
+  /// Reads a row as it is now.
+  mutating func read(_ row: Int, in connection: Connection) throws(BatchError) {
+    // A table may have no column but its key.
+    let names = present.columns.isEmpty ? ["NULL"] : present.columns.map(SQLName.quoted)
+    let statement = try connection.prepare(
+      """
+      SELECT \(RowCollector.columns(names)) FROM \(present.quoted)
+      WHERE \(present.keyCondition(from: 1))
+      """
+    )
+    for column in present.key.indices {
+      try statement.bind(recorded.keys, row, column, at: column + 1)
+    }
+    let count = current.count
+    _ = try connection.collector.collect(from: statement, into: &current)
+    statement.reset()
+    if current.count > count { places[row] = count }
+  }
+
+  mutating func assume(
+    _ values: RecordRestoration.Row?,
+    of row: Int
+  ) throws(BatchError) {
+    guard let values else {
+      places[row] = nil
+      return
+    }
+    var place = places[row]
+    if place == nil {
+      place = current.count
+      places[row] = place
+      current.count += 1
+    }
+    for (index, name) in present.columns.enumerated() {
+      try current.set(place ?? 0, index, values[name] ?? .null)
+    }
+  }
+
+  /// Whether a row is now what it was, or became, as far as that was recorded.
+  func isSame(_ place: Int, as values: ValueBlock, _ row: Int) -> Bool {
+    columns.indices.allSatisfy { index in
+      values.kind(row, index) == .unset
+        || current.isSame(place, columns[index], as: values, row, index)
+    }
+  }
+
+  /// The error for a row that is neither as the run has left it nor as it was before.
+  func changedSince(_ row: Int, _ place: Int) -> BatchError {
+    let kind = recorded.kind(of: row)
+    let expected = kind == .deleted ? recorded.before : recorded.after
+    let differences = columns.indices.compactMap { index -> String? in
+      guard expected.kind(row, index) != .unset,
+        !current.isSame(place, columns[index], as: expected, row, index)
+      else { return nil }
+      let name = recorded.columns[index].quotedForMessage
+      let now = current.value(place, columns[index]).forMessage
+      let old = recorded.before.value(row, index).forMessage
+      let new = recorded.after.value(row, index).forMessage
+      return switch kind {
+      case .inserted: "\(name) is \(now), the run had set \(new)"
+      case .deleted: "\(name) is \(now) and was \(old)"
+      case .updated: "\(name) is \(now), the run had set \(new), and before it was \(old)"
+      }
+    }
+    let list = differences.joined(separator: "; ")
+    return switch kind {
+    case .inserted:
+      BatchError(
+        .changedSince,
+        "somebody has changed the row since the run has inserted it: \(list)",
+        remedy: "with --overwrite it is deleted all the same"
+      )
+    case .deleted:
+      BatchError(
+        .changedSince,
+        "somebody has inserted a row with the key since: \(list)",
+        remedy: "with --overwrite it gets the values of the deleted one"
+      )
+    case .updated:
+      BatchError(
+        .changedSince,
+        "somebody has changed the row since: \(list)",
+        remedy: "with --overwrite it is undone all the same"
+      )
+    }
+  }
+
+  // MARK: Writing
+
+  func delete(_ row: Int, in connection: Connection) throws(BatchError) {
+    let statement = try connection.prepare(
+      "DELETE FROM \(present.quoted) WHERE \(present.keyCondition(from: 1))"
+    )
+    for column in present.key.indices {
+      try statement.bind(recorded.keys, row, column, at: column + 1)
+    }
+    try statement.run()
+  }
+
+  func update(_ row: Int, in connection: Connection) throws(BatchError) {
+    let set = recorded.columns.indices.filter { recorded.before.kind(row, $0) != .unset }
+    if set.isEmpty { return }
+    let assignments = set.enumerated().map { place, index in
+      "\(SQLName.quoted(recorded.columns[index])) = ?\(place + 1)"
+    }
+    let statement = try connection.prepare(
+      """
+      UPDATE OR ABORT \(present.quoted) SET \(assignments.joined(separator: ", "))
+      WHERE \(present.keyCondition(from: set.count + 1))
+      """
+    )
+    for (place, index) in set.enumerated() {
+      try statement.bind(recorded.before, row, index, at: place + 1)
+    }
+    for column in present.key.indices {
+      try statement.bind(recorded.keys, row, column, at: set.count + column + 1)
+    }
+    try statement.run()
+  }
+
+  /// Inserts a row as it was, with what it has now in columns that the run has left alone.
+  func insert(_ row: Int, in connection: Connection) throws(BatchError) {
+    let place = places[row]
+    // Columns that came since keep what they have, or get their defaults.
+    let set = present.columns.indices.filter { place != nil || columns.contains($0) }
+    let names = (present.key + set.map { present.columns[$0] }).map(SQLName.quoted)
+    let statement = try connection.prepare(
+      """
+      INSERT OR ABORT INTO \(present.quoted) (\(names.joined(separator: ", ")))
+      VALUES (\(names.map { _ in "?" }.joined(separator: ", ")))
+      """
+    )
+    for column in present.key.indices {
+      try statement.bind(recorded.keys, row, column, at: column + 1)
+    }
+    for (offset, column) in set.enumerated() {
+      let parameter = present.key.count + offset + 1
+      if let index = columns.firstIndex(of: column), recorded.before.kind(row, index) != .unset {
+        try statement.bind(recorded.before, row, index, at: parameter)
+      } else if let place {
+        try statement.bind(current, place, column, at: parameter)
+      } else {
+        try statement.check(statement.bindNull(at: parameter))
+      }
+    }
+    try statement.run()
+  }
+}
