@@ -15,6 +15,11 @@ package protocol ChunkProcessor: Sendable {
   /// How long somebody else's code has for a chunk; nil if a chunk is prepared without any.
   var patience: Duration? { get }
 
+  /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
+  ///
+  /// Where a chunk is too large to be held, ``prepare(_:_:in:)`` ends it at one of them.
+  var units: [Int] { get }
+
   /// Reads and computes what the chunk needs, in a background context: of its first positions, as
   /// many as are to be held at once.
   func prepare(
@@ -52,6 +57,8 @@ package protocol ChunkProcessor: Sendable {
 }
 
 extension ChunkProcessor {
+  package var units: [Int] { [] }
+
   package func passedOver(
     after last: Int?
   ) async throws(BatchError) -> [PassedOverRecord.Piece]? { nil }

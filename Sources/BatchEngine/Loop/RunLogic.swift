@@ -92,17 +92,21 @@ package struct RunLogic {
     package var patience: Duration?
     /// What there is to do about a log that cannot be emptied; nil if no log is written.
     package var logRemedy: String?
+    /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
+    package var units: [Int]
 
     package init(
       workers: Int,
       inOrder: Bool = false,
       patience: Duration? = nil,
-      logRemedy: String? = nil
+      logRemedy: String? = nil,
+      units: [Int] = []
     ) {
       self.workers = workers
       self.inOrder = inOrder
       self.patience = patience
       self.logRemedy = logRemedy
+      self.units = units
     }
   }
 
@@ -150,6 +154,7 @@ package struct RunLogic {
       retries: backoff.limit
     )
     if throttle.setsPace { limits.committing = 1 }
+    limits.units = setting.units
     machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
   }
 

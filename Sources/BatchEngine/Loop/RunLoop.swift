@@ -86,7 +86,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
         workers: workers.count,
         inOrder: processor.inOrder,
         patience: processor.patience,
-        logRemedy: settings.writer?.logRemedy
+        logRemedy: settings.writer?.logRemedy,
+        units: processor.units
       )
     )
   }

@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// The logic of a run: which chunk is prepared by whom, which is committed next, when it ends.
 ///
 /// It performs nothing. Each input returns the actions to perform, and whoever performs them says
@@ -25,6 +27,8 @@ package struct RunStateMachine {
     package var inOrder: Bool
     /// How often a chunk is tried again that failed for the moment.
     package var retries: Int
+    /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
+    package var units: [Int] = []
 
     /// Limits for a number of workers.
     package init(workers: Int, inOrder: Bool, retries: Int = 0) {
@@ -395,9 +399,13 @@ package struct RunStateMachine {
 
   private mutating func nextChunk() -> Range<Int>? {
     guard let gap = remaining.popLast() else { return nil }
-    let chunk = gap.prefix(sizing.next())
-    if chunk.endIndex < gap.upperBound { remaining.append(chunk.endIndex..<gap.upperBound) }
-    return gap.lowerBound..<chunk.endIndex
+    var end = gap.prefix(sizing.next()).endIndex
+    if !limits.units.isEmpty {
+      let next = limits.units.partitioningIndex { $0 >= end }
+      end = next < limits.units.count ? min(limits.units[next], gap.upperBound) : gap.upperBound
+    }
+    if end < gap.upperBound { remaining.append(end..<gap.upperBound) }
+    return gap.lowerBound..<end
   }
 
   private func ending() -> Ending? {

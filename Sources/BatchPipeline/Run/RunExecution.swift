@@ -39,17 +39,15 @@ struct RunExecution {
   ///
   /// - Parameters:
   ///   - processor: The processor.
-  ///   - size: How large chunks are; nil if that is as the job and the options say.
   ///   - limit: The most workers that it can have; nil for as many as the run has.
   /// - Returns: How it ended.
   /// - Throws: What ended it before that could be recorded.
   func loop<Processor: ChunkProcessor>(
     _ processor: Processor,
-    chunks size: RunPolicy.Chunk? = nil,
     atMost limit: Int? = nil
   ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
     var policy = job.policy
-    if let size = size ?? run.options.chunkSize.map({ .init(size: $0) }) { policy.chunk = size }
+    if let size = run.options.chunkSize { policy.chunk = .init(size: size) }
     let remaining = session.remaining
     let sizing = ChunkSizing(
       policy,

@@ -274,15 +274,13 @@ struct UndoPlan: RunPlan {
     execution.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
     switch log {
     case .objects(let log):
-      // A chunk is of whole records, whose rows may refer to one another.
       return try await execution.loop(
         RestorationProcessor(
           ChangeUndo(log, overwriting: work.overwrites),
           lane: lane,
           ledger: ledger,
           onFailure: execution.onFailure
-        ),
-        chunks: .init(size: RunPolicy.chunkSizeLimit)
+        )
       )
     case .rows(let log, let entity, _) where undo.shape.isDeletion:
       return try await execution.loop(

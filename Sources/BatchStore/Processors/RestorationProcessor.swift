@@ -23,6 +23,7 @@ package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
   /// Rows come back in the reverse of the order in which they went: what refers to another comes after it.
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
+  package var units: [Int] { undo.units }
 
   package func prepare(
     _ positions: Range<Int>,

@@ -12,8 +12,8 @@ package struct ChangeUndo: Restoration {
     self.overwrites = overwrites
   }
 
-  /// How many rows are given back in one transaction, if they are of several records.
-  private static let rowTarget = 500
+  /// Rows of a chunk may refer to one another, or have taken each other's places in an index.
+  package var units: [Int] { log.firstPlaces }
 
   /// Rows of some records, on their way to the writer lane.
   package struct Rows: RestoredRows {
@@ -26,15 +26,14 @@ package struct ChangeUndo: Restoration {
 
   /// Reads the rows at some places of the log.
   ///
-  /// - Returns: Those of the first records, whole ones if `places` have them whole: rows of a chunk may
-  ///   refer to one another, or have taken each other's places in an index.
+  /// - Returns: Those of the first records, if not all are to be held at once.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
     var rows = Rows()
     try log.forEachPart(of: places) { record, part in
       rows.parts.append((record, part))
       rows.count += part.count
       rows.byteCount += record.byteCount
-      return rows.count < Self.rowTarget && rows.byteCount < ChunkBytes.chunkLimit
+      return rows.byteCount < ChunkBytes.chunkLimit
     }
     return rows
   }

@@ -5,6 +5,9 @@ public import BatchIdentifiers
 package protocol Restoration: Sendable {
   associatedtype Rows: RestoredRows
 
+  /// The first places of what is given back as a whole, ascending; none if each row is by itself.
+  var units: [Int] { get }
+
   /// Reads rows at some places of the log.
   ///
   /// - Returns: The first of them, if not all are to be held at once.
@@ -20,6 +23,10 @@ package protocol Restoration: Sendable {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written
+}
+
+extension Restoration {
+  package var units: [Int] { [] }
 }
 
 /// Rows on their way to the writer lane.

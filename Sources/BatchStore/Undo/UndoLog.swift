@@ -111,6 +111,9 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     return builder.finish()
   }
 
+  /// The places of the first rows of the records.
+  var firstPlaces: [Int] { parts.map(\.first) }
+
   /// Has `body` look at the rows at some places.
   func forEachRow(
     at places: [Int],

@@ -58,7 +58,11 @@ import Testing
   private func undo(overwriting: Bool = false) async throws -> RunSummary {
     let job = try Job(ofRunAt: checkpoint)
     let report = try await UndoReport(undoing: job, overwriting: overwriting)
-    let summary = try await BatchRun(undoing: job, overwriting: overwriting).run()
+    // However small chunks are, what a chunk of the run has done is given back as a whole.
+    var options = BatchRun.Options()
+    options.chunkSize = 1
+    let undo = BatchRun(undoing: job, overwriting: overwriting, options: options)
+    let summary = try await undo.run()
     // What constraints refuse a plan does not foresee.
     if try await failures().allSatisfy({ $0.code == "changedSince" }) {
       #expect(report.outcomes == summary.outcomes)
