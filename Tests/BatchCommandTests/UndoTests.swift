@@ -405,6 +405,22 @@ import Testing
     #expect(undo?["bytes"] as? Int == bytes.first.flatMap { Int($0) })
   }
 
+  @Test func `records are read as they were before runs by objects had any`() throws {
+    let path = try makeTables()
+    let before = try TestDatabase.rows(path, "SELECT * FROM items ORDER BY id")
+    try directory.write(
+      JobText.update(["n": "-1"], entity: "items", adding: ["undo": true]),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    try execute("ALTER TABLE _batch_undo_run DROP COLUMN kind")
+    #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.rows(path, "SELECT * FROM items ORDER BY id") == before)
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.rows(path, "SELECT * FROM items ORDER BY id") == before)
+  }
+
   @Test func `a run of no rows does not hide the one before it`() throws {
     let path = try makeTables()
     for (n, condition) in [("0", "id < 100"), ("1", "id < 0")] {

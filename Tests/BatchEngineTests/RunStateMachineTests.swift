@@ -548,4 +548,28 @@ import Testing
       )
     }
   }
+
+  @Test(arguments: [1, 3, 7, 40])
+  func `no chunk is cut within a unit, however small chunks are`(size: Int) {
+    var limits = RunStateMachine.Limits(workers: 1, inOrder: true)
+    limits.units = [0, 5, 6, 20]
+    var machine = RunStateMachine(
+      remaining: [0..<30],
+      sizing: ChunkSizing(size),
+      limits: limits
+    )
+    var ends: [Int] = []
+    var actions = machine.start()
+    while !actions.isEmpty {
+      switch actions.removeFirst() {
+      case .prepare(let chunk, let worker):
+        actions += machine.prepared(chunk, worker: worker, took: .zero)
+      case .commit(let chunk):
+        ends.append(chunk.upperBound)
+        actions += machine.committed(chunk, took: .zero)
+      default: break
+      }
+    }
+    #expect(ends == [1: [5, 6, 20, 30], 3: [5, 20, 30], 7: [20, 30], 40: [30]][size])
+  }
 }
