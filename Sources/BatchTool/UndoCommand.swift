@@ -58,7 +58,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoing: await arguments.job.loadRun(),
+      undoing: arguments.job.loadRun(),
       run: run,
       only: list,
       overwriting: overwrite

@@ -51,7 +51,7 @@ public struct UndoReport: Sendable, Encodable {
     switch plan.log {
     case .objects(let log):
       (outcomes, errors) = try await ChangeUndo(log, overwriting: overwrites)
-        .foresee(telling: Self.shown, in: reader)
+        .foresee(telling: limit, in: reader)
     case .rows(let log, let entity, _) where plan.undo.shape.isDeletion:
       let undo = DeletionUndo(log, of: entity, overwriting: overwrites)
       var place = 0

@@ -48,24 +48,25 @@ package struct ChangeUndo: Restoration {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written {
-    var written: WaitingChunk.Written = (Outcomes(), [])
+    var written = WaitingChunk.Written()
     var position = first
     for (record, part) in rows.parts {
       let restoration = try RecordRestoration(record, part, in: connection)
-      let (steps, refused) = restoration.decide(overwriting: overwrites, &written.outcomes)
+      var passedOver = PassedOver()
+      let (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
+      written.passedOver.formUnion(passedOver, from: position - first)
       let failures = refused.merging(try restoration.perform(steps)) { $1 }
-      written.outcomes.succeeded += steps.count
+      written.succeeded += steps.count
       for (index, row) in part.enumerated() {
         guard let error = failures[row] else { continue }
         guard written.failures.count < policy.limit else {
           throw policy.refusal(error.about(record.key(of: row)))
         }
-        if refused[row] == nil { written.outcomes.succeeded -= 1 }
+        if refused[row] == nil { written.succeeded -= 1 }
         written.failures.append((position + index, error))
       }
       position += part.count
     }
-    written.outcomes.failed = written.failures.count
     return written
   }
 
@@ -95,7 +96,9 @@ package struct ChangeUndo: Restoration {
         for row in part where repeated.contains(record.key(of: row)) {
           if let state = states[record.key(of: row)] { try restoration.assume(state, of: row) }
         }
-        let (steps, refused) = restoration.decide(overwriting: overwrites, &outcomes)
+        var passedOver = PassedOver()
+        let (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
+        outcomes += passedOver.counts
         outcomes.succeeded += steps.count
         outcomes.failed += refused.count
         for row in part where errors.count < limit {

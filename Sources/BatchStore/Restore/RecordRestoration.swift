@@ -52,28 +52,28 @@ struct RecordRestoration {
   ///
   /// - Parameters:
   ///   - overwrites: Whether rows that somebody has changed are given back too.
-  ///   - outcomes: Counts the rows about which nothing is to be done.
+  ///   - passedOver: Gets the rows about which nothing is to be done, by their places among these rows.
   /// - Returns: What is to be done, and the rows that somebody has changed.
   func decide(
     overwriting overwrites: Bool,
-    _ outcomes: inout Outcomes
+    _ passedOver: inout PassedOver
   ) -> (steps: [Step], refused: [Int: BatchError]) {
     var steps: [Step] = []
     var refused: [Int: BatchError] = [:]
-    for row in rows {
+    for (index, row) in rows.enumerated() {
       let place = record.place(of: row)
       let table = tables[place.table]
       let kind = table.recorded.kind(of: place.row)
       guard let current = table.places[place.row] else {
         switch kind {
-        case .inserted: outcomes.unchanged += 1
-        case .updated: outcomes.vanished += 1
+        case .inserted: passedOver.unchanged.insert(index)
+        case .updated: passedOver.vanished.insert(index)
         case .deleted: steps.append(Step(row: row, kind: kind))
         }
         continue
       }
       if kind != .inserted, table.isSame(current, as: table.recorded.before, place.row) {
-        outcomes.unchanged += 1
+        passedOver.unchanged.insert(index)
       } else if overwrites
         || kind != .deleted && table.isSame(current, as: table.recorded.after, place.row)
       {
