@@ -4,54 +4,95 @@ import CSQLite
 /// Notes the rowids of the rows of a table that statements update or delete.
 ///
 /// SQLite tells of each of them, whatever index it finds them by, but for those that `ON CONFLICT REPLACE`
-/// removes; see <https://www.sqlite.org/c3ref/update_hook.html>.
+/// removes; see <https://www.sqlite.org/c3ref/update_hook.html>. That is in the way of every row that is
+/// changed, so what is noted stands in memory of its own, which costs no more than to write it.
 @safe
 final class ChangedRowIDs {
-  /// The rowids, in the order in which the rows were changed.
-  private(set) var rowIDs: [Int64] = []
-  /// The name of the table, in bytes that end with zero.
-  private let table: [CChar]
-  private let operation: Int32
-  /// The name that SQLite has given last, by its address, and whether it is that of the table.
-  private var last: (name: UnsafePointer<CChar>, isTable: Bool)?
+  /// What the hook is given.
+  @unsafe fileprivate struct Notes {
+    var operation: Int32
+    var table: UnsafeMutablePointer<CChar>
+    /// The name that SQLite has given last: within a statement the name of a table stays where it is.
+    var lastName: UnsafePointer<CChar>?
+    var isTable = false
+    var rowIDs: UnsafeMutablePointer<Int64>
+    var count = 0
+    var capacity: Int
+  }
 
-  fileprivate init(of table: String, deleted: Bool) {
-    self.table = table.utf8.map { CChar(bitPattern: $0) } + [0]
-    operation = deleted ? SQLITE_DELETE : SQLITE_UPDATE
+  fileprivate let notes: UnsafeMutablePointer<Notes>
+
+  /// Makes room for the rowids of one statement; of more than there is room for none is noted.
+  fileprivate init(of table: String, deleted: Bool, atMost capacity: Int) {
+    let name = UnsafeMutablePointer<CChar>.allocate(capacity: table.utf8.count + 1)
+    for (index, byte) in table.utf8.enumerated() {
+      unsafe name[index] = CChar(bitPattern: byte)
+    }
+    unsafe name[table.utf8.count] = 0
+    unsafe notes = .allocate(capacity: 1)
+    unsafe notes.initialize(
+      to: Notes(
+        operation: deleted ? SQLITE_DELETE : SQLITE_UPDATE,
+        table: name,
+        rowIDs: .allocate(capacity: capacity),
+        capacity: capacity
+      )
+    )
+  }
+
+  deinit {
+    unsafe notes.pointee.table.deallocate()
+    unsafe notes.pointee.rowIDs.deallocate()
+    unsafe notes.deallocate()
+  }
+
+  /// The rowids, ascending.
+  var sorted: [Int64] {
+    let count = unsafe min(notes.pointee.count, notes.pointee.capacity)
+    return unsafe UnsafeBufferPointer(start: notes.pointee.rowIDs, count: count).sorted()
   }
 
   /// Forgets what was noted: another statement begins.
-  func beginStatement() { rowIDs.removeAll(keepingCapacity: true) }
-
-  fileprivate func note(_ rowID: Int64, _ operation: Int32, of name: UnsafePointer<CChar>) {
-    guard operation == self.operation else { return }
-    // Within a statement the name of a table stays where it is.
-    if unsafe last?.name != name {
-      unsafe last = (name, sqlite3_stricmp(table, name) == 0)
-    }
-    if unsafe last?.isTable == true { rowIDs.append(rowID) }
-  }
+  func beginStatement() { unsafe notes.pointee.count = 0 }
 }
 
 extension Connection {
   /// Runs `body`, and notes meanwhile which rows of a table are updated, or deleted.
+  ///
+  /// - Parameters:
+  ///   - table: The table.
+  ///   - deleted: Whether deletions are noted, and not updates.
+  ///   - capacity: The most rows that a statement finds.
+  ///   - body: Is given what is noted.
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws.
   func notingRowIDs<Result>(
     of table: String,
     deleted: Bool,
+    atMost capacity: Int,
     _ body: (ChangedRowIDs) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    let changed = ChangedRowIDs(of: table, deleted: deleted)
+    let changed = ChangedRowIDs(of: table, deleted: deleted, atMost: capacity)
     unsafe sqlite3_update_hook(
       database,
-      { context, operation, _, table, rowID in
-        guard let context = unsafe context, let table = unsafe table else { return }
-        unsafe Unmanaged<ChangedRowIDs>.fromOpaque(context)._withUnsafeGuaranteedRef {
-          unsafe $0.note(rowID, operation, of: table)
+      { context, operation, _, name, rowID in
+        guard
+          let notes = unsafe context?.assumingMemoryBound(to: ChangedRowIDs.Notes.self),
+          let name = unsafe name
+        else { return }
+        guard unsafe operation == notes.pointee.operation else { return }
+        if unsafe name != notes.pointee.lastName {
+          unsafe notes.pointee.lastName = name
+          unsafe notes.pointee.isTable = sqlite3_stricmp(notes.pointee.table, name) == 0
         }
+        guard unsafe notes.pointee.isTable else { return }
+        let count = unsafe notes.pointee.count
+        if unsafe count < notes.pointee.capacity { unsafe notes.pointee.rowIDs[count] = rowID }
+        unsafe notes.pointee.count = count + 1
       },
-      Unmanaged.passUnretained(changed).toOpaque()
+      unsafe UnsafeMutableRawPointer(changed.notes)
     )
     defer { unsafe sqlite3_update_hook(database, nil, nil) }
-    return try body(changed)
+    return try withExtendedLifetime(changed) { () throws(BatchError) in try body(changed) }
   }
 }

@@ -84,13 +84,16 @@ extension BulkChange {
       }
       return missed
     }
-    try connection.notingRowIDs(of: entity.table, deleted: isDeletion) {
-      changed throws(BatchError) in
+    try connection.notingRowIDs(
+      of: entity.table,
+      deleted: isDeletion,
+      atMost: keys.identifierCount
+    ) { changed throws(BatchError) in
       try run(sql, for: keys, firstValue: firstValue, in: connection) {
         numbers throws(BatchError) in
         defer { changed.beginStatement() }
         if connection.changes == numbers.all.count { return }
-        guard let others = numbers.missing(from: changed.rowIDs.sorted()) else {
+        guard let others = numbers.missing(from: changed.sorted) else {
           throw BatchError.ambiguousKey(of: entity, key)
         }
         missed.formUnion(others)
@@ -136,7 +139,6 @@ extension BulkChange {
     )
     try statement.bind(parameters)
     var passedOver = PassedOver()
-    passedOver.vanished = missed
     try keys.forEachBinding(of: statement, key: key) { found throws(BatchError) in
       var found = found
       while try statement.step() {
@@ -144,7 +146,6 @@ extension BulkChange {
           throw BatchError.ambiguousKey(of: entity, key)
         }
         let number = numbers[index]
-        passedOver.vanished.remove(contentsOf: number..<(number + 1))
         if statement.integer(at: 1) != 0 {
           passedOver.unchanged.insert(number)
         } else {
@@ -152,6 +153,9 @@ extension BulkChange {
         }
       }
     }
+    passedOver.vanished = missed
+    passedOver.vanished.subtract(passedOver.unchanged)
+    passedOver.vanished.subtract(passedOver.noLongerMatching)
     return passedOver
   }
 }
