@@ -375,7 +375,7 @@ extension Store {
         .noUndo,
         "there is no run of the job that can be undone",
         at: path,
-        remedy: "give the job \"undo\": true before it runs"
+        remedy: "give the job \"undo\": true before it runs, or undo: .init() to a run by objects"
       )
     }
     let later = runs.last { run in
