@@ -168,4 +168,21 @@ import Testing
     #expect(statuses.dropLast().allSatisfy { $0 == 3 })
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(200))
   }
+
+  @Test func `the key keeps its collation, and a type of many words says nothing more`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TABLE odd (a TEXT COLLATE NOCASE, b "int, x int", c "text check(0)",
+        d DECIMAL(10, 2), PRIMARY KEY (a COLLATE BINARY))
+      """,
+      "INSERT INTO odd VALUES ('A', 1, 'c', 1.5), ('a', 2, 'c', 2)"
+    )
+    try write(entity: "odd", where: "a IS NOT NULL")
+    let before = try TestDatabase.rows(path, "SELECT * FROM odd ORDER BY b")
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(try TestDatabase.rows(path, "SELECT * FROM old ORDER BY b") == before)
+    #expect(try sql(of: "old").contains("DECIMAL(10, 2)"))
+  }
 }

@@ -130,7 +130,7 @@ import Testing
     try directory.write(JobText.update(adding: more), to: "job.json")
     let result = try rehearse()
     #expect(result.output.contains("rehearsed: completed, 2,000 of 2,000 done"))
-    #expect(result.errors.contains("warning: the job has an unfinished run, which batch run"))
+    #expect(result.errors.contains("warning: this was a new selection, but batch run resumes"))
   }
 
   @Test func `an export goes into the folder`() throws {

@@ -290,6 +290,8 @@ import Testing
     )
     let keys: [String: Any] = [
       "undo": true, "chunk": ["size": 7], "workers": 1,
+      // One at a time, and so in the order of the list.
+      "throttle": ["identifiersPerSecond": 1_000_000],
       "database": ["path": "test.db", "foreignKeys": true],
     ]
     for (table, job) in [

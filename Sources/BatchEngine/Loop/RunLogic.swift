@@ -182,7 +182,9 @@ package struct RunLogic {
       )
     case .failedToPrepare(let chunk, let worker, let error, let byteCount):
       note(error, of: chunk)
-      let isTransient = error.isTransient || isExcused(error, moment)
+      // A handler that is too late, or was ended, is no failure of a run that was told to stop.
+      let isLate = moment.isGraceOver && [.handlerFailed, .handlerTimeout].contains(error.code)
+      let isTransient = error.isTransient || isExcused(error, moment) || isLate
       settle(
         chunk,
         machine.failedToPrepare(

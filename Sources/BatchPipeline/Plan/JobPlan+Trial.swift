@@ -21,7 +21,12 @@ extension JobPlan {
     }
     let values = Dictionary(uniqueKeysWithValues: assignments.map { ($0.column, $0.value) })
     let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
-    let trial = try ConstraintTrial(of: entity, changing: Array(values.keys), in: connection)
+    let trial = try ConstraintTrial(
+      of: entity,
+      changing: Array(values.keys),
+      enforcingForeignKeys: job.database.foreignKeys,
+      in: connection
+    )
     let letters = assignments.compactMap { assignment in
       columns.firstIndex(of: assignment.column).map { (assignment.value, $0) }
     }
@@ -36,7 +41,7 @@ extension JobPlan {
       columns: columns,
       after: columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
     )
-    try sampler.forEachChange(limit: Self.tried, in: connection) { after in
+    let failure = try sampler.forEachChange(limit: Self.tried, in: connection) { after in
       rows += 1
       if let problem = trial?.problem(with: after, in: connection) {
         problems[problem, default: 0] += 1
@@ -50,9 +55,13 @@ extension JobPlan {
     }
     let first = rows == Self.tried ? "of the first 1,000 rows" : "of \(rows) rows"
     let end = job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
-    return problems.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
-      "\($0.value) \(first) would fail: \($0.key); \(end)"
+    let failing = failure.map {
+      "an expression fails for the row after \(rows) of the first: \($0.sqlite?.message ?? $0.message); \(end)"
     }
+    return [failing].compactMap(\.self)
+      + problems.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
+        "\($0.value) \(first) would fail: \($0.key); \(end)"
+      }
       + kept.sorted { $0.key.column < $1.key.column }.map { letter, found in
         "\(letter.function)() changes the letters A to Z only: \(found.count) \(first) keep others, as"
           + " \(String(found.example.prefix(40)).quotedForMessage) does; a transform can change all letters"

@@ -149,11 +149,14 @@ extension JobPlan {
             + warningsAboutValues(writes: writes, in: connection)
             + warningsAboutRows(of: list, in: connection)
             + warningsAboutIndexes(in: connection)
+            + warningsAboutReading(by: sampler, in: connection)
             + warningsAboutUndo(writes),
           estimatedSeconds: time.seconds,
           pace: time.pace,
           identifiers: job.source.identifiers?.string,
-          unchanged: try unchanged(by: sampler, in: connection),
+          unchanged: try readable { () throws(BatchError) in
+            try unchanged(by: sampler, in: connection)
+          } ?? nil,
           sample: try sample(by: sampler, in: connection)
         )
       }
@@ -351,14 +354,33 @@ extension JobPlan {
     }
   }
 
-  /// What was read; nil if a row cannot be, which the run counts as failed where it may.
+  /// What keeps the first rows from being read, where that is not told with the values of an update.
+  private func warningsAboutReading(
+    by sampler: RowSampler,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    if case .update = job.action { return [] }
+    do throws(BatchError) {
+      _ = try sampler.rows(limit: 5, in: connection)
+      return []
+    } catch {
+      guard error.isAboutRows else { throw error }
+      let end =
+        job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
+      return [
+        "one of the first rows cannot be read: \(error.sqlite?.message ?? error.message); \(end)"
+      ]
+    }
+  }
+
+  /// What was read; nil if a row cannot be, which is told of by itself.
   private func readable<Rows>(
     _ read: () throws(BatchError) -> Rows
   ) throws(BatchError) -> Rows? {
     do throws(BatchError) {
       return try read()
     } catch {
-      guard job.skip.limit > 0, error.isAboutRows else { throw error }
+      guard error.isAboutRows else { throw error }
       return nil
     }
   }
@@ -405,15 +427,23 @@ extension Entity {
     if !triggers.isEmpty {
       warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
     }
-    if case .delete = job.action, !job.database.foreignKeys {
+    if case .delete = job.action {
+      let isEnforced = job.database.foreignKeys
       let children = try connection.texts(
         """
         SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
         WHERE s.type = 'table' AND lower(f."table") = lower(?)
+          AND (NOT ? OR f.on_delete IN ('NO ACTION', 'RESTRICT'))
         """,
-        .text(table)
+        .text(table),
+        .integer(isEnforced ? 1 : 0)
       )
-      if !children.isEmpty {
+      if !children.isEmpty, isEnforced {
+        warnings.append(
+          "a row that rows of \(children.joined(separator: ", ")) refer to cannot be deleted"
+            + " (database.foreignKeys), and fails"
+        )
+      } else if !children.isEmpty {
         warnings.append(
           "rows of \(children.joined(separator: ", ")) refer to \"\(name)\" and are left as they"
             + " are; database.foreignKeys enforces what the foreign keys say"

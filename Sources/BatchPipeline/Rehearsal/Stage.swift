@@ -164,11 +164,9 @@ struct Stage {
           + " changes, the other way round; rehearse while nobody writes, or on a backup"
       )
     }
-    let checkpoint = try? Checkpoint(ofJob: job)
-    if let checkpoint, !checkpoint.progress.state.isFinished {
-      notes.append(
-        "the job has an unfinished run, which batch run resumes; this was a new selection"
-      )
+    let next = await NextStep(of: job, options: options, handlers: handlers)
+    if next.name != "begin", next.name != "nothing" {
+      notes.append("this was a new selection, but batch run \(next.words)")
     }
     return notes
   }

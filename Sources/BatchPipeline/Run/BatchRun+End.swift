@@ -40,7 +40,9 @@ extension BatchRun {
     let parameters = ParameterValues()
     guard let hooks = try? RunHooks(job, parameters: parameters, for: [event]) else { return }
     let checkpoint = job.keepsRecord ? try? Checkpoint(ofJob: job) : nil
-    let summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
+    var summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
+    // It is of the run before.
+    if event == .onRefuse { summary?.stopReason = nil }
     await hooks.run(
       event,
       summary ?? RunSummary(notBegun: job.name, path: job.checkpointPath.string),

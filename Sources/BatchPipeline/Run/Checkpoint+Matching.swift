@@ -71,12 +71,10 @@ extension Checkpoint {
     )
   }
 
-  func refusal(_ reason: String) -> BatchError {
-    BatchError(
-      .otherRun,
-      reason,
-      at: path.string,
-      remedy: "undo the change to resume, or run with --fresh to set the checkpoint aside"
-    )
+  func refusal(
+    _ reason: String,
+    remedy: String = "undo the change to resume, or run with --fresh to set the checkpoint aside"
+  ) -> BatchError {
+    BatchError(.otherRun, reason, at: path.string, remedy: remedy)
   }
 }

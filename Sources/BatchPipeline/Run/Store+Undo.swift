@@ -26,7 +26,10 @@ extension Store {
   func refuse(undone checkpoint: Checkpoint) async throws(BatchError) {
     let undos = try await undoableRuns(ofJob: checkpoint.metadata.job)
     if undos.contains(where: { $0.run == checkpoint.metadata.run && $0.isUndone }) {
-      throw checkpoint.refusal("what it has done was undone")
+      throw checkpoint.refusal(
+        "what it has done was undone, so it is not resumed",
+        remedy: "begin anew with --fresh"
+      )
     }
   }
 }

@@ -23,6 +23,13 @@ package struct QueryCompiler {
   package func entity(of query: SQLExpression) throws(BatchError) -> Entity {
     let scanner = try query.scanned(as: .query, knowing: parameters)
     try refuse(query, unlessItIsOneSelect: scanner)
+    if let token = scanner.clock {
+      throw query.refusal(
+        of: .query,
+        "\(token) is another time whenever rows are looked up again",
+        "give the time as a parameter with the default \"$runStartedAt\", or select by it in source.where"
+      )
+    }
     let checked = SQLExpression(scanner.textWithoutStringNames)
     let attributes: [Attribute]
     do {
@@ -133,6 +140,26 @@ package struct QueryCompiler {
         kind: "entities"
       )
     )
+  }
+}
+
+extension ExpressionScanner {
+  /// What asks for the time: `CURRENT_TIMESTAMP`, `'now'`, or a call of a function of times without a time.
+  fileprivate var clock: String? {
+    var texts = tokens.map { text(of: [$0]) }
+    texts.append("")
+    let functions: Set = ["date", "time", "datetime", "julianday", "unixepoch", "strftime"]
+    let keywords: Set = ["current_timestamp", "current_date", "current_time"]
+    let folded = texts.map { $0.lowercased() }
+    for (index, word) in folded.enumerated() {
+      if keywords.contains(word) || word == "'now'" { return texts[index] }
+      guard functions.contains(word), index + 2 < texts.count, texts[index + 1] == "(" else {
+        continue
+      }
+      let end = word == "strftime" ? index + 3 : index + 2
+      if end < texts.count, texts[end] == ")" { return "\(word)() without a time" }
+    }
+    return nil
   }
 }
 

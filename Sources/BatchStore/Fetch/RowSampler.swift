@@ -55,12 +55,13 @@ package struct RowSampler {
   ///   - limit: How many.
   ///   - connection: The connection.
   ///   - body: Called with the values of the columns; returns whether it wants more.
-  /// - Throws: What SQLite says, but nothing about a row whose expressions fail: such rows are left out.
+  /// - Returns: The error of the first row for which an expression fails, which ends it; nil if none does.
+  /// - Throws: What else SQLite says.
   package func forEachChange(
     limit: Int,
     in connection: Connection,
     _ body: ([SQLValue]) -> Bool
-  ) throws(BatchError) {
+  ) throws(BatchError) -> BatchError? {
     var wantsMore = true
     let first = query.key.columns.count + columns.count
     do throws(BatchError) {
@@ -68,8 +69,10 @@ package struct RowSampler {
         guard wantsMore else { return }
         wantsMore = body(columns.indices.map { row.value(at: first + $0) })
       }
+      return nil
     } catch {
       guard error.isAboutRows else { throw error }
+      return error
     }
   }
 

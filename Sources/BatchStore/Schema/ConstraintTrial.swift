@@ -11,18 +11,22 @@ package struct ConstraintTrial {
   /// What finds another row of the table with the unique values of a row, and what those are.
   private let lookups: [(sql: String, columns: [Int], name: String)]
   private let key: [Int]
+  /// What finds the row that a column refers to.
+  private let references: [(sql: String, column: Int, name: String)]
 
   /// A trial for values of the columns that can be set.
   ///
   /// - Parameters:
   ///   - entity: The table.
   ///   - changed: The columns whose values are not those of the row as it is.
+  ///   - enforcingForeignKeys: Whether rows must be there that others refer to.
   ///   - connection: The table's database.
   /// - Throws: What SQLite says of the schema. Nil is returned where no table like it can be made, since
   ///   its checks call functions of a program, and where rows have no key among their columns.
   package init?(
     of entity: Entity,
     changing changed: [String],
+    enforcingForeignKeys: Bool,
     in connection: Connection
   ) throws(BatchError) {
     let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
@@ -75,6 +79,41 @@ package struct ConstraintTrial {
       )
     }
     self.lookups = lookups
+    references =
+      enforcingForeignKeys
+      ? try Self.references(of: entity, changing: changed, among: columns, in: connection) : []
+  }
+
+  /// The foreign keys of one column that changes.
+  private static func references(
+    of entity: Entity,
+    changing changed: [String],
+    among columns: [String],
+    in connection: Connection
+  ) throws(BatchError) -> [(sql: String, column: Int, name: String)] {
+    let keys = try connection.prepare(
+      """
+      SELECT f."from", f."table", ifnull(f."to",
+        (SELECT name FROM pragma_table_info(f."table") WHERE pk = 1))
+      FROM pragma_foreign_key_list(?) AS f GROUP BY f.id HAVING count(*) = 1
+      """
+    )
+    try keys.bind(.text(entity.table), at: 1)
+    var references: [(sql: String, column: Int, name: String)] = []
+    while try keys.step() {
+      let (column, parent) = (keys.text(at: 0), keys.text(at: 1))
+      guard changed.contains(where: { SQLName.equal($0, column) }), !keys.isNull(at: 2),
+        let place = columns.firstIndex(where: { SQLName.equal($0, column) })
+      else { continue }
+      let target = SQLName.quoted(keys.text(at: 2))
+      references.append(
+        (
+          "SELECT 1 FROM \(SQLName.quoted(parent)) WHERE \(target) = ?", place,
+          "\(entity.table).\(column)"
+        )
+      )
+    }
+    return references
   }
 
   /// What keeps a row from being as it is to be.
@@ -99,6 +138,13 @@ package struct ConstraintTrial {
         }), (try? statement.step()) == true
       else { continue }
       return "another row has the same \(lookup.name) now"
+    }
+    for reference in references where values[reference.column] != .null {
+      guard let statement = try? origin.prepare(reference.sql),
+        (try? statement.bind(values[reference.column], at: 1)) != nil,
+        (try? statement.step()) == false
+      else { continue }
+      return "there is no row that \(reference.name) refers to"
     }
     return nil
   }

@@ -111,7 +111,15 @@ extension BulkChange.Archive {
 extension Attribute {
   /// The column as a statement defines it that makes or alters a table.
   fileprivate var definition: String {
-    SQLName.quoted(column) + (type.isEmpty ? "" : " \(type)")
+    // What is more than words and numbers would be read as more than a type.
+    let isPlain = type.wholeMatch(of: /[\w ]+(?:\(\s*[+-]?\d+\s*(?:,\s*[+-]?\d+\s*)?\))?/) != nil
+    let keywords: Set = [
+      "DEFAULT", "CHECK", "UNIQUE", "NOT", "NULL", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED",
+      "AS",
+    ]
+    let hasKeyword = type.matches(of: /\w+/).contains { keywords.contains($0.0.uppercased()) }
+    let name = isPlain && !hasKeyword ? type : SQLName.quoted(type)
+    return SQLName.quoted(column) + (type.isEmpty ? "" : " \(name)")
   }
 }
 
@@ -146,7 +154,14 @@ extension Entity {
       }
       lines.append(line)
     }
-    if !hasKey { lines.append("PRIMARY KEY (\(SQLName.list(primaryKey)))") }
+    if !hasKey {
+      let collations = key?.collations ?? [:]
+      let columns = primaryKey.map { column in
+        SQLName.quoted(column)
+          + (collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? "")
+      }
+      lines.append("PRIMARY KEY (\(columns.joined(separator: ", ")))")
+    }
     let kind = try connection.prepare(
       "SELECT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name = ?"
     )

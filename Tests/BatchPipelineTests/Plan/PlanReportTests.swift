@@ -268,4 +268,34 @@ import Testing
     timed = try await report(job)
     #expect(timed.pace == "throttle.identifiersPerSecond and throttle.window, on 3 days")
   }
+
+  @Test func `foreign keys that are enforced and rows that cannot be read are told`() async throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
+      "CREATE TABLE child (id INTEGER PRIMARY KEY, p REFERENCES parent, j TEXT)",
+      "INSERT INTO parent VALUES (1), (2)",
+      "INSERT INTO child VALUES (1, 1, '{}'), (2, 1, 'bad'), (3, 2, '{}')"
+    )
+    func warnings(_ entity: String, _ action: Job.Action) async throws -> [String] {
+      var job = Job.test(in: directory, .init(entity: entity, everything: true), action)
+      job.database.foreignKeys = true
+      return try await report(job).warnings.filter { !$0.contains("journal mode") }
+    }
+    #expect(
+      try await warnings("child", .update(.init(set: [.init("p", to: "iif(id = 2, 9, p)")]))) == [
+        "1 of 3 rows would fail: there is no row that child.p refers to; the first one stops the run"
+      ]
+    )
+    #expect(
+      try await warnings("parent", .delete(.init())) == [
+        "a row that rows of child refer to cannot be deleted (database.foreignKeys), and fails"
+      ]
+    )
+    let failing = try await warnings(
+      "child",
+      .update(.init(set: [.init("j", to: "json_extract(j, '$.k')")]))
+    )
+    #expect(failing.count == 1 && failing[0].contains("row after 1 of the first: malformed JSON"))
+  }
 }

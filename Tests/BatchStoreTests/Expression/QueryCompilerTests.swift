@@ -36,6 +36,10 @@ import Testing
       "WITH RECURSIVE w(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM w LIMIT 9) SELECT a FROM w",
       ["a "]
     ),
+    (
+      "SELECT date(c) AS a, strftime('%Y', d) AS b, time FROM (SELECT *, 1 AS time FROM t)",
+      ["a ", "b ", "time "]
+    ),
     ("VALUES (1, 2)", ["column1 ", "column2 "]),
     (
       "SELECT id, (SELECT d FROM t ORDER BY d LIMIT 1) AS first FROM t",
@@ -59,6 +63,8 @@ import Testing
     "SELECT 1 AS a; DROP TABLE t", "SELECT 1 AS a;", "SELECT 1 AS a) UNION (SELECT 2",
     "SELECT 1 AS a) AS x, (SELECT 2 AS b", "PRAGMA table_list", "EXPLAIN SELECT 1", "t",
     "SELECT * FROM t ORDER BY c", "SELECT * FROM t LIMIT 1", "SELECT 1 AS a UNION SELECT 2 LIMIT 1",
+    "SELECT id, datetime('now') AS r FROM t", "SELECT id FROM t WHERE d > CURRENT_TIMESTAMP",
+    "SELECT id, julianday() AS r FROM t", "SELECT id, strftime ( '%f' ) AS r FROM t",
     "SELECT id, random() AS r FROM t", "SELECT id FROM t WHERE changes() = 0",
     "SELECT * FROM t JOIN u", "SELECT c, C FROM t", "SELECT \"nme\" FROM t", "SELECT nme FROM t",
     "SELECT * FROM missing", "SELECT :q AS a", "SELECT ?1 AS a", "SELECT @p AS a",
