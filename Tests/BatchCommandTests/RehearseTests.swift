@@ -130,7 +130,7 @@ import Testing
     try directory.write(JobText.update(adding: more), to: "job.json")
     let result = try rehearse()
     #expect(result.output.contains("rehearsed: completed, 2,000 of 2,000 done"))
-    #expect(result.errors.contains("warning: this was a new selection, but batch run resumes"))
+    #expect(result.errors.contains("warning: this was a new selection, but the job has an"))
   }
 
   @Test func `an export goes into the folder`() throws {
@@ -138,6 +138,7 @@ import Testing
     try directory.write(JobText.export(to: "out.ndjson", where: "id < 4"), to: "job.json")
     let result = try rehearse("--keep")
     #expect(result.output.contains("\nnothing changed\n"))
+    #expect(result.errors.contains("out.ndjson exists, and batch run does not replace it"))
     let folder = try #require(try directory.names().first { $0.hasPrefix("job.rehearsal.") })
     #expect(result.output.contains("clone: \(directory.file(folder))\n"))
     #expect(try directory.read("\(folder)/output/out.ndjson").count(where: { $0 == 10 }) == 3)

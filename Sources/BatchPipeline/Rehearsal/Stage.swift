@@ -164,9 +164,18 @@ struct Stage {
           + " changes, the other way round; rehearse while nobody writes, or on a backup"
       )
     }
-    let next = await NextStep(of: job, options: options, handlers: handlers)
-    if next.name != "begin", next.name != "nothing" {
-      notes.append("this was a new selection, but batch run \(next.words)")
+    // What batch run would do with these is not asked here: that opens the database for writing.
+    let checkpoint = try? Checkpoint(ofJob: job)
+    if let checkpoint, !checkpoint.progress.state.isFinished {
+      notes.append(
+        "this was a new selection, but the job has an unfinished run; batch status tells what batch run"
+          + " would do with it"
+      )
+    }
+    if case .export(let export) = job.action, !export.overwrite, checkpoint == nil,
+      let file = try? ExportFile.resolve(export.file), FileSystem.status(of: file) != nil
+    {
+      notes.append("\(file) exists, and batch run does not replace it: see action.overwrite")
     }
     return notes
   }

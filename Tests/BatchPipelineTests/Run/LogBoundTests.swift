@@ -66,7 +66,7 @@ import Testing
   @Test func `readers of the run itself are let finish when the log is too long`() async throws {
     let bound = 1_000_000
     let directory = try TemporaryDirectory()
-    let store = try await Store(path: TestDatabase.makeNumbers(6000, in: directory))
+    let store = try await Store(path: TestDatabase.makeNumbers(24_000, in: directory))
     let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers"))
     let entity = try store.schema.entity(named: "numbers")
     let change = BulkChange(
@@ -82,12 +82,12 @@ import Testing
     let lane = try store.makeWriterLane(configuration)
     _ = try await lane.prepareStore()
     try await lane.begin(
-      RunDescription(identifier: "run", job: "job", total: 6000, startedAt: "")
+      RunDescription(identifier: "run", job: "job", total: 24_000, startedAt: "")
     )
     var job = Job.test(in: directory)
     job.throttle.maximumWAL = Int64(bound)
     var loop = RunLoop(
-      remaining: [0..<6000],
+      remaining: [0..<24_000],
       sizing: ChunkSizing(10),
       workers: (0..<3).map { store.makeConnection(label: "worker \($0)") },
       processor: ReadingProcessor(
