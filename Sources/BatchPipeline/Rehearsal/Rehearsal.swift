@@ -11,7 +11,7 @@ public import SystemPackage
 /// The database is read only, and the job's checkpoint is left alone. The run is a new one, whatever
 /// earlier runs have left, and nothing holds it back but the length of its write-ahead log. The file of an
 /// export goes into the folder of the rehearsal; hooks are not run, and no report is written. The handler or the
-/// command of a transform is called: ``BatchStore/TransformColumns/isRehearsal``, and the variable
+/// command of a transform is called: `TransformColumns.isRehearsal`, and the variable
 /// `BATCH_REHEARSAL`, tell it.
 public struct Rehearsal: Sendable {
   /// What is up to whoever rehearses.
