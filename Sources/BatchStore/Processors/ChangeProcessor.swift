@@ -2,7 +2,7 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Updates and deletes: the identifiers go straight to the writer lane.
-package struct ChangeProcessor: ChunkProcessor {
+package struct ChangeProcessor: LaneProcessor {
   package let list: PackedIdentifiers
   package let change: BulkChange
   /// Whether each row gets a statement of its own.
@@ -48,24 +48,6 @@ package struct ChangeProcessor: ChunkProcessor {
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
     try await lane.commitChange(change, to: keys, at: positions, onFailure: onFailure)
-  }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
-  }
-
-  package func passedOver(
-    after last: Int?
-  ) async throws(BatchError) -> [PassedOverRecord.Piece]? {
-    try await lane.passedOver(after: last)
-  }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
-    try await lane.finish(after: progress.elapsedSeconds)
   }
 }
 

@@ -2,10 +2,10 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Gives rows back: workers unpack them, the writer lane writes them.
-package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
+package struct RestorationProcessor<Undo: Restoration>: LaneProcessor {
   private let undo: Undo
-  private let lane: WriterLane
-  private let ledger: LedgerPlace
+  package let lane: WriterLane
+  package let ledger: LedgerPlace
   private let onFailure: FailurePolicy
 
   package init(
@@ -39,23 +39,5 @@ package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
     try await lane.commitUndo(undo, rows, at: positions, onFailure: onFailure)
-  }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
-  }
-
-  package func passedOver(
-    after last: Int?
-  ) async throws(BatchError) -> [PassedOverRecord.Piece]? {
-    try await lane.passedOver(after: last)
-  }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
-    try await lane.finish(after: progress.elapsedSeconds)
   }
 }

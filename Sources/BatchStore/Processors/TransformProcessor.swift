@@ -2,7 +2,7 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Transforms: workers read rows and have them computed, the writer lane sets what came of it.
-package struct TransformProcessor: ChunkProcessor {
+package struct TransformProcessor: LaneProcessor {
   package let list: PackedIdentifiers
   package let transform: RowTransform
   package let run: String
@@ -132,23 +132,5 @@ package struct TransformProcessor: ChunkProcessor {
         return try body(connection, lane.lookCount)
       }
     }
-  }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
-  }
-
-  package func passedOver(
-    after last: Int?
-  ) async throws(BatchError) -> [PassedOverRecord.Piece]? {
-    try await lane.passedOver(after: last)
-  }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
-    try await lane.finish(after: progress.elapsedSeconds)
   }
 }
