@@ -149,4 +149,18 @@ import Testing
     #expect(try finished.isSubset(of: names()), "seed \(seed)")
     print("history: \(finished.count) finished records after 12 kills, seed \(seed)")
   }
+
+  @Test func `an undo keeps no secret, and a history that cannot be kept stops no run`() throws {
+    try write(["undo": true])
+    try succeed("run", "job.json", "--param", "token=hunter2")
+    try succeed("undo", "job.json", "--param", "token=hunter2", "--param=token=hunter2")
+    for bytes in try directory.contents().values {
+      #expect(bytes.range(of: Data("hunter2".utf8)) == nil)
+    }
+    try directory.write("", to: "job.batch.history")
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0)
+    #expect(result.errors.contains("the record of the run before is not kept"), "\(result.errors)")
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+  }
 }

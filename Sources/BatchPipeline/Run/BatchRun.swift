@@ -272,7 +272,7 @@ public final class BatchRun: Sendable {
       if let file = findings.replacedFile {
         onEvent(.setAside(try Checkpoint.setAside(file).string))
       } else if let finished = findings.checkpoint {
-        try keep(finished, onEvent)
+        keep(finished, onEvent)
       }
       checkpoint =
         job.keepsRecord
@@ -317,9 +317,13 @@ public final class BatchRun: Sendable {
   private func keep(
     _ finished: Checkpoint,
     _ onEvent: (RunEvent) -> Void
-  ) throws(BatchError) {
+  ) {
     let history = RunHistory(of: job.files)
-    if job.history != .runs(0) { try history.keep(finished) }
+    do throws(BatchError) {
+      if job.history != .runs(0) { try history.keep(finished) }
+    } catch {
+      onEvent(.message("the record of the run before is not kept: \(error)"))
+    }
     do throws(BatchError) {
       try history.prune(to: job.history)
     } catch {

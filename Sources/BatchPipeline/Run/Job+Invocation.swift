@@ -5,13 +5,18 @@ extension Job {
   /// Who runs the job, and from where; secret values are left out.
   func invocation(commandLine: [String]?) -> RunInvocation {
     let secrets = parameters.filter(\.value.secret).keys
-    let command = commandLine?.map { argument in
+    let command = commandLine?.enumerated().map { index, argument in
       for name in secrets {
         for start in ["\(name)=", "--param=\(name)="] where argument.hasPrefix(start) {
           return "\(start)(secret)"
         }
       }
-      return argument
+      // An undo has no parameters of its own: what it is given may be a secret of the job's.
+      guard action == .undo, let sign = argument.firstIndex(of: "="),
+        argument.hasPrefix("--param=") || index > 0 && commandLine?[index - 1] == "--param"
+      else { return argument }
+      let name = argument[argument.startIndex...sign]
+      return name == "--param=" ? "--param=(secret)" : "\(name)(secret)"
     }
     return RunInvocation(
       version: batchVersion,
