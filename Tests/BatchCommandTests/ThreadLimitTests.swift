@@ -25,15 +25,21 @@ import Testing
     return program.wait()
   }
 
+  /// What runs a command as a user who may have so many threads, and whom nobody else is.
+  private static func limits(threads: Int) -> [String] {
+    let user = Int.random(in: 1_000_000...2_000_000_000)
+    return [
+      "/usr/bin/prlimit", "--nproc=\(threads)", "/usr/bin/setpriv", "--reuid=\(user)",
+      "--regid=\(user)", "--clear-groups",
+    ]
+  }
+
   private static let canLimit =
     geteuid() == 0 && access("/usr/bin/prlimit", X_OK) == 0 && access("/usr/bin/setpriv", X_OK) == 0
 
   @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"), arguments: [1, 2, 4, 8])
   func `a user who may have no more threads is told so`(count: Int) throws {
-    let limits = [
-      "/usr/bin/prlimit", "--nproc=\(count)", "/usr/bin/setpriv", "--reuid=65533", "--regid=65533",
-      "--clear-groups",
-    ]
+    let limits = Self.limits(threads: count)
     for command in ["validate", "plan", "run"] {
       let result = try run(limits, command, "job.json")
       #expect(result.status == 2, "\(result.errors)")
@@ -45,10 +51,7 @@ import Testing
   @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"))
   func `a run whose workers are more than there can be threads fails, and can be resumed`() throws {
     let cores = ProcessInfo.processInfo.activeProcessorCount
-    let limits = [
-      "/usr/bin/prlimit", "--nproc=\(cores + 14)", "/usr/bin/setpriv", "--reuid=65533",
-      "--regid=65533", "--clear-groups",
-    ]
+    let limits = Self.limits(threads: cores + 14)
     let result = try run(limits, "run", "job.json", "--workers", "100")
     #expect(result.status == 1, "\(result.errors)")
     #expect(result.errors.contains("the system gives the process no more threads"))
