@@ -2,7 +2,6 @@ import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore
-import Foundation
 
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -116,7 +115,7 @@ struct PlanCommand: AsyncParsableCommand {
     for name in names {
       let before = row.before[name] ?? .null
       let after = row.after?[name] ?? before
-      let label = name.padding(toLength: width, withPad: " ", startingAt: 0)
+      let label = name + String(repeating: " ", count: width - name.count)
       let change =
         before == after ? Self.text(before) : "\(Self.text(before)) → \(Self.text(after))"
       let mark = before == after ? " " : "*"

@@ -37,6 +37,16 @@ import Testing
     }
   }
 
+  @Test func `no more of Foundation is linked than its essentials, where these are there`() throws {
+    // The rest of it, with its data for all languages, takes 9 MB of each run.
+    for name in try Repository.files(under: "Sources", extension: "swift") {
+      let text = try Repository.text(name)
+      let isImported =
+        text.firstMatch(of: /(?m)^(?:public |package |internal )?import Foundation$/) != nil
+      #expect(!isImported || text.contains("canImport(FoundationEssentials)"), "\(name)")
+    }
+  }
+
   @Test func `the README is short and the changelog has its form`() throws {
     let readme = try Repository.text("README.md").split(
       separator: "\n",
