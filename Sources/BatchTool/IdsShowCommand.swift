@@ -84,7 +84,7 @@ func selection(
   run: String? = nil
 ) async throws(BatchError) -> IdentifierSelection {
   let path = FilePath(source)
-  guard path.extension == "json" else {
+  guard Job.isJobFile(path) else {
     // What is done of a run by objects its store knows.
     if outcome != .all || run != nil, let job = try? Job(ofRunAt: path) {
       return try await IdentifierSelection(ofJob: job, outcome: outcome, run: run)

@@ -68,16 +68,28 @@ struct InspectCommand: AsyncParsableCommand {
   /// Checks each record of a history, and adds up their sizes.
   private func inspectFolder() throws {
     let entries = RunHistory(folder: FilePath(file)).entries
-    let inspections = try entries.map { try FileInspection(of: $0.path) }
-    if json { return try Terminal.printJSON(inspections, pretty: true) }
-    for (entry, inspection) in zip(entries, inspections) {
-      try Terminal.print(
-        "\(entry.path.lastComponent?.string ?? "")  \(Format.count(inspection.count, "identifier")),"
-          + " \(Format.bytes(inspection.fileBytes))"
-      )
+    let inspections = entries.map { entry in
+      Result { () throws(BatchError) in try FileInspection(of: entry.path) }
     }
-    let bytes = entries.reduce(0) { $0 + Int($1.byteCount) }
-    try Terminal.print("\(Format.count(entries.count, "record")), \(Format.bytes(bytes))")
+    if json {
+      try Terminal.printJSON(inspections.compactMap { try? $0.get() }, pretty: true)
+    } else {
+      for (entry, inspection) in zip(entries, inspections) {
+        let name = entry.path.lastComponent?.string ?? ""
+        switch inspection {
+        case .success(let inspection):
+          try Terminal.print(
+            "\(name)  \(Format.count(inspection.count, "identifier")),"
+              + " \(Format.bytes(inspection.fileBytes))"
+          )
+        case .failure(let error): try Terminal.print("\(name)  \(error.message)")
+        }
+      }
+      let bytes = entries.reduce(0) { $0 + Int($1.byteCount) }
+      try Terminal.print("\(Format.count(entries.count, "record")), \(Format.bytes(bytes))")
+    }
+    // Each was looked at; one that is damaged still fails the command.
+    for inspection in inspections { _ = try inspection.get() }
   }
 }
 

@@ -20,7 +20,7 @@ struct JobArguments: ParsableArguments {
   /// Reads and checks the job file.
   func load() async throws(BatchError) -> Job {
     let path = FilePath(job)
-    if path.extension != "json", (try? FileInspection(of: path)) != nil {
+    if !Job.isJobFile(path), (try? FileInspection(of: path)) != nil {
       throw BatchError(
         .invalidJob,
         "this is a checkpoint or a list of identifiers, and no job file",

@@ -124,6 +124,29 @@ import Testing
     #expect(try names().count == 3)
     let inspected = try succeed("inspect", "job.batch.history")
     #expect(inspected.contains("2 records"), "\(inspected)")
+    // A damaged one does not hide the others, and fails the command.
+    let record = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: folder).sorted().first
+    )
+    try Data("cut".utf8).write(to: URL(fileURLWithPath: "\(folder)/\(record)"))
+    let damaged = try BatchProgram.run("inspect", "job.batch.history", in: directory)
+    #expect(damaged.status == 2 && damaged.output.contains("100 identifiers"), "\(damaged)")
+  }
+
+  @Test func `a job file may have any name`() throws {
+    try write()
+    try FileManager.default.moveItem(
+      atPath: directory.file("job.json"),
+      toPath: directory.file("nightly.conf")
+    )
+    try succeed("run", "nightly.conf")
+    #expect(try succeed("ids", "nightly.conf") == (1...100).map { "\($0)\n" }.joined())
+    #expect(try succeed("status", "nightly.conf").contains("completed"))
+    #expect(try succeed("history", "nightly.conf").contains("completed"))
+    // Its checkpoint is none.
+    let checkpoint = try #require(try directory.names().first { $0.hasSuffix(".batch") })
+    #expect(try succeed("ids", checkpoint) == (1...100).map { "\($0)\n" }.joined())
+    try Refusal.expect(["run", checkpoint], in: directory, says: ["no job file"])
   }
 
   @Test func `no finished record is lost to a kill`() throws {

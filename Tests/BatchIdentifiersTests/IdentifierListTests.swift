@@ -147,8 +147,9 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
     let keys = try #require(Self.encodedShapes[shape])
     let list = makeList(encoded: keys)
     try list.verify()
-    // `map` of the list itself asks for each position, which decodes a segment each time.
     #expect(Array(list).map(\.key) == keys)
+    // These ask for one position after the other.
+    #expect(list.map(\.key) == keys && list.reversed().map(\.key) == keys.reversed())
     #expect(list.isSorted == zip(keys, keys.dropFirst()).allSatisfy { $0 < $1 })
     for position in stride(from: 0, to: keys.count, by: 77) {
       #expect(list[position].key == keys[position])

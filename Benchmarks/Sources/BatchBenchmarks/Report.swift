@@ -72,7 +72,8 @@ struct Report: Codable {
 
       Each program ran in a process of its own on a fresh copy of the flights of
       `Examples/Flights`, ten times over: 3,367,760 rows of 20 columns. Times are the best of the
-      rounds, from the start of the process to its end; memory is the most that was resident.
+      rounds, from the start of the process to its end, or that of one round from 10 seconds on; memory is
+      the most that was resident.
       *ratio* is the time compared with ours; above 1 is slower than we are. Programs marked "for a
       tenth" had a tenth of the rows, and their ratio is by row. *log* is the most that the write-ahead
       log had, where the program counts it. What bounds the figures is in the notes of

@@ -51,6 +51,11 @@ final class SegmentCache: Sendable {
   private static let slotCount = 8
   private let windows = Lock([Window](repeating: Window(start: 0, integers: []), count: slotCount))
 
+  /// The most bytes that are kept of keys that are no integers.
+  private static let encodedByteLimit = 1 << 16
+  /// The keys that were last decoded for one of them, and the position of the first.
+  private let encoded = Lock<(start: Int, keys: EncodedKeys)>((0, EncodedKeys()))
+
   private static func slot(of position: Int) -> Int {
     (position / windowCount) % slotCount
   }
@@ -72,6 +77,19 @@ final class SegmentCache: Sendable {
       }
       return nil
     }
+  }
+
+  func encodedKey(at position: Int) -> EncodedKey? {
+    encoded.withLock { encoded in
+      let index = position - encoded.start
+      return encoded.keys.indices.contains(index) ? encoded.keys[index] : nil
+    }
+  }
+
+  /// Keeps decoded keys, unless they are large, for look-ups of their neighbours.
+  func store(_ keys: EncodedKeys, from start: Int) {
+    guard keys.bytes.count <= Self.encodedByteLimit else { return }
+    encoded.withLock { $0 = (start, keys) }
   }
 
   /// Keeps a window for look-ups near `position`.

@@ -144,8 +144,18 @@ extension PackedIdentifiers {
   package func key(at position: Int) throws(BatchError) -> PrimaryKey {
     switch header.keyKind {
     case .integer: .integer(try integer(at: position))
-    case .encoded: .encoded(try encodedKeys(in: position..<(position + 1))[0])
+    case .encoded: .encoded(try encodedKey(at: position))
     }
+  }
+
+  /// The encoded key at a position, through the cache.
+  private func encodedKey(at position: Int) throws(BatchError) -> EncodedKey {
+    precondition(position >= 0 && position < count, "position out of range")
+    if let key = cache.encodedKey(at: position) { return key }
+    let start = position / SegmentCoding.plainCount * SegmentCoding.plainCount
+    let keys = try encodedKeys(in: start..<Swift.min(start + SegmentCoding.plainCount, count))
+    cache.store(keys, from: start)
+    return keys[position - start]
   }
 
   /// The integer key at a position, through the cache.

@@ -9,7 +9,7 @@ extension Job {
   /// - Throws: `BatchError` as ``init(contentsOf:)`` does; `damagedFile` for a file that is neither, and
   ///   `invalidJob` for the checkpoint of a job that has a file.
   public init(ofRunAt path: FilePath) throws(BatchError) {
-    guard path.extension != "json", FileSystem.status(of: path)?.type == .regular else {
+    guard !Job.isJobFile(path), FileSystem.status(of: path)?.type == .regular else {
       self = try Job(contentsOf: path)
       return
     }

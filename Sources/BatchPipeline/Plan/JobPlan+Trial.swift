@@ -8,39 +8,57 @@ extension JobPlan {
   /// How many bytes of texts and blobs of them.
   private static let triedBytes = 16 << 20
 
-  /// What would become of some rows of an update: which the table refuses, and which `lower()` or
-  /// `upper()` does not do as one might expect.
+  /// What would become of some rows of an update, or of a deletion with an archive: which a table
+  /// refuses, and which `lower()` or `upper()` does not do as one might expect.
   ///
   /// - Complexity: A look at up to 1,000 rows, and one by each unique index that changes.
   func warningsAboutRows(
     of list: PackedIdentifiers?,
     in connection: Connection
   ) throws(BatchError) -> [String] {
-    guard case .change(let change, _) = work, case .update(let assignments) = change.action else {
-      return []
+    guard case .change(let change, _) = work else { return [] }
+    switch change.action {
+    case .update(let assignments):
+      let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
+      let values = Dictionary(uniqueKeysWithValues: assignments.map { ($0.column, $0.value) })
+      let trial = try ConstraintTrial(
+        of: entity,
+        changing: Array(values.keys),
+        enforcingForeignKeys: job.database.foreignKeys,
+        in: connection
+      )
+      let letters = assignments.compactMap { assignment in
+        columns.firstIndex(of: assignment.column).map { (assignment.value, $0) }
+      }
+      .compactMap { LetterCase(of: $0.0, column: $0.1) }
+      let after = columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
+      return try warnings(from: trial, columns, after, letters, of: list, in: connection)
+    case .delete(let archive?) where archive.creation == nil:
+      let trial = try ConstraintTrial(
+        insertingInto: archive.entity,
+        archive.columns,
+        enforcingForeignKeys: job.database.foreignKeys,
+        in: connection
+      )
+      let after = archive.columns.map { SQLExpression(SQLName.quoted($0)) }
+      return try warnings(from: trial, archive.columns, after, [], of: list, in: connection)
+    case .delete, .assign: return []
     }
-    let values = Dictionary(uniqueKeysWithValues: assignments.map { ($0.column, $0.value) })
-    let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
-    let trial = try ConstraintTrial(
-      of: entity,
-      changing: Array(values.keys),
-      enforcingForeignKeys: job.database.foreignKeys,
-      in: connection
-    )
-    let letters = assignments.compactMap { assignment in
-      columns.firstIndex(of: assignment.column).map { (assignment.value, $0) }
-    }
-    .compactMap { LetterCase(of: $0.0, column: $0.1) }
+  }
+
+  private func warnings(
+    from trial: ConstraintTrial?,
+    _ columns: [String],
+    _ after: [SQLExpression],
+    _ letters: [LetterCase],
+    of list: PackedIdentifiers?,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
     var rows = 0
     var bytes = 0
     var problems: [String: Int] = [:]
     var kept: [LetterCase: (count: Int, example: String)] = [:]
-    let sampler = RowSampler(
-      query,
-      list: list,
-      columns: columns,
-      after: columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
-    )
+    let sampler = RowSampler(query, list: list, columns: columns, after: after)
     let failure = try sampler.forEachChange(limit: Self.tried, in: connection) { after in
       rows += 1
       if let problem = trial?.problem(with: after, in: connection) {

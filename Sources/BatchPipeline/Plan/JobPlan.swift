@@ -202,13 +202,9 @@ extension JobPlan.Work {
     } catch {
       throw error.located(at: job.place(of: JobPath("action")))
     }
-    self = .change(
-      change,
-      isRowByRow: try change.reach(
-        enforcesForeignKeys: job.database.foreignKeys,
-        in: connection
-      ) != .nothing
-    )
+    let reach = try change.reach(enforcesForeignKeys: job.database.foreignKeys, in: connection)
+    if reach == .nothing { change.isIndependent = try !change.replaces(in: connection) }
+    self = .change(change, isRowByRow: reach != .nothing)
   }
 }
 

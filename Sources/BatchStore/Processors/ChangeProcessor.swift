@@ -30,24 +30,48 @@ package struct ChangeProcessor: LaneProcessor {
   package var inOrder: Bool { false }
   package var patience: Duration? { nil }
 
+  /// The keys of a chunk, and what its rows are if that is to be recorded and may be read ahead.
+  package struct Prepared: Sendable {
+    let keys: ChunkKeys
+    let ahead: RowsAhead?
+  }
+
   package func prepare(
     _ positions: Range<Int>,
-    _ attempt: Attempt<ChunkKeys>,
+    _ attempt: Attempt<Prepared>,
     in context: StoreConnection
-  ) async throws(BatchError) -> PreparedChunk<ChunkKeys> {
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let keys = try await context.compute { () throws(BatchError) in
       let keys = try ChunkKeys(list, positions, key: change.key)
       return isRowByRow ? keys.singly : keys
     }
-    // The rows stay in the database.
-    return PreparedChunk(content: keys, count: positions.count, byteCount: 0)
+    guard change.recordsAhead else {
+      // The rows stay in the database.
+      let prepared = Prepared(keys: keys, ahead: nil)
+      return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
+    }
+    let ahead = try await context.perform { connection throws(BatchError) in
+      // Noted before anything is read: whatever others commit from here on is noticed.
+      try change.readAhead(keys, lookCount: lane.lookCount, in: connection)
+    }
+    return PreparedChunk(
+      content: Prepared(keys: keys, ahead: ahead),
+      count: positions.count,
+      byteCount: ahead?.byteCount ?? 0
+    )
   }
 
   package func commit(
-    _ keys: ChunkKeys,
+    _ prepared: Prepared,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await lane.commitChange(change, to: keys, at: positions, onFailure: onFailure)
+    try await lane.commitChange(
+      change,
+      to: prepared.keys,
+      readAhead: prepared.ahead,
+      at: positions,
+      onFailure: onFailure
+    )
   }
 }
 

@@ -7,14 +7,15 @@ package import BatchIdentifiers
 package struct ConstraintTrial {
   private let connection: Connection
   private let insertion: String
-  private let columns: [String]
-  /// What finds another row of the table with the unique values of a row, and what those are.
-  private let lookups: [(sql: String, columns: [Int], name: String)]
-  private let key: [Int]
+  /// What finds another row of the table with the unique values of a row, what it is given, and which
+  /// columns those are.
+  private let lookups: [(sql: String, bound: [Int], name: String)]
   /// What finds the row that a column refers to.
   private let references: [(sql: String, column: Int, name: String)]
 
-  /// A trial for values of the columns that can be set.
+  /// A trial for rows of a table that change.
+  ///
+  /// The values are those of the columns that can be set.
   ///
   /// - Parameters:
   ///   - entity: The table.
@@ -30,6 +31,51 @@ package struct ConstraintTrial {
     in connection: Connection
   ) throws(BatchError) {
     let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
+    let key = entity.key?.columns.compactMap { columns.firstIndex(of: $0) } ?? []
+    guard key.count == entity.key?.columns.count else { return nil }
+    try self.init(
+      of: entity,
+      columns,
+      changing: changed,
+      identifiedBy: key,
+      enforcingForeignKeys: enforcingForeignKeys,
+      in: connection
+    )
+  }
+
+  /// A trial for new rows of a table.
+  ///
+  /// - Parameters:
+  ///   - entity: The table.
+  ///   - columns: The columns that rows give values of; the others have their defaults.
+  ///   - enforcingForeignKeys: Whether rows must be there that others refer to.
+  ///   - connection: The table's database.
+  /// - Throws: What SQLite says of the schema. Nil is returned where no table like it can be made.
+  package init?(
+    insertingInto entity: Entity,
+    _ columns: [String],
+    enforcingForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) {
+    try self.init(
+      of: entity,
+      columns,
+      changing: columns,
+      identifiedBy: nil,
+      enforcingForeignKeys: enforcingForeignKeys,
+      in: connection
+    )
+  }
+
+  // Rows that are there already have a key, in these columns; new ones have none.
+  private init?(
+    of entity: Entity,
+    _ columns: [String],
+    changing changed: [String],
+    identifiedBy key: [Int]?,
+    enforcingForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) {
     let sql = try connection.texts(
       """
       SELECT sql FROM sqlite_schema WHERE tbl_name = ?1 AND sql IS NOT NULL AND (type = 'table'
@@ -38,8 +84,7 @@ package struct ConstraintTrial {
       """,
       .text(entity.table)
     )
-    let key = entity.key?.columns.compactMap { columns.firstIndex(of: $0) } ?? []
-    guard !sql.isEmpty, key.count == entity.key?.columns.count else { return nil }
+    guard !sql.isEmpty else { return nil }
     do throws(BatchError) {
       let memory = try Connection(
         path: "file::memory:",
@@ -50,35 +95,40 @@ package struct ConstraintTrial {
     } catch {
       return nil
     }
-    self.columns = columns
-    self.key = key
     insertion = """
       INSERT INTO \(SQLName.quoted(entity.table)) (\(SQLName.list(columns))) \
       VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))
       """
-    var lookups: [(sql: String, columns: [Int], name: String)] = []
-    let uniques = try connection.texts(
+    var uniques = try connection.texts(
       "SELECT name FROM pragma_index_list(?) WHERE \"unique\" AND NOT partial",
       .text(entity.table)
     )
-    for index in uniques {
-      let names = try connection.texts(
+    .map { index throws(BatchError) in
+      try connection.texts(
         "SELECT ifnull(name, '') FROM pragma_index_info(?)",
         .text(index)
       )
-      let places = names.compactMap { columns.firstIndex(of: $0) }
-      guard places.count == names.count, names.contains(where: changed.contains) else { continue }
-      let isSame = names.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
-      let isItself = key.map { "\(SQLName.quoted(columns[$0])) = ?" }.joined(separator: " AND ")
-      lookups.append(
-        (
-          "SELECT 1 FROM \(SQLName.quoted(entity.table)) WHERE \(isSame) AND NOT (\(isItself))",
-          places,
-          names.map { "\(entity.table).\($0)" }.joined(separator: ", ")
-        )
+    }
+    // A rowid has no index of its own.
+    if key == nil, let key = entity.key, key.isRowID { uniques.append(key.columns) }
+    let table = SQLName.quoted(entity.table)
+    lookups = uniques.compactMap { names in
+      let places = names.compactMap { name in
+        columns.firstIndex { SQLName.equal($0, name) }
+      }
+      guard places.count == names.count,
+        names.contains(where: { name in changed.contains { SQLName.equal($0, name) } })
+      else { return nil }
+      func condition(_ places: [Int]) -> String {
+        places.map { "\(SQLName.quoted(columns[$0])) = ?" }.joined(separator: " AND ")
+      }
+      let others = key.map { " AND NOT (\(condition($0)))" } ?? ""
+      return (
+        "SELECT 1 FROM \(table) WHERE \(condition(places))\(others)",
+        places + (key ?? []),
+        names.map { "\(entity.table).\($0)" }.joined(separator: ", ")
       )
     }
-    self.lookups = lookups
     references =
       enforcingForeignKeys
       ? try Self.references(of: entity, changing: changed, among: columns, in: connection) : []
@@ -119,7 +169,7 @@ package struct ConstraintTrial {
   /// What keeps a row from being as it is to be.
   ///
   /// - Parameters:
-  ///   - values: The values of the columns that can be set.
+  ///   - values: The values of the columns that the trial is for.
   ///   - origin: The table's database.
   /// - Returns: The reason, in SQLite's words; nil if there is none.
   package func problem(with values: [SQLValue], in origin: Connection) -> String? {
@@ -131,7 +181,7 @@ package struct ConstraintTrial {
       return error.code == .constraint ? error.sqlite?.message : nil
     }
     for lookup in lookups {
-      let bound = (lookup.columns + key).map { values[$0] }
+      let bound = lookup.bound.map { values[$0] }
       guard let statement = try? origin.prepare(lookup.sql),
         bound.indices.allSatisfy({
           (try? statement.bind(bound[$0], at: $0 + 1)) != nil

@@ -19,31 +19,34 @@ package protocol StoredRecord: Sendable {
 
 /// What a chunk of a job's run has changed: rows as they were before, and as they were after it.
 package struct UndoRecord: StoredRecord {
-  /// The key of each row.
-  let keys: ValueBlock
-  /// What the recorded columns of each row were.
-  let before: ValueBlock
-  /// What the chunk made of them, in the same order; no columns if it deleted the rows.
+  /// What the rows were.
+  private let rows: RowsBefore
+  /// What the chunk made of the recorded columns, in the same order; no columns if it deleted the rows.
   ///
   /// A value that is not given is of a row that was gone after the chunk.
   let after: ValueBlock
+
+  /// The key of each row.
+  var keys: ValueBlock { rows.keys }
+  /// What the recorded columns of each row were.
+  var before: ValueBlock { rows.values }
 
   package var count: Int { keys.count }
 
   private static let version: UInt8 = 1
 
-  init(keys: ValueBlock, before: ValueBlock, after: ValueBlock) {
-    self.keys = keys
-    self.before = before
+  init(_ rows: RowsBefore, after: ValueBlock) {
+    self.rows = rows
     self.after = after
   }
 
   /// The record in few bytes, which end with a hash of the others.
   var packed: [UInt8] {
+    let packed = rows.packed
     var bytes = [Self.version]
     bytes.appendVarint(UInt64(count))
-    bytes.append(values: PackedValues.pack(keys))
-    bytes.append(values: PackedValues.pack(before))
+    bytes.append(values: packed.keys)
+    bytes.append(values: packed.values)
     bytes.append(values: PackedValues.pack(after, relativeTo: before))
     return bytes.sealed
   }
@@ -54,10 +57,12 @@ package struct UndoRecord: StoredRecord {
       var reader = ByteReader(content.span)
       guard try reader.byte() == Self.version else { throw .unknownVersion }
       let count = try reader.count(atMost: Int(UInt32.max))
-      keys = try reader.values(shape.key.count, count)
-      before = try reader.values(shape.columns.count, count)
+      rows = RowsBefore(
+        keys: try reader.values(shape.key.count, count),
+        values: try reader.values(shape.columns.count, count)
+      )
       let changed = shape.isDeletion ? 0 : shape.columns.count
-      after = try reader.values(changed, count, relativeTo: before)
+      after = try reader.values(changed, count, relativeTo: rows.values)
     } catch {
       throw .damagedRecord(error)
     }

@@ -3,10 +3,12 @@ package import BatchIdentifiers
 extension BulkChange {
   /// Where deleted rows go.
   package struct Archive: Sendable {
-    let entity: Entity
-    let columns: [String]
+    /// The table.
+    package let entity: Entity
+    /// The columns that rows are copied to, which are named as those they come from.
+    package let columns: [String]
     /// The statement that makes the table; nil if it is there.
-    let creation: String?
+    package let creation: String?
   }
 
   /// The statement that makes the archive before the first chunk; nil without one, and if it is there.

@@ -11,6 +11,7 @@ extension BulkChange {
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - first: The position of the first key.
+  ///   - before: What the rows are, if that is known and to be recorded.
   ///   - policy: What becomes of the chunk if an identifier fails.
   ///   - connection: The connection, in a transaction.
   /// - Returns: What became of the identifiers, and those that failed, ascending.
@@ -18,12 +19,13 @@ extension BulkChange {
   func write(
     to keys: ChunkKeys,
     at first: Int,
+    before: RowsBefore? = nil,
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written {
     guard policy != .failChunk else {
       do throws(BatchError) {
-        return try writeAll(to: keys, in: connection)
+        return try writeAll(to: keys, before: before, in: connection)
       } catch {
         throw error.isAboutRows ? culprit(of: error, keys, in: connection) : error
       }
@@ -32,9 +34,14 @@ extension BulkChange {
     var bisection = Bisection(0..<keys.identifierCount, policy)
     while let part = bisection.next() {
       do throws(BatchError) {
-        let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
+        let isAll = part.count == keys.identifierCount
         let ofPart = try connection.savepoint { () throws(BatchError) in
-          try writeAll(to: partKeys, firstValue: part.lowerBound, in: connection)
+          try writeAll(
+            to: isAll ? keys : keys.part(part),
+            firstValue: part.lowerBound,
+            before: isAll ? before : nil,
+            in: connection
+          )
         }
         written.succeeded += ofPart.succeeded
         written.passedOver.formUnion(ofPart.passedOver, from: part.lowerBound)

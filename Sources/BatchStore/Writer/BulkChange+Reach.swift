@@ -48,7 +48,7 @@ extension BulkChange {
   }
 
   /// Whether ON CONFLICT REPLACE may delete rows that are in the way, whatever column is set.
-  private func replaces(in connection: Connection) throws(BatchError) -> Bool {
+  package func replaces(in connection: Connection) throws(BatchError) -> Bool {
     let sql = """
       SELECT 1 FROM sqlite_schema
       WHERE (lower(name) = lower(?1) OR type = 'trigger' AND lower(tbl_name) = lower(?1))

@@ -24,49 +24,71 @@ extension BulkChange {
     return change
   }
 
-  /// The rows that the change is about to write, with their keys first.
+  /// Whether workers read for the records what rows are, while the lane writes others.
+  ///
+  /// A deletion records the rows that it finds, and alone decides which these are.
+  var recordsAhead: Bool { undoRun != nil && isIndependent && !undoShape.isDeletion }
+
+  /// The rows that the change is about to write.
   ///
   /// - Returns: Nil if they hold more than is to be held at once, and are not a single one.
   func rowsBefore(
     _ keys: ChunkKeys,
     in connection: Connection
-  ) throws(BatchError) -> ValueBlock? {
-    try rows(keys, where: condition(for: keys), in: connection)
+  ) throws(BatchError) -> RowsBefore? {
+    try rows(keys, where: condition(for: keys), in: connection).map {
+      RowsBefore($0, keyCount: key.columns.count)
+    }
+  }
+
+  /// The rows of a chunk, read by a worker before the chunk's turn comes.
+  ///
+  /// Those that the change will leave alone are among them: only when it is made is it known which.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - lookCount: What the lane's ``WriterLane/lookCount`` was before.
+  ///   - connection: The worker's connection.
+  /// - Returns: Nil if they hold more than is to be held at once.
+  /// - Throws: What SQLite says.
+  func readAhead(
+    _ keys: ChunkKeys,
+    lookCount: Int,
+    in connection: Connection
+  ) throws(BatchError) -> RowsAhead? {
+    try rows(keys, where: keys.condition(key: key), in: connection).map {
+      RowsAhead(RowsBefore($0, keyCount: key.columns.count), lookCount: lookCount)
+    }
   }
 
   /// Keeps what rows were before the change and what they are after it.
   ///
-  /// Both are read in the transaction of the change, so that nothing that triggers, defaults and types
-  /// have their part in is missed.
+  /// The latter is read in the transaction of the change, so that nothing that triggers, defaults and
+  /// types have their part in is missed.
   func record(
-    _ before: ValueBlock,
+    _ before: RowsBefore,
     of keys: ChunkKeys,
     ofRun run: String,
     in connection: Connection
   ) throws(BatchError) {
-    if before.count == 0 { return }
+    if before.keys.count == 0 { return }
     let keyCount = key.columns.count
-    var after = ValueBlock(columns: 0, capacity: before.count, count: before.count)
+    var after = ValueBlock(columns: 0, capacity: before.keys.count, count: before.keys.count)
+    var before = before
     if !undoShape.isDeletion {
       let condition = keys.condition(key: key)
       guard let found = try rows(keys, where: condition, holding: .max, in: connection) else {
         return
       }
-      after = found.aligned(with: before, by: keyCount).columns(keyCount..<before.columnCount)
-    }
-    var (keys, values) = (
-      before.columns(0..<keyCount), before.columns(keyCount..<before.columnCount)
-    )
-    if !undoShape.isDeletion {
-      let changed = (0..<values.count).filter { !values.isSame($0, as: after, $0) }
+      after = found.aligned(with: before.keys, by: keyCount).columns(keyCount..<found.columnCount)
+      let changed = (0..<after.count).filter { !before.values.isSame($0, as: after, $0) }
       if changed.isEmpty { return }
-      if changed.count < values.count {
-        keys = keys.selecting(changed)
-        values = values.selecting(changed)
+      if changed.count < after.count {
+        before = before.selecting(changed)
         after = after.selecting(changed)
       }
     }
-    let record = UndoRecord(keys: keys, before: values, after: after)
+    let record = UndoRecord(before, after: after)
     try connection.execute(
       "INSERT INTO _batch_undo (run, rows, bytes) VALUES (?, ?, ?)",
       .text(run),

@@ -4,14 +4,22 @@ import BatchIdentifiers
 extension BulkChange {
   /// Changes all rows of one chunk, inside a transaction of the caller: the first failure is that of all.
   ///
-  /// The computed values of the first key, if there are any, are in row `firstValue`.
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - firstValue: The row of the computed values that is the first key's, if there are any.
+  ///   - before: What the rows are, if that is known and to be recorded.
+  ///   - connection: The connection.
+  /// - Returns: What became of the rows.
+  /// - Throws: What SQLite says of the first row that fails.
   func writeAll(
     to keys: ChunkKeys,
     firstValue: Int = 0,
+    before: RowsBefore? = nil,
     in connection: Connection
   ) throws(BatchError) -> WaitingChunk.Written {
     guard let undoRun else { return try change(keys, firstValue, in: connection) }
-    guard let before = try rowsBefore(keys, in: connection) else {
+    let found = if let before { before } else { try rowsBefore(keys, in: connection) }
+    guard let before = found else {
       // More than is held at once: as two chunks.
       let middle = keys.identifierCount / 2
       var written = try writeAll(to: keys.part(0..<middle), firstValue: firstValue, in: connection)

@@ -51,6 +51,9 @@ package struct BulkChange: Sendable {
   package var abortsOnConflict = false
   /// The run whose undo records keep what the change does away with; nil to keep nothing.
   var undoRun: String?
+  /// Whether rows stay as a worker has read them until their turn comes, unless another connection
+  /// commits: changing one reaches no other.
+  package var isIndependent = false
 
   /// A change of the rows of `entity`; the expressions must have been checked before.
   package init(

@@ -303,19 +303,30 @@ package actor WriterLane {
   ///
   /// Identifiers of the run that fail and are passed over are entered with the chunk.
   ///
+  /// - Parameters:
+  ///   - change: The change.
+  ///   - keys: The keys of the chunk.
+  ///   - ahead: What a worker has read of the rows; it is used if nobody else has committed since.
+  ///   - positions: The positions of the chunk.
+  ///   - onFailure: What becomes of identifiers of the whole run that fail.
+  /// - Returns: What came of the chunk.
   /// - Throws: Whatever SQLite says, of this chunk or of the checkpoint after the one before; the
   ///   store is then as it was before.
   package func commitChange(
     _ change: BulkChange,
     to keys: ChunkKeys,
+    readAhead ahead: RowsAhead? = nil,
     at positions: Range<Int>,
     onFailure: FailurePolicy = .failChunk
   ) async throws(BatchError) -> Commit {
-    try await commitInTurn(positions, onFailure: onFailure) {
-      [connection] onFailure throws(BatchError) in
-      try change.write(
+    try await commitInTurn(positions, onFailure: onFailure) { [self] onFailure throws(BatchError) in
+      let before = try ahead.flatMap { ahead throws(BatchError) in
+        try noteForeignCommits(since: ahead.lookCount) ? nil : ahead.rows
+      }
+      return try change.write(
         to: keys,
         at: positions.lowerBound,
+        before: before,
         onFailure: onFailure,
         in: connection
       )

@@ -237,6 +237,32 @@ import Testing
     #expect(lower.first?.contains("\"École10\"") == true)
   }
 
+  @Test func `rows that an archive would refuse are counted`() async throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TABLE old (ID INTEGER PRIMARY KEY, n INTEGER CHECK (n < 90), Label TEXT UNIQUE,
+        at TEXT NOT NULL DEFAULT 'now')
+      """,
+      "INSERT INTO old (id, n, label) VALUES (7, 0, 'x'), (1000, 0, 'label 9')",
+      "UPDATE numbers SET n = 95 WHERE id IN (3, 4)"
+    )
+    let warnings = try await report(
+      .test(
+        in: directory,
+        .init(entity: "numbers", everything: true),
+        .delete(.init(archive: "old"))
+      )
+    ).warnings.filter { $0.contains("would fail") }
+    #expect(
+      warnings.map { $0.prefix { $0 != ";" } } == [
+        "2 of 95 rows would fail: CHECK constraint failed: n < 90",
+        "1 of 95 rows would fail: another row has the same old.ID now",
+        "1 of 95 rows would fail: another row has the same old.Label now",
+      ]
+    )
+  }
+
   @Test func `indexes that are written beside the rows are named`() async throws {
     try Connection(path: path).execute("CREATE INDEX by_label ON numbers (label)")
     try Connection(path: path).execute("CREATE INDEX low ON numbers (lower(label))")

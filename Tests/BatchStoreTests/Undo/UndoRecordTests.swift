@@ -56,7 +56,7 @@ import Testing
       before.set(row, 0, integer: value)
       after.set(row, 0, integer: value + 1)
     }
-    let record = UndoRecord(keys: keys, before: before, after: after)
+    let record = UndoRecord(RowsBefore(keys: keys, values: before), after: after)
     #expect(record.packed.count < 1_100)
   }
 
@@ -68,8 +68,10 @@ import Testing
     var after = block(columns, count, &generator)
     if Bool.random(using: &generator) { after = before }
     return UndoRecord(
-      keys: block(Int.random(in: 1...2, using: &generator), count, &generator),
-      before: before,
+      RowsBefore(
+        keys: block(Int.random(in: 1...2, using: &generator), count, &generator),
+        values: before
+      ),
       after: isDeletion ? ValueBlock(columns: 0, capacity: count, count: count) : after
     )
   }

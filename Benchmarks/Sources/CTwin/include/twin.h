@@ -23,6 +23,8 @@ static inline sqlite3 *open_database(const char *path, int flags) {
     fprintf(stderr, "%s: %s\n", path, sqlite3_errmsg(database));
     exit(1);
   }
+  // Of two connections of a program one waits for the other.
+  sqlite3_busy_timeout(database, 60000);
   return database;
 }
 

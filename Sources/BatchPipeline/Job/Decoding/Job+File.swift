@@ -46,6 +46,18 @@ extension Job {
       ?? BatchError(.invalidJob, "the job is not valid", at: file.string)
   }
 
+  /// Whether a file is a job file, and neither a checkpoint nor a list of identifiers: by its name, or by
+  /// what it begins with.
+  package static func isJobFile(_ file: FilePath) -> Bool {
+    if file.extension == "json" { return true }
+    // Whatever else has the name, a pipe for one, is not opened to find out.
+    guard FileSystem.status(of: file)?.type == .regular,
+      let descriptor = try? FileDescriptor.open(file, .readOnly),
+      let start = try? descriptor.closeAfter({ try descriptor.read(atMost: 256) })
+    else { return false }
+    return start.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
+  }
+
   private static func read(_ file: FilePath) throws(BatchError) -> [UInt8] {
     let limit = JSONReader.byteLimit
     do {
