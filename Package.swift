@@ -119,6 +119,7 @@ let package = Package(
       name: "BatchTestSupport",
       dependencies: ["BatchIdentifiers", "BatchStore"],
       path: "Tests/BatchTestSupport",
+      exclude: ["Fixtures"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchStore
 import SystemPackage
 
 #if canImport(Glibc)
@@ -37,6 +38,28 @@ struct IdentifierOutput: ParsableArguments {
     }
     if count, output != nil { throw ValidationError("--count and --output exclude each other.") }
   }
+
+  /// Prints, counts or saves a list of identifiers of a store; each is printed as one of its row's own entity.
+  func emit(
+    _ list: PackedIdentifiers,
+    of store: Store?,
+    permissions: FilePermissions
+  ) async throws(BatchError) {
+    guard let store, store.coreData != nil, !count, output == nil, let format = format.text,
+      format != .key
+    else { return try emit(list, permissions: permissions) }
+    signal(SIGPIPE, SIG_DFL)
+    for first in stride(from: 0, to: list.count, by: Self.partCount) {
+      let range = first..<min(first + Self.partCount, list.count)
+      for (part, entity) in try await store.rowEntities(of: list, in: range) {
+        var writer = IdentifierTextWriter(list, format: format, in: part, of: entity)
+        while let lines = try writer.next() { try Terminal.print(bytes: lines) }
+      }
+    }
+  }
+
+  /// How many rows are asked for their entities at once.
+  private static let partCount = 4_096
 
   /// Prints, counts or saves a list, to a file of some permissions.
   func emit(_ list: PackedIdentifiers, permissions: FilePermissions) throws(BatchError) {

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import BatchIdentifiers
 public import BatchPipeline
+import BatchStore
 import SystemPackage
 
 struct IdsShowCommand: AsyncParsableCommand {
@@ -40,7 +41,21 @@ struct IdsShowCommand: AsyncParsableCommand {
   func run() async throws {
     if reasons { return try await printReasons() }
     let selection = try await selection(of: source, outcome: outcome, run: recorded.run)
-    try output.emit(try selection.list, permissions: selection.permissions)
+    try await output.emit(
+      try selection.list,
+      of: try await store,
+      permissions: selection.permissions
+    )
+  }
+
+  /// The database of a job, which knows more of rows than their keys; nil of a file.
+  private var store: Store? {
+    get async throws(BatchError) {
+      guard FilePath(source).extension == "json", output.format != .key,
+        let job = try? Job(ofRunAt: FilePath(source))
+      else { return nil }
+      return try? await Store(path: job.database.path.string, isReadOnly: true)
+    }
   }
 }
 

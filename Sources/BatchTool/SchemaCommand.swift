@@ -22,7 +22,12 @@ struct SchemaCommand: AsyncParsableCommand {
       // A view over a table that is gone, or a virtual table without its module, has no count.
       let count = try? await store.count(of: entity)
       entities.append(
-        EntityDescription(entity, count: count, parts: try await store.parts(of: entity))
+        EntityDescription(
+          entity,
+          count: count,
+          parts: try await store.parts(of: entity),
+          modeled: store.coreData?.entity(named: entity.name)
+        )
       )
     }
     if json {
@@ -35,12 +40,23 @@ struct SchemaCommand: AsyncParsableCommand {
     }
     let derived = store.identity.isDerived ? ", derived from the path" : ""
     try Terminal.print("store \(store.identity.uuid)\(derived)")
+    if let coreData = store.coreData {
+      try Terminal.print(
+        "made by Core Data, read only"
+          + (coreData.isCached ? "" : "; it holds no model: attributes are named after columns")
+      )
+    }
     for entity in entities { try printText(entity) }
   }
 
   private func printText(_ entity: EntityDescription) throws(BatchError) {
     let count = entity.count.map { Format.count($0, "row") } ?? "not readable"
-    let kind = entity.kind == "table" ? "" : " (\(entity.kind))"
+    var kind = entity.kind == "table" ? "" : " (\(entity.kind))"
+    if entity.relationships != nil {
+      kind =
+        entity.superentity.map { " (extends \($0), table \(entity.table))" }
+        ?? " (table \(entity.table))"
+    }
     try Terminal.print("\n\(entity.name)\(kind): \(count)")
     let keys = entity.keys.map(\.name).joined(separator: ", ")
     try Terminal.print("  key  \(keys.isEmpty ? "none: rows cannot be identified" : keys)")
@@ -49,6 +65,14 @@ struct SchemaCommand: AsyncParsableCommand {
       let padding = String(repeating: " ", count: width - attribute.name.count)
       try Terminal.print(
         "  \(attribute.name)\(padding)  \(attribute.type)\(attribute.optional ? "" : " not null")"
+      )
+    }
+    for relationship in entity.relationships ?? [] {
+      let many = relationship.toMany ? "many " : ""
+      try printPart(
+        "relates",
+        "\(relationship.name) to \(many)\(relationship.destination)"
+          + (relationship.deleteRule == "noAction" ? "" : ", on delete \(relationship.deleteRule)")
       )
     }
     for index in entity.indexes where index.origin != "primaryKey" {
@@ -144,15 +168,34 @@ private struct EntityDescription: Encodable {
     let sql: String
   }
 
+  struct Relationship: Encodable {
+    let name: String
+    let destination: String
+    let toMany: Bool
+    let deleteRule: String
+  }
+
   let attributes: [Attribute]
+  /// Of an entity of Core Data's model; nil of others.
+  let relationships: [Relationship]?
+  let superentity: String?
   let count: Int?
   let indexes: [Index]
   let foreignKeys: [ForeignKey]
   let triggers: [Trigger]
 
-  init(_ entity: Entity, count: Int?, parts: TableParts) {
+  init(_ entity: Entity, count: Int?, parts: TableParts, modeled: CoreDataEntity?) {
     name = entity.name
-    table = entity.table
+    table = modeled?.table ?? entity.table
+    superentity = modeled?.superentity
+    relationships = modeled?.relationships.map {
+      Relationship(
+        name: $0.name,
+        destination: $0.destination,
+        toMany: $0.isToMany,
+        deleteRule: "\($0.deleteRule)"
+      )
+    }
     kind = entity.kind.rawValue
     self.count = count
     keys = (entity.key?.columns ?? []).map { column in
@@ -161,7 +204,7 @@ private struct EntityDescription: Encodable {
     attributes = entity.attributes.map {
       Attribute(
         name: $0.name,
-        column: $0.column,
+        column: modeled?.column(ofAttribute: $0.name)?.column ?? $0.column,
         type: $0.type,
         optional: $0.isOptional,
         generated: $0.isGenerated

@@ -8,4 +8,22 @@
 static inline int batch_sqlite3_enable_triggers(sqlite3 *database, int are_enabled) {
   return sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, are_enabled, (int *)0);
 }
+
+/// Has a connection leave the write-ahead log as it is when it is closed.
+static inline int batch_sqlite3_keep_log(sqlite3 *database) {
+  return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+}
+
+/// Whether the header of a database says that it has a write-ahead log: 1, or 0, also if it cannot be read.
+///
+/// Read through the file that SQLite has open: who opens and closes a file gives up all locks of the process
+/// on it.
+static inline int batch_sqlite3_has_log(sqlite3 *database) {
+  sqlite3_file *file = 0;
+  unsigned char version = 0;
+  int status = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (status != SQLITE_OK || !file || !file->pMethods) return 0;
+  // https://www.sqlite.org/fileformat.html#file_format_version_numbers
+  return file->pMethods->xRead(file, &version, 1, 18) == SQLITE_OK && version == 2;
+}
 #endif

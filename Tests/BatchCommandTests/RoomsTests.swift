@@ -23,8 +23,8 @@ import Testing
     ],
     "BatchEngine": ["Policy", "Files", "Checkpoint", "Report", "Loop"],
     "BatchStore": [
-      "SQLite", "Schema", "Expression", "Store", "Comparison", "Fetch", "Undo", "Writer",
-      "Transform", "Restore", "Export", "Processors",
+      "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
+      "Writer", "Transform", "Restore", "Export", "Processors",
     ],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",

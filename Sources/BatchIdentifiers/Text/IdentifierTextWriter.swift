@@ -23,19 +23,24 @@ public struct IdentifierTextWriter: Sendable {
     self.init(list.packed, format: format, in: range)
   }
 
-  /// Makes a writer of keys that may be in a file.
+  /// Makes a writer of keys that may be in a file, as those of another entity if one is given.
   package init(
     _ list: PackedIdentifiers,
     format: IdentifierTextFormat,
-    in range: Range<Int>? = nil
+    in range: Range<Int>? = nil,
+    of entity: String? = nil
   ) {
+    let space =
+      entity.map {
+        IdentifierSpace(storeIdentifier: list.space.storeIdentifier, entityName: $0)
+      } ?? list.space
     self.list = list
     self.format = format
     position = range?.lowerBound ?? 0
     end = range?.upperBound ?? list.count
     precondition(position >= 0 && end <= list.count, "positions out of range")
     var uri: [UInt8] = []
-    PersistentIdentifier.appendPrefix(of: list.space.domain, to: &uri)
+    PersistentIdentifier.appendPrefix(of: space.domain, to: &uri)
     uri.append(UInt8(ascii: "p"))
     switch format {
     case .key:
@@ -52,12 +57,12 @@ public struct IdentifierTextWriter: Sendable {
       text += uri
       middle = text
       text = Array(#"","isTemporary":false"#.utf8)
-      if let store = list.space.storeIdentifier {
+      if let store = space.storeIdentifier {
         text += Array(#","storeIdentifier":"#.utf8)
         JSONString.append(store, to: &text)
       }
       text += Array(#","entityName":"#.utf8)
-      JSONString.append(list.space.entityName, to: &text)
+      JSONString.append(space.entityName, to: &text)
       suffix = text + Array("}}".utf8)
     }
   }

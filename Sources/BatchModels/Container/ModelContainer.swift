@@ -80,7 +80,12 @@ public final class ModelContainer: Sendable {
     for index in stores.indices {
       let models = try Self.entities(of: stores[index], at: index, mappings)
       relationships.append(
-        try RelationshipGraph(models, tables: stores[index].schema.entities, mappings)
+        try RelationshipGraph(
+          models,
+          tables: stores[index].schema.all,
+          mappings,
+          coreData: stores[index].coreData
+        )
       )
       stores[index].schema = Schema(
         entities: models.values.map(\.entity).sorted { $0.name < $1.name }
@@ -108,9 +113,9 @@ public final class ModelContainer: Sendable {
     _ mappings: [ModelMapping]
   ) throws(BatchError) -> [String: ModelEntity] {
     var entities: [String: ModelEntity] = [:]
-    for table in store.schema.entities {
+    for table in store.schema.all {
       let claims = mappings.filter { SQLName.equal($0.table, table.table) }
-      if claims.isEmpty {
+      if claims.isEmpty, store.isListed(table, beside: mappings) {
         let entity = ModelEntity(table, ofStore: index, identity: store.identity)
         try add(entity, to: &entities)
       }
@@ -139,6 +144,20 @@ public final class ModelContainer: Sendable {
         at: entity.entity.name,
         remedy: "map the class to another entity name"
       )
+    }
+  }
+}
+
+extension Store {
+  /// Whether an entity that no class claims is one all the same: not if it is a table behind the entities of
+  /// Core Data's model, nor one of these whose table a class claims.
+  fileprivate func isListed(_ entity: Entity, beside mappings: [ModelMapping]) -> Bool {
+    guard let coreData else { return true }
+    guard let modeled = coreData.entity(named: entity.name) else {
+      return schema.entities.contains { $0.name == entity.name }
+    }
+    return !mappings.contains {
+      SQLName.equal($0.table, modeled.table) || $0.entityName == entity.name
     }
   }
 }

@@ -25,13 +25,21 @@ struct RelationshipGraph: Sendable {
   init(
     _ entities: [String: ModelEntity],
     tables: [Entity],
-    _ mappings: [ModelMapping]
+    _ mappings: [ModelMapping],
+    coreData: CoreDataModel? = nil
   ) throws(BatchError) {
     let mappings = mappings.filter { entities[$0.entityName] != nil }
     for mapping in mappings {
       for declared in mapping.relationshipList {
         let found = try Self.resolve(declared, of: mapping, entities, tables)
         relationships[mapping.entityName, default: [:]][declared.name] = found
+      }
+    }
+    for modeled in coreData?.entities ?? [] {
+      guard let source = entities[modeled.name], source.entity.kind == .model else { continue }
+      for declared in modeled.relationships {
+        let found = Relationship(declared, of: source, among: entities)
+        relationships[modeled.name, default: [:]][declared.name] = found
       }
     }
     let finder = RelationshipFinder(entities: entities, tables: tables, mappings: mappings)
@@ -136,6 +144,35 @@ struct RelationshipGraph: Sendable {
 }
 
 extension Relationship {
+  /// A relationship of Core Data's model; nil if the other entity is a class's.
+  fileprivate init?(
+    _ declared: CoreDataRelationship,
+    of source: ModelEntity,
+    among entities: [String: ModelEntity]
+  ) {
+    guard let destination = entities[declared.destination], destination.entity.kind == .model else {
+      return nil
+    }
+    let storage: Storage
+    switch declared.storage {
+    case .column(let column):
+      guard let slot = source.slot(ofColumn: column) else { return nil }
+      storage = .column(slot: slot)
+    case .inverse(let column):
+      guard let slot = destination.slot(ofColumn: column) else { return nil }
+      storage = .inverse(slot: slot)
+    case .table(let table, let from, let to):
+      storage = .table(JoinTable(table: table, source: from, target: to))
+    }
+    self.init(
+      name: declared.name,
+      destination: destination,
+      storage: storage,
+      isToMany: declared.isToMany,
+      deleteRule: .noAction
+    )
+  }
+
   /// Whether two relationships of one entity are kept in the same place.
   fileprivate func isSame(as other: Relationship) -> Bool {
     switch (storage, other.storage) {

@@ -21,6 +21,7 @@ extension Store {
         try makeFile(atPath: path)
       }
       location = try resolvedPath(path)
+      options = try await options.suited(toStoreAt: location)
     } else {
       // A name that begins with a slash is shared by the connections of this process.
       location = "file:/\(UUID().uuidString)?vfs=memdb"
@@ -29,9 +30,7 @@ extension Store {
     let opening = StoreConnection(label: "batch.open", path: location, options: options)
     self = try await opening.perform { [options] connection throws(BatchError) in
       try Store.prepare(connection, initialSchema: configuration.initialSchema)
-      return try connection.transaction(.deferred) { () throws(BatchError) in
-        try Store(reading: connection, options: options)
-      }
+      return try Store(opening: connection, options: options)
     }
     if configuration.isStoredInMemoryOnly { anchor = opening }
   }

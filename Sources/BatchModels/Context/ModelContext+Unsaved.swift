@@ -204,7 +204,5 @@ extension Store {
   /// Whether contexts may write to the store.
   ///
   /// What Core Data made has columns and tables of its own to be kept up, and is read only.
-  package var isWritable: Bool {
-    !isReadOnly && !schema.entities.contains { SQLName.equal($0.table, "Z_PRIMARYKEY") }
-  }
+  package var isWritable: Bool { !isReadOnly && coreData == nil }
 }

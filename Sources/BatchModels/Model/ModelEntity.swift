@@ -41,16 +41,28 @@ final class ModelEntity: Sendable {
     self.store = store
     space = IdentifierSpace(storeIdentifier: identity.uuid, entityName: entity.name)
     type = ManagedObject.self
-    columns = entity.attributes.map(\.column)
+    let columns = entity.family?.columns ?? entity.attributes.map(\.column)
+    self.columns = columns
     slots = Dictionary(
-      entity.attributes.enumerated().map { ($1.name, $0) },
+      entity.attributes.compactMap { attribute in
+        columns.firstIndex(of: attribute.column).map { (attribute.name, $0) }
+      },
       uniquingKeysWith: { first, _ in first }
     )
     declared = []
     alwaysFit = []
-    concrete = nil
-    relatives = []
-    descendants = []
+    let family = entity.family
+    concrete = family?.discriminator.flatMap { columns.firstIndex(of: $0) }.map { slot in
+      let names = family?.names.map { (SQLValue.integer($0), $1) } ?? []
+      return (slot, Dictionary(names, uniquingKeysWith: { first, _ in first }))
+    }
+    func spaces(_ belongs: (Int64) -> Bool) -> [IdentifierSpace] {
+      (family?.names ?? [:]).filter { $1 != entity.name && belongs($0) }.map {
+        IdentifierSpace(storeIdentifier: identity.uuid, entityName: $1)
+      }
+    }
+    relatives = spaces { _ in true }
+    descendants = spaces { number in family?.members.contains(number) ?? false }
     keySlots = Self.slots(of: entity.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: entity, in: columns)
     versionSlot = nil

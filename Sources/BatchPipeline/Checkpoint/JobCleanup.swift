@@ -77,10 +77,9 @@ public struct JobCleanup: Sendable {
     _ runs: [String],
     but current: Checkpoint?
   ) async throws(BatchError) -> (Int, [UndoableRun]) {
-    let store = try await Store(
-      path: job.database.path.string,
-      busyTimeout: job.database.busyTimeout
-    )
+    let store = try await job.openStore()
+    // A store of Core Data that was not to be written has no ledger.
+    if store.coreData != nil, store.isReadOnly { return (0, []) }
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = false
     let lane = try store.makeWriterLane(configuration)

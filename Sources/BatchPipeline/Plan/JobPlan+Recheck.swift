@@ -89,9 +89,7 @@ extension JobPlan {
     writes: WrittenColumns,
     in connection: Connection
   ) throws(BatchError) -> [String] {
-    guard case .change(let change, _) = work, case .update(let assignments) = change.action else {
-      return []
-    }
+    guard case .change(let change, _) = work, !assignments.isEmpty else { return [] }
     let compiler = ExpressionCompiler(
       connection: connection,
       entity: entity,
@@ -116,7 +114,7 @@ extension JobPlan {
   }
 
   private func generatedColumns(of table: String) -> Set<String> {
-    let entity = store.schema.entities.first { $0.table == table }
+    let entity = store.schema.all.first { $0.table == table }
     return Set(entity?.attributes.filter(\.isGenerated).map(\.column) ?? [])
   }
 }

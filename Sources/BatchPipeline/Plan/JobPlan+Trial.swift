@@ -18,7 +18,7 @@ extension JobPlan {
   ) throws(BatchError) -> [String] {
     guard case .change(let change, _) = work else { return [] }
     switch change.action {
-    case .update(let assignments):
+    case .update where !assignments.isEmpty:
       let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
       let values = Dictionary(uniqueKeysWithValues: assignments.map { ($0.column, $0.value) })
       let trial = try ConstraintTrial(
@@ -33,7 +33,7 @@ extension JobPlan {
       .compactMap { LetterCase(of: $0.0, column: $0.1) }
       let after = columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
       return try warnings(from: trial, columns, after, letters, of: list, in: connection)
-    case .delete(let archive?) where archive.creation == nil:
+    case .delete(let archive?) where archive.creation == nil && entity.kind == .table:
       let trial = try ConstraintTrial(
         insertingInto: archive.entity,
         archive.columns,
@@ -42,7 +42,7 @@ extension JobPlan {
       )
       let after = archive.columns.map { SQLExpression(SQLName.quoted($0)) }
       return try warnings(from: trial, archive.columns, after, [], of: list, in: connection)
-    case .delete, .assign: return []
+    case .update, .delete, .assign: return []
     }
   }
 

@@ -33,6 +33,19 @@ public struct JobPlan: Sendable {
   /// The entity that the job concerns.
   public var entity: Entity { query.entity }
 
+  /// What an update sets, in the words of the entity; none of another action.
+  var assignments: [(column: String, value: SQLExpression)] {
+    guard case .change(let change, _) = work, case .update(let assignments) = change.action else {
+      return []
+    }
+    guard entity.kind == .model, case .update(let update) = job.action else { return assignments }
+    return update.set.compactMap { assignment in
+      entity.attribute(named: assignment.column).map {
+        ($0.column, SQLExpression(assignment.expression))
+      }
+    }
+  }
+
   /// Resolves a job.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
@@ -61,15 +74,14 @@ public struct JobPlan: Sendable {
     do throws(BatchError) {
       store =
         if let open { open } else {
-          try await Store(
-            keepingOpen: job.database.path.string,
-            isReadOnly: job.database.readOnly,
-            busyTimeout: job.database.busyTimeout
-          )
+          try await job.openStore()
         }
     } catch {
       throw error.located(at: job.place(of: .database))
     }
+    // A rehearsal writes to a clone, which can be written whatever its database is.
+    let writesHere = job.action.writes && !job.isRehearsal
+    if writesHere { try job.refuseCoreData(store) }
     let values = parameters.sqlValues
     let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
     let request = job.fetchRequest(predicate, values)
@@ -99,8 +111,6 @@ public struct JobPlan: Sendable {
       )
       return (query, condition, work)
     }
-    // A rehearsal writes to a clone, which can be written whatever its database is.
-    let writesHere = job.action.writes && !job.isRehearsal
     if writesHere, store.isReadOnly {
       throw BatchError(
         .readOnly,
@@ -163,7 +173,7 @@ extension JobPlan.Work {
       self = .export(export, action)
       return
     }
-    guard query.entity.kind == .table else {
+    guard query.entity.kind == .table || query.entity.kind == .model else {
       throw BatchError(
         .readOnly,
         "\"\(query.entity.name)\" is a \(query.entity.kind.rawValue), which cannot be written",
@@ -171,7 +181,18 @@ extension JobPlan.Work {
         remedy: "name the table behind it, or export instead"
       )
     }
+    let written = try WrittenEntity(query.entity, in: store)
     if case .transform(let transform) = job.action {
+      guard query.entity.kind == .table else {
+        throw BatchError(
+          .readOnly,
+          "a transform writes the columns of a table, and \(query.entity.name.quotedForMessage) is an entity"
+            + " of Core Data's model",
+          at: job.place(of: .entity),
+          remedy: "name its table \(written.entity.name.quotedForMessage), with the columns and the"
+            + " values there"
+        )
+      }
       self = try .transform(
         transform,
         of: job,
@@ -185,17 +206,23 @@ extension JobPlan.Work {
       return
     }
     var change = BulkChange(
-      entity: query.entity,
+      entity: written.entity,
       key: query.key,
-      action: try query.entity.change(for: job, values: values, store.schema, connection),
-      predicate: predicate,
+      action: try query.entity.change(
+        for: job,
+        written,
+        values: values,
+        store.schema,
+        connection
+      ),
+      predicate: predicate.map(written.expression),
       recheck: job.source.recheck,
       parameters: values
     )
     if case .update(let update) = job.action, update.unchanged == .skip,
       case .update(let assignments) = change.action
     {
-      change.isUnchanged = BulkChange.unchanged(assignments, of: query.entity)
+      change.isUnchanged = BulkChange.unchanged(assignments, of: written.entity)
     }
     do throws(BatchError) {
       try change.compile(in: connection)
@@ -248,6 +275,7 @@ extension Entity {
   /// The change that an update or a delete makes, its expressions checked.
   fileprivate func change(
     for job: Job,
+    _ written: WrittenEntity,
     values: [String: SQLValue],
     _ schema: Schema,
     _ connection: Connection
@@ -266,7 +294,7 @@ extension Entity {
           let attribute = try settableAttribute(named: assignment.column)
           let value = SQLExpression(assignment.expression, at: place)
           try compiler.check(value)
-          assignments.append((attribute.column, value))
+          assignments += written.assignments(of: attribute, to: value)
         } catch {
           throw error.located(at: place)
         }
@@ -277,7 +305,7 @@ extension Entity {
       do throws(BatchError) {
         let archive = try BulkChange.Archive(
           named: name,
-          for: self,
+          for: written.entity,
           creating: delete.createsArchive,
           among: schema,
           in: connection

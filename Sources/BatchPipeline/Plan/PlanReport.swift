@@ -181,6 +181,11 @@ extension JobPlan {
     return try query.first(count).fetch(in: connection, store: store.identity).packed
   }
 
+  /// The table that the job writes, or what it reads.
+  private var writtenEntity: Entity {
+    if case .change(let change, _) = work { change.entity } else { entity }
+  }
+
   /// The statement that makes the archive before the first chunk.
   private var archiveCreation: String? {
     if case .change(let change, _) = work { change.archiveCreation } else { nil }
@@ -248,12 +253,19 @@ extension JobPlan {
       )
     case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
     }
-    warnings += try entity.warnings(about: job, in: connection)
+    warnings += try writtenEntity.warnings(about: job, in: connection)
+    if job.action.writes, store.coreData != nil {
+      warnings.append(
+        "this is a store of Core Data, and \(job.database.coreData == .overwrite ? "is" : "would be")"
+          + " overwritten: no app may open it again, which would know nothing of the change; neither"
+          + " delete rules nor Core Data's history are kept up"
+      )
+    }
     var scans = false
     let known = if case .change(let change, _) = work { change.statements } else { statements }
     for sql in known {
       // A subquery of the condition may well look at all of the table: that is not how rows are found.
-      if try QueryPlan(of: sql, in: connection).scans(entity.table) { scans = true }
+      if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
     }
     if scans, lookUp?.isCopied != true {
       warnings.append(
@@ -289,7 +301,7 @@ extension JobPlan {
   /// What undoing a run would leave as it is.
   private func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
     guard job.undo != nil else { return [] }
-    let others = writes.tables.filter { $0.foldedForSQLite != entity.table.foldedForSQLite }
+    let others = writes.tables.filter { $0.foldedForSQLite != writtenEntity.table.foldedForSQLite }
     if others.isEmpty { return [] }
     return ["the run also writes \(others.sorted().quoted), which batch undo leaves as it is"]
   }
@@ -342,7 +354,8 @@ extension JobPlan {
     by sampler: RowSampler,
     in connection: Connection
   ) throws(BatchError) -> PlanReport.Unchanged? {
-    guard case .change(let change, _) = work, let condition = change.isUnchanged else { return nil }
+    guard case .change(let change, _) = work, var condition = change.isUnchanged else { return nil }
+    if entity.kind == .model { condition = BulkChange.unchanged(assignments, of: entity) }
     let (count, of) = try sampler.count(condition, limit: Self.sampled, in: connection)
     return PlanReport.Unchanged(count: count, of: of)
   }
@@ -392,8 +405,8 @@ extension JobPlan {
 
   private func sampler(of list: PackedIdentifiers?) -> RowSampler {
     switch work {
-    case .change(let change, _):
-      if case .update(let assignments) = change.action {
+    case .change:
+      if !assignments.isEmpty {
         return RowSampler(
           query,
           list: list,

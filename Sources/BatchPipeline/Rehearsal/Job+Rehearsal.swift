@@ -9,6 +9,8 @@ extension Job {
     var job = self
     job.isRehearsal = true
     job.database.path = folder.database
+    // No app has opened the clone, or will.
+    job.database.coreData = .overwrite
     job.checkpoint.path = folder.path.appending("\(name).batch")
     job.throttle = Throttle(maximumWAL: throttle.maximumWAL)
     job.limits = Limits()

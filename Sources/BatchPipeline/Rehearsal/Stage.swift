@@ -172,6 +172,11 @@ struct Stage {
           + " would do with it"
       )
     }
+    if store.coreData != nil, job.action.writes, job.database.coreData != .overwrite {
+      notes.append(
+        "this is a store of Core Data: batch run refuses to write to it; see database.coreData"
+      )
+    }
     if case .export(let export) = job.action, !export.overwrite, checkpoint == nil,
       let file = try? ExportFile.resolve(export.file), FileSystem.status(of: file) != nil
     {

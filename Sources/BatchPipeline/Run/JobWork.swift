@@ -101,10 +101,10 @@ extension JobPlan: RunPlan {
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
     guard let undo = job.undo else { return nil }
-    let shape: UndoShape
+    let change: BulkChange
     switch work {
-    case .change(let change, _): shape = change.undoShape
-    case .transform(let transform, _, _): shape = transform.target.undoShape
+    case .change(let action, _): change = action
+    case .transform(let transform, _, _): change = transform.target
     case .export: return nil
     }
     return StoredUndo(
@@ -112,8 +112,9 @@ extension JobPlan: RunPlan {
       job: job.name,
       startedAt: run.startedAt,
       keptUntil: undo.keep.flatMap { run.time(after: $0) },
-      entity: entity.name,
-      shape: shape
+      // That of the table which is written.
+      entity: change.entity.name,
+      shape: change.undoShape
     )
   }
 

@@ -44,13 +44,8 @@ extension RunDecision.Findings {
   /// The database of a job; nil if it cannot be opened, which the job's plan says better.
   private static func store(of job: Job) async -> Store? {
     // A journal that a killed process left is rolled back by whoever may write.
-    for isReadOnly in [job.database.readOnly, true] {
-      let store = try? await Store(
-        keepingOpen: job.database.path.string,
-        isReadOnly: isReadOnly,
-        busyTimeout: job.database.busyTimeout
-      )
-      if let store { return store }
+    for isReadOnly in [false, true] {
+      if let store = try? await job.openStore(isReadOnly: isReadOnly) { return store }
     }
     return nil
   }

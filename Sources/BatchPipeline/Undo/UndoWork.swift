@@ -151,12 +151,9 @@ struct UndoPlan: RunPlan {
     let job = work.job
     store =
       if let open { open } else {
-        try await Store(
-          keepingOpen: job.database.path.string,
-          isReadOnly: job.database.readOnly,
-          busyTimeout: job.database.busyTimeout
-        )
+        try await job.openStore()
       }
+    try job.refuseCoreData(store)
     guard !store.isReadOnly else {
       throw BatchError(
         .readOnly,

@@ -193,8 +193,8 @@ extension Store {
       )
     }
     // A copy from before the first run has no identity.
-    let tables = Set(schema.entities.filter { $0.kind == .table }.map(\.table))
-    guard copy.schema.entities.contains(where: { tables.contains($0.table) }) else {
+    let tables = Set(schema.all.filter { $0.kind == .table }.map(\.table))
+    guard copy.schema.all.contains(where: { tables.contains($0.table) }) else {
       throw BatchError(
         .otherStore,
         "this is another database: it has no table of the database",

@@ -153,8 +153,8 @@ private struct ComparedDatabases: Sendable {
     }
     for connection in readers + [watch] {
       try await connection.perform { connection throws(BatchError) in
+        try connection.attach(file, as: DatabaseName.file.rawValue)
         let name = SQLName.quoted(DatabaseName.file.rawValue)
-        try connection.execute("ATTACH ? AS \(name)", .text(file))
         try connection.execute("PRAGMA \(name).cache_size = -4096")
       }
     }

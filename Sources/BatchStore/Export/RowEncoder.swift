@@ -12,9 +12,12 @@ struct RowEncoder {
   private let prefixes: [[UInt8]]
   /// The line of names, empty in NDJSON.
   let header: [UInt8]
+  /// The columns whose 1 and 0 are true and false.
+  private let booleans: Set<Int>
 
-  init(format: RowFormat, columns: [String]) {
+  init(format: RowFormat, columns: [String], booleans: Set<Int> = []) {
     self.format = format
+    self.booleans = booleans
     switch format {
     case .ndjson:
       header = []
@@ -42,6 +45,12 @@ struct RowEncoder {
   func append(_ row: borrowing Statement, to line: inout [UInt8]) {
     for column in prefixes.indices {
       line.append(contentsOf: prefixes[column])
+      if booleans.contains(column), row.storageClass(at: column) == SQLITE_INTEGER,
+        0...1 ~= row.integer(at: column)
+      {
+        line.append(contentsOf: (row.integer(at: column) == 1 ? "true" : "false").utf8)
+        continue
+      }
       switch format {
       case .ndjson: Self.appendJSON(row, column, to: &line)
       case .csv: Self.appendCSV(row, column, to: &line)

@@ -6,6 +6,8 @@ package struct RowExport: Sendable {
   private let entity: Entity
   private let key: EntityKey
   private let columns: [String]
+  /// The columns whose 1 and 0 are true and false.
+  private let booleans: Set<Int>
   private let format: RowFormat
   private let predicate: SQLExpression?
   private let recheck: Recheck
@@ -26,6 +28,11 @@ package struct RowExport: Sendable {
     self.entity = entity
     self.key = key
     self.columns = attributes.map(\.column)
+    booleans = Set(
+      attributes.indices.filter {
+        entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
+      }
+    )
     self.format = format
     self.predicate = recheck == .off ? nil : predicate
     self.recheck = recheck
@@ -126,7 +133,7 @@ package struct RowExport: Sendable {
     upTo byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> (reached: Int, identifiers: PassedOver) {
-    let encoder = RowEncoder(format: format, columns: columns)
+    let encoder = RowEncoder(format: format, columns: columns, booleans: booleans)
     let statement = try connection.prepare(sql(for: keys, of: entity))
     try statement.bind(parameters)
     var passedOver = PassedOver()

@@ -77,7 +77,7 @@ extension ExpressionCompiler {
     }
     // What was found by reading the text SQLite confirms. A view or query reads its tables for every
     // row.
-    let isView = entity.kind == .view || entity.kind == .query
+    let isView = [.view, .query, .model].contains(entity.kind)
     let others = accesses.read.keys.filter { !SQLName.equal($0, entity.table) }
     let isOfTable = isView || others.isEmpty && accesses.selects == 1
     return .init(

@@ -4,6 +4,7 @@ package import BatchIdentifiers
 /// Puts rows back that a run has deleted.
 package struct DeletionUndo: Restoration {
   private let log: UndoLog<UndoRecord>
+  private let entity: Entity
   private let table: String
   private let keyCount: Int
   private let columns: [String]
@@ -12,6 +13,7 @@ package struct DeletionUndo: Restoration {
   package init(_ log: UndoLog<UndoRecord>, of entity: Entity, overwriting overwrites: Bool) {
     self.log = log
     self.overwrites = overwrites
+    self.entity = entity
     table = SQLName.quoted(entity.table)
     keyCount = log.undo.shape.key.count
     columns = log.undo.shape.key + log.undo.shape.columns
@@ -99,6 +101,7 @@ package struct DeletionUndo: Restoration {
         written.failures.append((first + row, error))
       }
     }
+    if written.succeeded > 0 { try connection.keepMaximum(of: entity) }
     return written
   }
 

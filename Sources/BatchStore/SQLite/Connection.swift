@@ -16,6 +16,11 @@ package final class Connection {
     package var cacheSizeKiB = 4_096
     /// Whether the path is a URI, as that of a database in memory is.
     package var isURI = false
+    /// Whether no byte of the database and of the files beside it may change, those of its log included; for
+    /// reading only.
+    var leavesNoTrace = false
+    /// Statements that make temporary views, which the connection alone has.
+    var views: [String] = []
 
     package init(
       isReadOnly: Bool = false,
@@ -57,7 +62,9 @@ package final class Connection {
   var hasConnectedVirtualTables = false
 
   let database: OpaquePointer
-  private let isOpenedReadOnly: Bool
+  private let removesEmptyLog: Bool
+  /// Whether no byte of its files may change.
+  private let leavesNoTrace: Bool
   private(set) var isClosed = false
   /// How long a statement waits for another connection's lock.
   let busyTimeout: Duration
@@ -74,8 +81,18 @@ package final class Connection {
       } else {
         options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
       }
-    let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    let status = unsafe sqlite3_open_v2(path, &handle, flags, nil)
+    let untouched = options.leavesNoTrace ? UntouchedFile(path) : nil
+    let flags =
+      access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+      | (untouched == nil ? 0 : SQLITE_OPEN_URI)
+    var status = unsafe sqlite3_open_v2(untouched?.uri ?? path, &handle, flags, nil)
+    if let untouched, untouched.isFileAlone, status == SQLITE_OK,
+      unsafe batch_sqlite3_has_log(handle) != 0
+    {
+      unsafe sqlite3_close_v2(handle)
+      unsafe handle = nil
+      status = unsafe sqlite3_open_v2(untouched.immutableURI, &handle, flags, nil)
+    }
     guard status == SQLITE_OK, let handle = unsafe handle else {
       let error = SQLiteError(
         resultCode: ResultCode(rawValue: status),
@@ -88,7 +105,8 @@ package final class Connection {
       throw BatchError(error, database: path)
     }
     self.path = path
-    isOpenedReadOnly = options.isReadOnly && !options.isURI
+    leavesNoTrace = options.leavesNoTrace
+    removesEmptyLog = options.isReadOnly && !options.isURI && untouched == nil
     unsafe database = handle
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
@@ -103,11 +121,25 @@ package final class Connection {
     else {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
     }
+    if let untouched, untouched.keepsIndexInMemory {
+      _ = unsafe batch_sqlite3_keep_log(handle)
+      try execute("PRAGMA locking_mode = EXCLUSIVE")
+    }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     if options.isURI, options.isReadOnly { try execute("PRAGMA query_only = 1") }
     // Reading the schema is what makes SQLite look at the file: a file that is no database, is
     // encrypted or is damaged shows here rather than in the middle of the work.
     try execute("SELECT count(*) FROM sqlite_schema")
+    try makeViews(options.views)
+  }
+
+  /// Makes temporary views, which nobody else sees, with the functions that they and the triggers behind them
+  /// call.
+  func makeViews(_ views: [String]) throws(BatchError) {
+    if views.isEmpty { return }
+    let status = unsafe CoreDataFunctions.register(in: database)
+    guard status == SQLITE_OK else { throw error(status, "create function", sql: nil) }
+    for view in views { try execute(view) }
   }
 
   deinit { close() }
@@ -119,7 +151,7 @@ package final class Connection {
     interrupter.close()
     statements.removeAll()
     unsafe sqlite3_close_v2(database)
-    if isOpenedReadOnly { Self.removeEmptyLog(ofDatabase: path) }
+    if removesEmptyLog { Self.removeEmptyLog(ofDatabase: path) }
   }
 
   /// Whether the file, or the way it was opened, forbids writing.
@@ -145,6 +177,17 @@ package final class Connection {
     var most: Int32 = 0
     _ = unsafe sqlite3_db_status(database, SQLITE_DBSTATUS_CACHE_WRITE, &count, &most, 1)
     return Int(count)
+  }
+
+  /// Attaches another database, which is read as the connection reads its own.
+  package func attach(_ path: String, as name: String) throws(BatchError) {
+    let name = SQLName.quoted(name)
+    guard leavesNoTrace else { return try execute("ATTACH ? AS \(name)", .text(path)) }
+    let file = UntouchedFile(path)
+    let uri = file.isFileAlone ? file.immutableURI : file.uri
+    // What is attached has the mode that the connection has then.
+    if file.keepsIndexInMemory { try execute("PRAGMA locking_mode = EXCLUSIVE") }
+    try execute("ATTACH ? AS \(name)", .text(uri))
   }
 
   /// A compiled statement, taken from the cache when the same text was compiled before.

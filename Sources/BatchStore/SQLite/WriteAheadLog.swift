@@ -54,7 +54,9 @@ extension Connection {
   /// The journal mode the database is in, `wal` or `delete` for example.
   package func journalMode() throws(BatchError) -> String {
     guard case .text(let mode) = try value("PRAGMA journal_mode") else { return "unknown" }
-    return mode
+    // Of a file that is read without its log SQLite says something else.
+    let hasLog = unsafe batch_sqlite3_has_log(database) != 0
+    return mode == "delete" && hasLog ? "wal" : mode
   }
 
   /// How much a commit waits for the disk; see <https://www.sqlite.org/pragma.html#pragma_synchronous>.

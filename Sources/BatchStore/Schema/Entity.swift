@@ -15,6 +15,8 @@ public struct Entity: Sendable, Hashable {
     case virtualTable = "virtual"
     /// A SELECT of a job: readable, not writable.
     case query
+    /// An entity of the model of a store that Core Data made, under its name there.
+    case model
   }
 
   /// What the entity is called in job files and identifiers.
@@ -31,6 +33,10 @@ public struct Entity: Sendable, Hashable {
   package var condition: String?
   /// The columns that refer to rows of other tables.
   package internal(set) var foreignKeys: [ForeignKey] = []
+  /// The entities with which this one shares a table; nil of one that is alone in its own.
+  package internal(set) var family: EntityFamily?
+  /// The column that whoever changes a row raises by one, where others count on that.
+  var versionColumn: String?
 
   /// What rows are read from in place of the table, under its name: a query, or a copy of the rows.
   var standIn: String?
@@ -56,6 +62,8 @@ public struct Entity: Sendable, Hashable {
       attributes: attributes,
       condition: condition,
       foreignKeys: foreignKeys,
+      family: family,
+      versionColumn: versionColumn,
       standIn: standIn
     )
   }
@@ -80,6 +88,18 @@ extension Entity {
       foreignKeys: foreignKeys
     )
   }
+}
+
+/// The entities that share a table, as one of them sees it.
+package struct EntityFamily: Sendable, Hashable {
+  /// The columns of the table, those that are none of the entity's own included, in their order.
+  package let columns: [String]
+  /// The column that says which entity a row is of.
+  package let discriminator: String?
+  /// The entities by their numbers there.
+  package let names: [Int64: String]
+  /// The numbers of the entity and of those that extend it.
+  package let members: [Int64]
 }
 
 /// What identifies the rows of an entity.

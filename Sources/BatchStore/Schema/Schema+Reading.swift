@@ -23,7 +23,7 @@ extension Schema {
           try tableKey(name, columns, hasRowID: tables.integer(at: 2) == 0, in: connection)
         case .view: try viewKey(name, columns, in: connection)
         case .virtualTable: try virtualTableKey(name, columns, in: connection)
-        case .query: nil
+        case .query, .model: nil
         }
       entities.append(
         Entity(

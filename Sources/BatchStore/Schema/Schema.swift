@@ -3,19 +3,29 @@ public import BatchIdentifiers
 /// The entities of a store, read from the database as it is.
 ///
 /// Each table, view and virtual table becomes an entity of the same name. Tables of SQLite's own
-/// (`sqlite_…`), of this library (`_batch_…`) and the shadow tables of virtual tables are left out.
+/// (`sqlite_…`), of this library (`_batch_…`) and the shadow tables of virtual tables are left out. A
+/// store that Core Data made has the entities of its model, and its tables are found by their names all
+/// the same.
 public struct Schema: Sendable {
   /// The entities, ordered by name.
   public let entities: [Entity]
+  /// Tables that are not listed, and found by their names all the same.
+  package let tables: [Entity]
 
   /// A schema of these entities.
-  package init(entities: [Entity]) { self.entities = entities }
+  package init(entities: [Entity], tables: [Entity] = []) {
+    self.entities = entities
+    self.tables = tables
+  }
+
+  /// The entities, and the tables that are not listed among them.
+  package var all: [Entity] { entities + tables }
 
   /// The entity of this name.
   ///
   /// - Throws: `BatchError` of code `unknownEntity` with the nearest name there is.
   public func entity(named name: String) throws(BatchError) -> Entity {
-    if let entity = entities.first(where: { SQLName.equal($0.name, name) }) { return entity }
+    if let entity = all.first(where: { SQLName.equal($0.name, name) }) { return entity }
     throw BatchError(
       .unknownEntity,
       "there is no entity \(name.quotedForMessage)",

@@ -17,10 +17,14 @@ public struct Store: Sendable {
   public let identity: StoreIdentity
   /// The entities, as they were when the store was opened.
   public package(set) var schema: Schema
-  /// Whether the database, or the way it was opened, forbids writing.
+  /// Whether the database, or the way it was opened, forbids writing; a store that Core Data made is for
+  /// reading only.
   public private(set) var isReadOnly: Bool
   /// The journal mode that the database was in when the store was opened: `wal`, `delete`, ….
   public let journalMode: String
+
+  /// The model, of a store that Core Data made.
+  package let coreData: CoreDataModel?
 
   package private(set) var options: Connection.Options
   /// What keeps a database in memory alive; nil for one in a file.
@@ -47,12 +51,15 @@ public struct Store: Sendable {
 
   /// Opens an existing database, and keeps it open until ``close()``: the log of a database that
   /// nobody else has open would be removed after each call, and made again by the next.
+  ///
+  /// With `overwritesCoreData` a store that Core Data made may be written as any other.
   package init(
     keepingOpen path: String,
     isReadOnly: Bool = false,
-    busyTimeout: Duration
+    busyTimeout: Duration,
+    overwritesCoreData: Bool = false
   ) async throws(BatchError) {
-    let (store, reader) = try await Self.open(path, isReadOnly, busyTimeout)
+    let (store, reader) = try await Self.open(path, isReadOnly, busyTimeout, overwritesCoreData)
     self = store
     self.reader = reader
   }
@@ -60,15 +67,16 @@ public struct Store: Sendable {
   private static func open(
     _ path: String,
     _ isReadOnly: Bool,
-    _ busyTimeout: Duration
+    _ busyTimeout: Duration,
+    _ overwritesCoreData: Bool = false
   ) async throws(BatchError) -> (store: Store, reader: StoreConnection) {
     let path = try resolvedPath(path)
-    let options = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
+    let asked = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
+    let isForWriting = overwritesCoreData && !isReadOnly
+    let options = isForWriting ? asked : try await asked.suited(toStoreAt: path)
     let reader = StoreConnection(label: "batch.reader", path: path, options: options)
     let store = try await reader.perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        try Store(reading: connection, options: options)
-      }
+      try Store(opening: connection, options: options)
     }
     return (store, reader)
   }
@@ -81,13 +89,24 @@ public struct Store: Sendable {
     reader ?? makeConnection(label: label)
   }
 
-  package init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
+  /// Reads what the store is, in a transaction, and makes the connection one of the store's.
+  package init(opening connection: Connection, options: Connection.Options) throws(BatchError) {
+    self = try connection.transaction(.deferred) { () throws(BatchError) in
+      try Store(reading: connection, options: options)
+    }
+    try connection.makeViews(self.options.views)
+  }
+
+  private init(reading connection: Connection, options: Connection.Options) throws(BatchError) {
     path = connection.path
     self.options = options
     isReadOnly = connection.isReadOnly
     journalMode = try connection.journalMode()
     identity = try StoreIdentity.read(in: connection)
-    schema = try Schema(reading: connection)
+    let schema = try Schema(reading: connection)
+    coreData = try CoreDataModel(reading: connection, tables: schema.entities)
+    self.schema = coreData?.schema(beside: schema.entities) ?? schema
+    self.options.views = coreData?.views ?? []
   }
 
   /// The same store, for reading only.
@@ -115,7 +134,7 @@ extension Store {
   /// How many rows an entity has now.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
     try await connection(label: "batch.count").perform { connection throws(BatchError) in
-      let sql = "SELECT count(*) FROM \(SQLName.quoted(entity.table))"
+      let sql = "SELECT count(*) FROM \(entity.rowSource)"
       guard case .integer(let count) = try connection.value(sql) else { return 0 }
       return Int(count)
     }

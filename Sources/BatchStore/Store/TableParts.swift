@@ -188,8 +188,9 @@ extension TableParts.Trigger {
 extension Store {
   /// What belongs to the table of an entity beside its columns.
   package func parts(of entity: Entity) async throws(BatchError) -> TableParts {
-    try await connection(label: "batch.schema").perform { connection throws(BatchError) in
-      try TableParts(of: entity.table, in: connection)
+    let table = coreData?.entity(named: entity.name)?.table ?? entity.table
+    return try await connection(label: "batch.schema").perform { connection throws(BatchError) in
+      try TableParts(of: table, in: connection)
     }
   }
 }

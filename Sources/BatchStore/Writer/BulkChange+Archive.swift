@@ -35,7 +35,7 @@ extension BulkChange.Archive {
     among schema: Schema,
     in connection: Connection
   ) throws(BatchError) {
-    if let archive = schema.entities.first(where: { SQLName.equal($0.name, name) }) {
+    if let archive = schema.all.first(where: { SQLName.equal($0.name, name) }) {
       try self.init(archive, for: entity)
       return
     }
@@ -43,7 +43,7 @@ extension BulkChange.Archive {
     let source = try schema.entity(named: entity.name)
     let creation = try source.creation(ofCopy: name, in: connection)
     guard isCreated else {
-      let others = schema.entities.filter { $0.kind == .table && $0.table != entity.table }
+      let others = schema.all.filter { $0.kind == .table && $0.table != entity.table }
       let nearest = nearestName(to: name, among: others.map(\.name))
         .map { "did you mean \($0.quotedForMessage)? Or " }
       throw BatchError(

@@ -50,6 +50,9 @@ extension BulkChange {
       var count = 0
       try run(sql, for: keys, in: connection) { _ in count += connection.changes }
       archived = count
+      if count > 0, case .delete(let archive?) = action {
+        try connection.keepMaximum(of: archive.entity)
+      }
     }
     let missed = try missed(by: changeSQL(for: keys), of: keys, firstValue, in: connection)
     var written = WaitingChunk.Written()

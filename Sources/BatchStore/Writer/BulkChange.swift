@@ -96,17 +96,20 @@ package struct BulkChange: Sendable {
   package func changeSQL(for keys: ChunkKeys) -> String {
     switch action {
     case .update(let assignments):
-      let set = assignments.map { "\(SQLName.quoted($0.column)) = \($0.value.sql)" }
+      let set =
+        assignments.map { "\(SQLName.quoted($0.column)) = \($0.value.sql)" }
+        + version(beside: assignments.map(\.column))
       return "UPDATE \(table) SET \(set.joined(separator: ", ")) WHERE \(condition(for: keys))"
     case .delete:
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
     case .assign(let assignments):
       let rowID = keys.isRange ? SQLName.quoted(key.columns[0]) : "NULL"
-      let set = assignments.enumerated().map { index, assignment in
+      let values = assignments.enumerated().map { index, assignment in
         let column = SQLName.quoted(assignment.column)
         let current = assignment.isPartial ? ", \(column)" : ""
         return "\(column) = \(ValueFunction.name)(\(index), \(rowID)\(current))"
       }
+      let set = values + version(beside: assignments.map(\.column))
       // Rows change in the order of their keys, as they would one by one.
       let order = keys.isRange ? " NOT INDEXED" : ""
       return """
@@ -114,6 +117,15 @@ package struct BulkChange: Sendable {
         WHERE \(condition(for: keys))
         """
     }
+  }
+
+  /// What raises the number by which others notice that a row has changed.
+  private func version(beside columns: [String]) -> [String] {
+    guard let column = entity.versionColumn,
+      !columns.contains(where: { SQLName.equal($0, column) })
+    else { return [] }
+    let name = SQLName.quoted(column)
+    return ["\(name) = ifnull(\(name), 0) + 1"]
   }
 
   /// The statement that copies rows to the archive, or nil without one.

@@ -40,7 +40,7 @@ import Testing
     let path = try makeCoreDataStore()
     let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
     let identifier = try #require(
-      ModelContext(container).fetchIdentifiers(FetchRequest(entity: "ZCAR")).first
+      ModelContext(container).fetchIdentifiers(FetchRequest(entity: "Car")).first
     )
     func reason() async throws -> BatchError.Code? {
       let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
@@ -71,14 +71,14 @@ import Testing
     let configuration = ModelConfiguration(path: path, isReadOnly: true)
     let container = try await ModelContainer(configurations: configuration)
     #expect(container.stores[0].identity.uuid == uuid)
-    #expect(container.stores[0].schema.entities.map(\.name).contains("ZCAR"))
+    #expect(container.stores[0].schema.entities.map(\.name) == ["Car"])
     let context = ModelContext(container)
-    #expect(try context.fetchCount(FetchRequest(entity: "ZCAR")) == 3)
-    #expect(try context.fetchCount(FetchRequest(entity: "ZCAR", where: "ZMAKER = 'FIAT'")) == 2)
-    let identifiers = try context.fetchIdentifiers(FetchRequest(entity: "ZCAR"))
-    #expect(identifiers.map(\.uriString) == [1, 2, 4].map { "x-coredata://\(uuid)/ZCAR/p\($0)" })
-    let object = try context.fetch(FetchRequest(entity: "ZCAR"))[0]
-    object["ZMAKER"] = .text("FCA")
+    #expect(try context.fetchCount(FetchRequest(entity: "Car")) == 3)
+    #expect(try context.fetchCount(FetchRequest(entity: "Car", where: "maker = 'FIAT'")) == 2)
+    let identifiers = try context.fetchIdentifiers(FetchRequest(entity: "Car"))
+    #expect(identifiers.map(\.uriString) == [1, 2, 4].map { "x-coredata://\(uuid)/Car/p\($0)" })
+    let object = try context.fetch(FetchRequest(entity: "Car"))[0]
+    object["maker"] = .text("FCA")
     #expect(throws: BatchError.self) { try context.save() }
     #expect(try directory.changes(since: before) == [])
   }
@@ -100,7 +100,7 @@ import Testing
     for (folder, count) in [(together, 4), (alone, 3)] {
       let configuration = ModelConfiguration(path: folder.file("test.db"), isReadOnly: true)
       let container = try await ModelContainer(configurations: configuration)
-      #expect(try ModelContext(container).fetchCount(FetchRequest(entity: "ZCAR")) == count)
+      #expect(try ModelContext(container).fetchCount(FetchRequest(entity: "Car")) == count)
     }
     try writer.execute("SELECT 1")
   }

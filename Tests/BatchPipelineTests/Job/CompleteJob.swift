@@ -7,7 +7,7 @@ enum CompleteJob {
       "description": "Gives every order without a price its price",
       "database": {
         "path": "shop.db", "busyTimeout": "250ms", "synchronous": "full",
-        "journalMode": "keep", "foreignKeys": false, "readOnly": false
+        "journalMode": "keep", "foreignKeys": false, "readOnly": false, "coreData": "overwrite"
       },
       "parameters": {
         "before": { "type": "date", "required": true },

@@ -21,7 +21,8 @@ import Testing
           busyTimeout: .milliseconds(250),
           synchronous: .full,
           journalMode: .keep,
-          readOnly: false
+          readOnly: false,
+          coreData: .overwrite
         )
     )
     #expect(

@@ -117,6 +117,7 @@ import Testing
     typealias Database = Job.DatabaseOptions
     #expect(database["synchronous", "enum"]?.strings == choices(Synchronous.self))
     #expect(database["journalMode", "enum"]?.strings == choices(Database.JournalMode.self))
+    #expect(database["coreData", "enum"]?.strings == choices(Database.CoreData.self))
     #expect(source["recheck", "enum"]?.strings == choices(Recheck.self))
     #expect(export["format", "enum"]?.strings == choices(RowFormat.self))
     #expect(checkpoint["ledger", "enum"]?.strings == choices(Job.Checkpoint.Ledger.self))

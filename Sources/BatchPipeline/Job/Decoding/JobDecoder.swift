@@ -134,6 +134,7 @@ extension JobDecoder {
     options.journalMode = section.oneOf("journalMode") ?? options.journalMode
     options.foreignKeys = section.boolean("foreignKeys") ?? options.foreignKeys
     options.readOnly = section.boolean("readOnly") ?? options.readOnly
+    options.coreData = section.oneOf("coreData") ?? options.coreData
     section.finish()
     return options
   }

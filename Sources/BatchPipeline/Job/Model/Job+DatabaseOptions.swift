@@ -12,6 +12,15 @@ extension Job {
       case keep
     }
 
+    /// What becomes of a store that Core Data made.
+    public enum CoreData: String, CaseIterable, Sendable {
+      /// It is read, and a job that writes to it is refused: an app that opens it later knows nothing of the
+      /// change and overwrites it.
+      case refuse
+      /// It is written, since no app will open it again.
+      case overwrite
+    }
+
     /// The file of the database.
     public var path: FilePath
     /// How long to wait for another process that has the database locked.
@@ -24,6 +33,8 @@ extension Job {
     public var foreignKeys: Bool
     /// Whether the database is opened for reading only, which allows just exports.
     public var readOnly: Bool
+    /// Whether a store that Core Data made may be written.
+    public var coreData: CoreData
 
     /// Makes options; all but the path have defaults.
     public init(
@@ -32,7 +43,8 @@ extension Job {
       synchronous: Synchronous = .normal,
       journalMode: JournalMode = .wal,
       foreignKeys: Bool = false,
-      readOnly: Bool = false
+      readOnly: Bool = false,
+      coreData: CoreData = .refuse
     ) {
       self.path = path
       self.busyTimeout = busyTimeout
@@ -40,6 +52,7 @@ extension Job {
       self.journalMode = journalMode
       self.foreignKeys = foreignKeys
       self.readOnly = readOnly
+      self.coreData = coreData
     }
   }
 }

@@ -1,0 +1,242 @@
+import BatchIdentifiers
+
+/// The model of a store that Core Data made: its entities under their names, and where their rows are.
+///
+/// The names of entities and what extends what are in `Z_PRIMARYKEY`; those of attributes and relationships
+/// in the cached model. Where that is not there, an attribute has the name of its column in small letters:
+/// `firstname` for `ZFIRSTNAME`.
+///
+/// Rows are read through temporary views of the entities' names, which each connection has for itself: the
+/// store does not change. They have the names of the model, dates as ISO 8601, UUIDs as text, and no rows of
+/// other entities.
+package struct CoreDataModel: Sendable {
+  /// The entities, in the order of their numbers.
+  package let entities: [CoreDataEntity]
+  /// Whether the store holds its model, which names attributes and relationships.
+  package let isCached: Bool
+
+  /// The tables of Core Data's own, and those of its history.
+  private static let ownTables = [
+    "Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE", "ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING",
+  ]
+  /// The numbers of entities that are Core Data's own begin here.
+  private static let firstOwnNumber = 16_000
+
+  /// Reads the model of a store among whose tables are those that only Core Data makes.
+  ///
+  /// - Returns: Nil for any other database.
+  init?(
+    reading connection: Connection,
+    tables: [Entity]
+  ) throws(BatchError) {
+    guard try connection.isCoreDataStore else { return nil }
+    guard try connection.namesCoreDataEntities else {
+      entities = []
+      isCached = false
+      return
+    }
+    var listed: [CoreDataHierarchy.Listed] = []
+    let rows = try connection.prepare(
+      "SELECT Z_ENT, Z_NAME, Z_SUPER FROM main.Z_PRIMARYKEY WHERE Z_ENT < ? ORDER BY Z_ENT"
+    )
+    try rows.bind(.integer(Int64(Self.firstOwnNumber)), at: 1)
+    while try rows.step() {
+      listed.append(
+        .init(number: rows.integer(at: 0), name: rows.text(at: 1), superNumber: rows.integer(at: 2))
+      )
+    }
+    let cached = try CachedModel.read(in: connection)
+    isCached = cached != nil
+    var entities: [CoreDataEntity] = []
+    for hierarchy in CoreDataHierarchy.all(of: listed) {
+      guard let table = tables.first(where: { SQLName.equal($0.table, hierarchy.table) }),
+        table.kind == .table, table.key?.columns == ["Z_PK"]
+      else { continue }
+      entities += hierarchy.entities(in: table, cached)
+    }
+    // A view must not hide a table of the same name.
+    entities.removeAll { entity in tables.contains { SQLName.equal($0.table, entity.name) } }
+    self.entities = CoreDataRelationships(of: entities, cached, tables).resolved
+      .sorted { $0.number < $1.number }
+  }
+
+  /// The entity of this name.
+  package func entity(named name: String) -> CoreDataEntity? {
+    entities.first { SQLName.equal($0.name, name) }
+  }
+
+  /// The entities as a schema has them, and those tables that are not Core Data's.
+  func schema(beside tables: [Entity]) -> Schema {
+    let joins = entities.flatMap(\.relationships).compactMap(\.joinTable)
+    let claimed = Set(entities.map(\.table) + joins + Self.ownTables)
+    let isClaimed = Dictionary(grouping: tables.map(\.versioned)) { claimed.contains($0.table) }
+    return Schema(
+      entities: (entities.map(\.entity) + isClaimed[false, default: []]).sorted {
+        $0.name < $1.name
+      },
+      tables: isClaimed[true, default: []]
+    )
+  }
+
+  /// The statements that make the views.
+  var views: [String] { entities.map(\.view) }
+}
+
+extension Connection {
+  /// Whether the database has the table from which Core Data takes keys.
+  package var isCoreDataStore: Bool {
+    get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX"]) }
+  }
+
+  /// Whether that table has the names of entities too.
+  var namesCoreDataEntities: Bool {
+    get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX", "Z_NAME", "Z_SUPER"]) }
+  }
+
+  private func hasKeyTable(with columns: [String]) throws(BatchError) -> Bool {
+    let found = try texts("SELECT name FROM pragma_table_info('Z_PRIMARYKEY', 'main')")
+    return columns.allSatisfy(found.contains)
+  }
+}
+
+extension Entity {
+  /// The table with the column that Core Data raises whenever it changes a row, if it has one.
+  fileprivate var versioned: Entity {
+    guard kind == .table, key?.columns == ["Z_PK"], attribute(named: "Z_OPT") != nil else {
+      return self
+    }
+    var entity = self
+    entity.versionColumn = "Z_OPT"
+    return entity
+  }
+}
+
+/// An entity of a model of Core Data.
+package struct CoreDataEntity: Sendable {
+  /// What it is called in the model, in jobs and in URIs.
+  package let name: String
+  /// Its number, which is in the column `Z_ENT` of its rows.
+  package let number: Int64
+  /// The entity that it extends.
+  package let superentity: String?
+  /// The table, which all entities of a hierarchy share.
+  package let table: String
+  /// The columns of the table as the entity sees them, in their order there.
+  package let columns: [CoreDataColumn]
+  /// The entities of the hierarchy, by their numbers.
+  package let family: [Int64: String]
+  /// The numbers of the entity and of those that extend it.
+  package let members: [Int64]
+  package internal(set) var relationships: [CoreDataRelationship] = []
+
+  /// The entity as a schema has it.
+  var entity: Entity {
+    Entity(
+      name: name,
+      table: name,
+      kind: .model,
+      key: EntityKey(columns: ["Z_PK"], origin: .rowID, prefersIntegers: true),
+      attributes: columns.filter(\.isAttribute).map(\.attribute),
+      foreignKeys: relationships.compactMap { relationship in
+        relationship.column.map { column in
+          ForeignKey(
+            column: column,
+            table: relationship.destination,
+            target: "Z_PK",
+            onDelete: "NO ACTION"
+          )
+        }
+      },
+      family: EntityFamily(
+        columns: columns.map(\.name),
+        discriminator: columns.first { $0.column == "Z_ENT" }?.name,
+        names: family,
+        members: members
+      )
+    )
+  }
+
+  /// The statement that makes the view of the entity's rows.
+  var view: String {
+    let values = columns.map {
+      "\($0.type.read(SQLName.quoted($0.column))) AS \(SQLName.quoted($0.name))"
+    }
+    // Without the condition SQLite need not think about the index on it.
+    let isAll = members.count == family.count
+    let numbers = members.map { "\($0)" }.joined(separator: ", ")
+    return """
+      CREATE TEMP VIEW IF NOT EXISTS \(SQLName.quoted(name)) AS \
+      SELECT \(values.joined(separator: ", ")) FROM main.\(SQLName.quoted(table))\
+      \(isAll ? "" : " WHERE Z_ENT IN (\(numbers))")
+      """
+  }
+
+  /// The column beside that of a relationship which has the number of the other object's entity:
+  /// `Z1_BOOK` beside `ZBOOK`.
+  package func entityColumn(of relationship: CoreDataColumn) -> String? {
+    let suffix = "_\(relationship.column.dropFirst())"
+    return columns.map(\.column).first { column in
+      column.hasPrefix("Z") && column.hasSuffix(suffix)
+        && !column.dropFirst().dropLast(suffix.count).isEmpty
+        && column.dropFirst().dropLast(suffix.count).allSatisfy(\.isWholeNumber)
+    }
+  }
+
+  /// The column that an attribute is kept in.
+  package func column(ofAttribute name: String) -> CoreDataColumn? {
+    columns.first { SQLName.equal($0.name, name) }
+  }
+}
+
+/// A column of a table of Core Data, as an entity sees it.
+package struct CoreDataColumn: Sendable {
+  /// The column of the table.
+  package let column: String
+  /// What it is called: as the model calls the attribute or the relationship, or as the column if it is none
+  /// of the entity's.
+  package let name: String
+  package let type: CoreDataType
+  /// Whether it is an attribute of the entity, a relationship to one, or the key.
+  let isAttribute: Bool
+  let isOptional: Bool
+  let isDerived: Bool
+
+  var attribute: Attribute {
+    Attribute(
+      name: name,
+      column: name,
+      type: type.declaration,
+      isOptional: isOptional,
+      isGenerated: isDerived,
+      hasDefault: true
+    )
+  }
+}
+
+/// A relationship of an entity of Core Data.
+package struct CoreDataRelationship: Sendable {
+  /// Where it is kept.
+  package enum Storage: Sendable {
+    /// In a column of the entity's own rows.
+    case column(String)
+    /// In a column of the other entity's rows.
+    case inverse(String)
+    /// In a table of pairs, by the columns of the own and of the other key.
+    case table(String, source: String, target: String)
+  }
+
+  package let name: String
+  package let destination: String
+  package let isToMany: Bool
+  package let deleteRule: CoreDataDeleteRule
+  package let storage: Storage
+
+  /// The own column of the relationship.
+  package var column: String? {
+    if case .column(let column) = storage { column } else { nil }
+  }
+
+  var joinTable: String? {
+    if case .table(let table, _, _) = storage { table } else { nil }
+  }
+}

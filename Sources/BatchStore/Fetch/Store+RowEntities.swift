@@ -1,0 +1,40 @@
+package import BatchIdentifiers
+
+extension Store {
+  /// Which entities the rows of identifiers are of, where entities that extend the list's own share its table.
+  ///
+  /// - Parameters:
+  ///   - list: Identifiers of an entity of Core Data's model.
+  ///   - range: Some of their positions.
+  /// - Returns: The range, cut where the entity changes. A row that is gone counts as one of the list's own
+  ///   entity.
+  /// - Throws: What SQLite says.
+  package func rowEntities(
+    of list: PackedIdentifiers,
+    in range: Range<Int>
+  ) async throws(BatchError) -> [(range: Range<Int>, entity: String)] {
+    let own = list.space.entityName
+    guard let modeled = coreData?.entity(named: own), modeled.members.count > 1,
+      list.header.keyKind == .integer
+    else { return [(range, own)] }
+    return try await connection(label: "batch.entities").perform { connection throws(BatchError) in
+      let statement = try connection.prepare(
+        "SELECT Z_ENT FROM main.\(SQLName.quoted(modeled.table)) WHERE Z_PK = ?"
+      )
+      var parts: [(range: Range<Int>, entity: String)] = []
+      for (offset, key) in try list.integers(in: range).enumerated() {
+        try statement.bind(key, at: 1)
+        let number = try statement.step() ? statement.integer(at: 0) : modeled.number
+        statement.reset()
+        let position = range.lowerBound + offset
+        let entity = modeled.family[number] ?? own
+        if let last = parts.last, last.entity == entity {
+          parts[parts.count - 1].range = last.range.lowerBound..<(position + 1)
+        } else {
+          parts.append((position..<(position + 1), entity))
+        }
+      }
+      return parts
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import CSQLite
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The functions that statements over a store of Core Data call: one that makes bytes of a UUID, and those
+/// of Core Data's own that the triggers of derived attributes call.
+///
+/// The latter tell Core Data's contexts of what a trigger has done. There are none here.
+enum CoreDataFunctions {
+  /// The sixteen bytes of a UUID that is written as text; anything else as it is.
+  static let uuidBytes = "_batch_uuid_bytes"
+
+  private static let told = [
+    "NSCoreDataDATriggerUpdatedAffectedObjectValue",
+    "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue",
+    "NSCoreDataTriggerUpdateAffectedObjectValue",
+  ]
+
+  /// Makes the functions known to a connection.
+  static func register(in database: OpaquePointer) -> Int32 {
+    for name in told {
+      let status = unsafe sqlite3_create_function_v2(
+        database,
+        name,
+        5,
+        SQLITE_UTF8,
+        nil,
+        { call, _, _ in unsafe sqlite3_result_null(call) },
+        nil,
+        nil,
+        nil
+      )
+      guard status == SQLITE_OK else { return status }
+    }
+    let status = unsafe sqlite3_create_function_v2(
+      database,
+      "NSCoreDataNow",
+      0,
+      SQLITE_UTF8,
+      nil,
+      { call, _, _ in
+        unsafe sqlite3_result_double(call, Date.now.timeIntervalSinceReferenceDate)
+      },
+      nil,
+      nil,
+      nil
+    )
+    guard status == SQLITE_OK else { return status }
+    return unsafe sqlite3_create_function_v2(
+      database,
+      uuidBytes,
+      1,
+      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
+      nil,
+      { call, _, arguments in
+        guard let value = unsafe arguments?[0] else { return }
+        guard unsafe sqlite3_value_type(value) == SQLITE_TEXT,
+          let text = unsafe sqlite3_value_text(value),
+          let uuid = UUID(uuidString: unsafe String(cString: text))
+        else { return unsafe sqlite3_result_value(call, value) }
+        unsafe withUnsafeBytes(of: uuid.uuid) { bytes in
+          unsafe sqlite3_result_blob64(
+            call,
+            bytes.baseAddress,
+            UInt64(bytes.count),
+            Statement.transient
+          )
+        }
+      },
+      nil,
+      nil,
+      nil
+    )
+  }
+}
