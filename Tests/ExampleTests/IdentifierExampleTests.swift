@@ -76,31 +76,27 @@ import Testing
   }
 
   @Test func `what the project's page shows of Swift is code of an example`() throws {
-    let blocks = try Repository.text("README.md").matches(
-      of: /```swift\n(.*?)```/.dotMatchesNewlines()
-    )
+    let blocks = try PageExample.all(in: "README.md", language: "swift")
+      .filter { !$0.imports.contains("import PackageDescription") }
     #expect(!blocks.isEmpty)
     let sources = try Self.names.map { name in
-      unindented(try Repository.text("\(Self.folder)/\(name).swift"))
+      compact(try Repository.text("\(Self.folder)/\(name).swift"))
     }
     for block in blocks {
-      let lines = unindented(String(block.1)).split(separator: "\n")
-      let imports = lines.filter { $0.hasPrefix("import ") }
-      let code = lines.dropFirst(imports.count).joined(separator: "\n")
+      // What the page has in one piece, the example may have in several.
+      let parts = block.code.split(separator: "\n\n").map { compact(String($0)) }
       #expect(
         sources.contains { source in
-          source.contains(code) && imports.allSatisfy { source.contains("\($0)\n") }
+          parts.allSatisfy(source.contains)
+            && block.imports.allSatisfy { source.contains(compact($0)) }
         },
-        "\(block.1)"
+        "\(block.code)"
       )
     }
   }
 
-  /// The lines that are not empty, without the spaces before them.
-  private func unindented(_ text: String) -> String {
-    text.split(separator: "\n").map { $0.drop { $0 == " " } }.filter { !$0.isEmpty }
-      .joined(separator: "\n")
-  }
+  /// The code without spaces and line breaks, of which the page has fewer.
+  private func compact(_ code: String) -> String { code.filter { !$0.isWhitespace } }
 
   @Test func `a name that no example has is an error`() throws {
     let result = try run("Nothing")
