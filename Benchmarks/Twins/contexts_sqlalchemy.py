@@ -1,6 +1,9 @@
 """Work by objects with SQLAlchemy's ORM: chunks of 1,000, a session and a commit each.
 
 usage: contexts_sqlalchemy.py DATABASE read|update|insert|delete
+       contexts_sqlalchemy.py DATABASE upsert [COUNT]
+
+`upsert` merges new objects of table `places` by their primary key, every second of which is there.
 """
 
 import sys
@@ -10,7 +13,7 @@ from sqlalchemy.orm import DeclarativeBase, Session, load_only
 
 from arithmetic import delay_of_three
 
-path, how = sys.argv[1:]
+path, how = sys.argv[1:3]
 engine = create_engine(f"sqlite:///{path}")
 with engine.connect() as connection:
     connection.exec_driver_sql("PRAGMA journal_mode = WAL")
@@ -20,6 +23,28 @@ metadata = MetaData()
 
 class Base(DeclarativeBase):
     pass
+
+
+if how == "upsert":
+
+    class Place(Base):
+        __table__ = Table("places", metadata, autoload_with=engine)
+
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else 100_000
+    for start in range(0, count, 1000):
+        with Session(engine) as session:
+            for number in range(start, min(start + 1000, count)):
+                session.merge(
+                    Place(
+                        code=number,
+                        name=f"place {number}",
+                        visits=number % 97,
+                        height=number / 8,
+                    )
+                )
+            session.commit()
+    print(count)
+    sys.exit()
 
 
 class Flight(Base):

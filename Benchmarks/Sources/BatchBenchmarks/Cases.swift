@@ -120,7 +120,38 @@ struct Cases {
         preparation: copies
       ),
       work("delete", "every object deleted", check: "SELECT count(*) FROM flights"),
+      upserts,
     ]
+  }
+
+  /// 100,000 new objects, every second of which has the key of a row.
+  private var upserts: Case {
+    let places = """
+      CREATE TABLE places(code INTEGER NOT NULL PRIMARY KEY, name TEXT, visits INTEGER, height REAL);
+      WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 2 FROM c WHERE i < 99998)
+      INSERT INTO places SELECT i, 'old', 0, 0 FROM c
+      """
+    var contenders = [
+      Contender(
+        name: "a context, .unique",
+        arguments: [tools.product("ContextBenchmark"), "upsert", "{db}"],
+        scale: .once,
+        isOurs: true
+      ),
+      Contender(
+        name: "SQLAlchemy merge",
+        arguments: [tools.python, tools.twin("contexts_sqlalchemy.py"), "{db}", "upsert"],
+        scale: .once,
+        needs: [.pythonModule("sqlalchemy")]
+      ),
+    ]
+    for index in contenders.indices { contenders[index].preparation = places }
+    return Case(
+      name: "contexts-upsert",
+      title: "work by objects: 100,000 new ones saved, half of them there already",
+      check: "SELECT count(*), sum(visits), sum(height), max(name) FROM places",
+      contenders: contenders
+    )
   }
 
   private func work(

@@ -1,8 +1,10 @@
 // What work by objects costs: every flight read, changed, copied or deleted in background contexts.
 //
 // usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS [undo]]
+//        ContextBenchmark upsert DATABASE [COUNT]
 //
-// `insert` makes an object of table `copies` for each flight. The arithmetic of `update` is that of
+// `insert` makes an object of table `copies` for each flight. `upsert` saves new objects of table `places`
+// in one context, every second of which is there already, a thousand at a time. The arithmetic of `update` is that of
 // `twin.h`. Prints how many objects were done, and the resident memory before and at its peak.
 
 import BatchPipeline
@@ -61,6 +63,36 @@ final class Copy: ManagedObject, PersistentModel {
   }
 }
 
+/// What is known of a place, of which there is one by each code.
+final class Place: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Place.self,
+    entity: "Place",
+    table: "places",
+    properties: [
+      .attribute("code", \.code), .attribute("name", \.name), .attribute("visits", \.visits),
+      .attribute("height", \.height), .unique("code"),
+    ]
+  )
+
+  var code: Int {
+    get { self[\.code] }
+    set { self[\.code] = newValue }
+  }
+  var name: String {
+    get { self[\.name] }
+    set { self[\.name] = newValue }
+  }
+  var visits: Int {
+    get { self[\.visits] }
+    set { self[\.visits] = newValue }
+  }
+  var height: Double {
+    get { self[\.height] }
+    set { self[\.height] = newValue }
+  }
+}
+
 /// Resident memory of this process in kilobytes: now (`VmRSS`), or at its peak (`VmHWM`).
 func memory(_ field: String) -> Int {
   let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
@@ -101,8 +133,11 @@ let bodies: [String: ChunkBody] = [
 enum ContextBenchmark {
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
+    if arguments.count > 1, arguments[0] == "upsert" {
+      return try await upsert(arguments[1], arguments.count > 2 ? Int(arguments[2]) ?? 0 : 100_000)
+    }
     guard arguments.count > 2, let body = bodies[arguments[0]] else {
-      let actions = "read|update|insert|delete"
+      let actions = "read|update|insert|delete|upsert"
       print("usage: ContextBenchmark \(actions) DATABASE CHECKPOINT [WORKERS [undo]]")
       exit(64)
     }
@@ -130,5 +165,27 @@ enum ContextBenchmark {
       "in \(summary.elapsedSeconds) s,",
       "\(before) kB before, \(memory("VmHWM")) kB at the peak"
     )
+  }
+
+  /// Saves new objects of places, a thousand at a time.
+  private static func upsert(_ path: String, _ count: Int) async throws {
+    let container = try await ModelContainer(
+      for: Place.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let context = ModelContext(container)
+    let before = memory("VmRSS")
+    for start in stride(from: 0, to: count, by: 1000) {
+      for number in start..<min(start + 1000, count) {
+        let place = Place()
+        context.insert(place)
+        place.code = number
+        place.name = "place \(number)"
+        place.visits = number % 97
+        place.height = Double(number) / 8
+      }
+      try context.save()
+    }
+    print(count, "upserts, \(before) kB before, \(memory("VmHWM")) kB at the peak")
   }
 }

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+public import BatchIdentifiers
 import BatchStore
 
 /// The insertion of many rows, one after the other, without objects: Core Data's
@@ -34,6 +34,27 @@ public struct BatchInsertRequest<Model: PersistentModel> {
     /// Sets a property.
     public mutating func set<Property>(_ property: KeyPath<Model, Property>, to value: Property) {
       assignments.append(.set(property, to: value))
+    }
+
+    /// Relates an object that was saved, or none: a relationship to one whose column is in the row's table.
+    public mutating func set<Destination: ManagedObject>(
+      _ relationship: KeyPath<Model, Destination?>,
+      to object: Destination?
+    ) {
+      assignments.append(.set(relationship, to: object))
+    }
+
+    /// Relates the object of an identifier.
+    public mutating func set<Destination: ManagedObject>(
+      _ relationship: KeyPath<Model, Destination?>,
+      to identifier: PersistentIdentifier
+    ) {
+      assignments.append(.set(relationship, to: identifier))
+    }
+
+    /// Relates the object of an identifier, or none, by the name of the relationship.
+    public mutating func set(relationship name: String, to identifier: PersistentIdentifier?) {
+      assignments.append(.set(relationship: name, to: identifier))
     }
   }
 
@@ -152,12 +173,16 @@ private struct BatchInsertion<Model: PersistentModel> {
   private func row(of row: BatchInsertRequest<Model>.Row) throws(BatchError) -> Row {
     var result = Row()
     for assignment in row.assignments {
-      let (attribute, value) = try assignment.resolved()
-      let slot = entity.slot(ofColumn: attribute.column)
+      let (name, column, value) = try assignment.resolved(
+        for: entity,
+        in: container,
+        lookingUpIn: nil
+      )
+      let slot = entity.slot(ofColumn: column)
       guard let slot, !entity.generatedSlots.contains(slot), entity.concrete?.slot != slot else {
         throw BatchError(
           .immutableAttribute,
-          "attribute \(attribute.name.quotedForMessage) cannot be set",
+          "attribute \(name.quotedForMessage) cannot be set",
           at: entity.entity.name
         )
       }
@@ -165,7 +190,7 @@ private struct BatchInsertion<Model: PersistentModel> {
       // Under the key's own name, whatever the case of the letters that the class maps it with.
       let part = entity.keySlots.firstIndex(of: slot)
       result.columns[part.map { key.columns[$0] } ?? entity.columns[slot]] = constant
-      if part == nil { result.attributes.append(attribute.name) }
+      if part == nil { result.attributes.append(name) }
     }
     if let concrete = entity.concrete,
       let value = concrete.names.first(where: { $0.value == entity.entity.name })?.key

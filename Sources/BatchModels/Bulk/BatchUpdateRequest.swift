@@ -16,6 +16,8 @@ public import Foundation
 ///         [.set(\.maker, to: "FCA"), .set(\.topSpeed, toSQL: "top_speed + 1")]))
 ///     // result.count is the number of cars that there were of FIAT
 ///
+/// A relationship to one is set by an object or its identifier: `.set(\.owner, to: ada)`.
+///
 /// The database's constraints and triggers see each change; nothing else does. Objects that are in
 /// contexts have the values that they had until they are refreshed or the result is merged; a
 /// version counts the update, so that saving what was read before is a conflict.
@@ -59,7 +61,8 @@ extension ModelContext {
   /// What is unsaved in the context has no part in it.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` or `predicateFailed` for the predicate,
-  ///   `unknownAttribute`, `invalidSQL` or `immutableAttribute` for an assignment, `constraint` for
+  ///   `unknownAttribute`, `unknownRelationship`, `invalidSQL`, `immutableAttribute`, `modelTypeMismatch`
+  ///   or `objectNotFound` for an assignment, `constraint` for
   ///   what the database refuses, `foreignIdentifier` for a list of another store or entity,
   ///   `readOnly`, `busy`.
   /// - Complexity: One statement for the identifiers, and a few for each chunk.
@@ -69,7 +72,7 @@ extension ModelContext {
   ) throws(BatchError) -> BatchResult {
     let entity = try entityToWrite(of: Model.self, request.chunkSize)
     let writer = try writableConnection(to: entity.store)
-    let update = try BatchUpdate(request.assignments, of: entity, in: writer)
+    let update = try BatchUpdate(request.assignments, of: entity, in: container, writer)
     let selection = try selection(of: request.target, entity, changesOtherRows: false)
     let report = BatchReport(
       request.resultType,
@@ -98,14 +101,19 @@ private struct BatchUpdate {
   init<Model: PersistentModel>(
     _ assignments: [BatchAssignment<Model>],
     of entity: ModelEntity,
-    in connection: Connection
+    in container: ModelContainer,
+    _ connection: Connection
   ) throws(BatchError) {
     let compiler = ExpressionCompiler(connection: connection, entity: entity.entity, parameters: [])
     for assignment in assignments {
-      let (attribute, value) = try assignment.resolved()
-      try entity.requireSettableInBatch(attribute)
-      let column = SQLName.quoted(attribute.column)
-      attributes.append(attribute.name)
+      let (name, assigned, value) = try assignment.resolved(
+        for: entity,
+        in: container,
+        lookingUpIn: connection
+      )
+      try entity.requireSettableInBatch(name, column: assigned)
+      let column = SQLName.quoted(assigned)
+      attributes.append(name)
       switch value {
       case .constant(let value): constants.append((column, value))
       case .expression(let expression):
@@ -155,15 +163,15 @@ extension ModelEntity {
 
   /// Refuses a column that batch requests must not set: part of the key, the version, the entity, or
   /// what SQLite computes.
-  func requireSettableInBatch(_ attribute: MappedAttribute) throws(BatchError) {
-    let slot = slot(ofColumn: attribute.column)
+  func requireSettableInBatch(_ name: String, column: String) throws(BatchError) {
+    let slot = slot(ofColumn: column)
     guard let slot,
       generatedSlots.contains(slot) || versionSlot == slot || concrete?.slot == slot
         || keySlots.contains(slot)
     else { return }
     throw BatchError(
       .immutableAttribute,
-      "attribute \(attribute.name.quotedForMessage) cannot be set by a batch request",
+      "attribute \(name.quotedForMessage) cannot be set by a batch request",
       at: entity.name
     )
   }

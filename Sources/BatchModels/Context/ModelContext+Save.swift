@@ -11,8 +11,16 @@ extension ModelContext {
   ///
   /// If it throws, everything that was not written is unsaved as before. Saving nothing succeeds.
   ///
+  /// Before anything is written, objects are told by ``ManagedObject/willSave()``, and looked at by
+  /// ``ManagedObject/validate()``. A new object with unique values that a row has already, as
+  /// ``ModelProperty/unique(_:)-(String)`` says, becomes that row's object: what was set on it is written
+  /// to the row, and the rest of the row, and what is related to it, stays. Of several such objects in one
+  /// save each is written over those before it. If the context has an object of the row, that one gets
+  /// the values too, and is still the one that look-ups find.
+  ///
   /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
-  ///   ``mergePolicy``; `constraint` for what the database refuses, `missingKey` for a new object
+  ///   ``mergePolicy``; `validationFailed` for objects that do not satisfy their classes, `constraint` for
+  ///   what the database refuses, both with all `saveProblems`; `missingKey` for a new object
   ///   without a key, `valueMismatch` for a row that would not fit its class, `busy` if another
   ///   process holds the database longer than the busy timeout, `readOnly`, `nestedSave` in the
   ///   midst of what is saved by somebody else.
@@ -20,16 +28,21 @@ extension ModelContext {
   public func save() throws(BatchError) {
     try throwNoted()
     try requireOwnSave()
+    guard hasChanges else { return }
+    let told = try prepareToSave()
     try save(storesToSave()[...])
+    for object in told { object.didSave() }
   }
 
   /// Runs `body`, which must not commit anything by itself: the caller saves what it did.
   ///
   /// - Throws: What `body` throws.
-  package func withoutSaving<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+  package func withoutSaving<Result, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     isSavedByOwner = true
     defer { isSavedByOwner = false }
-    try body()
+    return try body()
   }
 
   /// Refuses to commit what somebody else is to commit as a whole.
@@ -86,18 +99,31 @@ extension ModelContext {
     guard let store = stores.first else { return }
     let writer = try writableConnection(to: store)
     try container.turns[store].withLock { _ throws(BatchError) in
-      var written: Written?
-      do throws(BatchError) {
-        try writer.transaction(.immediate) { () throws(BatchError) in
-          written = try write(toStore: store, through: writer)
-          try save(stores.dropFirst())
+      var manner = StoreSave.Manner.plain
+      while true {
+        var isOwn = true
+        var written: Written?
+        do throws(BatchError) {
+          try writer.transaction(.immediate) { () throws(BatchError) in
+            written = try write(toStore: store, through: writer, manner)
+            isOwn = false
+            try save(stores.dropFirst())
+            // What the commit refuses is this store's.
+            isOwn = true
+          }
+          // In the order of the commits, which is why this is done before the next one's turn.
+          if let written { finish(written) }
+          return
+        } catch {
+          written?.discard()
+          guard isOwn else { throw error }
+          if manner == .plain, error.isUniqueViolation {
+            manner = .vacating
+          } else {
+            throw naming(error, inStore: store, through: writer)
+          }
         }
-      } catch {
-        written?.discard()
-        throw error
       }
-      // In the order of the commits, which is why this is done before the next one's turn.
-      if let written { finish(written) }
     }
   }
 
@@ -106,40 +132,58 @@ extension ModelContext {
     fileprivate let store: Int
     fileprivate let save: StoreSave
     fileprivate let propagation: DeletionPropagation
+    fileprivate let upserts: Upserts
+
+    /// What the database refuses, if it was a trial.
+    var problems: [SaveProblem] { save.problems }
 
     /// Leaves all objects as they were, since the transaction was rolled back.
-    func discard() { propagation.undo() }
+    func discard() {
+      upserts.undo()
+      propagation.undo()
+    }
   }
 
   /// Writes what is unsaved of one store, inside a transaction of the caller.
   ///
+  /// - Parameters:
+  ///   - store: The place of the store.
+  ///   - writer: A connection to it.
+  ///   - manner: How what the database refuses is met.
   /// - Returns: What was written: to be given to ``finish(_:)`` once the transaction is committed.
   /// - Throws: As ``save()`` does; all objects are then as they were.
-  func write(toStore store: Int, through writer: Connection) throws(BatchError) -> Written {
+  func write(
+    toStore store: Int,
+    through writer: Connection,
+    _ manner: StoreSave.Manner
+  ) throws(BatchError) -> Written {
     var propagation = DeletionPropagation(self)
+    var upserts = Upserts(self)
     do throws(BatchError) {
       // What decides is what the store has now, of which another connection may not know.
       let save = try reading(store, through: writer) { () throws(BatchError) in
         try propagation.propagate(inStore: store)
-        let objects = unsaved.all().filter { $0.entity?.store == store }
+        try upserts.resolve(inStore: store, through: writer)
+        let objects = upserts.remaining(unsaved.all().filter { $0.entity?.store == store })
         let history =
-          container.configurations[store].tracksHistory
+          container.configurations[store].tracksHistory && manner != .trial
           ? try HistoryRecorder(objects, author: author, in: writer) : nil
-        var save = StoreSave(connection: writer, policy: mergePolicy)
+        var save = StoreSave(connection: writer, policy: mergePolicy, manner: manner)
         try save.write(
           objects,
           depths: container.relationships[store].depths,
-          links: links.of(store: store),
+          links: upserts.remaining(links.of(store: store)),
           partings: propagation.partings
         )
         try history?.record(save)
-        for statement in statements where statement.store == store {
+        for statement in statements where statement.store == store && manner != .trial {
           try writer.executeInside(statement.sql, statement.values)
         }
         return save
       }
-      return Written(store: store, save: save, propagation: propagation)
+      return Written(store: store, save: save, propagation: propagation, upserts: upserts)
     } catch {
+      upserts.undo()
       propagation.undo()
       throw error
     }
@@ -160,7 +204,9 @@ extension ModelContext {
     links.remove(store: written.store)
     statements.removeAll { $0.store == written.store }
     generation += 1
+    written.upserts.prepareToFinish()
     finish(written.save)
+    written.upserts.finish()
     let changes = ModelChanges(
       inserted: written.save.inserted,
       updated: written.save.updated,
@@ -211,7 +257,7 @@ extension ModelContext {
   }
 
   /// Gives an object another identifier.
-  private func rename(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
+  func rename(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
     let old = object.persistentModelID
     guard old != identifier else { return }
     registry.remove(object)

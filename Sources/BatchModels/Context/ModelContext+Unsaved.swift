@@ -62,6 +62,7 @@ extension ModelContext {
       return
     }
     if object.unsaved == .insert {
+      object.willDelete()
       forget(object)
     } else if !object.isGone {
       do throws(BatchError) {
@@ -116,6 +117,7 @@ extension ModelContext {
   func track(_ object: ManagedObject, _ kind: ManagedObject.Unsaved?) {
     guard object.unsaved != kind else { return }
     unsaved.set(kind, of: object)
+    if kind == .delete { object.willDelete() }
   }
 
   // MARK: New objects

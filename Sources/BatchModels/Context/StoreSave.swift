@@ -17,13 +17,29 @@ struct StoreSave {
     case gone
   }
 
+  /// How what the database refuses is met.
+  enum Manner {
+    /// It is thrown.
+    case plain
+    /// Unique values that rows of the save have, and others of its rows are to have, are taken from the
+    /// former first; whatever else is refused is thrown.
+    case vacating
+    /// It is noted, object by object, and the rest goes on: nothing of this is to be committed.
+    case trial
+  }
+
   let connection: Connection
   let policy: MergePolicy
+  let manner: Manner
+  /// What the database refuses, in a trial.
+  var problems: [SaveProblem] = []
   private(set) var outcomes: [(object: ManagedObject, outcome: Outcome)] = []
   private(set) var inserted: [PersistentIdentifier] = []
   private(set) var updated: [PersistentIdentifier] = []
   private(set) var deleted: [PersistentIdentifier] = []
-  private var conflicts: [MergeConflict] = []
+  private(set) var conflicts: [MergeConflict] = []
+  /// Objects whose rows were what they had read, before unique values were taken from them.
+  private var unchangedBefore: Set<ObjectIdentifier> = []
   /// The identifiers that new objects will have.
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
   /// Objects that nothing changed of but what they are joined with.
@@ -31,9 +47,10 @@ struct StoreSave {
   /// Written objects whose rows may not be what was written.
   private var unread: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
 
-  init(connection: Connection, policy: MergePolicy) {
+  init(connection: Connection, policy: MergePolicy, manner: Manner) {
     self.connection = connection
     self.policy = policy
+    self.manner = manner
   }
 
   /// Writes some objects of the store.
@@ -54,6 +71,10 @@ struct StoreSave {
       in: connection
     )
     for (object, identifier) in allocated { identifiers[ObjectIdentifier(object)] = identifier }
+    if manner != .plain {
+      unchangedBefore = try unchanged(objects.filter { $0.unsaved != .insert })
+      try vacate(objects, unchanged: unchangedBefore)
+    }
     try update(objects.filter { $0.unsaved == .update })
     for parting in partings { try part(parting.identifier, in: parting.table) }
     let deleted = Self.deletionOrder(objects, depths)
@@ -75,10 +96,11 @@ struct StoreSave {
         outcomes.append((object, .gone))
       }
     }
+    if manner == .trial { try noteForeignKeys(of: objects) }
   }
 
   /// What was set on an object, with the keys of new objects that it refers to.
-  private func values(of object: ManagedObject) -> [Int: SQLValue] {
+  func values(of object: ManagedObject) -> [Int: SQLValue] {
     var values: [Int: SQLValue] = [:]
     for (slot, value) in object.changes { values[slot] = value }
     for (slot, reference) in object.references { values[slot] = key(of: reference) ?? .null }
@@ -98,18 +120,19 @@ struct StoreSave {
   /// one, and nobody else has changed their rows.
   private mutating func update(_ objects: [ManagedObject]) throws(BatchError) {
     for (entity, set) in objects.byEntity() {
-      if let entity, entity.entity.key?.isRowID == true, set.count > 1,
+      if let entity, entity.entity.key?.isRowID == true, set.count > 1, manner == .plain,
         try updateTogether(set, entity)
       {
         continue
       }
       // Looked at before the first row is changed: what triggers do to rows that follow is no conflict.
-      let unchanged = try set.count > 1 ? unchanged(set) : []
+      let unchanged = try set.count > 1 && manner == .plain ? unchanged(set) : unchangedBefore
       for object in set {
         let isUnchanged = unchanged.contains(ObjectIdentifier(object))
-        guard let (entity, identifier) = try updateAlone(object, isUnchanged: isUnchanged) else {
-          continue
+        let written = try trying(object) { save throws(BatchError) in
+          try save.updateAlone(object, isUnchanged: isUnchanged)
         }
+        guard let (entity, identifier) = written ?? nil else { continue }
         unread.append((object, entity, identifier))
         updated.append(identifier)
       }
@@ -298,14 +321,18 @@ struct StoreSave {
       let set = objects[start..<end]
       start = end
       guard let entity else { continue }
-      if entity.entity.key?.isRowID == true, set.count > 1,
+      if entity.entity.key?.isRowID == true, set.count > 1, manner == .plain,
         try deleteTogether(Array(set), entity)
       {
         continue
       }
-      let unchanged = try set.count > 1 ? unchanged(Array(set)) : []
+      let unchanged =
+        try set.count > 1 && manner == .plain ? unchanged(Array(set)) : unchangedBefore
       for object in set {
-        try deleteAlone(object, entity, isUnchanged: unchanged.contains(ObjectIdentifier(object)))
+        let isUnchanged = unchanged.contains(ObjectIdentifier(object))
+        _ = try trying(object) { save throws(BatchError) in
+          try save.deleteAlone(object, entity, isUnchanged: isUnchanged)
+        }
       }
     }
   }
@@ -466,7 +493,16 @@ struct StoreSave {
       var values: [SQLValue] = []
       values.reserveCapacity(statement.slots.count)
       for slot in statement.slots { values.append(value(of: object, at: slot, statement)) }
-      let stored = try statement.run(prepared, identifier, values)
+      let stored: PersistentIdentifier
+      if manner == .trial {
+        let tried = try trying(object) { _ throws(BatchError) in
+          try statement.run(prepared, identifier, values)
+        }
+        guard let tried else { continue }
+        stored = tried
+      } else {
+        stored = try statement.run(prepared, identifier, values)
+      }
       identifiers[ObjectIdentifier(object)] = stored
       inserted.append(stored)
       if isKnown, let row = entity.row(of: stored, setting: statement.slots, to: values) {
@@ -508,12 +544,13 @@ struct StoreSave {
 
   // MARK: Errors
 
-  private mutating func report(
+  mutating func report(
     _ object: ManagedObject,
     _ row: [SQLValue]?,
     _ current: [SQLValue]?,
     _ entity: ModelEntity
   ) {
+    if manner == .trial { return }
     // Refreshed, the object must not have this row again.
     object.stored = object.stored.outdated
     conflicts.append(
@@ -542,7 +579,7 @@ struct StoreSave {
 
 extension [SQLValue] {
   /// The row with other values in some columns.
-  fileprivate func replacing(_ values: SlotValues<SQLValue>) -> [SQLValue] {
+  func replacing(_ values: SlotValues<SQLValue>) -> [SQLValue] {
     var row = self
     for (slot, value) in values { row[slot] = value }
     return row

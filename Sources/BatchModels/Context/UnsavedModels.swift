@@ -3,6 +3,8 @@ struct UnsavedModels {
   /// Those that came and went since the last compaction have left nil.
   private var objects: [ManagedObject?] = []
   private var count = 0
+  /// How many have come so far.
+  private(set) var additions = 0
 
   var isEmpty: Bool { count == 0 }
 
@@ -29,6 +31,7 @@ struct UnsavedModels {
       object.unsavedOrder = objects.count
       objects.append(object)
       count += 1
+      additions += 1
     case (nil, false), (.some, true): break
     }
     object.unsaved = kind

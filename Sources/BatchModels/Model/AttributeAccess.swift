@@ -35,16 +35,22 @@ extension PersistentModel {
   /// Looking an attribute up by a key path takes as long as reading a row. So what was found is kept
   /// with the key path object that an accessor has, of which there is one for each place in a program.
   @inlinable
-  func access<Value>(to property: KeyPath<Self, Value>) -> AttributeAccess<Value> {
-    guard let known = knownAccess(by: property) else { return madeAccess(to: property) }
+  func access<Value>(
+    to property: KeyPath<Self, Value>,
+    _ accessor: StaticString
+  ) -> AttributeAccess<Value> {
+    guard let known = knownAccess(by: property) else { return madeAccess(to: property, accessor) }
     // What is kept for a key path was made by `madeAccess(to:)` for that same object, whose class is
     // `KeyPath<Self, Value>`.
     return unsafe unsafeDowncast(known, to: AttributeAccess<Value>.self)
   }
 
   @usableFromInline
-  func madeAccess<Value>(to property: KeyPath<Self, Value>) -> AttributeAccess<Value> {
-    let (attribute, codec) = type(of: self).attribute(of: property)
+  func madeAccess<Value>(
+    to property: KeyPath<Self, Value>,
+    _ accessor: StaticString
+  ) -> AttributeAccess<Value> {
+    let (attribute, codec) = type(of: self).attribute(of: property, accessor: accessor)
     let access = AttributeAccess(attribute, codec, environment?.entity)
     environment?.keep(access, for: property)
     return access

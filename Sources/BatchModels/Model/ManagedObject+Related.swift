@@ -102,13 +102,14 @@ extension PersistentModel {
   ///
   /// - Precondition: The mapping registers the property.
   public subscript<Destination: ManagedObject>(
-    _ property: KeyPath<Self, Destination?>
+    _ property: KeyPath<Self, Destination?>,
+    accessor: StaticString = #function
   ) -> Destination? {
     get {
-      let objects: [Destination] = related(relationship(of: property))
+      let objects: [Destination] = related(relationship(of: property, accessor, "toOne"))
       return objects.first
     }
-    set { relate(newValue.map { [$0] } ?? [], relationship(of: property)) }
+    set { relate(newValue.map { [$0] } ?? [], relationship(of: property, accessor, "toOne")) }
   }
 
   /// The objects of a relationship to many that the mapping registers; for the property's accessors.
@@ -117,16 +118,21 @@ extension PersistentModel {
   ///
   /// - Precondition: The mapping registers the property.
   public subscript<Destination: ManagedObject>(
-    _ property: KeyPath<Self, [Destination]>
+    _ property: KeyPath<Self, [Destination]>,
+    accessor: StaticString = #function
   ) -> [Destination] {
-    get { related(relationship(of: property)) }
-    set { relate(newValue, relationship(of: property)) }
+    get { related(relationship(of: property, accessor, "toMany")) }
+    set { relate(newValue, relationship(of: property, accessor, "toMany")) }
   }
 
-  private func relationship(of property: AnyKeyPath) -> String {
+  private func relationship(
+    of property: AnyKeyPath,
+    _ accessor: StaticString,
+    _ factory: String
+  ) -> String {
     let list = type(of: self).mapping.relationshipList
     guard let name = list.first(where: { $0.keyPath as AnyKeyPath == property })?.name else {
-      preconditionFailure("\(Self.self).mapping does not register \(property.nameForMessage)")
+      Self.unregistered(property, accessor, factory)
     }
     return name
   }

@@ -28,8 +28,9 @@ extension ManagedObject {
 
   /// The value of an attribute, set or stored; loaded if the object is a fault.
   ///
-  /// An attribute of a new object that was not set is NULL until the object is saved, and has the
-  /// column's default then.
+  /// An attribute of a new object that was not set has the column's default, once the object is in a
+  /// context, where that is a constant; what an expression comes to, `CURRENT_TIMESTAMP` for example, is
+  /// NULL until the object is saved.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` if the row is gone, `valueMismatch` if it
   ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
@@ -96,7 +97,7 @@ extension ManagedObject {
   /// The value in a column.
   final func value(at slot: Int, _ entity: ModelEntity) throws(BatchError) -> SQLValue {
     if let value = changes[slot] { return value }
-    if unsaved == .insert { return .null }
+    if unsaved == .insert { return entity.defaults[slot] ?? .null }
     if row == nil {
       let context = try requireContext()
       if !isGone {

@@ -100,6 +100,41 @@ open class ManagedObject {
   /// Whether there is something to save.
   public final var hasChanges: Bool { unsaved != nil }
 
+  // MARK: Hooks
+
+  /// Called once for each save that will insert, update or delete the object, before anything is
+  /// validated or written; does nothing by itself.
+  ///
+  /// What it sets on this object and on others is part of the save. Objects that get something to save
+  /// by that are told too; those that were told already are not told again, unlike in Core Data.
+  open func willSave() {}
+
+  /// Called when a save has inserted, updated or deleted the object, and is committed; does nothing by
+  /// itself.
+  ///
+  /// What it sets is unsaved until the next save. A run by objects does not call it: the objects of a
+  /// chunk are gone when the chunk is committed.
+  open func didSave() {}
+
+  /// Called when the object is marked to be deleted, by ``ModelContext/delete(_:)`` or by a delete rule;
+  /// does nothing by itself.
+  open func willDelete() {}
+
+  /// Called before the object is inserted or updated by a save; finds nothing wrong by itself.
+  ///
+  ///     override func validate() throws {
+  ///       var problems = ModelValidationError()
+  ///       if total < 0 { problems.add(\Order.total, "must not be negative") }
+  ///       if note.isEmpty { problems.add(\Order.note, "must say something") }
+  ///       try problems.throwIfAny()
+  ///     }
+  ///
+  /// The save throws `BatchError` with code `validationFailed` for all objects that are wrong, and writes
+  /// nothing.
+  ///
+  /// - Throws: A ``ModelValidationError``, or any error that says what is wrong.
+  open func validate() throws {}
+
   /// Whether the object has no row, and was not inserted in a context either.
   final var isNew: Bool { modelContext == nil && identity?.isTemporary ?? true }
 }

@@ -30,6 +30,11 @@ final class ModelEntity: Sendable {
   let versionSlot: Int?
   /// The storage classes that each column keeps as they are.
   let keptClasses: [StorageClasses]
+  /// What a new row has in each column where nothing is set, if that is known; nil is NULL, or what only
+  /// SQLite can tell.
+  let defaults: [SQLValue?]
+  /// What the class says that no two rows have in common.
+  let uniques: [UniqueColumns]
   /// What fits those attributes that a class declares for sure.
   private let alwaysFit: [(slot: Int, classes: StorageClasses)]
   /// For each column, whether everybody may set it.
@@ -67,6 +72,8 @@ final class ModelEntity: Sendable {
     generatedSlots = Self.generatedSlots(of: entity, in: columns)
     versionSlot = nil
     keptClasses = Self.keptClasses(of: columns, in: entity)
+    defaults = Self.defaults(of: columns, in: entity)
+    uniques = []
     isSettable = Self.settable(columns, of: entity, except: generatedSlots, keySlots)
   }
 
@@ -110,6 +117,10 @@ final class ModelEntity: Sendable {
     generatedSlots = Self.generatedSlots(of: table, in: columns)
     versionSlot = declared.first { $0.attribute.isVersion }?.slot
     keptClasses = Self.keptClasses(of: columns, in: table)
+    defaults = Self.defaults(of: columns, in: table)
+    uniques = try mapping.uniques.map { names throws(BatchError) in
+      try UniqueColumns(names, of: mapping, in: table, columns)
+    }
     slots = Dictionary(
       declared.map { ($0.attribute.name, $0.slot) },
       uniquingKeysWith: { _, last in last }

@@ -38,6 +38,8 @@ public struct ModelMapping: Sendable {
 
   /// Every relationship once, those of extended mappings first.
   let relationshipList: [MappedRelationship]
+  /// The attributes and relationships to one of which no two objects have the same values.
+  let uniques: [[String]]
 
   /// The name of the entity at the top of the hierarchy.
   var root: String { ancestors.last ?? entityName }
@@ -57,6 +59,7 @@ public struct ModelMapping: Sendable {
     self.type = type
     attributeList = properties.compactMap(\.attribute)
     relationshipList = properties.compactMap(\.relationship)
+    uniques = properties.compactMap(\.unique)
     attributes = KeyPathTable().adding(properties, to: entity)
     identifierPaths = IdentifierPaths(type)
   }
@@ -81,6 +84,7 @@ public struct ModelMapping: Sendable {
     self.type = type
     attributeList = parent.attributeList + properties.compactMap(\.attribute)
     relationshipList = parent.relationshipList + properties.compactMap(\.relationship)
+    uniques = parent.uniques + properties.compactMap(\.unique)
     attributes = parent.attributes.adding(properties, to: entity)
     identifierPaths = IdentifierPaths(type)
   }
@@ -98,7 +102,7 @@ struct KeyPathTable: @unchecked Sendable {
     to entity: String
   ) -> KeyPathTable {
     var table = self
-    for property in properties {
+    for property in properties where property.unique == nil {
       let attribute =
         property.attribute ?? attributes.values.first { $0.name == property.name }
       let relationship =

@@ -8,6 +8,8 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   var attribute: MappedAttribute?
   /// The relationship, if the property is one.
   var relationship: MappedRelationship?
+  /// The properties of which no two objects have the same values, if that is what this says.
+  var unique: [String]?
 
   /// A property that is kept as the codec says.
   public static func attribute<Value>(

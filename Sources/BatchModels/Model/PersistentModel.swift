@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// A class whose objects are rows: it says which table and columns its properties are kept in.
 ///
 ///     final class Order: ManagedObject, PersistentModel {
@@ -19,27 +21,48 @@ extension PersistentModel {
   /// next throwing call of the context throws the reason. So it does where a value cannot be set.
   ///
   /// - Precondition: The mapping registers the property.
+  /// - Parameters:
+  ///   - property: The property.
+  ///   - accessor: Whose accessor this is, for the message where the mapping does not register it.
   @inlinable
-  public subscript<Value>(_ property: KeyPath<Self, Value>) -> Value {
+  public subscript<Value>(
+    _ property: KeyPath<Self, Value>,
+    accessor: StaticString = #function
+  ) -> Value {
     get {
-      let access = access(to: property)
+      let access = access(to: property, accessor)
       return access.codec.decode(value(of: access)) ?? access.codec.placeholder()
     }
     set {
-      let access = access(to: property)
+      let access = access(to: property, accessor)
       set(access.codec.encode(newValue), of: access)
     }
   }
 
   /// The attribute of a property, and how it is kept.
   static func attribute<Value>(
-    of property: KeyPath<Self, Value>
+    of property: KeyPath<Self, Value>,
+    accessor: StaticString? = nil
   ) -> (MappedAttribute, AttributeCodec<Value>) {
     guard let mapped = mapping.attributes[property],
       let codec = mapped.codec as? AttributeCodec<Value>
-    else {
-      preconditionFailure("\(self).mapping does not register \(property.nameForMessage)")
-    }
+    else { unregistered(property, accessor, "attribute") }
     return (mapped, codec)
+  }
+
+  /// Stops the process, as a property that the mapping does not register is a mistake in the program.
+  static func unregistered(
+    _ property: AnyKeyPath,
+    _ accessor: StaticString?,
+    _ factory: String
+  ) -> Never {
+    // The name of a computed property is known to nobody but its accessor.
+    let isProperty = accessor.map { !"\($0)".contains("(") } ?? false
+    let name = isProperty ? accessor.map { "property \("\($0)".quotedForMessage)" } : nil
+    let text = accessor.map { "\($0)" } ?? "name"
+    fatalError(
+      "\(self).mapping does not register \(name ?? property.nameForMessage): add"
+        + " .\(factory)(\"\(isProperty ? text : "name")\", …) to its properties"
+    )
   }
 }

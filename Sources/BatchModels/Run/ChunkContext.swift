@@ -55,18 +55,32 @@ package final class ChunkContext: @unchecked Sendable {
   }
 
   /// Writes what is unsaved, inside a transaction of the caller; once more if it was rolled back.
-  func write(through connection: Connection) throws(BatchError) {
+  ///
+  /// - Parameters:
+  ///   - connection: The connection.
+  ///   - namesObjects: Whether an error is to name the objects that the database refuses, for which all
+  ///     is written once more, and taken back; so it does for a single identifier.
+  /// - Throws: As ``ModelContext/save()`` does.
+  func write(through connection: Connection, namingObjects namesObjects: Bool) throws(BatchError) {
     discard()
     guard hasChanges else { return }
-    try save(through: connection)
-    // Found when the transaction ends, it would be the error of all chunks that share it.
-    guard !connection.hasUnresolvedForeignKeys else {
-      throw BatchError(
-        .constraint,
-        "FOREIGN KEY constraint failed: a row refers to one that is not there",
-        at: connection.path,
-        remedy: "save what is referred to in the same chunk, and delete what refers with it"
-      )
+    do throws(BatchError) {
+      try connection.savepoint { () throws(BatchError) in
+        try save(through: connection)
+        // Found when the transaction ends, it would be the error of all chunks that share it.
+        guard !connection.hasUnresolvedForeignKeys else {
+          throw BatchError(
+            .constraint,
+            "FOREIGN KEY constraint failed: a row refers to one that is not there",
+            at: connection.path,
+            remedy: "save what is referred to in the same chunk, and delete what refers with it"
+          )
+        }
+      }
+    } catch {
+      guard namesObjects || positions.count == 1, !connection.isAutocommit else { throw error }
+      discard()
+      throw context.naming(error, inStore: store, through: connection)
     }
   }
 
@@ -75,7 +89,14 @@ package final class ChunkContext: @unchecked Sendable {
       written = .rows(changes)
       return
     }
-    written = .objects(try context.write(toStore: store, through: connection))
+    do throws(BatchError) {
+      written = try connection.savepoint { () throws(BatchError) in
+        .objects(try context.write(toStore: store, through: connection, .plain))
+      }
+    } catch {
+      guard error.isUniqueViolation, !connection.isAutocommit else { throw error }
+      written = .objects(try context.write(toStore: store, through: connection, .vacating))
+    }
     // Those are committed before this transaction is: of several stores one has the record of the chunk.
     try context.saveStores(but: store)
   }

@@ -99,7 +99,7 @@ package struct ContextProcessor: ChunkProcessor {
         bisection.add(context.positions.upperBound..<range.upperBound)
       } catch {
         guard onFailure != .failChunk, error.isAboutObjects else { throw error }
-        try bisection.failed(range, error)
+        try bisection.failed(range, naming(error, at: range))
       }
     }
     var parts = done.map { (start: $0.positions.lowerBound, part: Part.done($0)) }
@@ -120,6 +120,17 @@ package struct ContextProcessor: ChunkProcessor {
         return try work.perform(list, positions, holding: byteLimit, in: connection)
       }
     }
+  }
+
+  /// An error as it is recorded of an identifier: it says which object it is about, if that is another one.
+  private func naming(_ error: BatchError, at positions: Range<Int>) -> BatchError {
+    guard positions.count == 1, let problem = error.saveProblems.first,
+      error.saveProblems.count == 1,
+      let identifier = try? list.identifiers(in: positions).first, problem.identifier != identifier
+    else { return error }
+    var named = error
+    named.message = "\(problem.object): \(error.message)"
+    return named
   }
 
   // MARK: Committing
@@ -173,7 +184,8 @@ package struct ContextProcessor: ChunkProcessor {
           var bisection = Bisection(context.positions, .failChunk)
           _ = bisection.next()
           guard bisection.split(context.positions) else {
-            renewed.append(.failed(context.positions.lowerBound, error))
+            let position = context.positions.lowerBound
+            renewed.append(.failed(position, naming(error, at: context.positions)))
             continue
           }
           ranges = [bisection.next(), bisection.next()].compactMap(\.self)

@@ -78,6 +78,7 @@ package struct ContextWork: Sendable {
           throw BatchError(thrownByClosure: error)
         }
         try context.throwNoted()
+        _ = try context.prepareToSave()
       }
       let end = positions.lowerBound + chunk.identifiers.count
       return ChunkContext(
@@ -109,7 +110,7 @@ extension BatchError {
     if isAboutRows { return true }
     return [
       .objectNotFound, .valueMismatch, .modelTypeMismatch, .missingKey, .immutableAttribute,
-      .deleteDenied, .noContext, .predicateFailed, .valueTooLarge,
+      .deleteDenied, .noContext, .predicateFailed, .valueTooLarge, .validationFailed,
     ].contains(code)
   }
 

@@ -53,7 +53,9 @@ struct UnsavedRows: Sendable {
       deletions.append(set)
     }
     for object in sets[.insert] ?? [] {
-      guard let entity = object.entity, object.identity?.isTemporary ?? true,
+      // What is unique may be there already.
+      guard let entity = object.entity, entity.uniques.isEmpty,
+        object.identity?.isTemporary ?? true,
         try append(object, entity, connection)
       else { return nil }
     }

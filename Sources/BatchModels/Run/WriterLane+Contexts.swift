@@ -59,7 +59,10 @@ extension WriterLane {
             guard context.hasChanges else { continue }
             do throws(BatchError) {
               try connection.savepoint { () throws(BatchError) in
-                try context.write(through: connection)
+                try context.write(
+                  through: connection,
+                  namingObjects: onFailure == .failChunk
+                )
               }
             } catch {
               // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.

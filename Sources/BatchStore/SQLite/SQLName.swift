@@ -21,7 +21,7 @@ package enum SQLName {
   }
 
   /// The name with ASCII letters in lower case: equal for names that are the same to SQLite.
-  static func folded(_ name: String) -> String {
+  package static func folded(_ name: String) -> String {
     String(decoding: name.utf8.map { folded($0) }, as: UTF8.self)
   }
 

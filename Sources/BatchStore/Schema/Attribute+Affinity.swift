@@ -13,3 +13,22 @@ extension Attribute {
     return [.null, .blob, .integer]
   }
 }
+
+extension Attribute {
+  /// What the column makes of a value; nil where only SQLite can tell.
+  ///
+  /// See <https://www.sqlite.org/datatype3.html> §3.
+  package func stored(_ value: SQLValue) -> SQLValue? {
+    let kept = keptClasses
+    switch value {
+    case .integer(let number) where !kept.contains(.integer):
+      if kept.contains(.real) { return Double(exactly: number).map { .real($0) } }
+      return .text(String(number))
+    case .real(let number) where !kept.contains(.real):
+      guard kept.contains(.integer) else { return nil }
+      return Int64(exactly: number).map { .integer($0) } ?? value
+    case .text where !kept.contains(.text): return nil
+    default: return value
+    }
+  }
+}

@@ -37,6 +37,8 @@ public struct Entity: Sendable, Hashable {
   package internal(set) var family: EntityFamily?
   /// The column that whoever changes a row raises by one, where others count on that.
   var versionColumn: String?
+  /// The columns that a unique index keeps from having the same values in two rows.
+  package internal(set) var uniqueKeys: [UniqueKey] = []
 
   /// What rows are read from in place of the table, under its name: a query, or a copy of the rows.
   var standIn: String?
@@ -64,6 +66,7 @@ public struct Entity: Sendable, Hashable {
       foreignKeys: foreignKeys,
       family: family,
       versionColumn: versionColumn,
+      uniqueKeys: uniqueKeys,
       standIn: standIn
     )
   }
@@ -85,7 +88,8 @@ extension Entity {
       kind: kind,
       key: key,
       attributes: attributes,
-      foreignKeys: foreignKeys
+      foreignKeys: foreignKeys,
+      uniqueKeys: uniqueKeys
     )
   }
 }
@@ -150,6 +154,8 @@ public struct Attribute: Sendable, Hashable {
   public let isGenerated: Bool
   /// Whether a row can be inserted without a value for it.
   public let hasDefault: Bool
+  /// What a row has that is inserted without a value for it, where that is known.
+  package internal(set) var defaultValue: SQLValue?
 }
 
 extension Attribute {
@@ -161,7 +167,8 @@ extension Attribute {
       type: type,
       isOptional: isOptional,
       isGenerated: isGenerated,
-      hasDefault: hasDefault
+      hasDefault: hasDefault,
+      defaultValue: defaultValue
     )
   }
 }

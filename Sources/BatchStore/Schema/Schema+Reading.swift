@@ -5,6 +5,7 @@ extension Schema {
   /// Reads the entities of the main database.
   package init(reading connection: Connection) throws(BatchError) {
     var entities: [Entity] = []
+    let uniqueKeys = try UniqueKey.read(in: connection)
     let tables = try connection.prepare(
       """
       SELECT name, type, wr FROM pragma_table_list
@@ -32,7 +33,8 @@ extension Schema {
           kind: kind,
           key: key,
           attributes: columns.filter { !$0.isHidden }.map(\.attribute),
-          foreignKeys: kind == .table ? try ForeignKey.read(of: name, in: connection) : []
+          foreignKeys: kind == .table ? try ForeignKey.read(of: name, in: connection) : [],
+          uniqueKeys: uniqueKeys[name] ?? []
         )
       )
     }
@@ -60,21 +62,25 @@ private struct Column {
   let name: String
   let type: String
   let isNotNull: Bool
-  let hasDefault: Bool
+  /// The DEFAULT as it is written.
+  let defaultText: String?
   /// The place in the primary key, from 1; 0 outside it.
   let keyPosition: Int
   let isHidden: Bool
   let isGenerated: Bool
 
   var attribute: Attribute {
-    Attribute(
+    var attribute = Attribute(
       name: name,
       column: name,
       type: type,
       isOptional: !isNotNull,
       isGenerated: isGenerated,
-      hasDefault: hasDefault || !isNotNull
+      hasDefault: defaultText != nil || !isNotNull
     )
+    attribute.defaultValue = defaultText.flatMap { SQLValue(literal: $0) }
+      .flatMap { attribute.stored($0) }
+    return attribute
   }
 
   /// Whether the declared type gives INTEGER affinity: https://www.sqlite.org/datatype3.html §3.1.
@@ -90,7 +96,7 @@ private struct Column {
   static func read(of table: String, in connection: Connection) throws(BatchError) -> [Column] {
     let info = try connection.prepare(
       """
-      SELECT name, type, "notnull", dflt_value IS NOT NULL, pk, hidden
+      SELECT name, type, "notnull", dflt_value, pk, hidden
       FROM pragma_table_xinfo(?, 'main')
       """
     )
@@ -102,7 +108,7 @@ private struct Column {
           name: info.text(at: 0),
           type: info.text(at: 1),
           isNotNull: info.integer(at: 2) != 0,
-          hasDefault: info.integer(at: 3) != 0,
+          defaultText: info.isNull(at: 3) ? nil : info.text(at: 3),
           keyPosition: Int(info.integer(at: 4)),
           isHidden: info.integer(at: 5) == 1,
           isGenerated: info.integer(at: 5) >= 2

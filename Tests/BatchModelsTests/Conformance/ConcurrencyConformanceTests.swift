@@ -16,37 +16,8 @@ import Testing
 
   // MARK: What the compiler refuses
 
-  /// What the compiler says of a source that uses the library, in Swift 6 mode.
-  private func compile(_ source: String) throws -> (status: Int32, messages: String) {
-    let file = try directory.write(
-      "import BatchIdentifiers\nimport BatchModels\nimport BatchStore\n\(source)",
-      to: "a.swift"
-    )
-    let products = URL(fileURLWithPath: BatchProgram.path).deletingLastPathComponent()
-    let scratch = products.deletingLastPathComponent().deletingLastPathComponent()
-    let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .appendingPathComponent("../../../Sources")
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [
-      "swiftc", "-emit-sil", "-swift-version", "6", "-o", "/dev/null",
-      "-I", products.appendingPathComponent("Modules").path,
-      "-I", sources.appendingPathComponent("CSQLite").path,
-      "-I", sources.appendingPathComponent("CLZ4").path,
-      "-I", scratch.appendingPathComponent("checkouts/swift-system/Sources/CSystem/include").path,
-      file,
-    ]
-    let output = Pipe()
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = output
-    try process.run()
-    let messages = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: messages, as: UTF8.self))
-  }
-
   @Test func `C16 identifiers cross tasks; objects and contexts do not compile across`() throws {
-    let (status, messages) = try compile(
+    let (status, messages) = try Compiler.compile(
       """
       func name(_ identifier: PersistentIdentifier, _ background: BackgroundContext) async throws -> String {
         try await background.perform { context in
@@ -57,7 +28,8 @@ import Testing
       func send(_ identifiers: [PersistentIdentifier]) async -> Int {
         await Task.detached { identifiers.count }.value
       }
-      """
+      """,
+      in: directory
     )
     #expect(status == 0 && !messages.contains("warning:"), "\(messages)")
 
@@ -79,7 +51,7 @@ import Testing
       """,
       "struct Message: Sendable { let object: ManagedObject }",
     ] {
-      let (status, messages) = try compile(source)
+      let (status, messages) = try Compiler.compile(source, in: directory)
       #expect(status != 0, "\(source)")
       #expect(
         messages.contains("Sendable") || messages.contains("data races"),

@@ -317,7 +317,7 @@ import Testing
           let expected = twin.edits.applied(to: row)
           #expect(Row(name: object.name, salary: object.salary) == expected)
         } else if twin.state == .inserted {
-          #expect(object.name == twin.edits.name ?? "" && object.salary == twin.edits.salary ?? 0)
+          #expect(object.name == twin.edits.name ?? "" && object.salary == twin.edits.salary ?? 7)
         }
       }
       let rows = try TestDatabase.rows(path, "SELECT id, name, salary FROM employees ORDER BY id")

@@ -86,7 +86,7 @@ import Testing
     let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
     let context = ModelContext(container)
     let object = try context.insertNewObject(ofEntity: "t")
-    #expect(object["a"] == .null)
+    #expect(object["a"] == .text("x"))
     object["c"] = .text("5")
     try context.save()
     #expect(["a", "b", "c", "at"].map { object[$0] == .null } == [false, false, false, false])

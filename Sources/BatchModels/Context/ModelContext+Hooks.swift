@@ -1,0 +1,85 @@
+import BatchIdentifiers
+import BatchStore
+
+extension ModelContext {
+  /// How often hooks may change further objects: as often as in Core Data.
+  private static let hookLimit = 1_000
+
+  /// Tells the objects that there is something to save of, and has them validated.
+  ///
+  /// - Returns: The objects that were told, to be told again when all is saved.
+  /// - Throws: `BatchError` with code `validationFailed` for all that is wrong, `endlessHooks`, and what a
+  ///   hook could not set.
+  func prepareToSave() throws(BatchError) -> [ManagedObject] {
+    try withoutSaving { () throws(BatchError) in
+      let told = try tellOfSave()
+      try throwNoted()
+      try validate(told)
+      return told
+    }
+  }
+
+  /// Calls `willSave` of what is unsaved, and of what is unsaved because of that.
+  private func tellOfSave() throws(BatchError) -> [ManagedObject] {
+    var additions = unsaved.additions
+    var told = unsaved.all()
+    for object in told { object.willSave() }
+    // Mostly there is no more to be done, and nothing to be remembered.
+    guard unsaved.additions > additions else { return told }
+    var known = Set(told.map(ObjectIdentifier.init))
+    for _ in 0..<Self.hookLimit {
+      additions = unsaved.additions
+      let next = unsaved.all().filter { known.insert(ObjectIdentifier($0)).inserted }
+      for object in next { object.willSave() }
+      told += next
+      if unsaved.additions == additions { return told.filter(\.hasChanges) }
+    }
+    throw BatchError(
+      .endlessHooks,
+      "willSave has changed more objects \(Self.hookLimit) times over, the last of them of"
+        + " \(told.last.map { "\(type(of: $0))" } ?? "")",
+      remedy: "insert and change objects in willSave only where something is left to do"
+    )
+  }
+
+  private func validate(_ objects: [ManagedObject]) throws(BatchError) {
+    var problems: [SaveProblem] = []
+    for object in objects where object.unsaved == .insert || object.unsaved == .update {
+      do {
+        try object.validate()
+      } catch let error as ModelValidationError {
+        problems += error.problems.map { SaveProblem(object, $0.property, $0.message) }
+      } catch let error as BatchError where !error.isAboutObjects {
+        throw error
+      } catch {
+        problems.append(SaveProblem(object, nil, "\(error)"))
+      }
+    }
+    guard !problems.isEmpty else { return }
+    // Whoever corrects these wants to know of the others too.
+    let found = Set(problems.map(\.identifier))
+    for store in container.stores.indices where container.stores[store].isWritable {
+      let refused = try? refusals(inStore: store, through: writer(to: store))
+      problems += refused?.filter { !found.contains($0.identifier) } ?? []
+    }
+    if let error = BatchError(.validationFailed, problems) { throw error }
+  }
+}
+
+extension SaveProblem {
+  /// What an object's own validation has found.
+  fileprivate init(_ object: ManagedObject, _ property: String?, _ reason: String) {
+    let value = property.flatMap { name in
+      object.entity?.slots[name].flatMap { slot in object.changes[slot] ?? object.row?[slot] }
+    }
+    identifier = object.persistentModelID
+    self.property = property
+    self.value = value
+    message =
+      property.map { name in
+        "property \(name.quotedForMessage) \(reason)"
+          + (value.map { " (it is \($0.shortForMessage))" } ?? "")
+      } ?? reason
+    remedy = nil
+  }
+}

@@ -1,0 +1,51 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// What the compiler says where a property's type does not tell how its values are kept.
+extension ModelProperty {
+  /// SQLite has no type for dates.
+  @available(
+    *,
+    unavailable,
+    message: "a Date is kept in several ways: add as: .iso8601, .unixSeconds or .referenceSeconds"
+  )
+  public static func attribute(
+    _ name: String,
+    _ property: any KeyPath<Model, Date> & Sendable,
+    column: String? = nil
+  ) -> ModelProperty {
+    fatalError("unavailable")
+  }
+
+  /// SQLite has no type for dates.
+  @available(
+    *,
+    unavailable,
+    message: "a Date is kept in several ways: add as: .iso8601, .unixSeconds or .referenceSeconds"
+  )
+  public static func attribute(
+    _ name: String,
+    _ property: any KeyPath<Model, Date?> & Sendable,
+    column: String? = nil
+  ) -> ModelProperty {
+    fatalError("unavailable")
+  }
+
+  /// The type does not tell how its values are kept.
+  @available(
+    *,
+    unavailable,
+    message:
+      "add as: .raw(placeholder:) for an enumeration, .json(placeholder:) for what is Codable"
+  )
+  public static func attribute<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil
+  ) -> ModelProperty {
+    fatalError("unavailable")
+  }
+}

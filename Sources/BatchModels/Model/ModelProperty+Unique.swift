@@ -1,0 +1,123 @@
+import BatchIdentifiers
+import BatchStore
+
+extension ModelProperty {
+  /// Says that no two objects have the same value of a property: SwiftData's `#Unique`.
+  ///
+  ///     properties: [.attribute("email", \.email), .unique("email")]
+  ///
+  /// A new object with the value of a row that is there is not refused when it is saved: it takes over the
+  /// row's identifier, and what was set on it is written to the row; see ``ModelContext/save()``.
+  /// NULL is the same as nothing.
+  ///
+  /// The table needs a unique index over just that column, or has it for its primary key.
+  ///
+  /// - Parameter name: The name of an attribute or of a relationship to one.
+  /// - Returns: What the mapping's list of properties takes.
+  public static func unique(_ name: String) -> ModelProperty { unique([name]) }
+
+  /// Says that no two objects have the same values of several properties together.
+  ///
+  /// - Parameter names: The names of attributes and of relationships to one.
+  /// - Returns: As for a single property.
+  public static func unique(_ names: [String]) -> ModelProperty {
+    ModelProperty(
+      name: names.joined(separator: ", "),
+      keyPath: \Model.persistentModelID,
+      unique: names
+    )
+  }
+}
+
+/// Columns of an entity of which no two rows have the same values, as its class says and its table sees to.
+struct UniqueColumns: Sendable {
+  /// What the class calls them.
+  let names: [String]
+  let slots: [Int]
+  /// How the values of each are compared, and what the column makes of them.
+  private let comparisons: [(collation: String, attribute: Attribute?)]
+
+  /// - Throws: `BatchError` with code `invalidMapping` for a name that the class does not have, and for
+  ///   columns over which the table has no unique index.
+  init(
+    _ names: [String],
+    of mapping: ModelMapping,
+    in table: Entity,
+    _ columns: [String]
+  ) throws(BatchError) {
+    let found = try names.map { name throws(BatchError) in
+      guard let column = mapping.column(ofProperty: name) else {
+        throw BatchError(
+          .invalidMapping,
+          "\(mapping.type).mapping says that \(name.quotedForMessage) is unique, and maps no such property",
+          at: mapping.entityName,
+          remedy: "name attributes and relationships with a column of their own"
+        )
+      }
+      return column
+    }
+    let wanted = Set(found.map(SQLName.folded))
+    let key = table.uniqueKeys.first { key in
+      key.columns.count == found.count && Set(key.columns.map { SQLName.folded($0.name) }) == wanted
+    }
+    guard key != nil || Set(table.key?.columns.map(SQLName.folded) ?? []) == wanted, !found.isEmpty
+    else {
+      let list = SQLName.list(found)
+      let name = ([table.table] + found).joined(separator: "_")
+      throw BatchError(
+        .invalidMapping,
+        "\(mapping.type).mapping says that no two objects have the same \(names.joined(separator: ", ")),"
+          + " and table \(table.table.quotedForMessage) has no unique index over that",
+        at: mapping.entityName,
+        remedy:
+          "CREATE UNIQUE INDEX \(SQLName.quoted(name)) ON \(SQLName.quoted(table.table)) (\(list))"
+      )
+    }
+    self.names = names
+    slots = found.compactMap { column in columns.firstIndex { SQLName.equal($0, column) } }
+    comparisons = found.map { column in
+      let collation = key?.columns.first { SQLName.equal($0.name, column) }?.collation
+      return (
+        collation?.uppercased() ?? "BINARY",
+        table.attributes.first { SQLName.equal($0.column, column) }
+      )
+    }
+  }
+
+  /// A value such that two are equal where the index takes them for equal; nil where that is not known,
+  /// as for a collation of a program.
+  func comparable(_ value: SQLValue, at index: Int) -> SQLValue? {
+    let (collation, attribute) = comparisons[index]
+    guard let value = attribute.map({ $0.stored(value) }) ?? value else { return nil }
+    switch value {
+    case .real(let number): return Int64(exactly: number).map { .integer($0) } ?? value
+    case .text(let text):
+      switch collation {
+      case "BINARY": return value
+      case "NOCASE": return .text(SQLName.folded(text))
+      case "RTRIM":
+        let end = text.lastIndex { $0 != " " }.map { text.index(after: $0) } ?? text.startIndex
+        return .text(String(text[..<end]))
+      default: return nil
+      }
+    default: return value
+    }
+  }
+}
+
+extension ModelMapping {
+  /// The column of an attribute or of a relationship to one.
+  fileprivate func column(ofProperty name: String) -> String? {
+    attributeList.last { $0.name == name }?.column
+      ?? relationshipList.last { $0.name == name }?.column
+  }
+}
+
+extension ModelEntity {
+  /// What new rows have in columns where nothing is set.
+  static func defaults(of columns: [String], in table: Entity) -> [SQLValue?] {
+    columns.map { column in
+      table.attributes.first { SQLName.equal($0.column, column) }?.defaultValue
+    }
+  }
+}

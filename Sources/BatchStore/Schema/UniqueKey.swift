@@ -1,0 +1,41 @@
+import BatchIdentifiers
+
+/// Columns of a table of which no two rows have the same values, NULL apart.
+package struct UniqueKey: Sendable, Hashable {
+  /// A column, and how its values are compared.
+  package struct Column: Sendable, Hashable {
+    package let name: String
+    package let collation: String
+  }
+
+  package let columns: [Column]
+
+  /// The unique indexes of all tables, by the tables; none that leaves rows out or has expressions.
+  static func read(in connection: Connection) throws(BatchError) -> [String: [UniqueKey]] {
+    let rows = try connection.prepare(
+      """
+      SELECT t.name, i.name, c.name, c.coll FROM pragma_table_list AS t,
+        pragma_index_list(t.name, 'main') AS i, pragma_index_xinfo(i.name, 'main') AS c
+      WHERE t.schema = 'main' AND t.type = 'table' AND i."unique" AND NOT i.partial AND c.key
+      ORDER BY t.name, i.seq DESC, c.seqno
+      """
+    )
+    var indexes: [(table: String, name: String, columns: [Column?])] = []
+    while try rows.step() {
+      let (table, name) = (rows.text(at: 0), rows.text(at: 1))
+      if indexes.last?.table != table || indexes.last?.name != name {
+        indexes.append((table, name, []))
+      }
+      let column =
+        rows.isNull(at: 2) ? nil : Column(name: rows.text(at: 2), collation: rows.text(at: 3))
+      indexes[indexes.count - 1].columns.append(column)
+    }
+    var keys: [String: [UniqueKey]] = [:]
+    for index in indexes {
+      let columns = index.columns.compactMap(\.self)
+      guard columns.count == index.columns.count else { continue }
+      keys[index.table, default: []].append(UniqueKey(columns: columns))
+    }
+    return keys
+  }
+}
