@@ -95,14 +95,27 @@ extension ModelContext {
     }
   }
 
-  /// SQLite's plan for a fetch, a line a step: `SEARCH orders USING INDEX …` where an index serves.
+  /// SQLite's plan for a fetch, in its own words and in others, and the indexes that it misses.
   ///
   /// - Throws: As `fetch(_:)` does.
+  /// - Complexity: No row is read.
   public func explain<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
-  ) throws(BatchError) -> [String] {
+  ) throws(BatchError) -> FetchPlan {
     try read(Model.self) { entity, connection throws(BatchError) in
-      try descriptor.query(of: entity, in: container).queryPlan(in: connection).lines
+      let translator = PredicateTranslator(container)
+      let query = try descriptor.query(of: entity, with: translator)
+      let plan = try query.queryPlan(in: connection)
+      let isWhole = descriptor.predicate == nil
+      guard !isWhole, entity.entity.kind == .table,
+        plan.lines.contains(where: { $0.hasPrefix("SCAN") })
+      else { return FetchPlan(steps: plan.lines, missingIndexes: []) }
+      let missing = try connection.missingIndexes(
+        for: query.sql,
+        about: [entity.entity.table] + translator.relatedTables,
+        among: translator.indexCandidates(of: query.sql, about: entity)
+      )
+      return FetchPlan(steps: plan.lines, missingIndexes: missing.map(\.sql))
     }
   }
 

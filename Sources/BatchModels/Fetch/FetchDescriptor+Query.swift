@@ -25,7 +25,19 @@ extension FetchDescriptor {
     excluding excluded: [PersistentIdentifier] = [],
     looksUpIdentifiers: Bool = true
   ) throws(BatchError) -> IdentifierQuery {
-    let translator = PredicateTranslator(container, looksUpIdentifiers: looksUpIdentifiers)
+    try query(
+      of: entity,
+      excluding: excluded,
+      with: PredicateTranslator(container, looksUpIdentifiers: looksUpIdentifiers)
+    )
+  }
+
+  /// The descriptor as a query, translated by a translator that may have translated more for it.
+  func query(
+    of entity: ModelEntity,
+    excluding excluded: [PersistentIdentifier] = [],
+    with translator: PredicateTranslator
+  ) throws(BatchError) -> IdentifierQuery {
     let object = try ObjectTerm(row: entity)
     var conditions: [SQLText] = []
     if !includesSubentities, let concrete = entity.concrete {

@@ -14,7 +14,7 @@ public import Foundation
 /// Predicate and order mean in SQL what they mean in Swift; what cannot be said in SQL with that
 /// meaning is refused. A row whose values do not fit the class is not one that Swift has a meaning
 /// for: as an object it is an error, and by its identifier alone it may be found or not.
-public struct FetchDescriptor<Model: PersistentModel> {
+public struct FetchDescriptor<Model: PersistentModel>: Sendable {
   /// The condition; nil for all objects.
   public var predicate: Predicate<Model>?
   /// The order; the key decides where this leaves objects equal, and alone where this is empty.
@@ -28,11 +28,11 @@ public struct FetchDescriptor<Model: PersistentModel> {
   /// Whether objects of sub-entities count.
   public var includesSubentities = true
   /// The properties that dictionaries have; empty for all attributes.
-  public var propertiesToFetch: [PartialKeyPath<Model>] = []
+  public var propertiesToFetch: [any PartialKeyPath<Model> & Sendable] = []
   /// The relationships whose objects are read together with those that are fetched.
   ///
   /// The context keeps them alive until its next fetch that prefetches, or its reset.
-  public var relationshipKeyPathsForPrefetching: [PartialKeyPath<Model>] = []
+  public var relationshipKeyPathsForPrefetching: [any PartialKeyPath<Model> & Sendable] = []
 
   /// A description of all objects that satisfy a predicate.
   public init(

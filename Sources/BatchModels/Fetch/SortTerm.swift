@@ -6,55 +6,106 @@ import BatchStore
 /// The order is that of the property's type in Swift, for strings that of `<`, which is the same in
 /// all languages; nil comes before all values. (Foundation's `SortDescriptor` would sort strings by
 /// the language of the process, which SQLite does not know.)
-public struct SortTerm<Model: PersistentModel> {
+public struct SortTerm<Model: PersistentModel>: Sendable {
   /// The property.
-  public let property: PartialKeyPath<Model>
+  public let property: any PartialKeyPath<Model> & Sendable
   /// Whether the greatest comes first.
   public let isDescending: Bool
-  /// Whether the first of two objects comes before the second, by this term alone.
-  let precedes: (Model, Model) -> Bool
+  /// Whether the first of two objects comes before the second, by this term alone; nil is one that
+  /// has no value.
+  let precedes: @Sendable (Model?, Model?) -> Bool
   /// The SQL by which rows are sorted.
-  let sql: (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
+  let sql: @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
 
   /// The least value first.
-  public static func forward<Value: Comparable>(_ property: KeyPath<Model, Value>) -> SortTerm {
+  public static func forward<Value: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Value> & Sendable
+  ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: false)
   }
 
   /// No value first, and then the least one.
-  public static func forward<Value: Comparable>(_ property: KeyPath<Model, Value?>) -> SortTerm {
+  public static func forward<Value: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Value?> & Sendable
+  ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: false)
   }
 
   /// The greatest value first.
-  public static func reverse<Value: Comparable>(_ property: KeyPath<Model, Value>) -> SortTerm {
+  public static func reverse<Value: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Value> & Sendable
+  ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: true)
   }
 
   /// The greatest value first, and no value last.
-  public static func reverse<Value: Comparable>(_ property: KeyPath<Model, Value?>) -> SortTerm {
+  public static func reverse<Value: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Value?> & Sendable
+  ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: true)
   }
 
-  private init<Property, Value: Comparable>(
-    _ property: KeyPath<Model, Property>,
-    _ value: @escaping (Property) -> Value?,
-    isDescending: Bool
+  /// By a term about a related object; what is related to none comes where nil does.
+  ///
+  ///     sortBy: [.related(\.customer, .forward(\.name)), .forward(\.number)]
+  ///
+  /// What an object is related to, and the values there, count as the store has them; among objects
+  /// with changes that were not saved, as they are in memory.
+  public static func related<Related: PersistentModel>(
+    _ relationship: any KeyPath<Model, Related?> & Sendable,
+    _ term: SortTerm<Related>
+  ) -> SortTerm {
+    SortTerm(
+      property: relationship,
+      isDescending: term.isDescending,
+      precedes: { first, second in
+        term.precedes(
+          first.flatMap { $0[keyPath: relationship] },
+          second.flatMap { $0[keyPath: relationship] }
+        )
+      },
+      sql: { object, translator throws(BatchError) in
+        guard case .object(let related) = try object.term(of: relationship, in: translator) else {
+          throw .unsupported("an order by what is no relationship to one")
+        }
+        return try term.sql(related, translator)
+      }
+    )
+  }
+
+  private init(
+    property: any PartialKeyPath<Model> & Sendable,
+    isDescending: Bool,
+    precedes: @escaping @Sendable (Model?, Model?) -> Bool,
+    sql: @escaping @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
   ) {
     self.property = property
     self.isDescending = isDescending
-    precedes = { first, second in
-      let (first, second) = isDescending ? (second, first) : (first, second)
-      guard let second = value(second[keyPath: property]) else { return false }
-      return value(first[keyPath: property]).map { $0 < second } ?? true
-    }
-    sql = { object, translator throws(BatchError) in
-      guard let order = Representation<Property>.canonical?.order, order != .none else {
-        throw .unsupported("an order by values of type \(Property.self)")
+    self.precedes = precedes
+    self.sql = sql
+  }
+
+  private init<Property, Value: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Property> & Sendable,
+    _ value: @escaping @Sendable (Property) -> Value?,
+    isDescending: Bool
+  ) {
+    self.init(
+      property: property,
+      isDescending: isDescending,
+      precedes: { first, second in
+        let (first, second) = isDescending ? (second, first) : (first, second)
+        guard let second = second.flatMap({ value($0[keyPath: property]) }) else { return false }
+        return first.flatMap { value($0[keyPath: property]) }.map { $0 < second } ?? true
+      },
+      sql: { object, translator throws(BatchError) in
+        guard let order = Representation<Property>.canonical?.order, order != .none else {
+          throw .unsupported("an order by values of type \(Property.self)")
+        }
+        let text = try translator.canonical(object.term(of: property, in: translator)).text
+        let collation = translator.collation(order, ofBytes: false)
+        return "\(text.text)\(collation)\(isDescending ? " DESC" : "")"
       }
-      let text = try translator.canonical(object.term(of: property, in: translator)).text
-      let collation = translator.collation(order, ofBytes: false)
-      return "\(text.text)\(collation)\(isDescending ? " DESC" : "")"
-    }
+    )
   }
 }

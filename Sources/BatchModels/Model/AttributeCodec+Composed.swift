@@ -8,14 +8,50 @@ import Foundation
 
 extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValue: AttributeValue {
   /// The raw value; one that stands for no case does not fit.
+  ///
+  /// Cases of an enumeration are found by an index of the column. Where `init(rawValue:)` takes what
+  /// is no `rawValue` of any case, as one that ignores case or has a case for all else, each row is
+  /// asked.
   public static func raw(placeholder: Value) -> AttributeCodec {
     let raw = Value.RawValue.codec
     return AttributeCodec(
       typeName: "\(Value.self)",
+      form: .other,
+      storedForms: { storedForms(of: $0) },
       placeholder: placeholder,
       decode: { raw.decode($0).flatMap { Value(rawValue: $0) } },
       encode: { raw.encode($0.rawValue) }
     )
+  }
+
+  /// The stored values of a case of an enumeration, whose raw values are one for each.
+  private static func storedForms(of value: Value) -> [SQLValue]? {
+    // Structures have operators `==` of their own more often than not.
+    guard Mirror(reflecting: value).displayStyle == .enum else { return nil }
+    let raw = Value.RawValue.codec
+    let stored = raw.encode(value.rawValue)
+    guard isExact(near: stored) else { return nil }
+    return raw.form == .canonical ? [stored] : raw.storedForms(value.rawValue)
+  }
+
+  /// Whether `init(rawValue:)`, as far as trying shows, makes of a raw value what has that raw value.
+  private static func isExact(near stored: SQLValue) -> Bool {
+    let raw = Value.RawValue.codec
+    var trials: [SQLValue] = [stored]
+    switch stored {
+    case .text(let text):
+      let texts = [
+        "", " ", "?", "\u{1}", text.uppercased(), text.lowercased(), "\(text) ", " \(text)",
+      ]
+      trials += texts.map { .text($0) }
+    case .integer(let value):
+      trials += [.min, .max, -1, 0, value &+ 1, value &- 1, value &+ 1_000].map { .integer($0) }
+    default: return false
+    }
+    return trials.allSatisfy { trial in
+      guard let value = raw.decode(trial).flatMap({ Value(rawValue: $0) }) else { return true }
+      return raw.encode(value.rawValue) == trial
+    }
   }
 }
 

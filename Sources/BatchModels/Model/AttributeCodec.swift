@@ -16,6 +16,11 @@ public struct AttributeCodec<Value>: Sendable {
   @usableFromInline let form: AttributeForm
   /// Stored values of which all can be decoded; of others some may be.
   @usableFromInline let alwaysFit: StorageClasses
+  /// All stored values that a value is decoded from, by which an index finds it; nil if only the
+  /// codec can tell.
+  ///
+  /// Texts stand for those that are equal to them, too.
+  @usableFromInline let storedForms: @Sendable (Value) -> [SQLValue]?
 
   /// Makes a codec from its parts.
   public init(
@@ -30,6 +35,7 @@ public struct AttributeCodec<Value>: Sendable {
     self.encode = encode
     form = .other
     alwaysFit = []
+    storedForms = { _ in nil }
   }
 
   /// A codec of which more is known.
@@ -38,6 +44,7 @@ public struct AttributeCodec<Value>: Sendable {
     typeName: String,
     form: AttributeForm,
     alwaysFit: StorageClasses = [],
+    storedForms: @escaping @Sendable (Value) -> [SQLValue]? = { _ in nil },
     placeholder: @autoclosure @escaping @Sendable () -> Value,
     decode: @escaping @Sendable (SQLValue) -> Value?,
     encode: @escaping @Sendable (Value) -> SQLValue
@@ -45,6 +52,7 @@ public struct AttributeCodec<Value>: Sendable {
     self.typeName = typeName
     self.form = form
     self.alwaysFit = alwaysFit
+    self.storedForms = storedForms
     self.placeholder = placeholder
     self.decode = decode
     self.encode = encode
@@ -57,6 +65,7 @@ public struct AttributeCodec<Value>: Sendable {
       typeName: "\(typeName)?",
       form: form,
       alwaysFit: alwaysFit.union(.null),
+      storedForms: { $0.map(storedForms) ?? [.null] },
       placeholder: nil,
       decode: { stored in
         if case .null = stored { return .some(nil) }

@@ -106,14 +106,24 @@ extension Data: AttributeValue {
 }
 
 extension UUID: AttributeValue {
-  /// A TEXT in the form that `uuidString` has, or a BLOB of 16 bytes; written as TEXT.
+  /// A TEXT in the form that `uuidString` has, or in lower case, or a BLOB of 16 bytes; written as
+  /// `uuidString`.
+  ///
+  /// A text with letters of both cases does not fit: there are too many of them for an index to find
+  /// all that mean one UUID.
   public static var codec: AttributeCodec<UUID> {
     AttributeCodec(
       typeName: "UUID",
+      form: .other,
+      storedForms: { value in
+        let text = value.uuidString
+        let bytes = unsafe withUnsafeBytes(of: value.uuid) { unsafe [UInt8]($0) }
+        return [.text(text), .text(text.lowercased()), .blob(bytes)]
+      },
       placeholder: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
       decode: { value in
         switch value {
-        case .text(let text): UUID(uuidString: text)
+        case .text(let text): text.hasOneCase ? UUID(uuidString: text) : nil
         case .blob(let bytes) where bytes.count == 16:
           UUID(
             uuid: (
@@ -174,6 +184,16 @@ extension URL: AttributeValue {
       decode: { $0.string.flatMap { URL(string: $0) } },
       encode: { .text($0.absoluteString) }
     )
+  }
+}
+
+extension String {
+  /// Whether letters of ASCII are all in upper case or all in lower case.
+  fileprivate var hasOneCase: Bool {
+    var cases: UInt8 = 0
+    // Letters have this bit, and digits and hyphens do not; the next one tells the cases apart.
+    for byte in utf8 where byte & 0x40 != 0 { cases |= byte & 0x20 == 0 ? 1 : 2 }
+    return cases != 3
   }
 }
 

@@ -20,6 +20,9 @@ extension PredicateExpressions.SequenceContains: TranslatableExpression {
       if let range = values as? any BoundedRange {
         return try translator.containment(of: element, inRange: range)
       }
+      if let matched = values as? any MatchedValues<RHS.Output> {
+        return .condition(try matched.condition(on: element, in: translator))
+      }
       return try translator.membership(of: element, in: values)
     }
     return try translator.map(sequence, element) { $0.contains($1) }
@@ -27,49 +30,21 @@ extension PredicateExpressions.SequenceContains: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// How many values are listed in the statement; more are looked up by Swift.
-  private static var greatestListCount: Int { 256 }
-
   /// Whether a term is one of some values.
   fileprivate func membership<Values: Sequence>(
     of element: Term<Values.Element>,
     in values: Values
   ) throws(BatchError) -> Term<Bool> where Values.Element: Equatable {
-    if element.constant == nil, let canonical = Representation<Values.Element>.canonical,
-      canonical.order != .none, values.underestimatedCount <= Self.greatestListCount
+    if element.constant == nil, values.underestimatedCount <= Self.greatestListCount,
+      let condition = lookUp(element, among: values)
     {
-      // What cannot be said in SQL, as NaN cannot, is equal to nothing.
-      let stored = values.compactMap(canonical.encode)
-      if stored.count <= Self.greatestListCount, stored.allSatisfy(Self.comparesByBytes) {
-        return .condition(try listing(of: element, stored))
-      }
+      return .condition(condition)
     }
     if values is any SetAlgebra { return try map(element) { values.contains($0) } }
     if let hashable = Values.Element.self as? any Hashable.Type {
       return try map(element, membership(in: values, hashable))
     }
     return try map(element) { values.contains($0) }
-  }
-
-  /// Whether equality with a value is equality of bytes, by which SQLite looks values up in lists.
-  private static func comparesByBytes(_ value: SQLValue) -> Bool {
-    if case .text(let text) = value { TextCollation.isEqualToItsBytesOnly(text) } else { true }
-  }
-
-  private func listing<Value>(
-    of element: Term<Value>,
-    _ stored: [SQLValue]
-  ) throws(BatchError) -> SQLText {
-    let text = try canonical(element).text
-    let values = stored.filter { $0 != .null }
-    let places = values.map { place($0) }
-    var condition = "(\(text.text) COLLATE BINARY IN (\(places.joined(separator: ", "))))"
-    if Value.self is any ExpressibleByNilLiteral.Type {
-      condition =
-        values.count < stored.count
-        ? "(\(text.text) IS NULL OR \(condition))" : "(\(text.text) IS NOT NULL AND \(condition))"
-    }
-    return SQLText(condition, canFail: text.canFail)
   }
 
   private func membership<Values: Sequence, Key: Hashable>(
@@ -88,6 +63,9 @@ extension PredicateExpressions.CollectionContainsCollection: TranslatableExpress
     try translator.map(translator.term(base), translator.term(other)) { base, other in
       if let text = base as? String, let other = other as? String, text.isPlain, other.isPlain {
         return text.utf8.contains(other.utf8)
+      }
+      if let text = base as? FoldedText, let other = other as? FoldedText {
+        return text.contains(other)
       }
       return try PredicateExpressions.CollectionContainsCollection(
         base: Known(base),
@@ -178,6 +156,20 @@ extension PredicateExpressions.SequenceAllSatisfy: TranslatableExpression {
       all = .and(all, try translator.condition(test))
     }
     return .condition(all)
+  }
+}
+
+extension PredicateExpressions.Filter: TranslatableExpression {
+  func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output> {
+    guard case .objects(var objects) = try translator.term(sequence) else {
+      throw .unsupported("a Filter of what is no relationship to many")
+    }
+    func condition(_ object: ObjectTerm) throws(BatchError) -> SQLText {
+      translator.bind(variable, to: .object(object))
+      return try translator.condition(filter)
+    }
+    objects.conditions.append(condition)
+    return .objects(objects)
   }
 }
 

@@ -41,17 +41,99 @@ extension PredicateTranslator {
       return .constant(left == right)
     default: break
     }
+    if let value = right.constant, let condition = lookUp(left, among: CollectionOfOne(value)) {
+      return .condition(condition)
+    }
+    if let value = left.constant, let condition = lookUp(right, among: CollectionOfOne(value)) {
+      return .condition(condition)
+    }
     guard let order = Representation<Value>.canonical?.order, order != .none else {
       return try map(left, right) { $0 == $1 }
     }
     let (left, right) = (try canonical(left).text, try canonical(right).text)
-    let suffix = collation(
-      order,
-      ofBytes: isEqualToItsBytesOnly(left) || isEqualToItsBytesOnly(right)
+    let isOfBytes = value(of: left) == .null || value(of: right) == .null
+    let isEqual = SQLText(
+      "(\(left.text) IS \(right.text)\(collation(order, ofBytes: isOfBytes)))",
+      canFail: left.canFail || right.canFail
     )
-    return .condition(
-      SQLText("(\(left.text) IS \(right.text)\(suffix))", canFail: left.canFail || right.canFail)
-    )
+    return .condition(.all(near(left, right) + near(right, left) + [isEqual]))
+  }
+
+  /// Whether a column has one of the stored values that some values are decoded from, which an index
+  /// can tell; nil if those are not known, or too many.
+  func lookUp<Value>(_ column: Term<Value>, among values: some Sequence<Value>) -> SQLText? {
+    guard case .sql(let text, let representation) = column else { return nil }
+    var stored: [SQLValue] = []
+    for value in values {
+      if stored.count > Self.greatestListCount * 3 { return nil }
+      if !representation.isCanonical {
+        guard let forms = representation.forms(value) else { return nil }
+        for form in forms {
+          guard let equal = Self.values(equalTo: form) else { return nil }
+          stored += equal
+        }
+      } else if representation.order != .none, text.difference == nil {
+        // What cannot be said in SQL, as NaN cannot, is equal to nothing.
+        guard let form = representation.encode(value) else { continue }
+        guard let equal = Self.values(equalTo: form) else { return nil }
+        stored += equal
+      } else {
+        return nil
+      }
+    }
+    return listing(text, stored, isOptional: Value.self is any ExpressibleByNilLiteral.Type)
+  }
+
+  /// All values that are equal to one, each by its bytes; nil if they are many.
+  private static func values(equalTo value: SQLValue) -> [SQLValue]? {
+    guard case .text(let text) = value else { return [value] }
+    return TextCollation.texts(equalTo: text)?.map { .text($0) }
+  }
+
+  /// How many values are listed in the statement; more are looked up by Swift.
+  static var greatestListCount: Int { 256 }
+
+  /// Whether SQL has one of some values, byte by byte.
+  private func listing(_ text: SQLText, _ stored: [SQLValue], isOptional: Bool) -> SQLText {
+    let values = stored.filter { $0 != .null }
+    let places = values.map { place($0) }
+    var condition = "(\(text.text) COLLATE BINARY IN (\(places.joined(separator: ", "))))"
+    switch values.count {
+    case 0:
+      return stored.isEmpty ? .false : SQLText("(\(text.text) IS NULL)", canFail: text.canFail)
+    case 1: condition = "(\(text.text) IS \(places[0])\(collation(of: values[0])))"
+    default: if isOptional { condition = "(\(text.text) IS NOT NULL AND \(condition))" }
+    }
+    if values.count < stored.count { condition = "(\(text.text) IS NULL OR \(condition))" }
+    return SQLText(condition, canFail: text.canFail)
+  }
+
+  /// A column of texts may have been declared with a collation of its own.
+  private func collation(of value: SQLValue) -> String {
+    if case .text = value { " COLLATE BINARY" } else { "" }
+  }
+
+  /// What an index can tell of a difference that is compared with a number: the column is near their
+  /// sum, as floating-point numbers go.
+  private func near(
+    _ left: SQLText,
+    _ right: SQLText,
+    above: Bool = true,
+    below: Bool = true
+  ) -> [SQLText] {
+    guard let difference = left.difference, case .real(let number)? = value(of: right),
+      number.isFinite
+    else { return [] }
+    let sum = number + difference.less
+    let margin = 2 * max(number.ulp, sum.ulp, difference.less.ulp)
+    var conditions: [SQLText] = []
+    if above {
+      conditions.append(SQLText("(\(difference.column) >= \(place(.real(sum - margin))))"))
+    }
+    if below {
+      conditions.append(SQLText("(\(difference.column) <= \(place(.real(sum + margin))))"))
+    }
+    return conditions
   }
 
   /// How two terms compare.
@@ -83,8 +165,17 @@ extension PredicateTranslator {
       case .greaterThanOrEqual: ">="
       @unknown default: throw .unsupported("the comparison \(comparison)")
       }
-    let text = "(\(left.text) \(symbol) \(right.text))"
-    return .condition(SQLText(text, canFail: left.canFail || right.canFail))
+    let text = SQLText(
+      "(\(left.text) \(symbol) \(right.text))",
+      canFail: left.canFail || right.canFail
+    )
+    let isBelow = comparison == .lessThan || comparison == .lessThanOrEqual
+    return .condition(
+      .all(
+        near(left, right, above: !isBelow, below: isBelow)
+          + near(right, left, above: isBelow, below: !isBelow) + [text]
+      )
+    )
   }
 
   /// The collation that the equality of two operands, or an order, needs.
@@ -93,15 +184,5 @@ extension PredicateTranslator {
   func collation(_ order: SQLOrder, ofBytes comparesBytes: Bool) -> String {
     guard order == .text else { return "" }
     return " COLLATE \(comparesBytes ? "BINARY" : TextCollation.sqlName)"
-  }
-
-  /// Whether an operand is a text that is equal to its very bytes only, or NULL, so that bytes can
-  /// be compared, as indices do.
-  func isEqualToItsBytesOnly(_ operand: SQLText) -> Bool {
-    switch value(of: operand) {
-    case .text(let text): TextCollation.isEqualToItsBytesOnly(text)
-    case .null: true
-    default: false
-    }
   }
 }

@@ -54,7 +54,7 @@ extension ObjectTerm {
     let column = SQLText(column(attribute.column))
     if codec.form == .unixSeconds {
       // The one subtraction that `Date` makes too.
-      let seconds = SQLText("(\(column.text) - \(Date.timeIntervalBetween1970AndReferenceDate))")
+      let seconds = SQLText(column.text, less: Date.timeIntervalBetween1970AndReferenceDate)
       if let canonical = Representation<Value>.canonical { return .sql(seconds, canonical) }
     }
     return .sql(column, Representation(codec))

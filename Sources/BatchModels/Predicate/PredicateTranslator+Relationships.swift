@@ -15,6 +15,12 @@ extension PredicateTranslator {
     }
     let destination = relationship.destination
     let key = SQLName.quoted(try destination.entity.requireKey().columns[0])
+    switch relationship.storage {
+    case .column: break
+    case .inverse(let slot):
+      note(IndexCandidate(destination.entity.table, destination.columns[slot]))
+    case .table(let table): note(IndexCandidate(table.table, table.source))
+    }
     // By `=`, for NULL refers to nothing.
     let isRelated: (String) -> String =
       switch relationship.storage {
@@ -33,11 +39,12 @@ extension PredicateTranslator {
       }
     let objects = ObjectsTerm(entity: destination, isRelated: isRelated)
     if relationship.isToMany { return .objects(objects) }
+    let table = SQLName.quoted(destination.entity.table)
     let column: (String) -> String = { [self] in
-      let alias = nextAlias()
+      let alias = nextAlias(of: destination)
       return """
-        (SELECT \(alias).\(SQLName.quoted($0)) \(source(of: objects, as: alias)) \
-        ORDER BY \(alias).\(key) LIMIT 1)
+        (SELECT \(alias).\(SQLName.quoted($0)) FROM \(table) AS \(alias) \
+        WHERE \(self.isRelated(objects, as: alias)) ORDER BY \(alias).\(key) LIMIT 1)
         """
     }
     if case .column(let slot) = relationship.storage {
@@ -61,9 +68,25 @@ extension PredicateTranslator {
   /// Whether some objects have one for which a condition holds.
   func exists(
     in objects: ObjectsTerm,
-    where condition: (ObjectTerm) throws(BatchError) -> SQLText
+    where condition: @escaping (ObjectTerm) throws(BatchError) -> SQLText
   ) throws(BatchError) -> SQLText {
-    let alias = nextAlias()
+    var some = objects
+    some.conditions.append(condition)
+    let (source, canFail) = try source(of: some, as: nextAlias(of: objects.entity))
+    return SQLText("(EXISTS (SELECT 1 \(source)))", canFail: canFail)
+  }
+
+  /// How many objects there are.
+  func count(of objects: ObjectsTerm) throws(BatchError) -> Term<Int> {
+    let (source, canFail) = try source(of: objects, as: nextAlias(of: objects.entity))
+    return .sql(SQLText("(SELECT count(*) \(source))", canFail: canFail), Int.representation)
+  }
+
+  /// `FROM … WHERE …`, and whether there are rows for which it fails.
+  private func source(
+    of objects: ObjectsTerm,
+    as alias: String
+  ) throws(BatchError) -> (text: String, canFail: Bool) {
     let key = try objects.entity.entity.requireKey().columns
     let object = ObjectTerm(
       objects.entity,
@@ -71,24 +94,11 @@ extension PredicateTranslator {
       isPresent: .true,
       column: { "\(alias).\(SQLName.quoted($0))" }
     )
-    let isRelated = SQLText(self.isRelated(objects, as: alias))
-    let all = SQLText.and(isRelated, try condition(object))
+    var conditions = [SQLText(isRelated(objects, as: alias))]
+    for condition in objects.conditions { conditions.append(try condition(object)) }
+    let all = SQLText.all(conditions)
     let table = SQLName.quoted(objects.entity.entity.table)
-    return SQLText(
-      "(EXISTS (SELECT 1 FROM \(table) AS \(alias) WHERE \(all.text)))",
-      canFail: all.canFail
-    )
-  }
-
-  /// How many objects there are.
-  func count(of objects: ObjectsTerm) throws(BatchError) -> Term<Int> {
-    let text = "(SELECT count(*) \(source(of: objects, as: nextAlias())))"
-    return .sql(SQLText(text), Int.representation)
-  }
-
-  private func source(of objects: ObjectsTerm, as alias: String) -> String {
-    let table = SQLName.quoted(objects.entity.entity.table)
-    return "FROM \(table) AS \(alias) WHERE \(isRelated(objects, as: alias))"
+    return ("FROM \(table) AS \(alias) WHERE \(all.text)", all.canFail)
   }
 
   private func isRelated(_ objects: ObjectsTerm, as alias: String) -> String {

@@ -21,9 +21,12 @@ final class PredicateTranslator {
   let looksUpIdentifiers: Bool
   /// What fills the places of the statement.
   private(set) var parameters: [StatementParameter] = []
-  private var aliasCount = 0
+  /// The entities of related rows, by the numbers of the names that their tables have here.
+  private var aliases: [ModelEntity] = []
+  /// Columns of other tables by which related rows are found.
+  private var noted: [IndexCandidate] = []
   /// Whether the statement reads other rows than the one that the condition is about.
-  var readsRelatedRows: Bool { aliasCount > 0 }
+  var readsRelatedRows: Bool { !aliases.isEmpty }
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
   init(_ container: ModelContainer, looksUpIdentifiers: Bool = true) {
@@ -87,9 +90,30 @@ final class PredicateTranslator {
   }
 
   /// A name for one more table in the statement.
-  func nextAlias() -> String {
-    aliasCount += 1
-    return "_related\(aliasCount)"
+  func nextAlias(of entity: ModelEntity) -> String {
+    aliases.append(entity)
+    return "_related\(aliases.count)"
+  }
+
+  /// Notes a column by which related rows are found.
+  func note(_ candidate: IndexCandidate) { noted.append(candidate) }
+
+  /// The tables that related rows are of.
+  var relatedTables: [String] { aliases.map(\.entity.table) }
+
+  /// The columns that a statement about rows of an entity asks for, an index of which might serve it.
+  func indexCandidates(of sql: String, about entity: ModelEntity) -> [IndexCandidate] {
+    let names = [(SQLName.quoted(entity.entity.table), entity)]
+    let related = aliases.enumerated().map { ("_related\($0 + 1)", $1) }
+    var candidates = noted
+    for (name, entity) in names + related {
+      let key = entity.entity.key?.columns ?? []
+      candidates += entity.columns.filter { column in
+        key.first != column && sql.contains("\(name).\(SQLName.quoted(column))")
+      }.map { IndexCandidate(entity.entity.table, $0) }
+    }
+    var known: Set<IndexCandidate> = []
+    return candidates.filter { known.insert($0).inserted }
   }
 
   // MARK: Terms as SQL

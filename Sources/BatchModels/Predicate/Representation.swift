@@ -25,10 +25,13 @@ struct Representation<Value> {
   let order: SQLOrder
   /// Whether all values of the type can be compared with each other in this representation.
   let isCanonical: Bool
+  /// All values in SQL that a value is decoded from; nil if only Swift can tell.
+  let forms: (Value) -> [SQLValue]?
 
   init(
     order: SQLOrder,
     isCanonical: Bool = true,
+    forms: @escaping (Value) -> [SQLValue]? = { _ in nil },
     decode: @escaping (SQLValue) -> Value?,
     encode: @escaping (Value) -> SQLValue?
   ) {
@@ -36,6 +39,7 @@ struct Representation<Value> {
     self.encode = encode
     self.order = order
     self.isCanonical = isCanonical
+    self.forms = forms
   }
 
   /// The representation in which values of the type are compared, if the type has one.
@@ -53,10 +57,12 @@ struct Representation<Value> {
       encode = canonical.encode
       order = canonical.order
       isCanonical = true
+      forms = { _ in nil }
     } else {
       encode = { codec.encode($0) }
       order = .none
       isCanonical = false
+      forms = codec.storedForms
     }
   }
 
@@ -65,6 +71,7 @@ struct Representation<Value> {
     Representation<Value?>(
       order: order,
       isCanonical: isCanonical,
+      forms: { $0.map(forms) ?? [.null] },
       decode: { $0 == .null ? .some(nil) : decode($0).map(Optional.some) },
       encode: { $0.map(encode) ?? .null }
     )
@@ -75,6 +82,7 @@ struct Representation<Value> {
     Representation<Wrapped>(
       order: order,
       isCanonical: isCanonical,
+      forms: { forms($0) },
       decode: { decode($0).flatMap(\.self) },
       encode: { encode($0) }
     )
@@ -163,6 +171,16 @@ extension UUID: CanonicalValue {
   static var representation: Representation<UUID> {
     // In upper case, texts are in the order of the bytes that they stand for.
     Representation(order: .native, decode: codec.decode, encode: codec.encode)
+  }
+}
+
+extension ComparisonResult: CanonicalValue {
+  static var representation: Representation<ComparisonResult> {
+    Representation(
+      order: .native,
+      decode: { if case .integer(let value) = $0 { Self(rawValue: Int(value)) } else { nil } },
+      encode: { .integer(Int64($0.rawValue)) }
+    )
   }
 }
 

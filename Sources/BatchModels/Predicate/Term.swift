@@ -94,4 +94,6 @@ struct ObjectsTerm {
   let entity: ModelEntity
   /// What relates a row of theirs, by the name that its table has in the statement.
   let isRelated: (String) -> String
+  /// What else must hold of an object.
+  var conditions: [(ObjectTerm) throws(BatchError) -> SQLText] = []
 }

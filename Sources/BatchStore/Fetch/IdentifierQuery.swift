@@ -394,6 +394,33 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
+  /// Reads what is computed over groups of the rows that satisfy the request; without keys, all rows
+  /// are one group.
+  package func selectGroups(
+    _ expressions: [String],
+    by keys: [String],
+    having condition: String?,
+    orderBy order: [String],
+    limit: Int?,
+    in connection: Connection
+  ) throws(BatchError) -> Statement {
+    let rows =
+      window.isWhole
+      ? "\(entity.rowSource)\(self.condition)"
+      : """
+      (SELECT * FROM \(entity.rowSource)\(self.condition) ORDER BY \(self.order)\(window.sql)) \
+      AS \(SQLName.quoted(entity.table))
+      """
+    var sql = "SELECT \(expressions.joined(separator: ", ")) FROM \(rows)"
+    if !keys.isEmpty { sql += " GROUP BY \(keys.joined(separator: ", "))" }
+    if let condition { sql += " HAVING \(condition)" }
+    if !order.isEmpty { sql += " ORDER BY \(order.joined(separator: ", "))" }
+    if let limit { sql += " LIMIT \(limit)" }
+    let statement = try connection.prepare(sql)
+    try bind(to: statement)
+    return statement
+  }
+
   /// The list of integer keys, or nil if a key turned out not to be an integer.
   private func fetchIntegers(
     in connection: Connection,

@@ -6,6 +6,8 @@ package struct SQLText {
   package let canFail: Bool
   /// The same thing as what must hold for it not to be NULL, and what it is then.
   package private(set) var guarded: (condition: String, value: String)?
+  /// The same thing as a column less a number.
+  package private(set) var difference: (column: String, less: Double)?
 
   package init(_ text: String, canFail: Bool = false) {
     self.text = text
@@ -17,6 +19,12 @@ package struct SQLText {
     text = "CASE WHEN \(condition.text) THEN \(value.text) END"
     canFail = value.canFail || condition.canFail
     if !canFail { guarded = (condition.text, value.text) }
+  }
+
+  /// What is left of a column's number without another one.
+  package init(_ column: String, less number: Double) {
+    self.init("(\(column) - \(number))")
+    difference = (column, number)
   }
 
   package static let `true` = SQLText("1")
@@ -41,7 +49,29 @@ package struct SQLText {
 
   /// Whether all are true.
   package static func all(_ conditions: [SQLText]) -> SQLText {
-    conditions.dropFirst().reduce(conditions.first ?? .true) { .and($0, $1) }
+    combined(conditions[...], .true, and)
+  }
+
+  /// Whether any is true.
+  package static func any(_ conditions: [SQLText]) -> SQLText {
+    combined(conditions[...], .false, or)
+  }
+
+  /// Combines one after the other, in which SQLite finds what an index serves, but many in halves:
+  /// it refuses expressions that are more than 1,000 deep.
+  private static func combined(
+    _ conditions: ArraySlice<SQLText>,
+    _ none: SQLText,
+    _ combine: (SQLText, SQLText) -> SQLText
+  ) -> SQLText {
+    if conditions.count <= 32 {
+      return conditions.dropFirst().reduce(conditions.first ?? none, combine)
+    }
+    let middle = conditions.startIndex + conditions.count / 2
+    return combine(
+      combined(conditions[..<middle], none, combine),
+      combined(conditions[middle...], none, combine)
+    )
   }
 
   /// Whether one is true; the second is computed only where the first is not.

@@ -11,6 +11,14 @@ package struct StorageClasses: OptionSet, Sendable {
   @inlinable package static var real: Self { Self(rawValue: 4) }
   @inlinable package static var text: Self { Self(rawValue: 8) }
   @inlinable package static var blob: Self { Self(rawValue: 16) }
+
+  /// What SQLite's `typeof()` calls them.
+  package var names: [String] {
+    let all: [(Self, String)] = [
+      (.null, "null"), (.integer, "integer"), (.real, "real"), (.text, "text"), (.blob, "blob"),
+    ]
+    return all.filter { contains($0.0) }.map(\.1)
+  }
 }
 
 extension SQLValue {

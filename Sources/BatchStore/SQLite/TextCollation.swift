@@ -42,15 +42,34 @@ package enum TextCollation {
     return isLess ? -1 : 1
   }
 
-  /// Whether only the very bytes of a text are equal to it: ASCII, without the three characters of
-  /// ASCII that others are equivalent to.
+  /// All texts that are equal to a text, itself first, if they are few; nil otherwise.
   ///
-  /// They are the semicolon (U+037E, the Greek question mark), the backtick (U+1FEF) and the K
-  /// (U+212A, the Kelvin sign).
-  package static func isEqualToItsBytesOnly(_ text: String) -> Bool {
-    text.utf8.allSatisfy { byte in
-      byte < 0x80 && byte != UInt8(ascii: ";") && byte != UInt8(ascii: "`")
-        && byte != UInt8(ascii: "K")
+  /// A text in ASCII is equal to its very bytes only, but for three characters that one other each
+  /// is equivalent to: the semicolon (U+037E, the Greek question mark), the backtick (U+1FEF) and
+  /// the K (U+212A, the Kelvin sign). Of these there may be four.
+  package static func texts(equalTo text: String) -> [String]? {
+    var count = 0
+    for byte in text.utf8 {
+      if byte >= 0x80 { return nil }
+      if twin(of: byte) != nil { count += 1 }
+    }
+    if count == 0 { return [text] }
+    guard count <= 4 else { return nil }
+    var texts = [String.UnicodeScalarView()]
+    for scalar in text.unicodeScalars {
+      let twin = twin(of: UInt8(scalar.value))
+      texts = texts.map { $0 + [scalar] } + (twin.map { twin in texts.map { $0 + [twin] } } ?? [])
+    }
+    return texts.map { String($0) }
+  }
+
+  /// The character outside ASCII that is equivalent to one of ASCII.
+  private static func twin(of byte: UInt8) -> Unicode.Scalar? {
+    switch byte {
+    case UInt8(ascii: ";"): "\u{37E}"
+    case UInt8(ascii: "`"): "\u{1FEF}"
+    case UInt8(ascii: "K"): "\u{212A}"
+    default: nil
     }
   }
 }

@@ -19,11 +19,11 @@ import Testing
     var found = 0
     for number in 0..<400 {
       var random = RandomPredicate(generator: generator)
-      let predicate = random.make()
+      let (predicate, evaluate) = random.make()
       generator = random.generator
       // What traps in Swift is left out by construction; what throws must fail in SQL too.
       let expected = Result {
-        try all.filter { try predicate.evaluate($0) }.map(\.persistentModelID)
+        try all.filter(evaluate).map(\.persistentModelID)
       }
       let comment: Comment = "seed \(seed), predicate \(number): \(predicate.description)"
       switch expected {
@@ -55,7 +55,32 @@ private struct RandomPredicate {
 
   var generator: SeededGenerator
 
-  mutating func make() -> Predicate<Sample> {
+  /// One predicate, or several that are put together at run time, and what it says of an object:
+  /// those that are put together take what fails for false where Swift evaluates them.
+  mutating func make() -> (Predicate<Sample>, (Sample) throws -> Bool) {
+    guard random(3) == 0 else {
+      let predicate = one()
+      return (predicate, { try predicate.evaluate($0) })
+    }
+    var several: [(predicate: Predicate<Sample>, evaluate: (Sample) throws -> Bool)] = []
+    for _ in 0..<random(4) { several.append(make()) }
+    let predicates = several.map(\.predicate)
+    switch random(4) {
+    case 0:
+      return (
+        .all(of: predicates), { sample in try several.allSatisfy { try $0.evaluate(sample) } }
+      )
+    case 1, 2:
+      return (.any(of: predicates), { sample in try several.contains { try $0.evaluate(sample) } })
+    default:
+      return (
+        .not(.all(of: predicates)),
+        { sample in try !several.allSatisfy { try $0.evaluate(sample) } }
+      )
+    }
+  }
+
+  private mutating func one() -> Predicate<Sample> {
     var copy = self
     let depth = Int.random(in: 0...3, using: &copy.generator)
     let predicate = Predicate<Sample> { row in copy.condition(row, depth) }
@@ -90,7 +115,10 @@ private struct RandomPredicate {
   }
 
   private mutating func leaf(_ row: Row) -> Condition {
-    switch random(20) {
+    switch random(23) {
+    case 20: return standardContains(text(row), text(row))
+    case 21: return caseInsensitiveOrder(text(row), text(row))
+    case 22: return listed(row)
     case 0: return comparison(integer(row), integer(row))
     case 1: return equality(integer(row), integer(row))
     case 2: return equality(optionalInteger(row), optionalInteger(row))
@@ -111,6 +139,30 @@ private struct RandomPredicate {
     case 17: return membership(row)
     case 18: return range(row)
     default: return optional(row)
+    }
+  }
+
+  /// Membership in lists of values that are stored in several forms.
+  private mutating func listed(_ row: Row) -> Condition {
+    switch random(3) {
+    case 0:
+      let values = (0..<random(3)).map { _ in pick(Samples.uuids) }
+      return E.SequenceContains(
+        sequence: E.Value(values),
+        element: E.KeyPath(root: row, keyPath: \Sample.uuid)
+      )
+    case 1:
+      let values = (0..<random(3)).map { _ in pick([Sample.Color.red, .green, .blue]) }
+      return E.SequenceContains(
+        sequence: E.Value(values),
+        element: E.KeyPath(root: row, keyPath: \Sample.color)
+      )
+    default:
+      let values = [Sample.Color?.none, pick([.red, .green, .blue])]
+      return E.SequenceContains(
+        sequence: E.Value(values),
+        element: E.KeyPath(root: row, keyPath: \Sample.optionalColor)
+      )
     }
   }
 
@@ -332,6 +384,19 @@ private struct RandomPredicate {
     _ text: some StandardPredicateExpression<String>,
     _ other: some StandardPredicateExpression<String>
   ) -> Condition { E.CollectionContainsCollection(base: text, other: other) }
+
+  private func standardContains(
+    _ text: some StandardPredicateExpression<String>,
+    _ other: some StandardPredicateExpression<String>
+  ) -> Condition { E.build_localizedStandardContains(text, other) }
+
+  private mutating func caseInsensitiveOrder(
+    _ text: some StandardPredicateExpression<String>,
+    _ other: some StandardPredicateExpression<String>
+  ) -> Condition {
+    let results: [ComparisonResult] = [.orderedAscending, .orderedSame, .orderedDescending]
+    return equality(E.build_caseInsensitiveCompare(text, other), E.Value(pick(results)))
+  }
 
   private func starts(
     _ text: some StandardPredicateExpression<String>,

@@ -35,7 +35,7 @@ final class Word: ManagedObject, PersistentModel {
   }
 
   @Test func `all characters that are equal to ASCII are known`() {
-    // What `TextCollation.isEqualToItsBytesOnly` relies on.
+    // What `TextCollation.texts(equalTo:)` relies on.
     let ascii = Set((UInt8(0)..<0x80).map { Character(Unicode.Scalar($0)) })
     var equal: [Character: UInt32] = [:]
     for scalar in (UInt32(0x80)...0x10FFFF).lazy.compactMap(Unicode.Scalar.init) {
@@ -162,7 +162,7 @@ final class Word: ManagedObject, PersistentModel {
       var all = descriptor
       all.sortBy = []
       return try [descriptor, all].allSatisfy { descriptor in
-        let plan = try context.explain(descriptor)
+        let plan = try context.explain(descriptor).steps
         return plan.contains { $0.hasPrefix("SEARCH") }
           && !plan.contains { $0.hasPrefix("SCAN words") || $0.hasPrefix("SCAN seats") }
           && !plan.contains { $0.hasPrefix("SCAN cars") }
@@ -219,8 +219,8 @@ final class Word: ManagedObject, PersistentModel {
     var generator = SeededGenerator(seed: seed)
     let path = try Samples.make(200, in: directory, with: &generator)
     let context = ModelContext(try await Samples.open(path))
-    func check<Value: Comparable>(
-      _ property: KeyPath<Sample, Value>,
+    func check<Value: Comparable & SendableMetatype>(
+      _ property: any KeyPath<Sample, Value> & Sendable,
       _ isLess: (Value, Value) -> Bool = { $0 < $1 }
     ) throws {
       let up = try context.fetch(FetchDescriptor<Sample>(sortBy: [.forward(property)]))
@@ -260,14 +260,19 @@ final class Word: ManagedObject, PersistentModel {
       "CREATE INDEX by_int ON samples (int)",
       "CREATE INDEX by_optional ON samples (optionalInt)",
       "CREATE INDEX by_text ON samples (text)",
-      "CREATE INDEX by_reference ON samples (reference)"
+      "CREATE INDEX by_reference ON samples (reference)",
+      "CREATE INDEX by_uuid ON samples (uuid)",
+      "CREATE INDEX by_color ON samples (color)",
+      "CREATE INDEX by_optional_color ON samples (optionalColor)",
+      "CREATE INDEX by_unix ON samples (unix)"
     )
     let container = try await Samples.open(path)
     func plan(_ predicate: Predicate<Sample>) throws -> String {
       let descriptor = FetchDescriptor(predicate: predicate)
-      return try ModelContext(container).explain(descriptor).joined(separator: "; ")
+      return try ModelContext(container).explain(descriptor).steps.joined(separator: "; ")
     }
     let date = Date(timeIntervalSinceReferenceDate: 0)
+    let early = Date(timeIntervalSince1970: 0)
     let integers = [1, 2, 3]
     let texts = ["a", "b"]
     #expect(try plan(#Predicate { $0.int == 3 }).contains("by_int (int=?)"))
@@ -287,6 +292,22 @@ final class Word: ManagedObject, PersistentModel {
     #expect(try plan(#Predicate { texts.contains($0.text) }).contains("by_text (text=?)"))
     #expect(try plan(#Predicate { $0.reference == date }).contains("by_reference (reference=?)"))
     // The Kelvin sign is equal to it, and in another place of the index.
-    #expect(try plan(#Predicate { $0.text == "K" }).contains("SCAN samples"))
+    #expect(try plan(#Predicate { $0.text == "K" }).contains("by_text (text=?)"))
+    #expect(try plan(#Predicate { $0.text == "KK;`K" }).contains("SCAN samples"))
+    let (uuid, uuids) = (Samples.uuids[0], Samples.uuids)
+    #expect(try plan(#Predicate { $0.uuid == uuid }).contains("by_uuid (uuid=?)"))
+    #expect(try plan(#Predicate { uuid == $0.uuid }).contains("by_uuid (uuid=?)"))
+    #expect(try plan(#Predicate { uuids.contains($0.uuid) }).contains("by_uuid (uuid=?)"))
+    let (red, some) = (Sample.Color.red, [Sample.Color.red, .blue])
+    let none: Sample.Color? = nil
+    #expect(try plan(#Predicate { $0.color == red }).contains("by_color (color=?)"))
+    #expect(try plan(#Predicate { some.contains($0.color) }).contains("by_color (color=?)"))
+    #expect(try plan(#Predicate { $0.optionalColor == red }).contains("(optionalColor=?)"))
+    #expect(try plan(#Predicate { $0.optionalColor == none }).contains("(optionalColor=?)"))
+    #expect(try plan(#Predicate { $0.unix == date }).contains("(unix>? AND unix<?)"))
+    #expect(
+      try plan(#Predicate { if let at = $0.unix { at < date && at > early } else { false } })
+        .contains("by_unix (unix>? AND unix<?)")
+    )
   }
 }

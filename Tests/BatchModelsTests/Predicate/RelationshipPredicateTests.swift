@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchModels
+import BatchStore
 import BatchTestSupport
 import Foundation
 import Testing
@@ -70,5 +71,38 @@ import Testing
         customer.purchases.contains { $0.total > 15 && 100 / ($0.total - 10) > 5 }
       }
     )
+  }
+
+  @Test func `what is filtered of random rows is what Swift filters`() async throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var generator = SeededGenerator(seed: seed)
+    let path = directory.file("market.db")
+    let connection = try Connection(path: path)
+    for id in 100..<160 {
+      let customer = Int.random(in: 0...4, using: &generator)
+      let total = Int.random(in: 0...40, using: &generator)
+      try connection.execute(
+        "INSERT INTO purchases VALUES (\(id), \(total), nullif(\(customer), 0))"
+      )
+      for tag in 1...2 where Bool.random(using: &generator) {
+        try connection.execute("INSERT INTO purchase_tags VALUES (\(id), \(tag))")
+      }
+    }
+    let all = try context.fetch(FetchDescriptor<Customer>())
+    for _ in 0..<40 {
+      let least = Int.random(in: 0...40, using: &generator)
+      let count = Int.random(in: 0...12, using: &generator)
+      let predicates: [Predicate<Customer>] = [
+        #Predicate { $0.purchases.filter { $0.total > least }.count > count },
+        #Predicate { $0.purchases.filter { $0.total > least }.isEmpty },
+        #Predicate { $0.purchases.filter { $0.tags.count == 1 }.count == count },
+        #Predicate { $0.purchases.filter { $0.total > least }.allSatisfy { !$0.tags.isEmpty } },
+      ]
+      for (number, predicate) in predicates.enumerated() {
+        let expected = try all.filter { try predicate.evaluate($0) }.map(\.persistentModelID)
+        let found = try context.fetchIdentifiers(FetchDescriptor(predicate: predicate))
+        #expect(found == expected, "seed \(seed), \(number): \(least), \(count)")
+      }
+    }
   }
 }

@@ -1,0 +1,214 @@
+public import BatchIdentifiers
+import BatchStore
+
+/// A column of an ``AggregateQuery``: what rows are grouped by, or what is computed of the rows of a
+/// group.
+///
+/// `.group(by: \.state)`, `.count()`, `.sum(\.price)`, `.average(\.price)`, `.min(\.created)`,
+/// `.max(\.created)`. A `Decimal`, which is kept as a text, has no sum and no average here.
+public struct Aggregate<Model: PersistentModel, Value>: Sendable {
+  /// Whether rows are grouped by it.
+  let isKey: Bool
+  let column:
+    @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> AggregateColumn<Value>
+
+  init(
+    isKey: Bool = false,
+    _ column:
+      @escaping @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError)
+      -> AggregateColumn<Value>
+  ) {
+    self.isKey = isKey
+    self.column = column
+  }
+}
+
+/// A column of a query as SQL.
+struct AggregateColumn<Value> {
+  /// What is read.
+  let text: String
+  /// What rows are grouped by, if they are.
+  var key: String?
+  /// What groups are sorted by; nil if SQLite cannot sort them as Swift does.
+  var order: String?
+  /// The value, or nil if the type has none for what was read.
+  let decode: (SQLValue) throws(BatchError) -> Value?
+
+  /// The value of what was read.
+  func value(_ stored: SQLValue) throws(BatchError) -> Value {
+    if let value = try decode(stored) { return value }
+    throw .beyond(Value.self)
+  }
+}
+
+extension BatchError {
+  /// The error about a sum that is more than its type can hold.
+  static func beyond(_ type: Any.Type) -> BatchError {
+    BatchError(.predicateFailed, "a query computes what is no \(type), or more than one can hold")
+  }
+}
+
+// MARK: Keys
+
+extension Aggregate {
+  /// A group for each value that rows have of an attribute.
+  public static func group(by property: any KeyPath<Model, Value> & Sendable) -> Aggregate
+  where Value: SendableMetatype {
+    Aggregate(isKey: true) { object, translator throws(BatchError) in
+      try .key(object.attribute(property), in: translator)
+    }
+  }
+
+  /// A group for each value that related objects have of an attribute; nil where there is none.
+  public static func group<Related: PersistentModel, Attribute: SendableMetatype>(
+    by relationship: any KeyPath<Model, Related?> & Sendable,
+    _ property: any KeyPath<Related, Attribute> & Sendable
+  ) -> Aggregate where Value == Attribute? {
+    Aggregate(isKey: true) { object, translator throws(BatchError) in
+      guard case .object(let related) = try object.term(of: relationship, in: translator) else {
+        throw .unsupported("groups by what is no relationship to one")
+      }
+      return try .key(related.attribute(property).optional, in: translator)
+    }
+  }
+
+  /// A group for each object that rows are related to; nil where there is none.
+  public static func group<Related: PersistentModel>(
+    byIdentifierOf relationship: any KeyPath<Model, Related?> & Sendable
+  ) -> Aggregate where Value == PersistentIdentifier? {
+    Aggregate(isKey: true) { object, translator throws(BatchError) in
+      guard case .object(let related) = try object.term(of: relationship, in: translator) else {
+        throw .unsupported("groups by what is no relationship to one")
+      }
+      // The key as the other object's row has it, which is what identifiers are made of.
+      let key = related.column(try related.entity.entity.requireKey().columns[0])
+      let space = related.entity.space
+      return AggregateColumn(text: key, key: key, order: key) { value in
+        value == .null
+          ? .some(nil) : space.identifier(.encoded(EncodedKey([KeyComponent(value)])))
+      }
+    }
+  }
+}
+
+// MARK: Counts
+
+extension Aggregate where Value == Int {
+  /// How many rows there are.
+  public static func count() -> Aggregate {
+    Aggregate { _, _ in .number("count(*)") }
+  }
+
+  /// How many rows have a value.
+  public static func count<Attribute: SendableMetatype>(
+    _ property: any KeyPath<Model, Attribute?> & Sendable
+  ) -> Aggregate {
+    Aggregate { object, _ throws(BatchError) in
+      .number("count(\(try object.attribute(property).column))")
+    }
+  }
+
+  /// How many different values there are, nil not among them.
+  public static func count<Attribute: SendableMetatype>(
+    distinct property: any KeyPath<Model, Attribute> & Sendable
+  ) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      let key = try AggregateColumn.key(object.attribute(property), in: translator).key
+      return .number("count(DISTINCT \(key ?? "NULL"))")
+    }
+  }
+}
+
+// MARK: Sums
+
+extension Aggregate where Value: FixedWidthInteger & AttributeValue {
+  /// The sum of integers; 0 of none, and an error if the type cannot hold it.
+  public static func sum(_ property: any KeyPath<Model, Value> & Sendable) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .sum(try object.attribute(property).checked(by: translator))
+    }
+  }
+
+  /// The sum of those integers that are not nil.
+  public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .sum(try object.attribute(property).checked(by: translator))
+    }
+  }
+}
+
+extension Aggregate where Value: BinaryFloatingPoint & AttributeValue {
+  /// The sum of numbers in the order in which SQLite finds them; 0 of none.
+  public static func sum(_ property: any KeyPath<Model, Value> & Sendable) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .total(try object.attribute(property).checked(by: translator))
+    }
+  }
+
+  /// The sum of those numbers that are not nil.
+  public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .total(try object.attribute(property).checked(by: translator))
+    }
+  }
+}
+
+extension Aggregate where Value == Double? {
+  /// The average of numbers; nil of none.
+  public static func average<Number: Numeric & AttributeValue>(
+    _ property: any KeyPath<Model, Number> & Sendable
+  ) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .average(try object.attribute(property).numbers(by: translator))
+    }
+  }
+
+  /// The average of those numbers that are not nil; nil of none.
+  public static func average<Number: Numeric & AttributeValue>(
+    _ property: any KeyPath<Model, Number?> & Sendable
+  ) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .average(try object.attribute(property).numbers(by: translator))
+    }
+  }
+}
+
+// MARK: Extremes
+
+extension Aggregate {
+  /// The least value; nil of none.
+  public static func min<Attribute: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Attribute> & Sendable
+  ) -> Aggregate where Value == Attribute? {
+    Aggregate { object, translator throws(BatchError) in
+      try .extreme("min", object.attribute(property).optional, translator)
+    }
+  }
+
+  /// The least of those values that are not nil; nil of none.
+  public static func min<Attribute: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Attribute?> & Sendable
+  ) -> Aggregate where Value == Attribute? {
+    Aggregate { object, translator throws(BatchError) in
+      try .extreme("min", object.attribute(property), translator)
+    }
+  }
+
+  /// The greatest value; nil of none.
+  public static func max<Attribute: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Attribute> & Sendable
+  ) -> Aggregate where Value == Attribute? {
+    Aggregate { object, translator throws(BatchError) in
+      try .extreme("max", object.attribute(property).optional, translator)
+    }
+  }
+
+  /// The greatest of those values that are not nil; nil of none.
+  public static func max<Attribute: Comparable & SendableMetatype>(
+    _ property: any KeyPath<Model, Attribute?> & Sendable
+  ) -> Aggregate where Value == Attribute? {
+    Aggregate { object, translator throws(BatchError) in
+      try .extreme("max", object.attribute(property), translator)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+/// How SQLite goes about a fetch.
+public struct FetchPlan: Sendable, CustomStringConvertible {
+  /// SQLite's own words, a line a step: `SEARCH orders USING INDEX …` where an index serves.
+  public let steps: [String]
+  /// The statements that make the indexes by which rows would be found that are now looked for among
+  /// all of a table; none if there is nothing to gain.
+  ///
+  /// What each is worth depends on how many rows it tells from the rest, and what it costs on how often
+  /// the table is written.
+  public let missingIndexes: [String]
+
+  init(steps: [String], missingIndexes: [String]) {
+    self.steps = steps
+    self.missingIndexes = missingIndexes
+  }
+
+  /// The plan in words, a line a step, and after it the indexes that are missing.
+  public var description: String {
+    var lines = steps.map(Self.words)
+    if !missingIndexes.isEmpty { lines.append("an index is missing:") }
+    return (lines + missingIndexes.map { "  \($0);" }).joined(separator: "\n")
+  }
+
+  /// A step in words; in SQLite's own if it is one that there are no others for.
+  private static func words(of step: String) -> String {
+    let using = step.split(separator: " USING ", maxSplits: 1)
+    let what = using.first?.split(separator: " ", maxSplits: 1).last.map(String.init) ?? ""
+    let how = using.count > 1 ? String(using[1]) : nil
+    if step.hasPrefix("SCAN "), step.contains(" VIRTUAL TABLE ") {
+      return "reads \(what.prefix { $0 != " " })"
+    }
+    if step.hasPrefix("SCAN ") {
+      guard let how else { return "reads every row of \(what)" }
+      return how.hasPrefix("COVERING")
+        ? "reads every row of \(what) in \(index(how))"
+        : "reads every row of \(what), in the order of \(index(how))"
+    }
+    if step.hasPrefix("SEARCH "), let how {
+      let condition = how.firstIndex(of: "(").map { " \(how[$0...])" } ?? ""
+      return how.contains("PRIMARY KEY")
+        ? "finds rows of \(what) by their key\(condition)"
+        : "finds rows of \(what) by \(index(how))\(condition)"
+    }
+    if step.hasPrefix("USE TEMP B-TREE FOR ") {
+      return step.hasSuffix("ORDER BY") ? "sorts what it has found" : "collects and sorts"
+    }
+    if step.hasPrefix("CORRELATED ") { return "for each of these rows:" }
+    if step.hasPrefix("LIST SUBQUERY") { return "makes a list first:" }
+    if step == "MULTI-INDEX OR" { return "finds the rows of each alternative:" }
+    return step.lowercased()
+  }
+
+  /// `index by_name`, of `COVERING INDEX by_name (name=?)`.
+  private static func index(_ how: String) -> String {
+    let name = how.prefix { $0 != "(" }.split(separator: " ").last ?? ""
+    return how.contains("AUTOMATIC") ? "an index that it makes for that" : "index \(name)"
+  }
+}

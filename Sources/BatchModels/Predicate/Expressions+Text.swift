@@ -1,0 +1,58 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+
+// Foundation has these expressions on Apple's platforms only, where they depend on the language of
+// the process, and are refused.
+
+extension PredicateExpressions {
+  /// What `#Predicate` makes of `$0.name.localizedStandardContains("ada")`.
+  ///
+  /// It means the same in all languages: neither case matters, nor the marks on letters. Nothing is
+  /// found nowhere.
+  public static func build_localizedStandardContains<Root, Other>(
+    _ root: Root,
+    _ other: Other
+  ) -> CollectionContainsCollection<KeyPath<Root, FoldedText>, KeyPath<Other, FoldedText>>
+  where Root.Output == String, Other.Output == String {
+    CollectionContainsCollection(
+      base: KeyPath(root: root, keyPath: \.withoutCaseAndMarks),
+      other: KeyPath(root: other, keyPath: \.soughtWithoutCaseAndMarks)
+    )
+  }
+
+  /// What `#Predicate` makes of `$0.name.caseInsensitiveCompare("ada")`.
+  ///
+  /// Texts that are not the same are ordered by their Unicode scalars.
+  public static func build_caseInsensitiveCompare<Root, Other>(
+    _ root: Root,
+    _ other: Other
+  ) -> CaseInsensitiveCompare<Root, Other>
+  where Root.Output == String, Other.Output == String {
+    let left = KeyPath(root: root, keyPath: \.withoutCase)
+    let right = KeyPath(root: other, keyPath: \.withoutCase)
+    return Conditional(
+      test: Equal(lhs: left, rhs: right),
+      trueBranch: Value(ComparisonResult.orderedSame),
+      falseBranch: Conditional(
+        test: Comparison(lhs: left, rhs: right, op: .lessThan),
+        trueBranch: Value(ComparisonResult.orderedAscending),
+        falseBranch: Value(ComparisonResult.orderedDescending)
+      )
+    )
+  }
+
+  /// Whether two texts are the same but for case, and which comes first if not.
+  public typealias CaseInsensitiveCompare<Root, Other> = Conditional<
+    Equal<KeyPath<Root, FoldedText>, KeyPath<Other, FoldedText>>,
+    Value<ComparisonResult>,
+    Conditional<
+      Comparison<KeyPath<Root, FoldedText>, KeyPath<Other, FoldedText>>,
+      Value<ComparisonResult>,
+      Value<ComparisonResult>
+    >
+  >
+  where
+    Root: PredicateExpression, Root.Output == String,
+    Other: PredicateExpression, Other.Output == String
+}
+#endif

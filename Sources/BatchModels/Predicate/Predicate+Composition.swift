@@ -1,0 +1,116 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+import BatchIdentifiers
+import BatchStore
+
+extension Predicate {
+  /// True where all of some predicates are, and where there are none; Core Data's
+  /// `NSCompoundPredicate(andPredicateWithSubpredicates:)`.
+  ///
+  ///     var conditions = [#Predicate<Order> { $0.price > 1000 }]
+  ///     if let name { conditions.append(#Predicate { $0.customer?.name == name }) }
+  ///     let orders = try context.fetch(FetchDescriptor<Order>(predicate: .all(of: conditions)))
+  ///
+  /// What is false ends the evaluation, as `&&` does. Evaluated by `evaluate(_:)`, one that fails is
+  /// false.
+  public static func all<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
+    PredicateMatches(.all, predicates).predicate
+  }
+
+  /// True where one of some predicates is; what is true ends the evaluation, as `||` does.
+  public static func any<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
+    PredicateMatches(.any, predicates).predicate
+  }
+
+  /// True where a predicate is false.
+  public static func not<Value: Equatable>(_ predicate: Predicate<Value>) -> Predicate<Value> {
+    PredicateMatches(.none, [predicate]).predicate
+  }
+}
+
+/// All values of which some predicates are true, as a set that nobody lists.
+///
+/// A predicate that others are put together in asks whether its value is in it. Foundation has no
+/// other expression for that: its conjunctions have a type for each pair, and a predicate whose
+/// expression is none of its own cannot be printed.
+struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomStringConvertible {
+  enum Quantifier {
+    case all, any, none
+  }
+
+  private let quantifier: Quantifier
+  private let predicates: [Predicate<Value>]
+
+  init(_ quantifier: Quantifier, _ predicates: [Predicate<Value>]) {
+    self.quantifier = quantifier
+    self.predicates = predicates
+  }
+
+  var predicate: Predicate<Value> {
+    Predicate<Value> { value in
+      PredicateExpressions.SequenceContains(
+        sequence: PredicateExpressions.Value(self),
+        element: value
+      )
+    }
+  }
+
+  func contains(_ value: Value) throws -> Bool {
+    for predicate in predicates {
+      let isTrue = try predicate.evaluate(value)
+      if isTrue != (quantifier == .all) { return quantifier == .any }
+    }
+    return quantifier != .any
+  }
+
+  /// What the `contains(_:)` of sequences asks before it looks through one.
+  func _customContainsEquatableElement(_ value: Value) -> Bool? { try? contains(value) }
+
+  func makeIterator() -> EmptyCollection<Value>.Iterator { EmptyCollection().makeIterator() }
+
+  var description: String { "\(quantifier)(of: \(predicates))" }
+
+  // Values of expressions can be written down, but for predicates.
+
+  init(from decoder: any Decoder) throws {
+    throw DecodingError.dataCorrupted(
+      .init(codingPath: decoder.codingPath, debugDescription: "predicates cannot be decoded")
+    )
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    throw EncodingError.invalidValue(
+      self,
+      .init(codingPath: encoder.codingPath, debugDescription: "predicates cannot be encoded")
+    )
+  }
+}
+
+/// Values that predicates tell from others.
+protocol MatchedValues<Element>: Sequence {
+  /// Whether what a term stands for is one of them.
+  func condition(on element: Term<Element>, in translator: PredicateTranslator) throws(BatchError)
+    -> SQLText
+}
+
+extension PredicateMatches: MatchedValues {
+  func condition(
+    on element: Term<Value>,
+    in translator: PredicateTranslator
+  ) throws(BatchError) -> SQLText {
+    var conditions: [SQLText] = []
+    for predicate in predicates {
+      translator.bind(predicate.variable, to: element)
+      conditions.append(try translator.condition(predicate.expression))
+    }
+    switch quantifier {
+    case .all: return .all(conditions)
+    case .any: return .any(conditions)
+    case .none: return SQLText.any(conditions).negated
+    }
+  }
+}

@@ -1,0 +1,57 @@
+package import BatchIdentifiers
+
+/// Columns that there might be an index of.
+package struct IndexCandidate: Sendable, Hashable {
+  package let table: String
+  package let columns: [String]
+
+  package init(_ table: String, _ columns: String...) {
+    self.table = table
+    self.columns = columns
+  }
+
+  /// The statement that makes the index, under a name that says what it is of.
+  package var sql: String {
+    let name = ([table] + columns).joined(separator: "_")
+    return
+      "CREATE INDEX \(SQLName.quoted(name)) ON \(SQLName.quoted(table)) (\(SQLName.list(columns)))"
+  }
+}
+
+extension Connection {
+  /// Those of some indexes by which SQLite would find the rows of a statement, if they were there.
+  ///
+  /// It is asked: in an empty database in memory that has the same tables and indexes, and all
+  /// candidates too. None if the tables cannot be made there.
+  package func missingIndexes(
+    for sql: String,
+    about tables: [String],
+    among candidates: [IndexCandidate]
+  ) throws(BatchError) -> [IndexCandidate] {
+    let memory = try Connection(path: "file::memory:", options: Options(isURI: true))
+    do throws(BatchError) {
+      for table in Set(tables + candidates.map(\.table)).sorted() {
+        let statements = try texts(
+          """
+          SELECT sql FROM sqlite_schema WHERE tbl_name = ? COLLATE NOCASE AND sql IS NOT NULL
+            AND type IN ('table', 'index') ORDER BY type = 'index'
+          """,
+          .text(table)
+        )
+        for statement in statements { try memory.execute(statement) }
+      }
+      for (number, candidate) in candidates.enumerated() {
+        let (table, columns) = (SQLName.quoted(candidate.table), SQLName.list(candidate.columns))
+        try memory.execute("CREATE INDEX _batch_candidate_\(number)_ ON \(table) (\(columns))")
+      }
+      let steps = try QueryPlan(of: sql, in: memory).lines.filter { $0.hasPrefix("SEARCH") }
+      return candidates.enumerated().filter { number, _ in
+        steps.contains { $0.contains("INDEX _batch_candidate_\(number)_ ") }
+      }.map(\.element)
+    } catch {
+      // Tables of modules that are not loaded, columns of functions that are not there.
+      if error.code == .invalidSQL { return [] }
+      throw error
+    }
+  }
+}
