@@ -41,7 +41,8 @@ struct Batch: AsyncParsableCommand {
       UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self, HistoryCommand.self, ReportCommand.self,
-      IdsCommand.self, InspectCommand.self, SchemaCommand.self, CleanupCommand.self,
+      IdsCommand.self, InspectCommand.self, SchemaCommand.self, GenerateCommand.self,
+      CleanupCommand.self,
     ]
   )
 

@@ -32,7 +32,7 @@ import Testing
     ],
     "BatchPipeline": [
       "Job", "Checkpoint", "Command", "Report", "Plan", "Run", "Undo", "Verification",
-      "Rehearsal", "Contexts",
+      "Rehearsal", "Contexts", "Generation",
     ],
   ]
 

@@ -37,11 +37,6 @@ import Testing
     (82...82, "`NSReadOnlyPersistentStoreOption`"),
     (88...88, "SQLite: the write-ahead log"),
     (89...90, "Core Data's SQLite stores: `Z_MAX`, join tables"),
-    (191...193, "`#Predicate` over `UUID`, `Codable` and raw enumerations, `Date`"),
-    (194...195, "`NSCompoundPredicate`; `localizedStandardContains`, `CONTAINS[cd]`"),
-    (196...198, "`SortDescriptor` over key paths; `SUBQUERY`, `@count` over relationships"),
-    (199...201, "`NSExpressionDescription`, `propertiesToGroupBy`, `havingPredicate`"),
-    (202...203, "`FetchDescriptor: Sendable`; Core Data's SQL debug log"),
     (131...133, "`NSValidationMultipleErrorsError`, `NSManagedObjectConstraintValidationError`"),
     (134...135, "Ours: a mapping that does not fit its class"),
     (136...137, "`NSAttributeDescription.defaultValue`, SwiftData's initial values"),
@@ -56,6 +51,11 @@ import Testing
     (174...176, "`NSRelationshipDescription`"),
     (177...178, "Core Data's SQLite stores: `Z_MODELCACHE`"),
     (179...180, "Ours: stores of Core Data are read, and not written"),
+    (191...193, "`#Predicate` over `UUID`, `Codable` and raw enumerations, `Date`"),
+    (194...195, "`NSCompoundPredicate`; `localizedStandardContains`, `CONTAINS[cd]`"),
+    (196...198, "`SortDescriptor` over key paths; `SUBQUERY`, `@count` over relationships"),
+    (199...201, "`NSExpressionDescription`, `propertiesToGroupBy`, `havingPredicate`"),
+    (202...203, "`FetchDescriptor: Sendable`; Core Data's SQL debug log"),
   ]
 
   /// The number, the sentence and the file of every conformance test.

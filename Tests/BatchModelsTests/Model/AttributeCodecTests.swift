@@ -1,5 +1,6 @@
 import BatchModels
 import BatchStore
+import BatchTestSupport
 import Foundation
 import Testing
 
@@ -96,5 +97,41 @@ import Testing
     let json = AttributeCodec<Order.Address>.json(placeholder: Order.Address(city: ""))
     #expect(json.encode(Order.Address(city: "Bonn")) == .text(#"{"city":"Bonn"}"#))
     #expect(json.decode(.text("{}")) == nil)
+  }
+
+  @Test func `dates are kept in text as SQLite writes them`() throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var generator = SeededGenerator(seed: seed)
+    let directory = try TemporaryDirectory()
+    let connection = try Connection(path: TestDatabase.make(in: directory))
+    let (dateTime, day) = (AttributeCodec<Date>.sqlDateTime, AttributeCodec<Date>.sqlDate)
+    for _ in 0..<500 {
+      let seconds = Int64.random(in: -62_135_596_800..<253_402_300_800, using: &generator)
+      let date = Date(timeIntervalSince1970: Double(seconds))
+      let text = try connection.value("SELECT datetime(?, 'unixepoch')", .integer(seconds))
+      #expect(dateTime.encode(date) == text, "seed \(seed)")
+      #expect(text.map { dateTime.decode($0) } == date, "seed \(seed)")
+      let midnight = try connection.value("SELECT date(?, 'unixepoch')", .integer(seconds))
+      let decoded = try #require(midnight.flatMap { day.decode($0) })
+      #expect(day.encode(decoded) == midnight, "seed \(seed)")
+      #expect(midnight.map { dateTime.decode($0) } == decoded, "seed \(seed)")
+    }
+    let date = Date(timeIntervalSince1970: 1_700_000_000.25)
+    #expect(dateTime.encode(date) == .text("2023-11-14 22:13:20.250000"))
+    for text in [
+      "2023-11-14 22:13:20.25", "2023-11-14T22:13:20.250Z", "2023-11-14 22:13:20.2500004",
+    ] {
+      #expect(dateTime.decode(.text(text)) == date)
+    }
+    for text in [
+      "0000-00-00 00:00:00", "2023-02-29", "2023-11-14 24:00", "2023-11-14 22:13:20.", "now", "",
+      "2023-11-14 22", "2023-11-14 22:13:20+01:00", "2023-1-1",
+    ] {
+      #expect(dateTime.decode(.text(text)) == nil, "\(text)")
+      #expect(day.decode(.text(text)) == nil, "\(text)")
+    }
+    #expect(day.decode(day.encode(date)) == nil && dateTime.decode(.real(0)) == nil)
+    #expect(dateTime.decode(dateTime.encode(.distantFuture)) == .distantFuture)
+    #expect(dateTime.decode(dateTime.encode(Date(timeIntervalSince1970: 1e12))) == nil)
   }
 }

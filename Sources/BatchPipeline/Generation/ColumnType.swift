@@ -1,0 +1,126 @@
+import BatchModels
+import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What a property is for a column.
+enum ColumnType: Equatable {
+  case bool, int, double, string, data, uuid, decimal
+  case dateTime, date, iso8601, unixSeconds, referenceSeconds
+  /// An enumeration of these texts.
+  case enumeration([String])
+
+  /// The type in Swift; nil for an enumeration, which has a name of its own.
+  var swift: String? {
+    switch self {
+    case .bool: "Bool"
+    case .int: "Int"
+    case .double: "Double"
+    case .string: "String"
+    case .data: "Data"
+    case .uuid: "UUID"
+    case .decimal: "Decimal"
+    case .dateTime, .date, .iso8601, .unixSeconds, .referenceSeconds: "Date"
+    case .enumeration: nil
+    }
+  }
+
+  /// What the mapping says of how values are kept; nil if that goes without saying.
+  var codec: String? {
+    switch self {
+    case .dateTime: ".sqlDateTime"
+    case .date: ".sqlDate"
+    case .iso8601: ".iso8601"
+    case .unixSeconds: ".unixSeconds"
+    case .referenceSeconds: ".referenceSeconds"
+    default: nil
+    }
+  }
+
+  /// Whether Foundation has the type.
+  var isOfFoundation: Bool {
+    ["Data", "UUID", "Decimal", "Date"].contains(swift)
+  }
+
+  /// Whether a stored value is one of the type.
+  func fits(_ value: SQLValue) -> Bool {
+    switch self {
+    case .bool: Bool.codec.decode(value) != nil
+    case .int: Int.codec.decode(value) != nil
+    case .double: Double.codec.decode(value) != nil
+    case .string: String.codec.decode(value) != nil
+    case .data: Data.codec.decode(value) != nil
+    case .uuid: UUID.codec.decode(value) != nil
+    case .decimal: Decimal.codec.decode(value) != nil
+    case .dateTime: AttributeCodec<Date>.sqlDateTime.decode(value) != nil
+    case .date: AttributeCodec<Date>.sqlDate.decode(value) != nil
+    case .iso8601: AttributeCodec<Date>.iso8601.decode(value) != nil
+    case .unixSeconds, .referenceSeconds: isNumber(value)
+    case .enumeration(let cases):
+      if case .text(let text) = value { cases.contains(text) } else { false }
+    }
+  }
+
+  private func isNumber(_ value: SQLValue) -> Bool {
+    switch value {
+    case .integer, .real: true
+    case .null, .text, .blob: false
+    }
+  }
+}
+
+extension ColumnType {
+  /// The type of a column by what is declared and listed, and by the values of some rows if there are
+  /// any; nil if neither tells.
+  ///
+  /// - Parameters:
+  ///   - declared: The declared type, which may be empty.
+  ///   - listed: The values that a CHECK constraint lists.
+  ///   - isCoreData: Whether Core Data made the table.
+  ///   - sample: Stored values.
+  init?(declared: String, listed: [SQLValue]?, isCoreData: Bool, sample: [SQLValue]) {
+    var types = Self.types(declared.uppercased(), isCoreData: isCoreData)
+    if let listed, !listed.isEmpty {
+      let texts = listed.compactMap { if case .text(let text) = $0 { text } else { nil } }
+      if texts.count == listed.count { types.insert(.enumeration(texts), at: 0) }
+      if listed.allSatisfy({ $0 == .integer(0) || $0 == .integer(1) }), listed.count == 2 {
+        types.insert(.bool, at: 0)
+      }
+    }
+    let values = sample.filter { $0 != .null }
+    // A date and time may have the form of ISO 8601, in which it is to be written too.
+    if !values.isEmpty, let index = types.firstIndex(of: .iso8601) {
+      types.insert(types.remove(at: index), at: 0)
+    }
+    let fitting = types.first { type in values.allSatisfy { type.fits($0) } }
+    // What no declared type fits is taken as it is stored.
+    let stored: [ColumnType] = [.int, .double, .string, .data]
+    guard let type = fitting ?? stored.first(where: { type in values.allSatisfy { type.fits($0) } })
+    else { return nil }
+    if values.isEmpty, types.isEmpty { return nil }
+    self = type
+  }
+
+  /// The types that a declared one may mean, the first most of all.
+  private static func types(_ declared: String, isCoreData: Bool) -> [ColumnType] {
+    func has(_ parts: String...) -> Bool { parts.contains { declared.contains($0) } }
+    let name = declared.prefix { $0 != "(" }.filter { $0 != " " }
+    if has("BOOL") || name == "BIT" || declared.hasPrefix("TINYINT(1)") { return [.bool, .int] }
+    if has("DATETIME", "TIMESTAMP") {
+      return isCoreData
+        ? [.referenceSeconds] : [.dateTime, .iso8601, .unixSeconds, .string]
+    }
+    if name == "DATE" { return [.date, .dateTime, .iso8601, .unixSeconds, .string] }
+    if has("INT") { return [.int, .double] }
+    if name == "UUID" || name == "GUID" || has("UNIQUEIDENTIFIER") { return [.uuid, .string] }
+    if has("CHAR", "CLOB", "TEXT", "STRING", "ENUM", "JSON") || name == "TIME" { return [.string] }
+    if has("BLOB", "BINARY", "BYTEA", "IMAGE") { return [.data, .uuid] }
+    if has("REAL", "FLOA", "DOUB") { return [.double] }
+    if has("DEC", "NUMERIC", "MONEY", "NUMBER") { return [.decimal, .double] }
+    return []
+  }
+}

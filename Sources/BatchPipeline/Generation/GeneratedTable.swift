@@ -1,0 +1,76 @@
+import BatchStore
+
+/// A table of which a class is made.
+struct GeneratedTable {
+  let entity: Entity
+  let parts: TableParts
+  /// The values that CHECK constraints list, by columns.
+  let lists: [String: [SQLValue]]
+  /// The values of some rows; none if nobody looked.
+  let sample: [[SQLValue]]
+
+  /// Whether Core Data made it, with the dates and names of its own.
+  var isCoreData: Bool {
+    ["Z_PK", "Z_ENT", "Z_OPT"].allSatisfy { name in
+      entity.attributes.contains { $0.column == name }
+    }
+  }
+
+  /// A name of the database without what Core Data puts before it.
+  func plain(_ name: String) -> String {
+    guard isCoreData, name.hasPrefix("Z"), !name.hasPrefix("Z_"), name.count > 1 else {
+      return name
+    }
+    return String(name.dropFirst())
+  }
+
+  /// The type of a column; nil if nothing tells.
+  func type(of attribute: Attribute) -> ColumnType? {
+    let index = entity.attributes.firstIndex { $0.column == attribute.column } ?? 0
+    return ColumnType(
+      declared: attribute.type,
+      listed: lists[attribute.column],
+      isCoreData: isCoreData,
+      sample: sample.map { $0[index] }
+    )
+  }
+
+  /// Whether a column has a value in every row.
+  func isRequired(_ attribute: Attribute) -> Bool {
+    !attribute.isOptional || isKey(attribute.column)
+  }
+
+  func isKey(_ column: String) -> Bool {
+    entity.key?.columns.contains { SQLName.equal($0, column) } ?? false
+  }
+
+  /// Whether no two rows have the same value in a column.
+  func isUnique(_ column: String) -> Bool {
+    let isKey = entity.key.map { $0.columns.count == 1 && self.isKey(column) } ?? false
+    return isKey
+      || parts.indexes.contains { index in
+        index.isUnique && !index.isPartial && index.columns.count == 1
+          && index.columns[0].name.map { SQLName.equal($0, column) } ?? false
+      }
+  }
+
+  /// The foreign keys of one column, each column once.
+  var foreignKeys: [TableParts.ForeignKey] {
+    var columns: Set<String> = []
+    return parts.foreignKeys.filter {
+      $0.columns.count == 1 && columns.insert($0.columns[0]).inserted
+    }
+  }
+
+  /// The two foreign keys of a table that joins two others and has nothing else.
+  var joinKeys: (TableParts.ForeignKey, TableParts.ForeignKey)? {
+    let keys = foreignKeys
+    guard keys.count == 2 else { return nil }
+    let joined = keys.map { $0.columns[0] }
+    let isJoin = entity.attributes.allSatisfy { attribute in
+      joined.contains { SQLName.equal($0, attribute.column) }
+        || entity.key?.origin == .rowID && isKey(attribute.column)
+    }
+    return isJoin ? (keys[0], keys[1]) : nil
+  }
+}

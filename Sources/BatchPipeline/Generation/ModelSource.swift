@@ -1,0 +1,141 @@
+public import BatchIdentifiers
+public import BatchStore
+public import SystemPackage
+
+/// Classes for the tables of a database, in Swift.
+///
+///     let source = try await ModelSource(of: Store(path: "shop.db", isReadOnly: true), named: "shop.db")
+///     print(source.text)
+///
+/// A class for each table that has a key, with a property for each column, relationships of foreign
+/// keys and of tables that join two others, and enumerations of `CHECK (… IN (…))`. The same schema
+/// gives the same text.
+public struct ModelSource: Sendable {
+  /// How many rows of a table are looked at for the types of its columns.
+  private static let sampleSize = 1_000
+  /// What the first line begins with, by which an earlier file is known.
+  static let firstWords = "// Classes for the tables of "
+
+  /// The source.
+  public let text: String
+  /// How many classes there are.
+  public let classCount: Int
+
+  /// Writes classes for a store's tables.
+  ///
+  /// - Parameters:
+  ///   - store: The store.
+  ///   - name: What the database is called in the text.
+  ///   - samplesRows: Whether types are taken from the first rows too, where nothing is declared or
+  ///     something else is stored than was declared.
+  /// - Throws: `BatchError` with code `notADatabase` and others of reading.
+  public init(
+    of store: Store,
+    named name: String,
+    samplesRows: Bool = false
+  ) async throws(BatchError) {
+    var tables: [GeneratedTable] = []
+    var leftOut: [String] = []
+    for entity in store.schema.entities {
+      var reason = Self.reasonToLeaveOut(entity)
+      if reason == nil {
+        let table = GeneratedTable(
+          entity: entity,
+          parts: try await store.parts(of: entity),
+          lists: try await store.valueLists(of: entity),
+          sample: samplesRows ? try await store.firstRows(of: entity, count: Self.sampleSize) : []
+        )
+        // Pairs need nothing that identifies them.
+        if entity.key != nil || table.joinKeys != nil {
+          tables.append(table)
+        } else {
+          reason = "no primary key, and nothing else that identifies a row"
+        }
+      }
+      if let reason { leftOut.append("\(GeneratedClass.inOneLine(entity.name)): \(reason)") }
+    }
+    let classes = GeneratedRelationships(tables).classes
+    classCount = classes.count
+    text = Self.text(of: classes, leftOut, database: name)
+  }
+
+  /// Why there is no class for an entity; nil if there is one.
+  private static func reasonToLeaveOut(_ entity: Entity) -> String? {
+    if ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(entity.table) {
+      return "a table of Core Data's own"
+    }
+    switch entity.kind {
+    case .view: return "a view"
+    case .virtualTable: return "a virtual table"
+    case .query: return "a query"
+    case .table: return nil
+    }
+  }
+
+  private static func text(
+    of classes: [GeneratedClass],
+    _ leftOut: [String],
+    database: String
+  ) -> String {
+    let name = GeneratedClass.inOneLine(database)
+    let stem = SwiftName.type(String(name.split(separator: ".").first ?? "Database"))
+    var list = "\(stem)Models"
+    while classes.contains(where: { $0.name == list }) { list += "List" }
+    var parts = [
+      """
+      \(firstWords)\(name), made by `batch generate models`, which replaces this file.
+      //
+      // let container = try await ModelContainer(
+      //   for: \(list).all,
+      //   configurations: [ModelConfiguration(path: \(GeneratedClass.literal(name)))]
+      // )
+      """
+    ]
+    let usesFoundation = classes.contains { $0.usesFoundation }
+    parts.append("import BatchPipeline" + (usesFoundation ? "\nimport Foundation" : ""))
+    let names = classes.map { "    \($0.name).self\(classes.count == 1 ? "" : ",")" }
+    parts.append(
+      """
+      /// The classes of this file.
+      enum \(list) {
+        static let all: [any PersistentModel.Type] = [
+      \(names.joined(separator: "\n"))
+        ]
+      }
+      """
+    )
+    parts += classes.map(\.text)
+    if !leftOut.isEmpty {
+      parts.append(
+        (["// There is no class for"] + leftOut.map { "// - \($0)" }).joined(separator: "\n")
+      )
+    }
+    return parts.joined(separator: "\n\n") + "\n"
+  }
+}
+
+extension ModelSource {
+  /// Writes the text to a file, in place of one that was made so.
+  ///
+  /// - Throws: `BatchError` with code `fileAccess` for a file that somebody else has made.
+  public func write(to path: FilePath) throws(BatchError) {
+    if let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) {
+      defer { try? file.close() }
+      var start = [UInt8](repeating: 0, count: Self.firstWords.utf8.count)
+      let count = unsafe start.withUnsafeMutableBytes { unsafe (try? file.read(into: $0)) ?? 0 }
+      guard start.prefix(count).elementsEqual(Self.firstWords.utf8) else {
+        throw BatchError(
+          .fileAccess,
+          "there is a file already, and not one that batch generate models has made",
+          at: path.string,
+          remedy: "name another file, or remove this one"
+        )
+      }
+    }
+    try NewFile.write(
+      Array(text.utf8),
+      to: path,
+      permissions: [.ownerReadWrite, .groupRead, .otherRead]
+    )
+  }
+}

@@ -1,0 +1,10 @@
+CREATE TABLE "class" ("id" INTEGER PRIMARY KEY, "self" TEXT, "init" TEXT, "Type" TEXT, "in" TEXT, "default" TEXT, "is deleted" INTEGER, "isDeleted" BOOLEAN, "hash value" INTEGER);
+CREATE TABLE "2fa codes" ("the code" TEXT PRIMARY KEY, "2nd try" INTEGER, "%" REAL, "größe" REAL, "名前" TEXT, "a-b" INTEGER, "a b" INTEGER, "a_b" INTEGER, "say ""hi""" TEXT);
+CREATE TABLE "data" ("id" INTEGER PRIMARY KEY, "data" BLOB NOT NULL, "date" DATE, "string" TEXT);
+CREATE TABLE "string" ("key" UUID PRIMARY KEY NOT NULL, "level" TEXT CHECK ("level" IN ('', 'low', 'very high', '9', 'it''s', 'default', 'LOW')));
+CREATE TABLE "people" ("id" INTEGER PRIMARY KEY, "mother id" INTEGER REFERENCES "people", "fatherID" INTEGER REFERENCES "people" ON DELETE SET NULL, "full" TEXT AS ("id" || '!') STORED, "anything");
+CREATE TABLE "person" ("id" INTEGER PRIMARY KEY, "people" INTEGER REFERENCES "people", "state" TEXT CHECK (state IS NULL OR state IN ('a', 'b')), "STATE2" INTEGER);
+CREATE TABLE "friends" ("one" INTEGER NOT NULL REFERENCES "people", "other" INTEGER NOT NULL REFERENCES "people", PRIMARY KEY ("one", "other")) WITHOUT ROWID;
+CREATE TABLE "state" ("id" INTEGER PRIMARY KEY, "modelContext" TEXT, "a very long name of a column that nobody would want to write more than once in a lifetime" TEXT NOT NULL);
+CREATE TABLE "no key" ("x" INTEGER, "y" INTEGER);
+CREATE TABLE "!!!" ("?" INTEGER PRIMARY KEY, "??" TEXT);

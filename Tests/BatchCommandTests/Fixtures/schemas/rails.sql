@@ -1,0 +1,11 @@
+CREATE TABLE "schema_migrations" ("version" varchar NOT NULL PRIMARY KEY);
+CREATE TABLE "ar_internal_metadata" ("key" varchar NOT NULL PRIMARY KEY, "value" varchar, "created_at" datetime(6) NOT NULL, "updated_at" datetime(6) NOT NULL);
+CREATE TABLE "users" ("id" integer PRIMARY KEY AUTOINCREMENT NOT NULL, "email" varchar DEFAULT '' NOT NULL, "admin" boolean DEFAULT 0 NOT NULL, "created_at" datetime(6) NOT NULL, "updated_at" datetime(6) NOT NULL);
+CREATE UNIQUE INDEX "index_users_on_email" ON "users" ("email");
+CREATE TABLE "profiles" ("id" integer PRIMARY KEY AUTOINCREMENT NOT NULL, "user_id" integer NOT NULL, "bio" text, "created_at" datetime(6) NOT NULL, CONSTRAINT "fk_rails_e424190865" FOREIGN KEY ("user_id") REFERENCES "users" ("id"));
+CREATE UNIQUE INDEX "index_profiles_on_user_id" ON "profiles" ("user_id");
+CREATE TABLE "posts" ("id" integer PRIMARY KEY AUTOINCREMENT NOT NULL, "title" varchar NOT NULL, "body" text, "author_id" integer, "status" varchar DEFAULT 'draft' NOT NULL CHECK (status IN ('draft', 'in review', 'published')), "price" decimal(8,2), "published_on" date, "created_at" datetime(6) NOT NULL, CONSTRAINT "fk_rails_author" FOREIGN KEY ("author_id") REFERENCES "users" ("id") ON DELETE SET NULL);
+CREATE INDEX "index_posts_on_author_id" ON "posts" ("author_id");
+CREATE TABLE "comments" ("id" integer PRIMARY KEY AUTOINCREMENT NOT NULL, "post_id" integer NOT NULL, "parent_id" integer, "body" text NOT NULL, CONSTRAINT "fk_rails_post" FOREIGN KEY ("post_id") REFERENCES "posts" ("id") ON DELETE CASCADE, CONSTRAINT "fk_rails_parent" FOREIGN KEY ("parent_id") REFERENCES "comments" ("id"));
+CREATE TABLE "tags" ("id" integer PRIMARY KEY AUTOINCREMENT NOT NULL, "name" varchar NOT NULL);
+CREATE TABLE "posts_tags" ("post_id" integer NOT NULL REFERENCES "posts" ("id"), "tag_id" integer NOT NULL REFERENCES "tags" ("id"));
