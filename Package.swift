@@ -68,12 +68,18 @@ let package = Package(
     ),
     .target(
       name: "BatchStore",
-      dependencies: ["BatchEngine", "BatchIdentifiers", "CSQLite"],
+      dependencies: [
+        "BatchEngine", "BatchIdentifiers", "CSQLite",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
       name: "BatchModels",
-      dependencies: ["BatchStore", "BatchEngine", "BatchIdentifiers"],
+      dependencies: [
+        "BatchStore", "BatchEngine", "BatchIdentifiers",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
@@ -147,7 +153,10 @@ let package = Package(
     ),
     .testTarget(
       name: "BatchModelsTests",
-      dependencies: ["BatchModels", "BatchStore", "BatchIdentifiers", "BatchTestSupport"],
+      dependencies: [
+        "BatchModels", "BatchStore", "BatchIdentifiers", "BatchTestSupport",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
       swiftSettings: settings
     ),
     .testTarget(

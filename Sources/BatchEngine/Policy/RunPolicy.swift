@@ -174,6 +174,24 @@ extension RunPolicy {
       self.keepRunIDs = keepRunIDs
     }
 
+    /// Makes the settings of a checkpoint at a path.
+    @_disfavoredOverload
+    public init(
+      path: String,
+      ledger: Ledger = .store,
+      interval: Duration = .seconds(5),
+      list: List = .file,
+      keepRunIDs: Duration? = nil
+    ) {
+      self.init(
+        path: FilePath(path),
+        ledger: ledger,
+        interval: interval,
+        list: list,
+        keepRunIDs: keepRunIDs
+      )
+    }
+
     /// The end since when runs are remembered by their identifiers, as an ISO 8601 timestamp in UTC;
     /// nil if all are.
     package var oldestEnd: String? {

@@ -1,3 +1,5 @@
+public import SystemPackage
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
@@ -35,6 +37,22 @@ public struct ModelConfiguration: Sendable, Hashable {
     self.isReadOnly = isReadOnly
     self.busyTimeout = busyTimeout
     self.initialSchema = initialSchema
+  }
+
+  /// A database at a path; a relative one is taken from the current folder.
+  @_disfavoredOverload
+  public init(
+    path: FilePath,
+    isReadOnly: Bool = false,
+    busyTimeout: Duration = .seconds(5),
+    initialSchema: String? = nil
+  ) {
+    self.init(
+      path: path.string,
+      isReadOnly: isReadOnly,
+      busyTimeout: busyTimeout,
+      initialSchema: initialSchema
+    )
   }
 
   /// A database at a file URL.

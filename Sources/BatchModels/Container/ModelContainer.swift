@@ -24,6 +24,8 @@ public final class ModelContainer: Sendable {
   let hasHierarchies: Bool
   /// What tells contexts of each other's saves.
   let changes = ChangeBroadcast()
+  /// The context of the main actor, once there is one.
+  @MainActor var keptMainContext: AnyObject?
 
   /// Opens the stores of some configurations, on threads of their own.
   ///
@@ -51,19 +53,34 @@ public final class ModelContainer: Sendable {
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
   ) async throws(BatchError) {
+    let stores = try await Store.opened(configurations)
+    try self.init(for: types, stores: stores, configurations: configurations)
+  }
+
+  /// Opens the stores of some configurations where nothing can be awaited, and blocks the thread for as
+  /// long as that takes.
+  ///
+  ///     static let shared = try! ModelContainer(
+  ///       for: Order.self, configurations: ModelConfiguration(path: "shop.db"))
+  ///
+  /// - Throws: As the other initializers do.
+  public convenience init(
+    for types: any PersistentModel.Type...,
+    configurations: ModelConfiguration...
+  ) throws(BatchError) {
+    try self.init(for: types, configurations: configurations)
+  }
+
+  /// Opens the stores of some configurations where nothing can be awaited, and blocks the thread for as
+  /// long as that takes.
+  ///
+  /// - Throws: As the other initializers do.
+  public convenience init(
+    for types: [any PersistentModel.Type],
+    configurations: [ModelConfiguration]
+  ) throws(BatchError) {
     var stores: [Store] = []
-    for configuration in configurations {
-      let store = try await Store(configuration)
-      if let other = stores.first(where: { $0.identity == store.identity }) {
-        throw BatchError(
-          .ambiguousStore,
-          "the store has the UUID of \(other.path), of which it may be a copy",
-          at: store.path,
-          remedy: "open the two in containers of their own"
-        )
-      }
-      stores.append(store)
-    }
+    for configuration in configurations { stores.append(try Store(configuration)) }
     try self.init(for: types, stores: stores, configurations: configurations)
   }
 
@@ -74,6 +91,17 @@ public final class ModelContainer: Sendable {
     configurations: [ModelConfiguration] = []
   ) throws(BatchError) {
     var stores = stores
+    for (index, store) in stores.enumerated() {
+      guard let other = stores[..<index].first(where: { $0.identity == store.identity }) else {
+        continue
+      }
+      throw BatchError(
+        .ambiguousStore,
+        "the store has the UUID of \(other.path), of which it may be a copy",
+        at: store.path,
+        remedy: "open the two in containers of their own"
+      )
+    }
     let mappings = types.map { $0.mapping }
     var entities: [[String: ModelEntity]] = []
     var relationships: [RelationshipGraph] = []

@@ -9,8 +9,8 @@ import Foundation
 
 extension Store {
   /// Opens the database of a configuration, makes its tables where it has none, and gives it a
-  /// UUID of its own where it may be written.
-  init(_ configuration: ModelConfiguration) async throws(BatchError) {
+  /// UUID of its own where it may be written; blocks the thread.
+  init(_ configuration: ModelConfiguration) throws(BatchError) {
     var options = Connection.Options(
       isReadOnly: configuration.isReadOnly,
       busyTimeout: configuration.busyTimeout
@@ -21,18 +21,26 @@ extension Store {
         try makeFile(atPath: path)
       }
       location = try resolvedPath(path)
-      options = try await options.suited(toStoreAt: location)
+      options = options.suited(toStoreAt: location)
     } else {
       // A name that begins with a slash is shared by the connections of this process.
       location = "file:/\(UUID().uuidString)?vfs=memdb"
       options.isURI = true
     }
-    let opening = StoreConnection(label: "batch.open", path: location, options: options)
-    self = try await opening.perform { [options] connection throws(BatchError) in
-      try Store.prepare(connection, initialSchema: configuration.initialSchema)
-      return try Store(opening: connection, options: options)
+    let connection = try Connection(path: location, options: options)
+    try Store.prepare(connection, initialSchema: configuration.initialSchema)
+    self = try Store(opening: connection, options: options)
+    if configuration.isStoredInMemoryOnly { anchor = StoreAnchor(connection) }
+  }
+
+  /// Opens the databases of some configurations on a thread of its own.
+  static func opened(_ configurations: [ModelConfiguration]) async throws(BatchError) -> [Store] {
+    let thread = StoreConnection(label: "batch.open", path: "", options: Connection.Options())
+    return try await thread.compute { () throws(BatchError) in
+      var stores: [Store] = []
+      for configuration in configurations { stores.append(try Store(configuration)) }
+      return stores
     }
-    if configuration.isStoredInMemoryOnly { anchor = opening }
   }
 
   private static func prepare(

@@ -3,6 +3,14 @@ public import BatchIdentifiers
 public import SystemPackage
 
 extension Job {
+  /// The job of a run at a path; see the other initializer.
+  ///
+  /// - Throws: As the other one does.
+  @_disfavoredOverload
+  public init(ofRunAt path: String) throws(BatchError) {
+    try self.init(ofRunAt: FilePath(path))
+  }
+
   /// The job of a job file, or that of a checkpoint which a run by objects has left: enough to look at the
   /// run and to steer it, and not to carry it out.
   ///

@@ -42,4 +42,10 @@ extension UndoableRun {
     else { return nil }
     self.init(undo)
   }
+
+  /// What the database of the checkpoint at a path keeps of its run; see the other initializer.
+  @_disfavoredOverload
+  public init?(ofCheckpoint path: String) async {
+    await self.init(ofCheckpoint: FilePath(path))
+  }
 }

@@ -65,6 +65,14 @@ public struct FileInspection: Sendable, Encodable {
   /// The run, if the file is a checkpoint.
   public let run: Run?
 
+  /// Opens the file at a path and checks every part of it; see the other initializer.
+  ///
+  /// - Throws: As the other one does.
+  @_disfavoredOverload
+  public init(of path: String) throws(BatchError) {
+    try self.init(of: FilePath(path))
+  }
+
   /// Opens a file and checks every part of it.
   ///
   /// - Throws: `BatchError` that names the damaged part.

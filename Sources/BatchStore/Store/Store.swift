@@ -1,5 +1,6 @@
 import BatchEngine
 public import BatchIdentifiers
+public import SystemPackage
 
 /// A SQLite database, as it is, seen as a store of entities.
 ///
@@ -28,7 +29,7 @@ public struct Store: Sendable {
 
   package private(set) var options: Connection.Options
   /// What keeps a database in memory alive; nil for one in a file.
-  package var anchor: StoreConnection?
+  package var anchor: StoreAnchor?
   /// The connection of calls that follow one another; nil if each opens one of its own.
   private var reader: StoreConnection?
 
@@ -47,6 +48,18 @@ public struct Store: Sendable {
     busyTimeout: Duration = .seconds(5)
   ) async throws(BatchError) {
     self = try await Self.open(path, isReadOnly, busyTimeout).store
+  }
+
+  /// Opens an existing database; see the other initializer.
+  ///
+  /// - Throws: As the other one does.
+  @_disfavoredOverload
+  public init(
+    path: FilePath,
+    isReadOnly: Bool = false,
+    busyTimeout: Duration = .seconds(5)
+  ) async throws(BatchError) {
+    try await self.init(path: path.string, isReadOnly: isReadOnly, busyTimeout: busyTimeout)
   }
 
   /// Opens an existing database, and keeps it open until ``close()``: the log of a database that
@@ -73,7 +86,11 @@ public struct Store: Sendable {
     let path = try resolvedPath(path)
     let asked = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
     let isForWriting = overwritesCoreData && !isReadOnly
-    let options = isForWriting ? asked : try await asked.suited(toStoreAt: path)
+    let opening = StoreConnection(label: "batch.open", path: path, options: asked)
+    let options =
+      isForWriting
+      ? asked
+      : try await opening.compute { () throws(BatchError) in asked.suited(toStoreAt: path) }
     let reader = StoreConnection(label: "batch.reader", path: path, options: options)
     let store = try await reader.perform { connection throws(BatchError) in
       try Store(opening: connection, options: options)
