@@ -32,9 +32,12 @@ public actor BackgroundContext: ModelActor {
   /// Runs `body` with the context and blocks the thread until it is done; inside the context's own
   /// work, at once.
   ///
-  /// - Precondition: The context's own work does not wait for the caller's, as where another context's
-  ///   `performAndWait(_:)` is called from here and calls this one. The process ends there.
-  /// - Throws: What `body` throws.
+  /// Where the context's own work waits for the caller's, as when another context's
+  /// `performAndWait(_:)` is called from here and calls this one, that is an error.
+  ///
+  /// - Precondition: `body` can throw that error. One that throws none, or its own kind alone, ends
+  ///   the process there.
+  /// - Throws: What `body` throws; `BatchError` with code `deadlock`.
   public nonisolated func performAndWait<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -1,3 +1,4 @@
+public import BatchIdentifiers
 import Dispatch
 
 /// Runs an actor's work on a dispatch queue of its own, so that what blocks in SQLite occupies a
@@ -10,6 +11,8 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
   private let context: ModelContext
   private let queue: DispatchQueue
   private static let current = DispatchSpecificKey<ObjectIdentifier>()
+  /// Which executor's work waits for which other executor's.
+  private static let waits = Lock<[ObjectIdentifier: ObjectIdentifier]>([:])
 
   /// Makes an executor that owns a context from now on.
   public init(modelContext: ModelContext) {
@@ -43,16 +46,46 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
   }
 
   /// Runs `body` in its turn and waits for it; at once if this is called by work on this executor.
+  ///
+  /// - Precondition: Where this one's work waits for the caller's already, `Failure` can be a
+  ///   `BatchError`, which is thrown then.
   func performAndWait<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    if DispatchQueue.getSpecific(key: Self.current) == ObjectIdentifier(self) {
-      return try body(context)
+    let caller = DispatchQueue.getSpecific(key: Self.current)
+    if caller == ObjectIdentifier(self) { return try body(context) }
+    if let caller, !isAwaited(by: caller) {
+      guard let error = Self.deadlock as? Failure else { preconditionFailure("\(Self.deadlock)") }
+      throw error
     }
+    defer { if let caller { Self.waits.withLock { $0[caller] = nil } } }
     let result = queue.sync {
       context.mergeSaved()
       return Swift.Result { () throws(Failure) in try body(context) }
     }
     return try result.get()
   }
+
+  /// Notes that another executor's work waits for this one's; false if this one's waits for that.
+  private func isAwaited(by caller: ObjectIdentifier) -> Bool {
+    Self.waits.withLock { waits in
+      var next: ObjectIdentifier? = ObjectIdentifier(self)
+      while let executor = next, executor != caller { next = waits[executor] }
+      if next == nil { waits[caller] = ObjectIdentifier(self) }
+      return next == nil
+    }
+  }
+
+  private static var deadlock: BatchError {
+    BatchError(
+      .deadlock,
+      "the context's own work waits for the work that would wait for it",
+      remedy: "have the other context return what is needed, or await perform"
+    )
+  }
+}
+
+extension BatchError.Code {
+  /// Two contexts would wait for each other for ever.
+  public static let deadlock = Self(rawValue: "deadlock")
 }
