@@ -149,6 +149,14 @@ struct ContextPlan: RunPlan {
   /// - Returns: Nil for a store that is read only, of which nothing is recorded either.
   func makeLane() throws(BatchError) -> WriterLane? {
     guard store.isWritable || ledger == .store else { return nil }
+    if store.coreData != nil {
+      throw BatchError(
+        .readOnly,
+        "this is a store of Core Data, in which no run is recorded",
+        at: store.path,
+        remedy: "leave the checkpoint's path out, or work on a copy"
+      )
+    }
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = true
     configuration.courtesyTarget = job.chunk.target

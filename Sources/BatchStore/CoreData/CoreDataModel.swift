@@ -161,13 +161,14 @@ package struct CoreDataEntity: Sendable {
     let values = columns.map {
       "\($0.type.read(SQLName.quoted($0.column))) AS \(SQLName.quoted($0.name))"
     }
-    // Without the condition SQLite need not think about the index on it.
+    // The sign keeps SQLite from the index on the column, which would give rows in another order than that
+    // of their keys: chunks find them by ranges of these.
     let isAll = members.count == family.count
     let numbers = members.map { "\($0)" }.joined(separator: ", ")
     return """
       CREATE TEMP VIEW IF NOT EXISTS \(SQLName.quoted(name)) AS \
       SELECT \(values.joined(separator: ", ")) FROM main.\(SQLName.quoted(table))\
-      \(isAll ? "" : " WHERE Z_ENT IN (\(numbers))")
+      \(isAll ? "" : " WHERE +Z_ENT IN (\(numbers))")
       """
   }
 
