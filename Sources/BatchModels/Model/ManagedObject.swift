@@ -118,6 +118,9 @@ open class ManagedObject {
 
   /// Called when the object is marked to be deleted, by ``ModelContext/delete(_:)`` or by a delete rule;
   /// does nothing by itself.
+  ///
+  /// It may change and delete other objects. Rules apply while a save is under way, so that it is called
+  /// again for what they delete where such a save fails and is repeated.
   open func willDelete() {}
 
   /// Called before the object is inserted or updated by a save; finds nothing wrong by itself.

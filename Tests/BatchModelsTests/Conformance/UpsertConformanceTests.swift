@@ -27,6 +27,61 @@ private final class Guesser: ManagedObject, PersistentModel {
   var name: String { self[\.name] }
 }
 
+private class Vehicle: ManagedObject, PersistentModel {
+  class var mapping: ModelMapping { vehicleMapping }
+  var id: Int {
+    get { self[\.id] }
+    set { self[\.id] = newValue }
+  }
+  var plate: String {
+    get { self[\.plate] }
+    set { self[\.plate] = newValue }
+  }
+  var color: String? {
+    get { self[\.color] }
+    set { self[\.color] = newValue }
+  }
+
+  convenience init(_ plate: String, _ color: String) {
+    self.init()
+    self.plate = plate
+    self.color = color
+  }
+}
+
+private final class Truck: Vehicle {
+  override class var mapping: ModelMapping { truckMapping }
+}
+
+private final class Bus: Vehicle {
+  override class var mapping: ModelMapping { busMapping }
+}
+
+private let vehicleMapping = ModelMapping(
+  Vehicle.self,
+  entity: "Vehicle",
+  table: "vehicles",
+  discriminator: ("kind", .text("vehicle")),
+  properties: [
+    .attribute("id", \.id), .attribute("plate", \.plate), .attribute("color", \.color),
+    .unique("plate"),
+  ]
+)
+private let truckMapping = ModelMapping(
+  Truck.self,
+  entity: "Truck",
+  extending: vehicleMapping,
+  discriminator: .text("truck"),
+  properties: [.inherited("plate", \.plate), .inherited("color", \.color)]
+)
+private let busMapping = ModelMapping(
+  Bus.self,
+  entity: "Bus",
+  extending: vehicleMapping,
+  discriminator: .text("bus"),
+  properties: [.inherited("plate", \.plate), .inherited("color", \.color)]
+)
+
 @Suite struct UpsertConformanceTests {
   let directory: TemporaryDirectory
   let path: String
@@ -306,5 +361,47 @@ private final class Guesser: ManagedObject, PersistentModel {
     try context.save()
     #expect(bob.name == "B" && new[2].name == "D" && new[2].age == 1)
     #expect(try rows().count == 4)
+  }
+
+  @Test func `a row of a sub-entity stays one, and one of another entity is refused`() async throws
+  {
+    let path = try TestDatabase.make(
+      "vehicles.db",
+      in: directory,
+      "CREATE TABLE vehicles (id INTEGER PRIMARY KEY, kind TEXT, plate TEXT UNIQUE, color TEXT)",
+      "INSERT INTO vehicles VALUES (1, 'truck', 'T', 'red'), (2, 'bus', 'B', 'red')"
+    )
+    let container = try await ModelContainer(
+      for: Vehicle.self,
+      Truck.self,
+      Bus.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    func rows() throws -> [String] {
+      try TestDatabase.texts(path, "SELECT id || kind || plate || color FROM vehicles ORDER BY id")
+    }
+    let context = ModelContext(container)
+    let new = Vehicle("T", "blue")
+    context.insert(new)
+    let other = Vehicle("V", "blue")
+    context.insert(other)
+    try context.save()
+    #expect(try rows() == ["1truckTblue", "2busBred", "3vehicleVblue"])
+    // The row's object is a truck, which the new one is not.
+    let trucks = try context.fetch(FetchDescriptor<Truck>())
+    #expect(trucks.map(\.color) == ["blue"] && new.modelContext == nil)
+    context.insert(Truck("B", "green"))
+    var error = try #require(throws: BatchError.self) { try context.save() }
+    #expect(error.code == .modelTypeMismatch)
+    context.rollback()
+    let moved = Bus("B", "white")
+    context.insert(moved)
+    moved.id = 9
+    error = try #require(throws: BatchError.self) { try context.save() }
+    #expect(error.code == .constraint && error.message.contains("its key is 9"))
+    moved.id = 2
+    try context.save()
+    #expect(moved.persistentModelID.primaryKey == "p2")
+    #expect(try rows() == ["1truckTblue", "2busBwhite", "3vehicleVblue"])
   }
 }
