@@ -39,6 +39,43 @@ import Testing
     let container = try await ModelContainer(configurations: ModelConfiguration(path: "shop.db"))
     let run = BatchRun(try Job(contentsOf: "job.json"))
     """,
+    "Documentation/Saving.md": """
+    final class Customer: ManagedObject, PersistentModel {
+      static let mapping = ModelMapping(
+        Customer.self,
+        entity: "Customer",
+        table: "customers",
+        properties: [.attribute("email", \\.email), .attribute("name", \\.name), .unique("email")]
+      )
+      var email: String {
+        get { self[\\.email] }
+        set { self[\\.email] = newValue }
+      }
+      var name: String {
+        get { self[\\.name] }
+        set { self[\\.name] = newValue }
+      }
+    }
+    final class Order: ManagedObject, PersistentModel {
+      static let mapping = ModelMapping(
+        Order.self,
+        entity: "Order",
+        table: "orders",
+        properties: [.toOne("customer", \\.customer, column: "customer_id")]
+      )
+      var customer: Customer? {
+        get { self[\\.customer] }
+        set { self[\\.customer] = newValue }
+      }
+    }
+    let container = try await ModelContainer(
+      for: Customer.self,
+      Order.self,
+      configurations: ModelConfiguration(path: "shop.db")
+    )
+    let context = ModelContext(container)
+    let customer = Customer()
+    """,
     "Documentation/Predicates.md": """
     final class Customer: ManagedObject, PersistentModel {
       static let mapping = ModelMapping(

@@ -68,6 +68,7 @@ public struct ModelSource: Sendable {
     case .view: return "a view"
     case .virtualTable: return "a virtual table"
     case .query: return "a query"
+    case .model: return "an entity of Core Data's model"
     case .table: return nil
     }
   }

@@ -1,5 +1,3 @@
-package import BatchIdentifiers
-
 extension Connection.Options {
   /// The options with which a store is opened: of one that Core Data made nothing is changed, be it the index
   /// of its log.
