@@ -76,10 +76,13 @@ enum Relationships: Example {
     moved.debtor = debtors[1]
     show("moved")
 
-    // What is related to an object in the context comes into it.
+    // What is related to an object in the context comes into it, whichever of the two is told.
     let new = Debt()
     new.cents = 400
     new.debtor = debtors[0]
+    let another = Debt()
+    another.cents = 500
+    debtors[1].debts.append(another)
     try context.save()
     show("inserted")
 

@@ -15,10 +15,11 @@ enum Staleness: Example {
     try other.save()
 
     print("nothing was said: \(invoice.cents)")
-    // A fetch does not disturb an object that has its row.
+    // A fetch, a look-up and a refresh show what another context of the container has saved.
     _ = try context.fetch(Invoice.self)
     print("fetched again: \(invoice.cents)")
-    // A refresh forgets the row, but one that is not too old may serve again.
+    // Of a batch request contexts are not told: a row that is not too old may serve again.
+    try other.execute(BatchUpdateRequest<Invoice>([.set(\.cents, to: 1800)]))
     context.refresh(invoice, mergeChanges: false)
     print("refreshed: \(invoice.cents)")
     context.stalenessInterval = 0

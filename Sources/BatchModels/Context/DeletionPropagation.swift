@@ -13,16 +13,29 @@ struct DeletionPropagation {
     let references: SlotValues<ManagedObject>
   }
 
+  /// What the deletion of an object did to another one.
+  struct Consequence {
+    let object: ManagedObject
+    /// What related it to the deleted object.
+    let relationship: Relationship
+    /// The column that does not refer to the deleted object any more; nil if the object was deleted.
+    let slot: Int?
+  }
+
   private let context: ModelContext
   private var marks: [Mark] = []
+  /// What was done, by the object whose deletion it follows from.
+  private(set) var consequences: [ObjectIdentifier: [Consequence]] = [:]
   /// The rows of tables of pairs that go with deleted objects.
   private(set) var partings: [(table: JoinTable, identifier: PersistentIdentifier)] = []
+  /// The relationships that forbid a deletion as long as something is related.
+  private var denials: [(object: ManagedObject, relationship: Relationship)] = []
 
   init(_ context: ModelContext) {
     self.context = context
   }
 
-  /// Deletes or changes what the rules say, until nothing more follows.
+  /// Deletes or changes what the rules say in a save, until nothing more follows.
   ///
   /// To be called while nobody else can write to the store.
   ///
@@ -30,11 +43,24 @@ struct DeletionPropagation {
   mutating func propagate(inStore store: Int) throws(BatchError) {
     // What the store has now counts, not what it had when it was asked last.
     context.generation += 1
-    // What follows only takes references away, so those that there are now are enough.
-    let references = UnsavedReferences(context.unsaved, context.container.relationships)
-    defer { context.unsavedReferences = nil }
-    var deleted = context.unsaved.all(.delete).filter { $0.entity?.store == store }
-    var denials: [(object: ManagedObject, relationship: Relationship)] = []
+    try propagate(from: context.unsaved.all(.delete).filter { $0.entity?.store == store })
+    for (object, relationship) in denials {
+      let left = try related(to: object, by: relationship)
+      if let first = left.first {
+        throw BatchError(
+          .deleteDenied,
+          "the object cannot be deleted: \(left.count) objects are its"
+            + " \(relationship.name.quotedForMessage), such as \(first.persistentModelID)",
+          at: object.persistentModelID.description,
+          remedy: "delete those too, or relate them to something else"
+        )
+      }
+    }
+  }
+
+  /// Deletes or changes what the rules say where some objects are deleted, until nothing more follows.
+  mutating func propagate(from objects: [ManagedObject]) throws(BatchError) {
+    var deleted = objects
     var next = 0
     // The objects whose members were read, and what keeps those alive.
     var read = 0
@@ -47,8 +73,7 @@ struct DeletionPropagation {
       let object = deleted[next]
       next += 1
       guard let entity = object.entity else { continue }
-      context.unsavedReferences = references
-      for relationship in context.container.relationships[store].of(entity).values {
+      for relationship in context.container.relationships[entity.store].of(entity).values {
         if case .table(let table) = relationship.storage {
           partings.append((table, object.persistentModelID))
         }
@@ -60,32 +85,35 @@ struct DeletionPropagation {
           for other in try context.related(to: object, by: relationship) {
             mark(other)
             try other.set(.null, at: slot)
+            note(other, relationship, slot, of: object)
           }
-          context.unsavedReferences = references
         case (.cascade, _):
           for other in try related(to: object, by: relationship) where other.unsaved != .delete {
             mark(other)
             context.track(other, .delete)
+            note(other, relationship, nil, of: object)
             deleted.append(other)
           }
-          context.unsavedReferences = references
         }
       }
     }
     withExtendedLifetime(members) {}
-    for (object, relationship) in denials {
-      context.unsavedReferences = references
-      let left = try related(to: object, by: relationship)
-      if let first = left.first {
-        throw BatchError(
-          .deleteDenied,
-          "the object cannot be deleted: \(left.count) objects are its"
-            + " \(relationship.name.quotedForMessage), such as \(first.persistentModelID)",
-          at: object.persistentModelID.description,
-          remedy: "delete those too, or relate them to something else"
-        )
-      }
-    }
+  }
+
+  private mutating func note(
+    _ other: ManagedObject,
+    _ relationship: Relationship,
+    _ slot: Int?,
+    of object: ManagedObject
+  ) {
+    consequences[ObjectIdentifier(object), default: []].append(
+      Consequence(object: other, relationship: relationship, slot: slot)
+    )
+  }
+
+  /// The new objects that were deleted.
+  fileprivate var deletedNew: [ManagedObject] {
+    marks.filter { $0.unsaved == .insert && $0.object.unsaved == .delete }.map(\.object)
   }
 
   /// Reads what the rules of some deleted objects look at, in one statement for each relationship.
@@ -124,7 +152,7 @@ struct DeletionPropagation {
       mark.object.references = mark.references
       context.track(mark.object, mark.unsaved)
     }
-    context.unsavedReferences = nil
+    context.forgetReferences()
   }
 
   private mutating func mark(_ object: ManagedObject) {
@@ -137,5 +165,61 @@ struct DeletionPropagation {
         references: object.references
       )
     )
+  }
+}
+
+extension ModelContext {
+  /// Does what delete rules make of objects that are related to those which were deleted since the last
+  /// time: what Core Data does when it processes pending changes.
+  ///
+  /// What a rule forbids, the save says.
+  func decideDeletions() throws(BatchError) {
+    guard !undecidedDeletions.isEmpty else { return }
+    let deleted = undecidedDeletions.filter { $0.unsaved == .delete && $0.modelContext === self }
+    var propagation = DeletionPropagation(self)
+    do throws(BatchError) {
+      try propagation.propagate(from: deleted)
+    } catch {
+      propagation.undo()
+      throw error
+    }
+    undecidedDeletions = []
+    consequences.merge(propagation.consequences) { $0 + $1 }
+    for object in propagation.deletedNew {
+      track(object, .insert)
+      forget(object)
+    }
+  }
+
+  /// Keeps an object that was to be deleted, and gives back what its deletion has done already.
+  func keep(_ object: ManagedObject) {
+    var kept = [object]
+    while let next = kept.popLast() {
+      track(next, next.changes.isEmpty ? nil : .update)
+      for consequence in consequences.removeValue(forKey: ObjectIdentifier(next)) ?? [] {
+        let other = consequence.object
+        if let slot = consequence.slot {
+          // Unless it refers to something else by now.
+          guard other.modelContext === self, other.unsaved != .delete,
+            other.references[slot] == nil,
+            other.changes[slot] ?? other.row?[slot] ?? .null == .null
+          else { continue }
+        } else if !other.isNew {
+          if other.modelContext === self, other.unsaved == .delete { kept.append(other) }
+          continue
+        }
+        do throws(BatchError) {
+          try set(other, isRelated: true, to: next, by: consequence.relationship)
+        } catch {
+          noteChange(error)
+        }
+      }
+    }
+  }
+
+  /// Forgets which deletions were decided, since there are none any more.
+  func forgetDeletions() {
+    undecidedDeletions = []
+    consequences = [:]
   }
 }

@@ -2,54 +2,148 @@ import BatchIdentifiers
 import BatchStore
 
 /// Writes what a save does into the store's history, in the save's own transaction.
+///
+/// A relationship has two sides, and both change: the row with the column, or the pair, is written, and
+/// the object that it refers to, or did before, has others that are related to it. The deletion of an
+/// object stands for the end of its relationships.
 struct HistoryRecorder {
+  private let container: ModelContainer
+  private let connection: Connection
   private let log: HistoryLog
-  private var attributes: [PersistentIdentifier: [String]] = [:]
+  /// What the rows of the objects were.
+  private var rows: [ObjectIdentifier: [SQLValue]] = [:]
+  /// The attributes and relationships that changed.
+  private var names: [PersistentIdentifier: Set<String>] = [:]
+  /// The objects whose relationships changed, in the order in which that was found out.
+  private var related: [PersistentIdentifier] = []
   private var tombstones: [PersistentIdentifier: [String: SQLValue]] = [:]
 
   /// Notes what is known of objects only before they are written.
   init(
     _ objects: [ManagedObject],
     author: String?,
-    in connection: Connection
+    in container: ModelContainer,
+    _ connection: Connection
   ) throws(BatchError) {
+    self.container = container
+    self.connection = connection
     log = HistoryLog(author: author, in: connection)
     for object in objects {
-      guard let entity = object.entity else { continue }
       let identifier = object.persistentModelID
-      switch object.unsaved {
-      case .update:
-        let slots = Set(object.changes.slots + object.references.slots)
-        attributes[identifier] = entity.slots.filter { slots.contains($0.value) }.map(\.key)
-      case .delete where !identifier.isTemporary:
-        let preserved = entity.declared.filter(\.attribute.isPreserved)
-        if preserved.isEmpty { continue }
-        var row = object.row
-        if row == nil { row = try entity.row(of: identifier, in: connection) }
+      guard let entity = object.entity, object.unsaved != .insert, !identifier.isTemporary else {
+        continue
+      }
+      var row = object.row
+      for (slot, base) in object.bases { row?[slot] = base }
+      if row == nil { row = try entity.row(of: identifier, in: connection) }
+      rows[ObjectIdentifier(object)] = row
+      if object.unsaved == .delete {
         guard let row else { continue }
         tombstones[identifier] = Dictionary(
-          uniqueKeysWithValues: preserved.map { ($0.attribute.name, row[$0.slot]) }
+          uniqueKeysWithValues: entity.declared.filter(\.attribute.isPreserved)
+            .map { ($0.attribute.name, row[$0.slot]) }
         )
-      case .insert, .delete, nil: continue
+      } else {
+        let slots = Set(object.changes.slots)
+        names[identifier] = Set(entity.slots.filter { slots.contains($0.value) }.map(\.key))
       }
     }
   }
 
   /// Records what was written.
   func record(_ save: StoreSave) throws(BatchError) {
-    var log = log
-    for identifier in save.updated {
-      let names = attributes[identifier] ?? []
-      let values = Dictionary(uniqueKeysWithValues: names.map { ($0, SQLValue.null) })
-      try Self.append(.update, identifier, values, to: &log)
+    var recorder = self
+    let written = Set(save.updated + save.inserted)
+    for (object, outcome) in save.outcomes {
+      guard case .stored(let identifier, let row) = outcome, written.contains(identifier) else {
+        continue
+      }
+      try recorder.noteReferences(of: object, identifier, row)
     }
-    for identifier in save.deleted {
-      try Self.append(.delete, identifier, tombstones[identifier] ?? [:], to: &log)
+    for link in save.writtenLinks {
+      recorder.note(link.source.persistentModelID, link.source.entity, joinedBy: link.table)
+      recorder.note(
+        link.target.persistentModelID,
+        link.target.entity,
+        joinedBy: link.table.reversed
+      )
     }
-    for identifier in save.inserted { try Self.append(.insert, identifier, [:], to: &log) }
+    try recorder.append(save)
   }
 
-  private static func append(
+  // MARK: Relationships
+
+  /// Notes the relationships that change where an object does not refer to the same as before.
+  private mutating func noteReferences(
+    of object: ManagedObject,
+    _ identifier: PersistentIdentifier,
+    _ row: [SQLValue]
+  ) throws(BatchError) {
+    guard let entity = object.entity else { return }
+    let old = rows[ObjectIdentifier(object)]
+    for relationship in container.relationships[entity.store].of(entity).values {
+      guard case .column(let slot) = relationship.storage else { continue }
+      let (before, after) = (old?[slot] ?? .null, row[slot])
+      if before.isIdentical(to: after) { continue }
+      note(identifier, [relationship.name])
+      for value in [before, after] where value != .null {
+        guard let (target, own) = try find(value, relationship.destination) else { continue }
+        let inverse = container.relationships[entity.store].of(own).values.filter { inverse in
+          guard case .inverse(let other) = inverse.storage else { return false }
+          return SQLName.equal(inverse.destination.entity.table, entity.entity.table)
+            && SQLName.equal(inverse.destination.columns[other], entity.columns[slot])
+        }
+        note(target, inverse.map(\.name))
+      }
+    }
+  }
+
+  /// The object that a value refers to, and its own entity; nil if there is none any more.
+  private func find(
+    _ value: SQLValue,
+    _ destination: ModelEntity
+  ) throws(BatchError) -> (PersistentIdentifier, ModelEntity)? {
+    let identifier = try destination.identifier(referredToBy: value, in: connection)
+    guard destination.concrete != nil else { return (identifier, destination) }
+    guard let row = try destination.row(of: identifier, in: connection) else { return nil }
+    return container.concrete(identifier, destination, row)
+  }
+
+  private mutating func note(
+    _ identifier: PersistentIdentifier,
+    _ entity: ModelEntity?,
+    joinedBy table: JoinTable
+  ) {
+    guard let entity else { return }
+    let relationships = container.relationships[entity.store].of(entity).values.filter {
+      if case .table(table) = $0.storage { true } else { false }
+    }
+    note(identifier, relationships.map(\.name))
+  }
+
+  private mutating func note(_ identifier: PersistentIdentifier, _ relationships: [String]) {
+    guard !relationships.isEmpty else { return }
+    names[identifier, default: []].formUnion(relationships)
+    related.append(identifier)
+  }
+
+  // MARK: Writing
+
+  private func append(_ save: StoreSave) throws(BatchError) {
+    var log = log
+    // What was inserted or deleted has no further changes.
+    var recorded = Set(save.inserted + save.deleted)
+    for identifier in save.updated + related where recorded.insert(identifier).inserted {
+      let values = (names[identifier] ?? []).map { ($0, SQLValue.null) }
+      try append(.update, identifier, Dictionary(uniqueKeysWithValues: values), to: &log)
+    }
+    for identifier in save.deleted {
+      try append(.delete, identifier, tombstones[identifier] ?? [:], to: &log)
+    }
+    for identifier in save.inserted { try append(.insert, identifier, [:], to: &log) }
+  }
+
+  private func append(
     _ kind: HistoryChange.Kind,
     _ identifier: PersistentIdentifier,
     _ values: [String: SQLValue],

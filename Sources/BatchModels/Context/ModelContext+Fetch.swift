@@ -4,7 +4,8 @@ public import BatchStore
 extension ModelContext {
   /// The objects of the rows that satisfy a request, of the classes that the rows have.
   ///
-  /// An object that is in the context already, and no fault, keeps its values.
+  /// An object that is in the context already, and no fault, keeps its values, unless another context
+  /// of the container has saved the row since.
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute`, `invalidSQL` or
   ///   `unstableKey` for a request that does not fit, `valueMismatch` for a row that does not fit

@@ -66,8 +66,8 @@ extension ModelContext {
 
   /// The object of an identifier, if it is in the context with its row or is new.
   private func present(_ identifier: PersistentIdentifier) -> ManagedObject? {
-    guard let object = registered(identifier), !object.isGone,
-      object.row != nil || object.unsaved == .insert
+    guard let object = registered(identifier),
+      object.hasCurrentRow || object.unsaved == .insert && !object.isGone
     else { return nil }
     return object
   }

@@ -4,7 +4,8 @@ import BatchStore
 extension ModelContext {
   /// The objects that a descriptor describes, in its order.
   ///
-  /// An object that is in the context already, and no fault, keeps its values. With
+  /// An object that is in the context already, and no fault, keeps its values, unless another context
+  /// of the container has saved the row since. With
   /// `includePendingChanges`, what was not saved counts: objects that were inserted or changed are
   /// found, or not, and sorted by the values that they have in memory, and those that are to be
   /// deleted are not found; limit and offset count what is left.
@@ -19,12 +20,18 @@ extension ModelContext {
   ) throws(BatchError) -> [Model] {
     let fetched = try read(Model.self) { entity, connection throws(BatchError) -> [Model] in
       guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
-        return try models(descriptor.query(of: entity, in: container), entity, connection)
+        let query = try descriptor.query(
+          of: entity,
+          in: container,
+          counting: unsavedRelated(for: descriptor)
+        )
+        return try models(query, entity, connection)
       }
       let query = try descriptor.widened.query(
         of: entity,
         in: container,
-        excluding: overlay.excluded
+        excluding: overlay.excluded,
+        counting: unsavedRelated(for: descriptor)
       )
       let rows: [Model] = try models(query, entity, connection)
       return descriptor.window(of: overlay.merged(with: rows, by: descriptor))
@@ -47,13 +54,18 @@ extension ModelContext {
     try read(Model.self) { entity, connection throws(BatchError) in
       let store = container.stores[entity.store].identity
       guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
-        let query = try descriptor.query(of: entity, in: container)
+        let query = try descriptor.query(
+          of: entity,
+          in: container,
+          counting: unsavedRelated(for: descriptor)
+        )
         return Array(try query.fetch(in: connection, store: store))
       }
       let query = try descriptor.widened.query(
         of: entity,
         in: container,
-        excluding: overlay.excluded
+        excluding: overlay.excluded,
+        counting: unsavedRelated(for: descriptor)
       )
       let stored = try query.fetch(in: connection, store: store)
       return descriptor.window(of: stored + overlay.matching.map(\.persistentModelID))
@@ -83,12 +95,18 @@ extension ModelContext {
   ) throws(BatchError) -> Int {
     try read(Model.self) { entity, connection throws(BatchError) in
       guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
-        return try descriptor.query(of: entity, in: container).count(in: connection)
+        let query = try descriptor.query(
+          of: entity,
+          in: container,
+          counting: unsavedRelated(for: descriptor)
+        )
+        return try query.count(in: connection)
       }
       let query = try descriptor.widened.query(
         of: entity,
         in: container,
-        excluding: overlay.excluded
+        excluding: overlay.excluded,
+        counting: unsavedRelated(for: descriptor)
       )
       let count = try query.count(in: connection) + overlay.matching.count
       return min(max(count - (descriptor.fetchOffset ?? 0), 0), descriptor.fetchLimit ?? .max)

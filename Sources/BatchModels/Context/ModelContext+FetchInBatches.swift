@@ -105,14 +105,19 @@ extension ModelContext {
     return try read(Model.self) { entity, connection throws(BatchError) in
       let store = container.stores[entity.store].identity
       guard let overlay = try overlay(for: descriptor, of: entity, connection) else {
-        let query = try descriptor.query(of: entity, in: container)
+        let query = try descriptor.query(
+          of: entity,
+          in: container,
+          counting: unsavedRelated(for: descriptor)
+        )
         let stored = try query.fetch(in: connection, store: store)
         return Found(stored: stored, window: 0..<stored.count)
       }
       let query = try descriptor.widened.query(
         of: entity,
         in: container,
-        excluding: overlay.excluded
+        excluding: overlay.excluded,
+        counting: unsavedRelated(for: descriptor)
       )
       let stored = try query.fetch(in: connection, store: store)
       let unsaved = overlay.matching

@@ -93,7 +93,7 @@ extension ModelContext {
     if let object = registered(identifier) {
       // What is set on a fault says nothing about whether the row is there still.
       if object.unsaved == .insert || object.unsaved == .delete { return object }
-      if object.row != nil, !object.isGone { return object }
+      if object.hasCurrentRow { return object }
     }
     if identifier.isTemporary { throw .notFound(identifier) }
     let entity = try container.resolve(identifier)
@@ -103,7 +103,8 @@ extension ModelContext {
     return try object(of: identifier, entity, row)
   }
 
-  /// The one object of a row that was just read; an object that has its row keeps it.
+  /// The one object of a row that was just read; an object that has its row keeps it, unless that is
+  /// known to be outdated.
   ///
   /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class, and what
   ///   `replaceRelatives(of:_:)` throws.
@@ -115,7 +116,7 @@ extension ModelContext {
   ) throws(BatchError) -> ManagedObject {
     let (identifier, entity) = container.concrete(identifier, entity, row)
     let known = registry[identifier]
-    if let known, known.row != nil && !known.isGone || known.unsaved == .insert { return known }
+    if let known, known.hasCurrentRow || known.unsaved == .insert { return known }
     try entity.validate(row, of: identifier)
     try replaceRelatives(of: identifier, entity)
     let object = known ?? register(identifier, entity)

@@ -14,19 +14,16 @@ extension ModelContext {
   /// before each piece that its executor runs; in any other, before each fetch and look-up that can
   /// throw. Objects with changes that were not saved keep them, as in
   /// ``mergeChanges(_:)->[ManagedObject]``.
+  ///
+  /// Without it, it shows in those objects that are refreshed, fetched or looked up again, and that
+  /// have nothing unsaved.
   public var automaticallyMergesChangesFromParent: Bool {
-    get { inbox != nil }
+    get { mergesSaved }
     set {
       checkQueue()
-      guard newValue != automaticallyMergesChangesFromParent else { return }
-      if newValue {
-        let inbox = ContextInbox()
-        container.changes.add(inbox)
-        self.inbox = inbox
-      } else {
-        container.changes.remove(inbox)
-        inbox = nil
-      }
+      // What was saved before is not what is merged from now on.
+      noticeSaved()
+      mergesSaved = newValue
     }
   }
 
@@ -83,15 +80,32 @@ extension ModelContext {
     for context in contexts { context.mergeChanges(changes) }
   }
 
+  /// Takes note of what other contexts saved since the last time, where that changes nothing that the
+  /// work under way has read: in a context that merges by itself and is an executor's, that is
+  /// between two pieces of work.
+  func noticeSaved() {
+    if queue == nil || !mergesSaved { mergeSaved() }
+  }
+
   /// Merges what other contexts saved since the last time, if this context wants it.
+  ///
+  /// Otherwise no object keeps a row that is not the latest, once it is refreshed or fetched.
   func mergeSaved() {
     guard let inbox, inbox.hasChanges else { return }
     generation += 1
-    switch inbox.take() {
-    case .changes(let all):
+    switch (inbox.take(), mergesSaved) {
+    case (.changes(let all), true):
       for changes in all { merge(changes) }
-    case .everything:
+    case (.changes(let all), false):
+      for changes in all {
+        for identifier in changes.inserted + changes.updated + changes.deleted {
+          if let object = registered(identifier) { object.stored = object.stored.outdated }
+        }
+      }
+    case (.everything, true):
       for object in registry.objects where object.unsaved != .insert { outdate(object) }
+    case (.everything, false):
+      for object in registry.objects { object.stored = object.stored.outdated }
     }
   }
 

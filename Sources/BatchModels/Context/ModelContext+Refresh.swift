@@ -1,8 +1,9 @@
 extension ModelContext {
   /// Turns an object into a fault, which has its row again when it is used.
   ///
-  /// Which row that is, ``stalenessInterval`` says: the one that the object had, or the one that the
-  /// store has then. An object that was not saved yet is left as it is.
+  /// What another context of the container has saved shows then. Otherwise ``stalenessInterval``
+  /// says which row that is: the one that the object had, or the one that the store has then. An
+  /// object that was not saved yet is left as it is.
   ///
   /// - Parameters:
   ///   - object: An object of this context; one of another is left alone.
@@ -10,6 +11,7 @@ extension ModelContext {
   ///     then with what the new row has.
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
     checkQueue()
+    noticeSaved()
     guard object.modelContext === self, object.unsaved != .insert else { return }
     // An object with changes to keep stays deleted, if it is.
     object.stored = mergeChanges && object.isGone ? .gone(nil) : object.stored.asFault
@@ -24,6 +26,7 @@ extension ModelContext {
   /// Turns all objects into faults; those with values that were not saved keep them.
   public func refreshAllObjects() {
     checkQueue()
+    noticeSaved()
     for object in registry.objects { refresh(object, mergeChanges: true) }
   }
 

@@ -8,6 +8,15 @@ extension ModelContext {
     of object: ManagedObject
   ) throws(BatchError) -> Relationship {
     guard let entity = object.entity else { throw .notFound(object.persistentModelID) }
+    return try relationship(name, of: entity, object)
+  }
+
+  /// The relationship of this name of an entity, which is that of an object or will be.
+  func relationship(
+    _ name: String,
+    of entity: ModelEntity,
+    _ object: ManagedObject
+  ) throws(BatchError) -> Relationship {
     let relationships = container.relationships[entity.store].of(entity)
     if let relationship = relationships[name] { return relationship }
     throw BatchError(
@@ -102,9 +111,16 @@ extension ModelContext {
     if case .column(let slot) = relationship.storage {
       return try refer(object, at: slot, to: others.first, relationship.destination)
     }
+    let known = try related(to: object, by: relationship)
+    if others.starts(with: known, by: ===) {
+      for other in others[known.count...] {
+        try set(other, isRelated: true, to: object, by: relationship)
+      }
+      return
+    }
     let wanted = Set(others.map(ObjectIdentifier.init))
     var kept: Set<ObjectIdentifier> = []
-    for other in try related(to: object, by: relationship) {
+    for other in known {
       if wanted.contains(ObjectIdentifier(other)) {
         kept.insert(ObjectIdentifier(other))
       } else {
@@ -137,6 +153,7 @@ extension ModelContext {
       try refer(other, at: slot, to: isRelated ? object : nil, entity)
     case .table(let table):
       try requireOwn(other, relationship.destination)
+      lastRelated = nil
       links.set(
         UnsavedLinks.Link(
           store: relationship.destination.store,
@@ -186,7 +203,7 @@ extension ModelContext {
   }
 
   /// Refuses objects of other contexts and entities; takes new ones into this context.
-  private func requireOwn(
+  func requireOwn(
     _ object: ManagedObject,
     _ entity: ModelEntity
   ) throws(BatchError) {

@@ -167,11 +167,11 @@ extension ModelContext {
         let objects = upserts.remaining(unsaved.all().filter { $0.entity?.store == store })
         let history =
           container.configurations[store].tracksHistory && manner != .trial
-          ? try HistoryRecorder(objects, author: author, in: writer) : nil
+          ? try HistoryRecorder(objects, author: author, in: container, writer) : nil
         var save = StoreSave(connection: writer, policy: mergePolicy, manner: manner)
         try save.write(
           objects,
-          depths: container.relationships[store].depths,
+          container.relationships[store],
           links: upserts.remaining(links.of(store: store)),
           partings: propagation.partings
         )
@@ -203,6 +203,8 @@ extension ModelContext {
   func finish(_ written: Written) {
     links.remove(store: written.store)
     statements.removeAll { $0.store == written.store }
+    undecidedDeletions.removeAll { $0.entity?.store == written.store }
+    consequences = [:]
     generation += 1
     written.upserts.prepareToFinish()
     finish(written.save)

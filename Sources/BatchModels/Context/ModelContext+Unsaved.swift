@@ -53,8 +53,9 @@ extension ModelContext {
 
   /// Marks an object to be deleted by the next save.
   ///
-  /// A new object is forgotten at once. An object of another context is left alone, and the next
-  /// throwing call of the context throws that.
+  /// What delete rules make of related objects shows from the next fetch or look-up on, and as soon as
+  /// related objects are asked for. A new object is forgotten at once. An object of another context is
+  /// left alone, and the next throwing call of the context throws that.
   public func delete(_ object: ManagedObject) {
     checkQueue()
     guard object.modelContext === self else {
@@ -71,6 +72,7 @@ extension ModelContext {
           if let entity = object.entity { entity } else { try container.resolve(identifier) }
         guard entity.entity.kind == .table else { throw Self.unwritable(identifier) }
         track(object, .delete)
+        if object.environment?.hasRelationships ?? false { undecidedDeletions.append(object) }
       } catch {
         noteChange(error)
       }
@@ -94,6 +96,8 @@ extension ModelContext {
     }
     links = UnsavedLinks()
     statements = []
+    forgetDeletions()
+    forgetReferences()
     dropNotedChange()
   }
 
@@ -116,18 +120,38 @@ extension ModelContext {
   /// Notes what a save will do with an object; nil if nothing.
   func track(_ object: ManagedObject, _ kind: ManagedObject.Unsaved?) {
     guard object.unsaved != kind else { return }
+    if kind == .delete || object.unsaved == .delete { lastRelated = nil }
     unsaved.set(kind, of: object)
     if kind == .delete { object.willDelete() }
   }
 
   // MARK: New objects
 
+  /// Takes a new object into the context, and keeps one that was to be deleted.
   func take(_ object: ManagedObject) throws(BatchError) {
     if object.modelContext === self {
       // Inserting what was to be deleted keeps it, as in SwiftData.
-      if object.unsaved == .delete { track(object, object.changes.isEmpty ? nil : .update) }
+      if object.unsaved == .delete { keep(object) }
       return
     }
+    adopt(object, try entity(ofNew: object))
+  }
+
+  /// Takes a new object into the context of what it is to be related to.
+  ///
+  /// - Throws: As ``ManagedObject/setRelatedObjects(_:forKey:)`` does; the object is where it was then.
+  func take(
+    _ object: ManagedObject,
+    relating others: [ManagedObject],
+    by name: String
+  ) throws(BatchError) {
+    let entity = try entity(ofNew: object)
+    let relationship = try relationship(name, of: entity, object)
+    for other in others where !other.isNew { try requireOwn(other, relationship.destination) }
+    adopt(object, entity)
+  }
+
+  private func entity(ofNew object: ManagedObject) throws(BatchError) -> ModelEntity {
     guard object.isNew else { throw Self.foreign(object) }
     guard let name = object.claimedEntityName else {
       throw BatchError(
@@ -137,22 +161,45 @@ extension ModelContext {
         remedy: "make it with insertNewObject(ofEntity:)"
       )
     }
-    adopt(object, try container.writableEntity(named: name))
+    return try container.writableEntity(named: name)
   }
 
+  /// Makes a new object one of this context, and then all new objects that it is related to, however
+  /// long the chain is.
   private func adopt(_ object: ManagedObject, _ entity: ModelEntity) {
-    let draft = object.draft
-    object.draft = ManagedObject.Draft()
     object.environment = environment(of: entity)
     registry.add(object, object.persistentModelID)
     track(object, .insert)
+    joining.append(object)
+    guard joining.count == 1 else { return }
+    var next = 0
+    while next < joining.count {
+      unpackDraft(of: joining[next])
+      next += 1
+    }
+    joining = []
+  }
+
+  /// Sets what was set on an object before it was in the context.
+  private func unpackDraft(of object: ManagedObject) {
+    let draft = object.draft
+    object.draft = ManagedObject.Draft()
     for (attribute, value) in draft.values { object[attribute] = value }
-    for (relationship, others) in draft.related {
+    for (name, others) in draft.related.sorted(by: { $0.key < $1.key }) {
       do throws(BatchError) {
-        try object.setRelatedObjects(others, forKey: relationship)
+        let relationship = try relationship(name, of: object)
+        if relationship.isToMany {
+          // Others may have been related to it from their side.
+          for other in others { try set(other, isRelated: true, to: object, by: relationship) }
+        } else {
+          try relate(object, to: others, by: relationship)
+        }
       } catch {
         noteChange(error)
       }
+    }
+    for other in draft.referrers where other.isNew && other.draft.refers(to: object) {
+      insert(other)
     }
     if let error = draft.error { noteChange(error) }
   }

@@ -29,7 +29,8 @@ public final class ModelContext {
   /// For how many seconds the row of an object that was made a fault may be used again; as long as
   /// the object lives if negative, as in Core Data, and not at all if 0.
   ///
-  /// What other contexts of the container save is not kept from an object that it is merged into.
+  /// It is about what batch requests, jobs and other processes write. A row that another context of
+  /// the container has saved since is never used again.
   public var stalenessInterval = -1.0
 
   /// Whether somebody else saves what is done now, all of it together with what that needs.
@@ -42,15 +43,27 @@ public final class ModelContext {
   var links = UnsavedLinks()
   /// The statements that the next save carries out.
   var statements: [UnsavedStatement] = []
-  /// Who refers to whom by what is unsaved; nil once that has changed, and made when it is needed.
+  /// Who refers to whom by what is unsaved; made when it is needed.
   var unsavedReferences: UnsavedReferences?
+  /// What a relationship to many was set to last; nil if it may be something else by now.
+  var lastRelated: LastRelated?
   /// Goes up with whatever may change what the store has related to objects.
-  var generation = 0
+  var generation = 0 {
+    didSet { lastRelated = nil }
+  }
   var registry = ModelRegistry()
   /// What the last fetch that prefetches has read beside its objects.
   var prefetched: [ManagedObject] = []
-  /// What other contexts saved; nil if it is not merged by itself.
-  var inbox: ContextInbox?
+  /// What other contexts saved; nil if the context does not live long enough to want to know.
+  let inbox: ContextInbox?
+  /// Whether what other contexts saved is merged by itself.
+  var mergesSaved = false
+  /// Deleted objects of which the delete rules were not looked at yet.
+  var undecidedDeletions: [ManagedObject] = []
+  /// What delete rules did to related objects before the save, by the object that is deleted.
+  var consequences: [ObjectIdentifier: [DeletionPropagation.Consequence]] = [:]
+  /// The new objects that have come into the context while one of them does, that one first.
+  var joining: [ManagedObject] = []
 
   /// By entities.
   private var environments: [ObjectIdentifier?: ObjectEnvironment] = [:]
@@ -60,10 +73,17 @@ public final class ModelContext {
   private var notedChange: BatchError?
 
   /// Makes a context; a store's connection is opened when it is needed first.
-  public init(_ container: ModelContainer) {
+  public convenience init(_ container: ModelContainer) {
+    self.init(container, hearsOthers: true)
+  }
+
+  /// Makes a context that is told of what others save, or one that is not.
+  init(_ container: ModelContainer, hearsOthers: Bool) {
     self.container = container
+    inbox = hearsOthers ? ContextInbox() : nil
     connections = Array(repeating: nil, count: container.stores.count)
     writers = connections
+    if let inbox { container.changes.add(inbox) }
   }
 
   deinit {
@@ -88,6 +108,8 @@ public final class ModelContext {
     unsaved = UnsavedModels()
     links = UnsavedLinks()
     statements = []
+    forgetDeletions()
+    forgetReferences()
     prefetched = []
     notedReading = nil
     notedChange = nil
@@ -121,8 +143,8 @@ public final class ModelContext {
   /// What a call that reads from the store begins with.
   func beginReading() throws(BatchError) {
     try throwNoted()
-    // An executor sees to it between two pieces of work.
-    if queue == nil { mergeSaved() }
+    noticeSaved()
+    try decideDeletions()
   }
 
   // MARK: Objects

@@ -44,6 +44,8 @@ struct StoreSave {
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
   /// Objects that nothing changed of but what they are joined with.
   private var touched: Set<PersistentIdentifier> = []
+  /// The pairs that were joined or parted.
+  private(set) var writtenLinks: [UnsavedLinks.Link] = []
   /// Written objects whose rows may not be what was written.
   private var unread: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
 
@@ -60,7 +62,7 @@ struct StoreSave {
   ///   says.
   mutating func write(
     _ objects: [ManagedObject],
-    depths: [String: Int],
+    _ relationships: RelationshipGraph,
     links: [UnsavedLinks.Link],
     partings: [(table: JoinTable, identifier: PersistentIdentifier)]
   ) throws(BatchError) {
@@ -77,7 +79,7 @@ struct StoreSave {
     }
     try update(objects.filter { $0.unsaved == .update })
     for parting in partings { try part(parting.identifier, in: parting.table) }
-    let deleted = Self.deletionOrder(objects, depths)
+    let deleted = Self.deletionOrder(objects, relationships.depths)
     for table in Set(deleted.compactMap { $0.entity?.entity.table }).sorted() {
       for sequence in try KeySequence.reached(byDeletingFrom: [table], in: connection) {
         try sequence.remember(in: connection)
@@ -442,6 +444,7 @@ struct StoreSave {
         target
       )
     }
+    writtenLinks.append(link)
     // Others have to look at both again, though their own rows are what they were.
     for object in [link.source, link.target]
     where object.unsaved == nil && touched.insert(object.persistentModelID).inserted {

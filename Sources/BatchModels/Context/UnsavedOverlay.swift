@@ -58,26 +58,32 @@ extension ModelContext {
     _ connection: Connection
   ) throws(BatchError) -> [ManagedObject] {
     guard let predicate = descriptor.predicate else { return objects }
-    let translator = PredicateTranslator(container)
-    let condition = try translator.condition(predicate, of: ObjectTerm(row: entity))
+    let translator = PredicateTranslator(container, unsaved: unsavedRelated(for: descriptor))
+    let table = SQLName.quoted(entity.entity.table)
+    // The key has columns of its own: for an object without one, something else stands for it.
+    let keys = try entity.entity.requireKey().columns.indices.map { "_batch_key\($0)" }
+    let term = ObjectTerm(
+      entity,
+      key: keys.map { "\(table).\($0)" },
+      isPresent: .true,
+      column: { "\(table).\(SQLName.quoted($0))" }
+    )
+    let condition = try translator.condition(predicate, of: term)
     let parameters = translator.parameters
-    let keys = try entity.entity.requireKey().columns.filter { column in
-      !entity.columns.contains { SQLName.equal($0, column) }
-    }
-    let columns = (entity.columns + keys).enumerated().map { index, column in
-      "?\(parameters.count + 1 + index) AS \(SQLName.quoted(column))"
+    let columns = (entity.columns.map(SQLName.quoted) + keys).enumerated().map { index, column in
+      "?\(parameters.count + 1 + index) AS \(column)"
     }
     let statement = try connection.prepare(
       """
-      SELECT 1 FROM (SELECT \(columns.joined(separator: ", "))) \
-      AS \(SQLName.quoted(entity.entity.table)) WHERE \(condition.text)
+      SELECT 1 FROM (SELECT \(columns.joined(separator: ", "))) AS \(table) WHERE \(condition.text)
       """
     )
     try statement.bind(parameters)
     var matching: [ManagedObject] = []
     for object in objects {
-      guard let values = try valuesInMemory(of: object, entity, keys: keys) else { continue }
-      for (index, value) in values.enumerated()
+      guard let values = try valuesInMemory(of: object, entity) else { continue }
+      let row = values + object.keyInMemory(of: keys.count)
+      for (index, value) in row.enumerated()
       where parameters.count + index < statement.parameterCount {
         try statement.bind(value, at: parameters.count + 1 + index)
       }
@@ -85,32 +91,6 @@ extension ModelContext {
       if try statement.step() { matching.append(object) }
     }
     return matching
-  }
-
-  /// The values that the properties of an object have, and its key; nil if its row is gone.
-  private func valuesInMemory(
-    of object: ManagedObject,
-    _ entity: ModelEntity,
-    keys: [String]
-  ) throws(BatchError) -> [SQLValue]? {
-    var values: [SQLValue] = []
-    do {
-      for slot in entity.columns.indices { values.append(try object.value(at: slot, entity)) }
-    } catch {
-      if error.code == .objectNotFound { return nil }
-      throw error
-    }
-    for (slot, attribute) in entity.declared where !attribute.codec.fits(values[slot]) {
-      values[slot] = attribute.codec.storedPlaceholder
-    }
-    guard !keys.isEmpty else { return values }
-    let columns = try entity.entity.requireKey().columns
-    let components = object.persistentModelID.key?.components ?? []
-    for key in keys {
-      let index = columns.firstIndex(of: key) ?? 0
-      values.append(index < components.count ? SQLValue(components[index]) : .null)
-    }
-    return values
   }
 }
 

@@ -3,10 +3,12 @@ import BatchStore
 
 /// Which unsaved objects refer to which others by what was set on them.
 ///
-/// It is made when it is asked for, and again once something was set in the meantime.
+/// It is made when it is asked for, and told of what is set after that. Of what is set anew it keeps
+/// the old place too, and looks at the object itself when it is asked.
 struct UnsavedReferences {
-  private enum Target: Hashable {
-    case key(SQLValue)
+  /// What a column is set to.
+  enum Target: Hashable {
+    case value(SQLValue)
     /// A new object, which has no key yet.
     case object(ObjectIdentifier)
   }
@@ -18,24 +20,38 @@ struct UnsavedReferences {
   }
 
   private var referrers: [Place: [ManagedObject]] = [:]
+  /// How many more places are kept before it is better to make it anew.
+  private var capacity = 1_024
 
   /// - Complexity: O(*n* log *n*) in the number of unsaved objects.
   init(_ unsaved: UnsavedModels, _ relationships: [RelationshipGraph]) {
     for object in unsaved.all() {
       guard let entity = object.entity else { continue }
       for slot in relationships[entity.store].referringSlots(of: entity) {
-        let target: Target
         if let reference = object.references[slot] {
-          target = .object(ObjectIdentifier(reference))
+          add(object, of: entity, at: slot, .object(ObjectIdentifier(reference)))
         } else if let value = object.changes[slot] {
-          target = .key(value)
-        } else {
-          continue
+          add(object, of: entity, at: slot, .value(value))
         }
-        let place = Place(table: entity.entity.table, slot: slot, target: target)
-        referrers[place, default: []].append(object)
+        capacity += 2
       }
     }
+  }
+
+  /// Whether more was set than it pays to keep.
+  var isFull: Bool { capacity < 0 }
+
+  /// Notes what a column of an object was set to.
+  mutating func add(
+    _ object: ManagedObject,
+    of entity: ModelEntity,
+    at slot: Int,
+    _ target: Target
+  ) {
+    guard target != .value(.null) else { return }
+    let place = Place(table: entity.entity.table, slot: slot, target: target)
+    referrers[place, default: []].append(object)
+    capacity -= 1
   }
 
   /// The objects of a table that refer to another one, in the order in which they were changed.
@@ -43,9 +59,39 @@ struct UnsavedReferences {
     var place = Place(table: table, slot: slot, target: .object(ObjectIdentifier(object)))
     var found = referrers[place] ?? []
     if let key = object.persistentModelID.key?.components.first {
-      place = Place(table: table, slot: slot, target: .key(SQLValue(key)))
+      place = Place(table: table, slot: slot, target: .value(SQLValue(key)))
       found += referrers[place] ?? []
     }
-    return found.filter { $0.refers(to: object, at: slot) }
+    var last = -1
+    let isOrdered = found.allSatisfy { other in
+      defer { last = other.unsavedOrder }
+      return other.unsavedOrder > last
+    }
+    if !isOrdered { found.sort { $0.unsavedOrder < $1.unsavedOrder } }
+    var referring: [ManagedObject] = []
+    referring.reserveCapacity(found.count)
+    for other in found
+    where other.hasChanges && other !== referring.last && other.refers(to: object, at: slot) {
+      referring.append(other)
+    }
+    return referring
+  }
+}
+
+extension ModelContext {
+  /// Notes that a column of an object is set.
+  func noteReference(of object: ManagedObject, at slot: Int, _ target: UnsavedReferences.Target) {
+    guard unsavedReferences != nil || lastRelated != nil, let entity = object.entity,
+      container.refers(entity, at: slot)
+    else { return }
+    lastRelated = nil
+    unsavedReferences?.add(object, of: entity, at: slot, target)
+    if unsavedReferences?.isFull ?? false { unsavedReferences = nil }
+  }
+
+  /// Forgets who refers to whom, since that has changed.
+  func forgetReferences() {
+    unsavedReferences = nil
+    lastRelated = nil
   }
 }

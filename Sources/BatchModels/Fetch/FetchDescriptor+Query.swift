@@ -14,6 +14,7 @@ extension FetchDescriptor {
   ///   - entity: The entity.
   ///   - container: The container that has it.
   ///   - excluded: Objects that are found in some other way.
+  ///   - unsaved: What is unsaved of related objects, if it counts.
   ///   - looksUpIdentifiers: Whether identifiers in the predicate find rows, and do not only tell
   ///     those that are found in some other way from others.
   /// - Returns: The query, which has not run.
@@ -23,12 +24,17 @@ extension FetchDescriptor {
     of entity: ModelEntity,
     in container: ModelContainer,
     excluding excluded: [PersistentIdentifier] = [],
+    counting unsaved: UnsavedRelated? = nil,
     looksUpIdentifiers: Bool = true
   ) throws(BatchError) -> IdentifierQuery {
     try query(
       of: entity,
       excluding: excluded,
-      with: PredicateTranslator(container, looksUpIdentifiers: looksUpIdentifiers)
+      with: PredicateTranslator(
+        container,
+        looksUpIdentifiers: looksUpIdentifiers,
+        unsaved: unsaved
+      )
     )
   }
 

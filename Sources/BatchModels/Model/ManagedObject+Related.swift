@@ -16,6 +16,7 @@ extension ManagedObject {
     modelContext?.checkQueue()
     if isNew { return draft.related[name] ?? [] }
     let context = try requireContext()
+    try context.decideDeletions()
     return try context.related(to: self, by: context.relationship(name, of: self))
   }
 
@@ -31,8 +32,8 @@ extension ManagedObject {
 
   /// Relates these objects and no others to this one, to be saved with the context.
   ///
-  /// The other side of the relationship follows by itself. Related objects that are in no context
-  /// are inserted in this one's.
+  /// The other side of the relationship follows by itself. New objects on either side come into the
+  /// context of the others, with all new objects that they are related to.
   ///
   /// - Throws: `BatchError` with code `unknownRelationship`, `noContext` for objects of other
   ///   contexts, `modelTypeMismatch` for objects of another entity, or for more than one where there
@@ -42,12 +43,26 @@ extension ManagedObject {
     forKey name: String
   ) throws(BatchError) {
     modelContext?.checkQueue()
-    if isNew {
+    if isNew, try !joinContext(of: objects, by: name) {
       draft.related[name] = objects
+      for object in objects { object.draft.referrers.append(self) }
       return
     }
     let context = try requireContext()
     try context.relate(self, to: objects, by: context.relationship(name, of: self))
+  }
+
+  /// Has a new object come into the context of those that are to be related to it; false if all of
+  /// those are new too.
+  private func joinContext(
+    of objects: [ManagedObject],
+    by name: String
+  ) throws(BatchError) -> Bool {
+    guard let other = objects.first(where: { !$0.isNew }) else { return false }
+    let context = try other.requireContext()
+    context.checkQueue()
+    try context.take(self, relating: objects, by: name)
+    return true
   }
 
   /// Relates one object, or none, to this one.
@@ -68,8 +83,9 @@ extension ManagedObject {
     forKey name: String
   ) throws(BatchError) {
     modelContext?.checkQueue()
-    if isNew {
+    if isNew, try !joinContext(of: [object], by: name) {
       draft.related[name, default: []].append(object)
+      object.draft.referrers.append(self)
       return
     }
     let context = try requireContext()
@@ -138,19 +154,24 @@ extension PersistentModel {
   }
 
   private func related<Destination: ManagedObject>(_ name: String) -> [Destination] {
+    if let last: [Destination] = modelContext?.lastRelated(to: self, by: name) { return last }
     do throws(BatchError) {
       return try relatedObjects(forKey: name).compactMap { $0 as? Destination }
     } catch {
-      modelContext?.note(error)
+      noteReading(error)
       return []
     }
   }
 
   private func relate(_ objects: [ManagedObject], _ name: String) {
     do throws(BatchError) {
+      if try modelContext?.append(objects, to: self, by: name) ?? false { return }
       try setRelatedObjects(objects, forKey: name)
+      modelContext?.noteRelated(objects, to: self, by: name)
     } catch {
-      noteChange(error)
+      // A new object that could not come into a context tells that context.
+      let context = isNew ? objects.lazy.compactMap(\.modelContext).first : nil
+      if let context { context.noteChange(error) } else { noteChange(error) }
     }
   }
 }

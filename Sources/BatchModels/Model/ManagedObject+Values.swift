@@ -6,14 +6,14 @@ extension ManagedObject {
   ///
   /// Reading gives NULL where ``value(forKey:)`` would throw, and setting does nothing where
   /// ``setValue(_:forKey:)`` would; then the next throwing call of the context throws that error.
-  /// Where there is no context any more to throw it, setting is a mistake at which builds for
-  /// debugging stop.
+  /// Where there is no context any more to throw it, that is a mistake at which builds for debugging
+  /// stop.
   public final subscript(_ attribute: String) -> SQLValue {
     get {
       do {
         return try value(forKey: attribute)
       } catch {
-        modelContext?.note(error)
+        noteReading(error)
         return .null
       }
     }
@@ -112,16 +112,13 @@ extension ManagedObject {
   /// Sets a column that may be set.
   final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
     let context = try requireContext()
-    if context.unsavedReferences != nil, let entity, context.container.refers(entity, at: slot) {
-      context.unsavedReferences = nil
-    }
-    guard unsaved != .insert else {
+    let row = unsaved == .insert ? nil : try requireRow(context)
+    context.noteReference(of: self, at: slot, .value(value))
+    references[slot] = nil
+    guard let row else {
       changes[slot] = value
-      references[slot] = nil
       return
     }
-    let row = try requireRow(context)
-    references[slot] = nil
     if row[slot].isIdentical(to: value) {
       changes[slot] = nil
       bases[slot] = nil
@@ -140,9 +137,18 @@ extension ManagedObject {
       if changes[slot] == nil { bases[slot] = row[slot] }
       context.track(self, .update)
     }
+    context.noteReference(of: self, at: slot, .object(ObjectIdentifier(reference)))
     changes[slot] = .null
     references[slot] = reference
-    context.unsavedReferences = nil
+  }
+
+  /// Keeps an error of a getter that cannot throw for the context.
+  final func noteReading(_ error: BatchError) {
+    if let modelContext {
+      modelContext.note(error)
+    } else if hasOutlivedContext {
+      assertionFailure("what is read here is not known any more: \(error)")
+    }
   }
 
   /// Keeps an error of a setter that cannot throw for the context.
@@ -158,7 +164,7 @@ extension ManagedObject {
 
   /// Forgets what was set and not saved.
   final func dropChanges() {
-    modelContext?.unsavedReferences = nil
+    modelContext?.forgetReferences()
     changes = SlotValues()
     bases = SlotValues()
     references = SlotValues()

@@ -7,10 +7,14 @@ import BatchStore
 /// their attributes. An object belongs to its context and does not leave it: it is not `Sendable`.
 /// What leaves is its ``persistentModelID``.
 ///
-/// An object does not keep its context alive. Without one, a stored object has nowhere to read from
-/// and nobody to complain to: its properties read as placeholders, what is set on it is lost, at
-/// which builds for debugging stop, and calls that throw do throw. An object that was never inserted
-/// keeps what is set on it.
+/// An object does not keep its context alive. One that outlives it has what it has read, and nowhere
+/// to read the rest from and nobody to complain to: calls that throw do throw, builds for debugging
+/// stop at a property that would have to be read, at a relationship and at whatever is set, and other
+/// builds give the placeholder, nobody related, and lose what is set. An object that was never
+/// inserted keeps what is set on it.
+///
+/// A new object that is related to one of a context comes into that context, whichever of the two
+/// was told of the other, with all new objects that it is related to.
 open class ManagedObject {
   /// What a save will do with an object.
   enum Unsaved {
@@ -29,8 +33,17 @@ open class ManagedObject {
     var values: [String: SQLValue] = [:]
     /// What was related to it, by relationship.
     var related: [String: [ManagedObject]] = [:]
+    /// New objects that this one was related to.
+    ///
+    /// They come into a context with it; until then all of them keep each other alive.
+    var referrers: [ManagedObject] = []
     /// What could not be set, for the context that it is inserted in.
     var error: BatchError?
+
+    /// Whether something was done to relate an object to this one.
+    func refers(to object: ManagedObject) -> Bool {
+      related.values.contains { $0.contains { $0 === object } }
+    }
   }
 
   /// The context, which the object does not keep alive.
@@ -60,6 +73,11 @@ open class ManagedObject {
   final var row: [SQLValue]? { stored.values }
   /// Whether the row turned out to be gone.
   final var isGone: Bool { stored.isGone }
+  /// Whether the object has a row that needs no other: the latest that the context knows of, or one
+  /// that changes were made of.
+  final var hasCurrentRow: Bool {
+    row != nil && !isGone && !(unsaved == nil && stored.isOutdated)
+  }
 
   /// Makes an object that is in no context.
   public required init() {}
@@ -139,7 +157,15 @@ open class ManagedObject {
   open func validate() throws {}
 
   /// Whether the object has no row, and was not inserted in a context either.
-  final var isNew: Bool { modelContext == nil && identity?.isTemporary ?? true }
+  final var isNew: Bool {
+    modelContext == nil && unsaved == nil && (identity?.isTemporary ?? true)
+  }
+
+  /// Whether the object's context is gone, without having let go of the object.
+  final var hasOutlivedContext: Bool {
+    guard let environment else { return false }
+    return environment.context == nil && !environment.isDetached
+  }
 }
 
 extension ManagedObject {

@@ -7,6 +7,11 @@ final class ObjectEnvironment {
   let entity: ModelEntity?
   /// That of objects that were taken out of the context.
   private(set) lazy var detached = ObjectEnvironment(context: nil, entity)
+  /// Whether this is that of objects that were taken out of a context.
+  let isDetached: Bool
+  /// Whether objects of the entity are related to others.
+  private(set) lazy var hasRelationships =
+    entity.map { context?.container.relationships[$0.store].of($0).isEmpty == false } ?? true
 
   /// The attributes by the key path objects that accessors came with, which are kept alive so that
   /// no other one can have the same address.
@@ -17,6 +22,7 @@ final class ObjectEnvironment {
   init(context: ModelContext?, _ entity: ModelEntity?) {
     self.context = context
     self.entity = entity
+    isDetached = context == nil
   }
 
   /// What was looked up for this very key path object.

@@ -6,7 +6,8 @@ enum StoredRow {
   case fault
   /// What it was before the object was made a fault, which the object may have again.
   case stale([SQLValue], readAt: ContinuousClock.Instant)
-  /// What it was when it was last read or saved; without a time where a save has found it to be outdated.
+  /// What it was when it was last read or saved; without a time where a save, of this context or
+  /// another one, has shown that it is outdated.
   case read([SQLValue], at: ContinuousClock.Instant?)
   /// That it is gone, and what it was last.
   case gone([SQLValue]?)
@@ -25,12 +26,17 @@ enum StoredRow {
     if case .gone = self { true } else { false }
   }
 
+  /// Whether the row is known not to be the latest.
+  var isOutdated: Bool {
+    if case .read(_, nil) = self { true } else { false }
+  }
+
   /// What the row was when it was last seen, whether or not that may still be used.
   var latest: [SQLValue]? {
     if case .stale(let values, _) = self { values } else { values }
   }
 
-  /// The same row after a save has found it to be outdated.
+  /// The same row after a save has shown that it is outdated.
   var outdated: StoredRow {
     switch self {
     case .read(let values, _): .read(values, at: nil)
@@ -43,7 +49,7 @@ enum StoredRow {
   var asFault: StoredRow {
     switch self {
     case .read(let values, let time?): .stale(values, readAt: time)
-    // A row that a save found to be outdated is of no use any more.
+    // A row that is outdated is of no use any more.
     case .read(_, nil), .gone: .fault
     case .fault, .stale: self
     }

@@ -4,7 +4,7 @@ import BatchStore
 extension PredicateTranslator {
   /// What an object is related to.
   ///
-  /// It is what the store has: relationships and related objects that were not saved do not count.
+  /// It is what the store has, and what is unsaved where that counts.
   func term<Value>(
     of relationship: String,
     of object: ObjectTerm
@@ -29,21 +29,20 @@ extension PredicateTranslator {
       case .inverse(let slot):
         { "\($0).\(SQLName.quoted(destination.columns[slot])) = \(object.key[0])" }
       case .table(let table):
-        {
-          """
-          \($0).\(key) IN (SELECT \(SQLName.quoted(table.target)) \
-          FROM \(SQLName.quoted(table.table)) \
-          WHERE \(SQLName.quoted(table.source)) = \(object.key[0]))
-          """
+        { [self] in
+          "\($0).\(key) IN (\(partners(of: object.key[0], in: table, ofStore: destination.store)))"
         }
       }
-    let objects = ObjectsTerm(entity: destination, isRelated: isRelated)
+    let objects = ObjectsTerm(
+      entity: destination,
+      isRelated: isRelated,
+      unsaved: try unsaved?.rows(destination)
+    )
     if relationship.isToMany { return .objects(objects) }
-    let table = SQLName.quoted(destination.entity.table)
     let column: (String) -> String = { [self] in
       let alias = nextAlias(of: destination)
       return """
-        (SELECT \(alias).\(SQLName.quoted($0)) FROM \(table) AS \(alias) \
+        (SELECT \(alias).\(SQLName.quoted($0)) FROM \(table(of: objects, as: alias)) AS \(alias) \
         WHERE \(self.isRelated(objects, as: alias)) ORDER BY \(alias).\(key) LIMIT 1)
         """
     }
@@ -97,11 +96,11 @@ extension PredicateTranslator {
     var conditions = [SQLText(isRelated(objects, as: alias))]
     for condition in objects.conditions { conditions.append(try condition(object)) }
     let all = SQLText.all(conditions)
-    let table = SQLName.quoted(objects.entity.entity.table)
+    let table = table(of: objects, as: alias)
     return ("FROM \(table) AS \(alias) WHERE \(all.text)", all.canFail)
   }
 
-  private func isRelated(_ objects: ObjectsTerm, as alias: String) -> String {
+  func isRelated(_ objects: ObjectsTerm, as alias: String) -> String {
     let condition = objects.entity.entity.condition.map { " AND \($0)" } ?? ""
     return "(\(objects.isRelated(alias))\(condition))"
   }

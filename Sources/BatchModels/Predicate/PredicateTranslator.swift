@@ -19,6 +19,8 @@ final class PredicateTranslator {
   /// Whether identifiers are looked up in the table; if not, each row is asked whether it is one of
   /// them, which serves statements that find a few rows of many by other means.
   let looksUpIdentifiers: Bool
+  /// What is unsaved of related objects, if it counts.
+  let unsaved: UnsavedRelated?
   /// What fills the places of the statement.
   private(set) var parameters: [StatementParameter] = []
   /// The entities of related rows, by the numbers of the names that their tables have here.
@@ -29,9 +31,14 @@ final class PredicateTranslator {
   var readsRelatedRows: Bool { !aliases.isEmpty }
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
-  init(_ container: ModelContainer, looksUpIdentifiers: Bool = true) {
+  init(
+    _ container: ModelContainer,
+    looksUpIdentifiers: Bool = true,
+    unsaved: UnsavedRelated? = nil
+  ) {
     self.container = container
     self.looksUpIdentifiers = looksUpIdentifiers
+    self.unsaved = unsaved
   }
 
   /// The term of an expression.

@@ -96,4 +96,6 @@ struct ObjectsTerm {
   let isRelated: (String) -> String
   /// What else must hold of an object.
   var conditions: [(ObjectTerm) throws(BatchError) -> SQLText] = []
+  /// What is unsaved of them, if that counts and there is something.
+  var unsaved: UnsavedRelated.Rows?
 }

@@ -54,7 +54,8 @@ package struct ContextWork: Sendable {
     holding byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> ChunkContext {
-    let context = ModelContext(container)
+    // What others save meanwhile makes the chunk begin anew.
+    let context = ModelContext(container, hearsOthers: false)
     return try context.reading(store, through: connection) { () throws(BatchError) in
       let chunk = try context.objects(
         of: list,

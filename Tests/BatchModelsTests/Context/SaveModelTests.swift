@@ -30,6 +30,8 @@ import Testing
     var row: Row?
     var edits = Edits()
     var state = State.clean
+    /// Whether the row is known not to be the latest, so that a fetch replaces it.
+    var isOutdated = false
   }
 
   private struct Conflict: Error {}
@@ -41,6 +43,8 @@ import Testing
     let contexts: [ModelContext]
     var store: [Int: Row] = [1: Row(name: "Alice", salary: 10), 2: Row(name: "Bob", salary: 20)]
     var twins: [[Twin]]
+    /// The keys that others have saved since each context took note of that.
+    var inboxes: [Set<Int>] = [[], [], []]
     /// The greatest key that was ever in use.
     var last = 2
     var saves = 0
@@ -77,6 +81,8 @@ import Testing
       case 15:
         if let index, twins[place][index].state != .inserted {
           context.refresh(twins[place][index].object, mergeChanges: false)
+          takeNote(place)
+          twins[place][index].isOutdated = false
           twins[place][index].row = nil
           twins[place][index].edits = Edits()
           twins[place][index].state = .clean
@@ -183,13 +189,27 @@ import Testing
       }
     }
 
+    /// Marks what others have saved.
+    private mutating func takeNote(_ place: Int) {
+      for index in twins[place].indices {
+        guard let key = twins[place][index].key, inboxes[place].contains(key) else { continue }
+        if twins[place][index].row != nil { twins[place][index].isOutdated = true }
+      }
+      inboxes[place] = []
+    }
+
     private mutating func fetch(_ place: Int) throws {
       let objects = try contexts[place].fetch(Employee.self)
+      takeNote(place)
       #expect(objects.count == store.count)
       for (object, key) in zip(objects, store.keys.sorted()) {
         if let index = twins[place].firstIndex(where: { $0.key == key && $0.state != .inserted }) {
           #expect(twins[place][index].object === object)
-          if twins[place][index].row == nil { twins[place][index].row = store[key] }
+          let twin = twins[place][index]
+          if twin.row == nil || twin.isOutdated && twin.state == .clean {
+            twins[place][index].row = store[key]
+            twins[place][index].isOutdated = false
+          }
         } else {
           twins[place].append(Twin(object: object, key: key, row: store[key]))
         }
@@ -213,6 +233,14 @@ import Testing
         conflicts += 1
         let error = try #require(throws: BatchError.self) { try contexts[place].save() }
         #expect(error.code == .mergeConflict)
+        for index in twins[place].indices where policy == .error {
+          let twin = twins[place][index]
+          guard twin.state == .updated || twin.state == .deleted, let row = twin.row,
+            let key = twin.key
+          else { continue }
+          let isGone = twin.state == .deleted && store[key] == nil
+          if store[key] != row, !isGone { twins[place][index].isOutdated = true }
+        }
         return
       }
       try contexts[place].save()
@@ -232,6 +260,7 @@ import Testing
       var isConflict = false
       var kept: [Twin] = []
       var touched: Set<Int> = []
+      var told: Set<Int> = []
       for var twin in twins[place] {
         guard let key = twin.key else { continue }
         let current = store[key]
@@ -240,12 +269,17 @@ import Testing
         case .inserted:
           store[key] = twin.edits.applied(to: Row(name: "", salary: 7))
           touched.insert(key)
+          told.insert(key)
         case .updated:
           let row = twin.row ?? current
           guard let row else { throw Conflict() }
           if let written = Self.settled(row, twin.edits, current, policy) {
             store[key] = written
             touched.insert(key)
+            // Where the store has changed all that is set here, nothing is written.
+            if current == row || written != current || policy != .mergeByPropertyStoreTrump {
+              told.insert(key)
+            }
           } else if policy == .error {
             isConflict = true
           } else if current != nil {
@@ -260,11 +294,13 @@ import Testing
               twin.row = current
               twin.edits = Edits()
               twin.state = .clean
+              twin.isOutdated = false
               kept.append(twin)
               continue
             }
           }
           store[key] = nil
+          told.insert(key)
           continue
         }
         kept.append(twin)
@@ -275,8 +311,10 @@ import Testing
         kept[index].row = store[key]
         kept[index].edits = Edits()
         kept[index].state = .clean
+        kept[index].isOutdated = false
       }
       twins[place] = kept
+      for other in inboxes.indices where other != place { inboxes[other].formUnion(told) }
     }
 
     /// The row that an update leaves, or nil if it writes none.

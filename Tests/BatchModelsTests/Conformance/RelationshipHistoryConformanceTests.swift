@@ -1,0 +1,156 @@
+import BatchIdentifiers
+import BatchModels
+import BatchStore
+import BatchTestSupport
+import Testing
+
+/// What a store's history tells of relationships.
+@Suite struct RelationshipHistoryConformanceTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  /// The changes of the last transaction, in words.
+  private func last(_ context: ModelContext) throws -> [String] {
+    let changes = try context.fetchHistory().last?.changes ?? []
+    return changes.map { change in
+      ([change.kind.rawValue, change.identifier.entityName, change.identifier.primaryKey]
+        + change.updatedAttributes).joined(separator: " ")
+    }.sorted()
+  }
+
+  private func context(_ place: Family.Place = .memory) async throws -> ModelContext {
+    ModelContext(try await Family.open(place, in: directory, tracksHistory: true))
+  }
+
+  @Test(arguments: Family.Place.allCases)
+  func `C113 history: a relationship to one is an update of the object, and of both others`(
+    place: Family.Place
+  ) async throws {
+    let context = try await context(place)
+    let people = try context.fetch(FetchDescriptor<Person>())
+    let pet = try context.fetch(FetchDescriptor<Pet>())[0]
+    pet.owner = people[1]
+    pet.name = "Max"
+    try context.save()
+    #expect(
+      try last(context) == [
+        "update Person p1 pets", "update Person p2 pets", "update Pet p1 name owner",
+      ]
+    )
+    pet.owner = nil
+    people[1].name = "Bill"
+    try context.save()
+    #expect(try last(context) == ["update Person p2 name pets", "update Pet p1 owner"])
+    // The sides of one to one, and of an entity with itself.
+    people[2].passport = people[0].passport
+    people[2].boss = people[1]
+    try context.save()
+    #expect(
+      try last(context) == [
+        "update Passport p1 owner", "update Person p1 passport staff", "update Person p2 staff",
+        "update Person p3 boss passport",
+      ]
+    )
+  }
+
+  @Test func `C114 history: a pair that is joined or parted is an update of both`() async throws {
+    let context = try await context()
+    let people = try context.fetch(FetchDescriptor<Person>())
+    let clubs = try context.fetch(FetchDescriptor<Club>())
+    people[2].clubs = [clubs[0]]
+    clubs[1].people.removeAll { $0 === people[1] }
+    people[2].name = "Cleopatra"
+    try context.save()
+    #expect(
+      try last(context) == [
+        "update Club p1 people", "update Club p2 people", "update Person p2 clubs",
+        "update Person p3 clubs name",
+      ]
+    )
+    context.delete(clubs[0])
+    try context.save()
+    #expect(try last(context) == ["delete Club p1"])
+  }
+
+  @Test func `C115 history: what is inserted is an update of what it is related to`()
+    async throws
+  {
+    let context = try await context()
+    let people = try context.fetch(FetchDescriptor<Person>())
+    let (pet, dan) = (Pet("Ned"), Person("Dan"))
+    pet.owner = people[2]
+    dan.clubs = try context.fetch(FetchDescriptor<Club>())
+    dan.pets.append(Pet("New"))
+    try context.save()
+    #expect(
+      try last(context) == [
+        "insert Person p4", "insert Pet p4", "insert Pet p5", "update Club p1 people",
+        "update Club p2 people", "update Person p3 pets",
+      ]
+    )
+    context.delete(pet)
+    try context.save()
+    // A deletion says itself that its relationships end; what rules do to others is an update of those.
+    #expect(try last(context) == ["delete Pet p4"])
+    context.delete(people[0])
+    try context.save()
+    #expect(
+      try last(context) == [
+        "delete Person p1", "delete Pet p1", "delete Pet p2", "delete Toy p1",
+        "update Passport p1 owner", "update Person p2 boss", "update Person p3 boss",
+      ]
+    )
+    let deletion = try context.fetchHistory().last?.changes.first { $0.kind == .delete }
+    #expect(deletion?.tombstone.isEmpty == false || deletion?.identifier.entityName != "Person")
+    // A save that changes nothing of a relationship tells nothing of it.
+    people[1].boss = nil
+    people[1].name = "Bill"
+    try context.save()
+    #expect(try last(context) == ["update Person p2 name"])
+  }
+
+  @Test func `history that an earlier version has written stays readable`() async throws {
+    let path = directory.file("family.db")
+    _ = try await Family.open(.file, in: directory)
+    try TestDatabase.make(
+      "family.db",
+      in: directory,
+      """
+      CREATE TABLE _batch_history (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, saved_at INTEGER NOT NULL, author TEXT)
+      """,
+      """
+      CREATE TABLE _batch_history_change (
+        id INTEGER PRIMARY KEY, save INTEGER NOT NULL, entity TEXT NOT NULL, key BLOB NOT NULL,
+        kind TEXT NOT NULL)
+      """,
+      """
+      CREATE TABLE _batch_history_value (
+        change INTEGER NOT NULL, attribute TEXT NOT NULL, value, PRIMARY KEY (change, attribute)
+      ) WITHOUT ROWID
+      """
+    )
+    let key = EncodedKey([.integer(1)]).bytes.map { String($0, radix: 16) }
+      .map { $0.count == 1 ? "0\($0)" : $0 }.joined()
+    try TestDatabase.make(
+      "family.db",
+      in: directory,
+      "INSERT INTO _batch_history VALUES (1, 0, 'old')",
+      "INSERT INTO _batch_history_change VALUES (1, 1, 'Person', x'\(key)', 'update')",
+      "INSERT INTO _batch_history_value VALUES (1, 'name', NULL)"
+    )
+    var configuration = ModelConfiguration(path: path)
+    configuration.tracksHistory = true
+    let container = try await ModelContainer(for: Family.types, configurations: [configuration])
+    let context = ModelContext(container)
+    #expect(try last(context) == ["update Person p1 name"])
+    try context.fetch(FetchDescriptor<Person>())[0].boss =
+      try context.fetch(FetchDescriptor<Person>())[1]
+    try context.save()
+    #expect(try last(context) == ["update Person p1 boss", "update Person p2 staff"])
+    #expect(try context.fetchHistory().map(\.author) == ["old", nil])
+  }
+}
