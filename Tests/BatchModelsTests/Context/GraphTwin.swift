@@ -1,0 +1,187 @@
+/// A naive graph of people, pets, toys, passports and clubs: what a store has, and what contexts make
+/// of it before they save.
+enum GraphTwin {
+  enum Kind: Int, CaseIterable { case person, pet, toy, passport, club }
+
+  /// A relationship to one, by what its column refers to.
+  enum Link: String, CaseIterable {
+    case boss, owner, pet, holder
+
+    var source: Kind {
+      switch self {
+      case .boss: .person
+      case .owner: .pet
+      case .pet: .toy
+      case .holder: .passport
+      }
+    }
+    var target: Kind { self == .pet ? .pet : .person }
+    /// Whether what refers goes with what it refers to.
+    var cascades: Bool { self == .owner || self == .pet }
+    /// Whether only one refers to each.
+    var isUnique: Bool { self == .holder }
+    /// The names of both sides.
+    var names: (one: String, many: String) {
+      switch self {
+      case .boss: ("boss", "staff")
+      case .owner: ("owner", "pets")
+      case .pet: ("pet", "toys")
+      case .holder: ("owner", "passport")
+      }
+    }
+
+    static func of(_ kind: Kind) -> [Link] { allCases.filter { $0.source == kind } }
+  }
+
+  struct Node: Equatable {
+    let kind: Kind
+    var name = 0
+    var links: [Link: Int] = [:]
+  }
+
+  struct Pair: Hashable {
+    let person: Int
+    let club: Int
+  }
+
+  struct Graph: Equatable {
+    var nodes: [Int: Node] = [:]
+    var pairs: Set<Pair> = []
+
+    func numbers(_ kind: Kind) -> [Int] {
+      nodes.filter { $0.value.kind == kind }.keys.sorted()
+    }
+
+    /// What refers to an object.
+    func referrers(to number: Int, by link: Link) -> [Int] {
+      nodes.filter { $0.value.links[link] == number }.keys.sorted()
+    }
+
+    mutating func remove(_ number: Int) {
+      nodes[number] = nil
+      pairs = pairs.filter { $0.person != number && $0.club != number }
+    }
+
+    /// Whether foreign keys and unique indexes admit it.
+    var isSound: Bool {
+      for link in Link.allCases {
+        let targets = nodes.values.compactMap { $0.links[link] }
+        if targets.contains(where: { nodes[$0] == nil }) { return false }
+        if link.isUnique, Set(targets).count < targets.count { return false }
+      }
+      return pairs.allSatisfy { nodes[$0.person] != nil && nodes[$0.club] != nil }
+    }
+  }
+
+  /// What is set, and what was there when it was; nil for what nobody looks at any more.
+  struct Edit<Value: Equatable> {
+    var value: Value
+    var base: Value?
+  }
+
+  /// What a context has unsaved.
+  struct Unsaved {
+    var inserted: Set<Int> = []
+    /// New objects as they are, and no others.
+    var new = Graph()
+    var names: [Int: Edit<Int>] = [:]
+    var links: [Int: [Link: Edit<Int?>]] = [:]
+    /// Deleted rows as they were read; nil for those that were not.
+    var deleted: [Int: Node?] = [:]
+    var pairs: [Pair: Bool] = [:]
+
+    var isEmpty: Bool {
+      inserted.isEmpty && names.isEmpty && links.isEmpty && deleted.isEmpty && pairs.isEmpty
+    }
+
+    var updated: Set<Int> { Set(names.keys).union(links.keys) }
+
+    /// What the context shows of a store.
+    func view(of store: Graph) -> Graph {
+      var graph = store
+      graph.nodes.merge(new.nodes) { $1 }
+      for (number, edit) in names { graph.nodes[number]?.name = edit.value }
+      for (number, edits) in links {
+        for (link, edit) in edits { graph.nodes[number]?.links[link] = edit.value }
+      }
+      for (pair, isJoined) in pairs {
+        if isJoined { graph.pairs.insert(pair) } else { graph.pairs.remove(pair) }
+      }
+      for number in deleted.keys { graph.remove(number) }
+      graph.pairs = graph.pairs.filter {
+        graph.nodes[$0.person] != nil && graph.nodes[$0.club] != nil
+      }
+      return graph
+    }
+
+    mutating func set(_ number: Int, name: Int, in store: Graph) {
+      if inserted.contains(number) {
+        new.nodes[number]?.name = name
+      } else if let stored = store.nodes[number] {
+        let base = names[number].map(\.base) ?? stored.name
+        names[number] = stored.name == name ? nil : Edit(value: name, base: base)
+      }
+    }
+
+    mutating func set(_ number: Int, _ link: Link, to target: Int?, in store: Graph) {
+      if link.isUnique, let target {
+        for other in view(of: store).referrers(to: target, by: link) where other != number {
+          set(other, link, to: nil, in: store)
+        }
+      }
+      if inserted.contains(number) {
+        new.nodes[number]?.links[link] = target
+      } else if let stored = store.nodes[number] {
+        let old = links[number]?[link]
+        let base = old.map(\.base) ?? stored.links[link]
+        let isSame = stored.links[link] == target
+        links[number, default: [:]][link] = isSame ? nil : Edit(value: target, base: base)
+        if links[number]?.isEmpty == true { links[number] = nil }
+      }
+    }
+
+    mutating func set(_ pair: Pair, isJoined: Bool) { pairs[pair] = isJoined }
+
+    /// Deletes an object, with what rules say.
+    mutating func delete(_ number: Int, in store: Graph) {
+      if inserted.contains(number) { return forget(number, in: store) }
+      var doomed = [number]
+      var new: [Int] = []
+      while let next = doomed.popLast() {
+        let view = view(of: store)
+        guard view.nodes[next] != nil || next == number else { continue }
+        for link in Link.allCases {
+          for other in view.referrers(to: next, by: link) {
+            if link.cascades { doomed.append(other) } else { set(other, link, to: nil, in: store) }
+          }
+        }
+        if inserted.contains(next) {
+          new.append(next)
+          inserted.remove(next)
+          self.new.remove(next)
+          pairs = pairs.filter { $0.key.person != next && $0.key.club != next }
+        } else if let row = store.nodes[next] {
+          deleted[next] = .some(row)
+          names[next] = nil
+          links[next] = nil
+        }
+      }
+    }
+
+    /// Forgets a new object; what referred to it refers to nothing.
+    private mutating func forget(_ number: Int, in store: Graph) {
+      for link in Link.allCases {
+        for other in view(of: store).referrers(to: number, by: link) {
+          if inserted.contains(other) {
+            new.nodes[other]?.links[link] = nil
+          } else {
+            links[other]?[link]?.value = nil
+          }
+        }
+      }
+      inserted.remove(number)
+      new.remove(number)
+      pairs = pairs.filter { $0.key.person != number && $0.key.club != number }
+    }
+  }
+}
