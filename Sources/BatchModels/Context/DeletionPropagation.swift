@@ -195,7 +195,10 @@ extension ModelContext {
   func keep(_ object: ManagedObject) {
     var kept = [object]
     while let next = kept.popLast() {
-      track(next, next.changes.isEmpty ? nil : .update)
+      if next.unsaved == .delete {
+        next.stored = next.stored.asKept
+        track(next, next.changes.isEmpty ? nil : .update)
+      }
       for consequence in consequences.removeValue(forKey: ObjectIdentifier(next)) ?? [] {
         let other = consequence.object
         if let slot = consequence.slot {
@@ -208,6 +211,7 @@ extension ModelContext {
           if other.modelContext === self, other.unsaved == .delete { kept.append(other) }
           continue
         }
+        if other.isNew { kept.append(other) }
         do throws(BatchError) {
           try set(other, isRelated: true, to: next, by: consequence.relationship)
         } catch {

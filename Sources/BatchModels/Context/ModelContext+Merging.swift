@@ -122,8 +122,11 @@ extension ModelContext {
 
   /// Makes an object read its row again, whatever was set on it.
   private func outdate(_ object: ManagedObject) {
-    // A deletion is checked against the row that it was decided on.
-    guard object.unsaved != .delete else { return }
-    object.stored = .fault
+    if object.unsaved == .delete, let row = object.row {
+      // A deletion is checked against the row that it was decided on.
+      object.stored = .superseded(row)
+    } else {
+      object.stored = .fault
+    }
   }
 }

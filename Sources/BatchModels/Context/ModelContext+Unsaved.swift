@@ -90,6 +90,7 @@ extension ModelContext {
     for object in objects where object.unsaved == .insert { forget(object) }
     for object in objects where object.modelContext === self {
       object.dropChanges()
+      object.stored = object.stored.asKept
       track(object, nil)
       // A new object may have had its identifier in the meantime.
       registry.add(object, object.persistentModelID)

@@ -9,13 +9,16 @@ enum StoredRow {
   /// What it was when it was last read or saved; without a time where a save, of this context or
   /// another one, has shown that it is outdated.
   case read([SQLValue], at: ContinuousClock.Instant?)
+  /// What it was when the object was deleted, which the save expects to find there; somebody else's
+  /// change was merged since.
+  case superseded([SQLValue])
   /// That it is gone, and what it was last.
   case gone([SQLValue]?)
 
   /// A value for each column of the entity; nil for a fault.
   var values: [SQLValue]? {
     switch self {
-    case .read(let values, _): values
+    case .read(let values, _), .superseded(let values): values
     case .gone(let values): values
     case .fault, .stale: nil
     }
@@ -41,8 +44,13 @@ enum StoredRow {
     switch self {
     case .read(let values, _): .read(values, at: nil)
     case .stale: .fault
-    case .fault, .gone: self
+    case .fault, .gone, .superseded: self
     }
+  }
+
+  /// The same row of an object that is not to be deleted any more.
+  var asKept: StoredRow {
+    if case .superseded = self { .fault } else { self }
   }
 
   /// The same row of an object that is made a fault, and so has to ask whether it is there still.
@@ -50,7 +58,7 @@ enum StoredRow {
     switch self {
     case .read(let values, let time?): .stale(values, readAt: time)
     // A row that is outdated is of no use any more.
-    case .read(_, nil), .gone: .fault
+    case .read(_, nil), .gone, .superseded: .fault
     case .fault, .stale: self
     }
   }

@@ -114,6 +114,16 @@ enum GraphTwin {
       return graph
     }
 
+    /// Whether a store takes it.
+    func isSound(in store: Graph) -> Bool {
+      view(of: store).isSound
+        && pairs.allSatisfy { pair, isJoined in
+          [pair.person, pair.club].allSatisfy {
+            !isJoined || store.nodes[$0] != nil || new.nodes[$0] != nil || deleted[$0] != nil
+          }
+        }
+    }
+
     mutating func set(_ number: Int, name: Int, in store: Graph) {
       if inserted.contains(number) {
         new.nodes[number]?.name = name

@@ -1,0 +1,25 @@
+import BatchTestSupport
+
+extension GraphTrial {
+  /// What is done, with numbers that choose among what there is then: a part of a list of steps is one
+  /// too.
+  struct Step: CustomStringConvertible, Sendable {
+    enum Action: CaseIterable, Sendable {
+      case insert, insertRelated, rename, setOne, setMany, append, join, delete, deleteAndKeep
+      case rollback, save, look
+    }
+
+    let action: Action
+    let context: Int
+    let numbers: [Int]
+
+    init(using random: inout SeededGenerator) {
+      let weighted: [Action] = Action.allCases + [.insert, .setOne, .setMany, .save, .save]
+      action = weighted[Int.random(in: 0..<weighted.count, using: &random)]
+      context = Int.random(in: 0..<3, using: &random)
+      numbers = (0..<4).map { _ in Int.random(in: 0..<1_000, using: &random) }
+    }
+
+    var description: String { "\(action) in \(context) \(numbers)" }
+  }
+}
