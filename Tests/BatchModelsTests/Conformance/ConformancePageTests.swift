@@ -67,6 +67,7 @@ import Testing
     (196...198, "`SortDescriptor` over key paths; `SUBQUERY`, `@count` over relationships"),
     (199...201, "`NSExpressionDescription`, `propertiesToGroupBy`, `havingPredicate`"),
     (202...203, "`FetchDescriptor: Sendable`; Core Data's SQL debug log"),
+    (204...204, "Ours: an index never hides a row"),
   ]
 
   /// The number, the sentence and the file of every conformance test.

@@ -5,6 +5,48 @@ import BatchTestSupport
 import Foundation
 import Testing
 
+/// A class with an enumeration that takes any text, and one that takes any case.
+final class Shade: ManagedObject, PersistentModel {
+  enum Color: RawRepresentable, Codable {
+    case red, other
+
+    init(rawValue: String) { self = rawValue == "red" ? .red : .other }
+    // `==` would ask for raw values.
+    var rawValue: String {
+      switch self {
+      case .red: "red"
+      case .other: "other"
+      }
+    }
+  }
+
+  enum Tone: String, Codable {
+    case light = "LIGHT"
+    case dark = "DARK"
+
+    init?(rawValue: String) {
+      switch rawValue.uppercased() {
+      case "LIGHT": self = .light
+      case "DARK": self = .dark
+      default: return nil
+      }
+    }
+  }
+
+  static let mapping = ModelMapping(
+    Shade.self,
+    entity: "Shade",
+    table: "shades",
+    properties: [
+      .attribute("color", \.color, as: .raw(placeholder: .other)),
+      .attribute("tone", \.tone, as: .raw(placeholder: .light)),
+    ]
+  )
+
+  var color: Color { self[\.color] }
+  var tone: Tone { self[\.tone] }
+}
+
 /// What can be asked of a store.
 @Suite struct QueryConformanceTests {
   let directory: TemporaryDirectory
@@ -96,6 +138,30 @@ import Testing
     )
     let error = #expect(throws: BatchError.self) { try context.fetch(FetchDescriptor<Sample>()) }
     #expect(error?.code == .valueMismatch)
+  }
+
+  @Test func `C204 an enumeration that takes more than its raw values is asked row by row`()
+    async throws
+  {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE shades (id INTEGER PRIMARY KEY, color TEXT, tone TEXT)",
+      "CREATE INDEX by_color ON shades (color)",
+      "CREATE INDEX by_tone ON shades (tone)",
+      "INSERT INTO shades VALUES (1, 'red', 'dark'), (2, 'blue', 'DARK'), (3, 'other', 'Light')"
+    )
+    let container = try await ModelContainer(
+      for: Shade.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let context = ModelContext(container)
+    let (other, dark) = (Shade.Color.other, Shade.Tone.dark)
+    let all = try context.fetch(FetchDescriptor<Shade>())
+    for predicate in [#Predicate<Shade> { $0.color == other }, #Predicate { $0.tone == dark }] {
+      let expected = try all.filter { try predicate.evaluate($0) }.map(\.persistentModelID)
+      #expect(expected.count == 2)
+      #expect(try context.fetchIdentifiers(FetchDescriptor(predicate: predicate)) == expected)
+    }
   }
 
   @Test func `C194 predicates are put together at run time, with all, any and not`() async throws {

@@ -304,7 +304,7 @@ import Testing
       Pet.self,
       Toy.self,
       Passport.self,
-      Club.self,
+      Society.self,
       configurations: ModelConfiguration(inMemoryWith: Family.schema + Family.rows)
     )
   }
