@@ -1,3 +1,4 @@
+import BatchIdentifiers
 public import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -23,7 +24,8 @@ public struct ModelConfiguration: Sendable, Hashable {
   public var tracksHistory = false
   /// An SQL script that makes the tables of a database that has none, in one transaction.
   ///
-  /// With a script, a file that does not exist is made; without one it is an error.
+  /// With a script, a file that does not exist is made. Without one, a container for classes makes their
+  /// tables in it; a container without classes says that there is no file.
   public var initialSchema: String?
 
   /// A database at a path; a relative one is taken from the current folder.
@@ -81,9 +83,29 @@ public struct ModelConfiguration: Sendable, Hashable {
     self.initialSchema = initialSchema
   }
 
+  /// A database in memory with the tables of the container's classes.
+  public static var inMemory: ModelConfiguration {
+    var configuration = ModelConfiguration(inMemoryWith: "")
+    configuration.initialSchema = nil
+    return configuration
+  }
+
   /// Whether the database is kept in memory and never written to a disk.
   public var isStoredInMemoryOnly: Bool { path == nil }
 
   /// The file of the database; nil for one in memory.
   public var url: URL? { path.map { URL(fileURLWithPath: $0) } }
+}
+
+extension ModelConfiguration {
+  /// The same with a script that makes the tables of some classes, if it has none.
+  ///
+  /// - Throws: `BatchError` with code `invalidMapping` for relationships that cannot be kept.
+  func making(tablesFor types: [any PersistentModel.Type]) throws(BatchError) -> Self {
+    guard initialSchema == nil, !isReadOnly, !types.isEmpty else { return self }
+    var configuration = self
+    let mappings = try RelationshipInference.resolve(types.map { $0.mapping })
+    configuration.initialSchema = TableDefinition.script(for: mappings)
+    return configuration
+  }
 }

@@ -32,12 +32,16 @@ public final class ModelContainer: Sendable {
   /// Each class claims its table in every store that has it; tables that no class claims become
   /// entities of their own name, with objects of the class `ManagedObject`.
   ///
+  /// Where there is one configuration, without a script of its own, a database that is not there or has no
+  /// tables gets those of the classes: with the columns that the properties need, unique and other
+  /// indexes, and foreign keys for relationships.
+  ///
   /// A store that may be written gets the UUID by which identifiers name it, if it has none.
   ///
   /// - Throws: `BatchError` with code `fileAccess` or `notADatabase` for a store that cannot be
   ///   opened, `invalidSQL` for a script that fails, `ambiguousStore` if two stores have the same
-  ///   UUID, as a file and its copy have, `invalidMapping` for a class whose table or columns are
-  ///   not there.
+  ///   UUID, as a file and its copy have, `invalidMapping` where tables are not what the classes
+  ///   say, with all differences, column by column.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public convenience init(
     for types: any PersistentModel.Type...,
@@ -53,7 +57,7 @@ public final class ModelContainer: Sendable {
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
   ) async throws(BatchError) {
-    let stores = try await Store.opened(configurations)
+    let stores = try await Store.opened(Self.complete(configurations, for: types))
     try self.init(for: types, stores: stores, configurations: configurations)
   }
 
@@ -80,8 +84,19 @@ public final class ModelContainer: Sendable {
     configurations: [ModelConfiguration]
   ) throws(BatchError) {
     var stores: [Store] = []
-    for configuration in configurations { stores.append(try Store(configuration)) }
+    for configuration in try Self.complete(configurations, for: types) {
+      stores.append(try Store(configuration))
+    }
     try self.init(for: types, stores: stores, configurations: configurations)
+  }
+
+  /// The configurations, of which a single one makes the tables of the classes where it has none.
+  private static func complete(
+    _ configurations: [ModelConfiguration],
+    for types: [any PersistentModel.Type]
+  ) throws(BatchError) -> [ModelConfiguration] {
+    guard configurations.count == 1 else { return configurations }
+    return [try configurations[0].making(tablesFor: types)]
   }
 
   /// Takes over stores that are open.
@@ -102,7 +117,8 @@ public final class ModelContainer: Sendable {
         remedy: "open the two in containers of their own"
       )
     }
-    let mappings = types.map { $0.mapping }
+    let mappings = try RelationshipInference.resolve(types.map { $0.mapping })
+    try TableComparison(mappings, in: stores.map(\.schema.all)).requireNone()
     var entities: [[String: ModelEntity]] = []
     var relationships: [RelationshipGraph] = []
     for index in stores.indices {
@@ -119,13 +135,6 @@ public final class ModelContainer: Sendable {
         entities: models.values.map(\.entity).sorted { $0.name < $1.name }
       )
       entities.append(models)
-    }
-    for mapping in mappings where !entities.contains(where: { $0[mapping.entityName] != nil }) {
-      throw BatchError(
-        .invalidMapping,
-        "no store has a table \(mapping.table.quotedForMessage)",
-        at: mapping.entityName
-      )
     }
     self.configurations = configurations
     self.stores = stores

@@ -31,7 +31,7 @@ struct RelationshipGraph: Sendable {
     let mappings = mappings.filter { entities[$0.entityName] != nil }
     for mapping in mappings {
       for declared in mapping.relationshipList {
-        let found = try Self.resolve(declared, of: mapping, entities, tables)
+        let found = try Self.resolve(declared, of: mapping, mappings, entities, tables)
         relationships[mapping.entityName, default: [:]][declared.name] = found
       }
     }
@@ -75,10 +75,12 @@ struct RelationshipGraph: Sendable {
   private static func resolve(
     _ declared: MappedRelationship,
     of mapping: ModelMapping,
+    _ mappings: [ModelMapping],
     _ entities: [String: ModelEntity],
     _ tables: [Entity]
   ) throws(BatchError) -> Relationship {
-    let target = declared.destination.mapping
+    let named = declared.destination.mapping
+    let target = mappings.first { $0.entityName == named.entityName } ?? named
     guard let source = entities[mapping.entityName], let destination = entities[target.entityName]
     else {
       throw invalid(mapping, declared, "its class \(target.entityName) is not in the same store")
@@ -90,7 +92,7 @@ struct RelationshipGraph: Sendable {
         throw invalid(mapping, declared, "the other class has a key of several columns")
       }
       storage = .column(slot: slot)
-    case .inverse:
+    case .inverse, .inferred:
       let inverse = target.relationshipList.first { $0.name == declared.inverse }
       guard let column = inverse?.column, let slot = destination.slot(ofColumn: column) else {
         throw invalid(

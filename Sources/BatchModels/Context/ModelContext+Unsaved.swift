@@ -186,6 +186,9 @@ extension ModelContext {
     let draft = object.draft
     object.draft = ManagedObject.Draft()
     for (attribute, value) in draft.values { object[attribute] = value }
+    for (slot, makeDefault) in object.entity?.madeDefaults ?? [] where object.changes[slot] == nil {
+      object.changes[slot] = makeDefault().storable
+    }
     for (name, others) in draft.related.sorted(by: { $0.key < $1.key }) {
       do throws(BatchError) {
         let relationship = try relationship(name, of: object)

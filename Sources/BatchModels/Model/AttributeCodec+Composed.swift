@@ -12,13 +12,16 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
   /// Cases of an enumeration are found by an index of the column. Where `init(rawValue:)` takes what
   /// is no `rawValue` of any case, as one that ignores case or has a case for all else, each row is
   /// asked.
-  public static func raw(placeholder: Value) -> AttributeCodec {
+  public static func raw(
+    placeholder: @autoclosure @escaping @Sendable () -> Value
+  ) -> AttributeCodec {
     let raw = Value.RawValue.codec
     return AttributeCodec(
       typeName: "\(Value.self)",
       form: .other,
       storedForms: { storedForms(of: $0) },
-      placeholder: placeholder,
+      sample: raw.sample,
+      placeholder: placeholder(),
       decode: { raw.decode($0).flatMap { Value(rawValue: $0) } },
       encode: { raw.encode($0.rawValue) }
     )
@@ -59,10 +62,14 @@ extension AttributeCodec where Value: Codable & Sendable {
   /// A TEXT of JSON.
   ///
   /// A value that cannot be encoded, as one with an infinite number, does not fit.
-  public static func json(placeholder: Value) -> AttributeCodec {
+  public static func json(
+    placeholder: @autoclosure @escaping @Sendable () -> Value
+  ) -> AttributeCodec {
     AttributeCodec(
       typeName: "\(Value.self) in JSON",
-      placeholder: placeholder,
+      form: .other,
+      sample: { .text("") },
+      placeholder: placeholder(),
       decode: { value in
         value.string.flatMap { try? JSONDecoder().decode(Value.self, from: Data($0.utf8)) }
       },

@@ -21,6 +21,8 @@ public struct AttributeCodec<Value>: Sendable {
   ///
   /// Texts stand for those that are equal to them, too.
   @usableFromInline let storedForms: @Sendable (Value) -> [SQLValue]?
+  /// A stored value that is not NULL, by which a new table knows the type of the column.
+  @usableFromInline let sample: @Sendable () -> SQLValue
 
   /// Makes a codec from its parts.
   public init(
@@ -36,6 +38,7 @@ public struct AttributeCodec<Value>: Sendable {
     form = .other
     alwaysFit = []
     storedForms = { _ in nil }
+    sample = { encode(placeholder()) }
   }
 
   /// A codec of which more is known.
@@ -45,6 +48,7 @@ public struct AttributeCodec<Value>: Sendable {
     form: AttributeForm,
     alwaysFit: StorageClasses = [],
     storedForms: @escaping @Sendable (Value) -> [SQLValue]? = { _ in nil },
+    sample: (@Sendable () -> SQLValue)? = nil,
     placeholder: @autoclosure @escaping @Sendable () -> Value,
     decode: @escaping @Sendable (SQLValue) -> Value?,
     encode: @escaping @Sendable (Value) -> SQLValue
@@ -53,6 +57,7 @@ public struct AttributeCodec<Value>: Sendable {
     self.form = form
     self.alwaysFit = alwaysFit
     self.storedForms = storedForms
+    self.sample = sample ?? { encode(placeholder()) }
     self.placeholder = placeholder
     self.decode = decode
     self.encode = encode
@@ -66,6 +71,7 @@ public struct AttributeCodec<Value>: Sendable {
       form: form,
       alwaysFit: alwaysFit.union(.null),
       storedForms: { $0.map(storedForms) ?? [.null] },
+      sample: sample,
       placeholder: nil,
       decode: { stored in
         if case .null = stored { return .some(nil) }
@@ -94,6 +100,8 @@ protocol AttributeCoding: Sendable {
   func fits(_ value: SQLValue) -> Bool
   /// The placeholder as it would be stored.
   var storedPlaceholder: SQLValue { get }
+  /// A stored value that is not NULL.
+  var sample: @Sendable () -> SQLValue { get }
 }
 
 extension AttributeCodec: AttributeCoding {

@@ -37,7 +37,7 @@ extension ManagedObject {
   ///   `noContext` if the object is in no context any more.
   public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
     modelContext?.checkQueue()
-    if isNew { return draft.values[try draftName(attribute)] ?? .null }
+    if isNew { return draftValue(try draftName(attribute)) }
     guard let entity else {
       // An identifier that names no entity here: what is wrong with it, resolving says.
       try requireContext().load(self)
@@ -209,6 +209,17 @@ extension ManagedObject {
         + " and was set to \(value.isNaN ? "NaN" : value.className)",
       at: persistentModelID.description
     )
+  }
+
+  /// The value of an attribute of an object without a context: a default is made once, and kept.
+  private func draftValue(_ name: String) -> SQLValue {
+    if let value = draft.values[name] { return value }
+    let mapping = (Self.self as? any PersistentModel.Type)?.mapping
+    guard let made = mapping?.attributeList.last(where: { $0.name == name })?.makeDefault?() else {
+      return .null
+    }
+    draft.values[name] = made
+    return made
   }
 
   /// The name of an attribute as the class of an object without a context declares it.

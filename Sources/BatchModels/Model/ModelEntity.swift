@@ -35,6 +35,8 @@ final class ModelEntity: Sendable {
   let defaults: [SQLValue?]
   /// What the class says that no two rows have in common.
   let uniques: [UniqueColumns]
+  /// What a new object has in columns that were not set, where the class says so.
+  let madeDefaults: [(slot: Int, make: @Sendable () -> SQLValue)]
   /// What fits those attributes that a class declares for sure.
   private let alwaysFit: [(slot: Int, classes: StorageClasses)]
   /// For each column, whether everybody may set it.
@@ -55,6 +57,7 @@ final class ModelEntity: Sendable {
       uniquingKeysWith: { first, _ in first }
     )
     declared = []
+    madeDefaults = []
     alwaysFit = []
     let family = entity.family
     concrete = family?.discriminator.flatMap { columns.firstIndex(of: $0) }.map { slot in
@@ -112,6 +115,9 @@ final class ModelEntity: Sendable {
       (slot(of: $0.column), $0)
     }
     self.declared = declared
+    madeDefaults = declared.compactMap { slot, attribute in
+      attribute.makeDefault.map { (slot, $0) }
+    }
     alwaysFit = declared.map { ($0.slot, $0.attribute.alwaysFit) }
     keySlots = Self.slots(of: table.key?.columns ?? [], in: columns)
     generatedSlots = Self.generatedSlots(of: table, in: columns)

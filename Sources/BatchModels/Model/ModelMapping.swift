@@ -37,9 +37,11 @@ public struct ModelMapping: Sendable {
   let identifierPaths: IdentifierPaths
 
   /// Every relationship once, those of extended mappings first.
-  let relationshipList: [MappedRelationship]
+  var relationshipList: [MappedRelationship]
   /// The attributes and relationships to one of which no two objects have the same values.
   let uniques: [[String]]
+  /// The attributes and relationships to one that a table made for the class has indexes over.
+  let indexes: [[String]]
 
   /// The name of the entity at the top of the hierarchy.
   var root: String { ancestors.last ?? entityName }
@@ -60,6 +62,7 @@ public struct ModelMapping: Sendable {
     attributeList = properties.compactMap(\.attribute)
     relationshipList = properties.compactMap(\.relationship)
     uniques = properties.compactMap(\.unique)
+    indexes = properties.compactMap(\.index)
     attributes = KeyPathTable().adding(properties, to: entity)
     identifierPaths = IdentifierPaths(type)
   }
@@ -85,6 +88,7 @@ public struct ModelMapping: Sendable {
     attributeList = parent.attributeList + properties.compactMap(\.attribute)
     relationshipList = parent.relationshipList + properties.compactMap(\.relationship)
     uniques = parent.uniques + properties.compactMap(\.unique)
+    indexes = parent.indexes + properties.compactMap(\.index)
     attributes = parent.attributes.adding(properties, to: entity)
     identifierPaths = IdentifierPaths(type)
   }
@@ -102,7 +106,7 @@ struct KeyPathTable: @unchecked Sendable {
     to entity: String
   ) -> KeyPathTable {
     var table = self
-    for property in properties where property.unique == nil {
+    for property in properties where property.unique == nil && property.index == nil {
       let attribute =
         property.attribute ?? attributes.values.first { $0.name == property.name }
       let relationship =

@@ -116,6 +116,9 @@ struct MappedRelationship: Sendable {
     case inverse
     /// In a table of its own.
     case table(String, source: String?, target: String?)
+    /// Where the other side says, or else in a column or a table of this name; see
+    /// `RelationshipInference`.
+    case inferred(String)
   }
 
   let name: String

@@ -10,6 +10,8 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   var relationship: MappedRelationship?
   /// The properties of which no two objects have the same values, if that is what this says.
   var unique: [String]?
+  /// The properties that an index is over, if that is what this says.
+  var index: [String]?
 
   /// A property that is kept as the codec says.
   public static func attribute<Value>(
@@ -76,6 +78,8 @@ struct MappedAttribute: Sendable {
   var isVersion = false
   /// Whether the history keeps the value when the row is deleted.
   var isPreserved = false
+  /// What an object has that was made and not set yet; nil if that is for the table to say.
+  var makeDefault: (@Sendable () -> SQLValue)?
 
   init<Value>(
     name: String,

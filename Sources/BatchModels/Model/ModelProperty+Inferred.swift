@@ -1,0 +1,270 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+// What the macro `@Model` writes: it sees how a property is declared, and not what its type is. So these
+// have one name for all, and the compiler takes the one for the type.
+
+extension ModelProperty {
+  /// A property of a type that is kept in one way that goes without saying.
+  ///
+  /// - Parameters:
+  ///   - name: What the attribute is called.
+  ///   - property: The property.
+  ///   - column: The column; nil for one of the attribute's name.
+  ///   - makeDefault: What a new object has until it is set.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Value: AttributeValue>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Value)? = nil
+  ) -> ModelProperty {
+    kept(name, property, column, Value.codec, makeDefault)
+  }
+
+  /// A property of such a type that may be NULL.
+  ///
+  /// - Parameters: As for one that may not be NULL.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Value: AttributeValue>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value?> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Value?)? = nil
+  ) -> ModelProperty {
+    kept(name, property, column, Value.codec.optional, makeDefault)
+  }
+
+  /// A date, kept as SwiftData keeps it: in seconds since 2001, which lose nothing and compare in SQL.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  public static func property(
+    _ name: String,
+    _ property: any KeyPath<Model, Date> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Date)? = nil
+  ) -> ModelProperty {
+    kept(name, property, column, .referenceSeconds, makeDefault)
+  }
+
+  /// A date that may be NULL.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  public static func property(
+    _ name: String,
+    _ property: any KeyPath<Model, Date?> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Date?)? = nil
+  ) -> ModelProperty {
+    kept(name, property, column, AttributeCodec<Date>.referenceSeconds.optional, makeDefault)
+  }
+
+  /// An enumeration, kept by its raw values.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  /// - Precondition: There is a value to read where no row can be read: a default, or a case, of an
+  ///   enumeration that is `CaseIterable`.
+  public static func property<Value: RawRepresentable & Sendable>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Value)? = nil
+  ) -> ModelProperty where Value.RawValue: AttributeValue {
+    let placeholder = placeholder(name, makeDefault)
+    return kept(name, property, column, .raw(placeholder: placeholder), makeDefault)
+  }
+
+  /// An enumeration that may be NULL.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Value: RawRepresentable & Sendable>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value?> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Value?)? = nil
+  ) -> ModelProperty where Value.RawValue: AttributeValue {
+    // What may be NULL reads as nil where no row can be read.
+    let codec = AttributeCodec<Value>.raw(placeholder: placeholder(name, nil))
+    return kept(name, property, column, codec.optional, makeDefault)
+  }
+
+  /// A value of any other type that is `Codable`, kept as JSON.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  /// - Precondition: There is a value to read where no row can be read: a default, or what the type
+  ///   decodes from zeros and empty texts.
+  @_disfavoredOverload
+  public static func property<Value: Codable & Sendable>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Value)? = nil
+  ) -> ModelProperty {
+    let placeholder: Value = decodedPlaceholder(name, makeDefault)
+    return kept(name, property, column, .json(placeholder: placeholder), makeDefault)
+  }
+
+  /// A value of any other type that is `Codable`, which may be NULL.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  @_disfavoredOverload
+  public static func property<Value: Codable & Sendable>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value?> & Sendable,
+    column: String? = nil,
+    default makeDefault: (@Sendable () -> Value?)? = nil
+  ) -> ModelProperty {
+    let codec = AttributeCodec<Value>.json(placeholder: decodedPlaceholder(name, nil))
+    return kept(name, property, column, codec.optional, makeDefault)
+  }
+
+  /// A property that is kept as a codec says, and has a default.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    column: String? = nil,
+    as codec: AttributeCodec<Value>,
+    default makeDefault: (@Sendable () -> Value)? = nil
+  ) -> ModelProperty {
+    kept(name, property, column, codec, makeDefault)
+  }
+
+  /// A property that may be NULL and is otherwise kept as a codec says, and has a default.
+  ///
+  /// - Parameters: As for other types.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value?> & Sendable,
+    column: String? = nil,
+    as codec: AttributeCodec<Value>,
+    default makeDefault: (@Sendable () -> Value?)? = nil
+  ) -> ModelProperty {
+    kept(name, property, column, codec.optional, makeDefault)
+  }
+
+  private static func kept<Value>(
+    _ name: String,
+    _ property: any KeyPath<Model, Value> & Sendable,
+    _ column: String?,
+    _ codec: AttributeCodec<Value>,
+    _ makeDefault: (@Sendable () -> Value)?
+  ) -> ModelProperty {
+    var made = attribute(name, property, column: column, as: codec)
+    if let makeDefault { made.attribute?.makeDefault = { codec.encode(makeDefault()) } }
+    return made
+  }
+
+  /// What an enumeration reads as where no row can be read.
+  private static func placeholder<Value>(
+    _ name: String,
+    _ makeDefault: (@Sendable () -> Value)?
+  ) -> Value {
+    if let makeDefault { return makeDefault() }
+    if let first = Placeholder.firstCase(of: Value.self) { return first }
+    preconditionFailure(
+      "\(Model.self).\(name) reads as nothing where its row is gone: give it a default,"
+        + " or make \(Value.self) CaseIterable"
+    )
+  }
+
+  /// What a `Codable` value reads as where no row can be read.
+  private static func decodedPlaceholder<Value: Decodable>(
+    _ name: String,
+    _ makeDefault: (@Sendable () -> Value)?
+  ) -> Value {
+    if let makeDefault { return makeDefault() }
+    if let value = try? Placeholder.value(of: Value.self) { return value }
+    preconditionFailure(
+      "\(Model.self).\(name) reads as nothing where its row is gone: give it a default,"
+        + " as \(Value.self) cannot be decoded from zeros and empty texts"
+    )
+  }
+}
+
+extension ModelProperty {
+  /// A relationship to at most one object.
+  ///
+  /// Its inverse, and the column that it is kept in, are those that the other class says, or else the
+  /// only ones that there can be.
+  ///
+  /// - Parameters:
+  ///   - name: What the relationship is called.
+  ///   - property: The property.
+  ///   - column: The column, where this side has it; nil for the name of the relationship with `_id`.
+  ///   - inverse: The relationship back.
+  ///   - rule: What becomes of the other object when this one is deleted.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Destination: PersistentModel>(
+    _ name: String,
+    _ property: any KeyPath<Model, Destination?> & Sendable,
+    column: String? = nil,
+    inverse: String? = nil,
+    onDelete rule: DeleteRule = .nullify
+  ) -> ModelProperty {
+    let relationship = MappedRelationship(
+      name: name,
+      keyPath: property,
+      destination: Destination.self,
+      storage: .inferred(column ?? "\(name)_id"),
+      isToMany: false,
+      inverse: inverse,
+      deleteRule: rule
+    )
+    return ModelProperty(
+      name: name,
+      keyPath: property,
+      attribute: nil,
+      relationship: relationship
+    )
+  }
+
+  /// A relationship to any number of objects, of one to many or of many to many.
+  ///
+  /// Its inverse, and where it is kept, are what the other class says, or else the only ones that there
+  /// can be.
+  ///
+  /// - Parameters:
+  ///   - name: What the relationship is called.
+  ///   - property: The property.
+  ///   - column: The table of pairs, where there is one and this side names it; nil for a name that is
+  ///     made of the class's table and the relationship.
+  ///   - inverse: The relationship back.
+  ///   - rule: What becomes of the other objects when this one is deleted.
+  /// - Returns: The property, for a mapping's list.
+  public static func property<Destination: PersistentModel>(
+    _ name: String,
+    _ property: any KeyPath<Model, [Destination]> & Sendable,
+    column: String? = nil,
+    inverse: String? = nil,
+    onDelete rule: DeleteRule = .nullify
+  ) -> ModelProperty {
+    let relationship = MappedRelationship(
+      name: name,
+      keyPath: property,
+      destination: Destination.self,
+      storage: .inferred(column ?? ""),
+      isToMany: true,
+      inverse: inverse,
+      deleteRule: rule
+    )
+    return ModelProperty(
+      name: name,
+      keyPath: property,
+      attribute: nil,
+      relationship: relationship
+    )
+  }
+}

@@ -1,0 +1,102 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What a property reads as where there is no value to read, made from its type alone.
+enum Placeholder {
+  /// The first case of a type that can list them.
+  static func firstCase<Value>(of type: Value.Type) -> Value? {
+    func first<Cases: CaseIterable>(_ type: Cases.Type) -> Any? { type.allCases.first }
+    return (type as? any CaseIterable.Type).flatMap { first($0) } as? Value
+  }
+
+  /// A value that is decoded from zeros, empty texts, nothing and first cases.
+  ///
+  /// - Throws: What decoding throws, for a type that takes none of that.
+  static func value<Value: Decodable>(of type: Value.Type) throws -> Value {
+    if let value = known(type) { return value }
+    return try Value(from: EmptyDecoder(depth: 0))
+  }
+
+  /// Values of types that decode from texts of a form of their own.
+  fileprivate static func known<Value>(_ type: Value.Type) -> Value? {
+    func codec<Kept: AttributeValue>(_ type: Kept.Type) -> Any { type.codec.placeholder() }
+    if let type = type as? any AttributeValue.Type { return codec(type) as? Value }
+    func zero<Number: Numeric>(_ type: Number.Type) -> Any { type.zero }
+    if let type = type as? any Numeric.Type { return zero(type) as? Value }
+    if type == Date.self { return Date(timeIntervalSinceReferenceDate: 0) as? Value }
+    return firstCase(of: type)
+  }
+}
+
+/// Decodes nothing: no keys, no elements, zeros and empty texts.
+private struct EmptyDecoder: Decoder {
+  /// How deep this is in the value; a type that contains itself has no end.
+  let depth: Int
+  var codingPath: [any CodingKey] { [] }
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+    KeyedDecodingContainer(EmptyKeyedContainer(decoder: self))
+  }
+  func unkeyedContainer() -> any UnkeyedDecodingContainer { EmptyUnkeyedContainer(decoder: self) }
+  func singleValueContainer() -> any SingleValueDecodingContainer { EmptyValue(decoder: self) }
+
+  func value<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    if let value = Placeholder.known(type) { return value }
+    guard depth < 32 else { throw none }
+    return try Value(from: EmptyDecoder(depth: depth + 1))
+  }
+
+  var none: DecodingError {
+    .dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: "there is no value"))
+  }
+}
+
+private struct EmptyKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let decoder: EmptyDecoder
+  var codingPath: [any CodingKey] { [] }
+  var allKeys: [Key] { [] }
+
+  func contains(_ key: Key) -> Bool { true }
+  func decodeNil(forKey key: Key) -> Bool { true }
+  func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+    try decoder.value(type)
+  }
+  func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) -> Value? { nil }
+  func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type,
+    forKey key: Key
+  ) -> KeyedDecodingContainer<Nested> { decoder.container(keyedBy: type) }
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer {
+    decoder.unkeyedContainer()
+  }
+  func superDecoder() -> any Decoder { decoder }
+  func superDecoder(forKey key: Key) -> any Decoder { decoder }
+}
+
+private struct EmptyUnkeyedContainer: UnkeyedDecodingContainer {
+  let decoder: EmptyDecoder
+  var codingPath: [any CodingKey] { [] }
+  var count: Int? { 0 }
+  var isAtEnd: Bool { true }
+  var currentIndex: Int { 0 }
+
+  func decodeNil() -> Bool { true }
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { throw decoder.none }
+  func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type
+  ) -> KeyedDecodingContainer<Nested> { decoder.container(keyedBy: type) }
+  func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer { self }
+  func superDecoder() -> any Decoder { decoder }
+}
+
+private struct EmptyValue: SingleValueDecodingContainer {
+  let decoder: EmptyDecoder
+  var codingPath: [any CodingKey] { [] }
+
+  func decodeNil() -> Bool { true }
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try decoder.value(type) }
+}
