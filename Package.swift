@@ -1,5 +1,6 @@
 // swift-tools-version: 6.2
 
+import CompilerPluginSupport
 import PackageDescription
 
 /// What every Swift target is compiled with.
@@ -18,6 +19,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("ImmutableWeakCaptures"),
 ]
 
+/// What is there with the trait `Macros` only: nobody else fetches or builds swift-syntax.
+let withMacros = TargetDependencyCondition.when(traits: ["Macros"])
+
 let package = Package(
   name: "batch",
   platforms: [.macOS(.v26)],
@@ -25,15 +29,23 @@ let package = Package(
     .library(name: "BatchTool", targets: ["BatchTool"]),
     .library(name: "BatchPipeline", targets: ["BatchPipeline"]),
     .library(name: "BatchModels", targets: ["BatchModels"]),
+    .library(name: "BatchMacros", targets: ["BatchMacros"]),
     .library(name: "BatchStore", targets: ["BatchStore"]),
     .library(name: "BatchEngine", targets: ["BatchEngine"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
     .executable(name: "batch", targets: ["BatchCommand"]),
   ],
+  traits: [
+    .trait(
+      name: "Macros",
+      description: "@Model and its kin, in product BatchMacros; builds swift-syntax."
+    )
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.0"),
     .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+    .package(url: "https://github.com/swiftlang/swift-syntax", "602.0.0"..<"604.0.0"),
   ],
   targets: [
     .systemLibrary(
@@ -82,6 +94,25 @@ let package = Package(
       ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
+    .macro(
+      name: "BatchMacroExpansions",
+      dependencies: [
+        .product(name: "SwiftCompilerPlugin", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftDiagnostics", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftSyntax", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftSyntaxBuilder", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftSyntaxMacros", package: "swift-syntax", condition: withMacros),
+      ],
+      swiftSettings: settings
+    ),
+    .target(
+      name: "BatchMacros",
+      dependencies: [
+        "BatchIdentifiers", "BatchModels", "BatchStore",
+        .target(name: "BatchMacroExpansions", condition: withMacros),
+      ],
+      swiftSettings: settings
+    ),
     .target(
       name: "BatchPipeline",
       dependencies: [
@@ -119,6 +150,17 @@ let package = Package(
       ],
       path: "Examples/Identifiers",
       exclude: ["README.md", "Output"],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "Shop",
+      dependencies: [
+        "BatchPipeline",
+        .target(name: "BatchMacros", condition: withMacros),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "Examples/Shop",
+      exclude: ["README.md", "Tables.sql"],
       swiftSettings: settings
     ),
     .target(
@@ -192,7 +234,30 @@ let package = Package(
     ),
     .testTarget(
       name: "ExampleTests",
-      dependencies: ["IdentifierExamples", "BatchTestSupport"],
+      dependencies: ["IdentifierExamples", "Shop", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchMacrosTests",
+      dependencies: [
+        .target(name: "BatchMacros", condition: withMacros),
+        .target(name: "BatchMacroExpansions", condition: withMacros),
+        .product(name: "SwiftDiagnostics", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftParser", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftSyntax", package: "swift-syntax", condition: withMacros),
+        .product(name: "SwiftSyntaxBuilder", package: "swift-syntax", condition: withMacros),
+        .product(
+          name: "SwiftSyntaxMacroExpansion",
+          package: "swift-syntax",
+          condition: withMacros
+        ),
+        .product(name: "SwiftSyntaxMacros", package: "swift-syntax", condition: withMacros),
+        .product(
+          name: "SwiftSyntaxMacrosGenericTestSupport",
+          package: "swift-syntax",
+          condition: withMacros
+        ),
+      ],
       swiftSettings: settings
     ),
   ],

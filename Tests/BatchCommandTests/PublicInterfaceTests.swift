@@ -7,6 +7,7 @@ import Testing
   private static let page = "Documentation/API.md"
   private static let modules = [
     ("BatchPipeline", "Jobs and runs; `import BatchPipeline` brings all the others along."),
+    ("BatchMacros", "Classes by macro, with the trait `Macros`."),
     ("BatchModels", "Objects: models, predicates, containers, contexts, history, bulk requests."),
     ("BatchStore", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
     ("BatchEngine", "What is said of a run: its policy, its events, how it stands."),
@@ -42,7 +43,7 @@ import Testing
   /// What a line has that declares something: others need not be taken apart.
   private static let keywords = [
     "struct", "class", "enum", "actor", "protocol", "extension", "typealias", "func", "var", "let",
-    "init", "subscript", "case",
+    "init", "subscript", "case", "macro",
   ].map { Array($0.utf8) }
 
   /// Whether one of the first words of a line is a keyword that declares something.
@@ -60,7 +61,7 @@ import Testing
     var symbols: [Symbol] = []
     // Made once, and not for each line.
     let declaration =
-      /(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case)\b\s*`?([\w.]*)/
+      /(?:@\w+(?:\([^)]*\))?\s+)*((?:[a-z]+(?:\(set\))?\s+)*?)(struct|class|enum|actor|protocol|extension|typealias|func|var|let|init|subscript|case|macro)\b\s*`?([\w.]*)/
     for path in try Repository.files(under: "Sources/\(module)", extension: "swift").sorted() {
       var types: [(indent: Int, name: String)] = []
       for line in try Repository.text(path).split(separator: "\n") {
@@ -139,7 +140,7 @@ import Testing
     }
     for (module, _) in Self.modules {
       for symbol in try Self.symbols.get()[module] ?? []
-      where ["func", "var", "let", "case"].contains(symbol.kind)
+      where ["func", "var", "let", "case", "macro"].contains(symbol.kind)
         && !symbol.type.hasSuffix("Error.Code") && symbol.type != "ResultCode"
       {
         #expect(

@@ -10,6 +10,8 @@ import Testing
     "BatchEngine": ["BatchIdentifiers"],
     "BatchStore": ["BatchIdentifiers", "BatchEngine", "CSQLite"],
     "BatchModels": ["BatchIdentifiers", "BatchEngine", "BatchStore"],
+    "BatchMacroExpansions": [],
+    "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
     "BatchPipeline": ["BatchIdentifiers", "BatchEngine", "BatchStore", "BatchModels", "CSpawn"],
     "BatchTool": ["BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPipeline"],
     "BatchCommand": ["BatchTool"],

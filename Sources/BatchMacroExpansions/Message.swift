@@ -1,0 +1,48 @@
+#if Macros
+import SwiftDiagnostics
+import SwiftSyntax
+import SwiftSyntaxMacros
+
+/// What is wrong with a declaration, and what would mend it.
+struct Message: DiagnosticMessage, FixItMessage {
+  let id: String
+  let message: String
+  let severity = DiagnosticSeverity.error
+
+  var diagnosticID: MessageID { MessageID(domain: "BatchMacros", id: id) }
+  var fixItID: MessageID { diagnosticID }
+}
+
+extension MacroExpansionContext {
+  /// Refuses a declaration.
+  ///
+  /// - Parameters:
+  ///   - node: Where.
+  ///   - id: What kind of mistake it is.
+  ///   - message: What is wrong.
+  ///   - fix: What mends it, with the change; nil where only the author can know.
+  func refuse(
+    _ node: some SyntaxProtocol,
+    _ id: String,
+    _ message: String,
+    fix: (message: String, change: FixIt.Change)? = nil
+  ) {
+    diagnose(
+      Diagnostic(
+        node: node,
+        message: Message(id: id, message: message),
+        fixIts: fix.map { fix in
+          [FixIt(message: Message(id: id, message: fix.message), changes: [fix.change])]
+        } ?? []
+      )
+    )
+  }
+}
+
+extension FixIt.Change {
+  /// Writes one node in the place of another of its kind.
+  static func replace<Node: SyntaxProtocol>(_ old: Node, with new: Node) -> FixIt.Change {
+    .replace(oldNode: Syntax(old), newNode: Syntax(new))
+  }
+}
+#endif

@@ -1,0 +1,116 @@
+#if Macros
+import SwiftSyntax
+
+/// A property of a model as it is declared.
+struct StoredProperty {
+  let declaration: VariableDeclSyntax
+  let binding: PatternBindingSyntax
+  let identifier: TokenSyntax
+
+  /// The property, if the declaration is of one property of the objects.
+  init?(_ declaration: VariableDeclSyntax) {
+    let isOfType = declaration.modifiers.contains {
+      [.keyword(.static), .keyword(.class)].contains($0.name.tokenKind)
+    }
+    guard !isOfType, let binding = declaration.bindings.first,
+      let pattern = binding.pattern.as(IdentifierPatternSyntax.self)
+    else { return nil }
+    self.declaration = declaration
+    self.binding = binding
+    identifier = pattern.identifier
+  }
+
+  /// The name, without the backticks of one that is a keyword.
+  var name: String { identifier.text.filter { $0 != "`" } }
+  var type: TypeSyntax? { binding.typeAnnotation?.type }
+
+  /// Whether the macro turns the property into accessors.
+  var isKept: Bool { declaration.hasAttribute("Transient") == nil && !isComputed && !hasObservers }
+
+  var isComputed: Bool {
+    switch binding.accessorBlock?.accessors {
+    case .getter: true
+    case .accessors(let list): !list.allSatisfy(\.isObserver)
+    case nil: false
+    }
+  }
+
+  var hasObservers: Bool { binding.accessorBlock != nil && !isComputed }
+
+  var isOptional: Bool {
+    guard let type else { return false }
+    if type.is(OptionalTypeSyntax.self) { return true }
+    return type.as(IdentifierTypeSyntax.self)?.name.text == "Optional"
+  }
+
+  /// The class of a relationship to many.
+  var elementType: TypeSyntax? { type?.as(ArrayTypeSyntax.self)?.element }
+
+  /// What `@Attribute` says.
+  var attribute: AttributeSyntax? { declaration.hasAttribute("Attribute") }
+  /// What `@Relationship` says.
+  var relationship: AttributeSyntax? { declaration.hasAttribute("Relationship") }
+
+  /// The value that a new object has, where it is not what it has anyway.
+  var defaultValue: ExprSyntax? {
+    guard let value = binding.initializer?.value.trimmed, !value.is(NilLiteralExprSyntax.self),
+      relationship == nil
+    else { return nil }
+    return value
+  }
+
+  /// The type of a property that has none, by its literal.
+  var literalType: String? {
+    guard let value = binding.initializer?.value else { return nil }
+    if value.is(IntegerLiteralExprSyntax.self) { return "Int" }
+    if value.is(FloatLiteralExprSyntax.self) { return "Double" }
+    if value.is(StringLiteralExprSyntax.self) { return "String" }
+    if value.is(BooleanLiteralExprSyntax.self) { return "Bool" }
+    // `UUID()`, `Date()` and what else is made by the name of its type.
+    guard let call = value.as(FunctionCallExprSyntax.self) else { return nil }
+    let name = call.calledExpression.trimmedDescription
+    return name.first?.isUppercase == true ? name : nil
+  }
+}
+
+extension AccessorDeclSyntax {
+  fileprivate var isObserver: Bool {
+    [.keyword(.willSet), .keyword(.didSet)].contains(accessorSpecifier.tokenKind)
+  }
+}
+
+extension WithAttributesSyntax {
+  /// The attribute of a name.
+  func hasAttribute(_ name: String) -> AttributeSyntax? {
+    attributes.lazy.compactMap { $0.as(AttributeSyntax.self) }.first { attribute in
+      let written = attribute.attributeName.trimmedDescription
+      return written == name || written.hasSuffix(".\(name)")
+    }
+  }
+}
+
+extension AttributeSyntax {
+  private var list: LabeledExprListSyntax? {
+    if case .argumentList(let list) = arguments { list } else { nil }
+  }
+
+  /// An argument by its label.
+  func argument(_ label: String) -> ExprSyntax? {
+    list?.first { $0.label?.text == label }?.expression.trimmed
+  }
+
+  /// The arguments without labels.
+  var options: [String] {
+    list?.filter { $0.label == nil }.map { $0.expression.trimmedDescription } ?? []
+  }
+}
+
+extension ExprSyntax {
+  /// The last name of a key path: `order` of `\Line.order`.
+  var lastName: String? {
+    let component = self.as(KeyPathExprSyntax.self)?.components.last?.component
+    let name = component?.as(KeyPathPropertyComponentSyntax.self)?.declName.baseName.text
+    return name?.filter { $0 != "`" }
+  }
+}
+#endif

@@ -1,0 +1,82 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// The example of a service, as its README runs it: a night's import that is killed and goes on.
+@Suite struct ShopTests {
+  private let directory: TemporaryDirectory
+  /// How many deliveries there are: `BATCH_SHOP_DELIVERIES=100000` for a night's.
+  private let count =
+    ProcessInfo.processInfo.environment["BATCH_SHOP_DELIVERIES"].flatMap { Int($0) } ?? 2_000
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  private func shop(_ arguments: String...) throws -> BatchProgram {
+    try BatchProgram(arguments, of: "Shop", in: directory)
+  }
+
+  @Test func `an import that is killed again and again does each delivery once`() throws {
+    #expect(try shop("make", "shop.db", "\(count)").wait().status == 0)
+    let seed = UInt64.random(in: 0...UInt64.max)
+    var generator = SeededGenerator(seed: seed)
+    var kills = 0
+    let began = ContinuousClock.now
+    while kills < 5 {
+      let seconds = Double.random(in: 0.02...0.02 + Double(count) / 10_000, using: &generator)
+      let program = try shop("import", "shop.db")
+      let wasKilled = program.send(SIGKILL, afterSeconds: seconds)
+      let result = program.wait()
+      if !wasKilled || result.status == 0 { break }
+      #expect(result.status == -SIGKILL, "\(result.errors)")
+      kills += 1
+    }
+    let refused = (count + 62) / 100
+    let last = try shop("import", "shop.db").wait()
+    #expect(last.errors == "")
+    print("shop: seed \(seed), \(kills) kills, \(count) in \(ContinuousClock.now - began)")
+    let path = directory.file("shop.db")
+    #expect(
+      try TestDatabase.texts(path, "SELECT count(*) || ' ' || sum(stock) FROM Product")
+        == [
+          try expected(
+            "1 + \(count) - (SELECT count(*) FROM Delivery WHERE price = 'n/a' AND id > \(count / 5))"
+          )
+        ]
+    )
+    let wrong = """
+      SELECT sku FROM Delivery JOIN Product USING (sku) WHERE Delivery.price <> 'n/a'
+      AND (Product.price <> Delivery.price OR Product.title <> Delivery.title
+        OR stock <> quantity OR (tag IS NOT NULL) <> EXISTS (
+          SELECT 1 FROM Product_tags WHERE product_id = Product.id))
+      """
+    #expect(try TestDatabase.texts(path, wrong) == [])
+    #expect(try TestDatabase.integrity(path) == ["ok"])
+    let failed = try BatchProgram.run("ids", "shop.db.batch", "--outcome", "failed", in: directory)
+    #expect(failed.output.split(separator: "\n").count == refused)
+    let report = try shop("report", "shop.db").wait()
+    #expect(report.errors == "")
+    #expect(report.output.contains("of which digital: 1\n"))
+  }
+
+  /// A count of products and what is in stock: what was delivered with a price.
+  private func expected(_ products: String) throws -> String {
+    let sql = "SELECT (\(products)) || ' ' || sum(quantity) FROM Delivery WHERE price <> 'n/a'"
+    return try TestDatabase.texts(directory.file("shop.db"), sql)[0]
+  }
+
+  @Test func `the tables are those of the page, by hand and with macros`() throws {
+    #expect(try shop("make", "shop.db", "0").wait().errors == "")
+    let sql = """
+      SELECT sql || ';' FROM sqlite_schema
+      WHERE sql IS NOT NULL AND name NOT LIKE '\\_batch%' ESCAPE '\\' ORDER BY rowid
+      """
+    let made = try TestDatabase.texts(directory.file("shop.db"), sql).map { "\($0)\n" }.joined()
+    let page = "Examples/Shop/Tables.sql"
+    if ProcessInfo.processInfo.environment["BATCH_WRITE_PAGES"] == "1" {
+      try Data(made.utf8).write(to: URL(fileURLWithPath: "\(Repository.path)/\(page)"))
+    }
+    #expect(made == (try Repository.text(page)), "record it with BATCH_WRITE_PAGES=1")
+  }
+}
