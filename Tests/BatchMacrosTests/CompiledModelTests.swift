@@ -13,7 +13,7 @@ public final class Album: ManagedObject {
   #Index<Album>([\.released], [\.kind, \.title])
 
   var title: String
-  var released: Date
+  var released: Date = Date(timeIntervalSinceReferenceDate: 0)
   @Attribute(as: .iso8601) var bought: Date?
   var kind: Kind = Kind.long
   var sleeve: Sleeve = Sleeve()

@@ -16,7 +16,7 @@ import Testing
 func expectExpansion(
   of source: String,
   to expanded: String,
-  at location: SourceLocation = #_sourceLocation
+  at location: Testing.SourceLocation = #_sourceLocation
 ) {
   assertMacroExpansion(
     source,

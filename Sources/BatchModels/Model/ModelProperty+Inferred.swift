@@ -27,7 +27,8 @@ extension ModelProperty {
 
   /// A property of such a type that may be NULL.
   ///
-  /// - Parameters: As for one that may not be NULL.
+  /// The parameters are those of one that may not be NULL.
+  ///
   /// - Returns: The property, for a mapping's list.
   public static func property<Value: AttributeValue>(
     _ name: String,
@@ -40,7 +41,8 @@ extension ModelProperty {
 
   /// A date, kept as SwiftData keeps it: in seconds since 2001, which lose nothing and compare in SQL.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   public static func property(
     _ name: String,
@@ -53,7 +55,8 @@ extension ModelProperty {
 
   /// A date that may be NULL.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   public static func property(
     _ name: String,
@@ -66,7 +69,8 @@ extension ModelProperty {
 
   /// An enumeration, kept by its raw values.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   /// - Precondition: There is a value to read where no row can be read: a default, or a case, of an
   ///   enumeration that is `CaseIterable`.
@@ -82,7 +86,8 @@ extension ModelProperty {
 
   /// An enumeration that may be NULL.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   public static func property<Value: RawRepresentable & Sendable>(
     _ name: String,
@@ -97,7 +102,8 @@ extension ModelProperty {
 
   /// A value of any other type that is `Codable`, kept as JSON.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   /// - Precondition: There is a value to read where no row can be read: a default, or what the type
   ///   decodes from zeros and empty texts.
@@ -114,7 +120,8 @@ extension ModelProperty {
 
   /// A value of any other type that is `Codable`, which may be NULL.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   @_disfavoredOverload
   public static func property<Value: Codable & Sendable>(
@@ -129,7 +136,8 @@ extension ModelProperty {
 
   /// A property that is kept as a codec says, and has a default.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   public static func property<Value>(
     _ name: String,
@@ -143,7 +151,8 @@ extension ModelProperty {
 
   /// A property that may be NULL and is otherwise kept as a codec says, and has a default.
   ///
-  /// - Parameters: As for other types.
+  /// The parameters are those of other types.
+  ///
   /// - Returns: The property, for a mapping's list.
   public static func property<Value>(
     _ name: String,
