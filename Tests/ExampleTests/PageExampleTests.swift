@@ -96,6 +96,7 @@ import Testing
         table: "orders",
         properties: [
           .attribute("price", \\.price), .attribute("note", \\.note),
+          .attribute("state", \\.state), .attribute("created", \\.created, as: .iso8601),
           .toOne("customer", \\.customer, column: "customer_id"),
         ]
       )
@@ -107,11 +108,20 @@ import Testing
         get { self[\\.note] }
         set { self[\\.note] = newValue }
       }
+      var state: String {
+        get { self[\\.state] }
+        set { self[\\.state] = newValue }
+      }
+      var created: Date {
+        get { self[\\.created] }
+        set { self[\\.created] = newValue }
+      }
       var customer: Customer? {
         get { self[\\.customer] }
         set { self[\\.customer] = newValue }
       }
     }
+    let name: String? = "Ada"
     let context = ModelContext(
       try await ModelContainer(for: Order.self, Customer.self, configurations: ModelConfiguration(path: "shop.db"))
     )

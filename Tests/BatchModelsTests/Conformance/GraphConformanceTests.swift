@@ -68,7 +68,7 @@ import Testing
   {
     let context = try await context()
     let (ada, bob) = (try person("Ada", in: context), try person("Bob", in: context))
-    let club = Society("bridge")
+    let club = Circle("bridge")
     club.people = [ada, bob]
     #expect(club.modelContext === context && ada.clubs.contains(club))
     let boss = Person("Eve")
@@ -84,7 +84,7 @@ import Testing
     #expect(try person("Fay", in: other).staff.map(\.name) == ["Bob"])
     #expect(try person("Zoe", in: other).pets.map(\.name) == ["Rex", "Tom"])
     #expect(
-      try other.fetch(FetchDescriptor<Society>()).first { $0.name == "bridge" }?.people.count == 2
+      try other.fetch(FetchDescriptor<Circle>()).first { $0.name == "bridge" }?.people.count == 2
     )
   }
 
@@ -138,7 +138,7 @@ import Testing
     #expect(error.place == bob.persistentModelID.description)
     #expect(pet.owner === ada)
     // Nothing comes into a context if it is to be related to both.
-    let club = Society("both")
+    let club = Circle("both")
     #expect(code { try club.setRelatedObjects([ada, bob], forKey: "people") } == .noContext)
     #expect(code { try club.setRelatedObject(ada, forKey: "persons") } == .unknownRelationship)
     #expect(club.modelContext == nil)
@@ -249,7 +249,7 @@ import Testing
     dan.clubs = ada.clubs
     ada.clubs = []
     #expect(try people(#Predicate { $0.clubs.contains { $0.name == "chess" } }) == ["Dan"])
-    let bridge = Society("bridge")
+    let bridge = Circle("bridge")
     bridge.people = [bob, dan]
     #expect(try people(#Predicate { $0.clubs.contains { $0.name == "bridge" } }) == ["Bob", "Dan"])
     // One that is deleted.
@@ -333,7 +333,7 @@ import Testing
     ada.pets.append(Pet("51"))
     ada.pets.removeFirst()
     #expect(ada.pets.count == 51 && ada.pets.last?.name == "51")
-    for number in 0..<20 { ada.clubs.append(Society("\(number)")) }
+    for number in 0..<20 { ada.clubs.append(Circle("\(number)")) }
     #expect(ada.clubs.count == 22)
     try context.save()
     let other = ModelContext(context.container)

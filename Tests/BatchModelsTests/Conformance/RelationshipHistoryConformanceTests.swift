@@ -59,20 +59,20 @@ import Testing
   @Test func `C114 history: a pair that is joined or parted is an update of both`() async throws {
     let context = try await context()
     let people = try context.fetch(FetchDescriptor<Person>())
-    let clubs = try context.fetch(FetchDescriptor<Society>())
+    let clubs = try context.fetch(FetchDescriptor<Circle>())
     people[2].clubs = [clubs[0]]
     clubs[1].people.removeAll { $0 === people[1] }
     people[2].name = "Cleopatra"
     try context.save()
     #expect(
       try last(context) == [
-        "update Society p1 people", "update Society p2 people", "update Person p2 clubs",
+        "update Circle p1 people", "update Circle p2 people", "update Person p2 clubs",
         "update Person p3 clubs name",
       ]
     )
     context.delete(clubs[0])
     try context.save()
-    #expect(try last(context) == ["delete Society p1"])
+    #expect(try last(context) == ["delete Circle p1"])
   }
 
   @Test func `C115 history: what is inserted is an update of what it is related to`()
@@ -82,13 +82,13 @@ import Testing
     let people = try context.fetch(FetchDescriptor<Person>())
     let (pet, dan) = (Pet("Ned"), Person("Dan"))
     pet.owner = people[2]
-    dan.clubs = try context.fetch(FetchDescriptor<Society>())
+    dan.clubs = try context.fetch(FetchDescriptor<Circle>())
     dan.pets.append(Pet("New"))
     try context.save()
     #expect(
       try last(context) == [
-        "insert Person p4", "insert Pet p4", "insert Pet p5", "update Society p1 people",
-        "update Society p2 people", "update Person p3 pets",
+        "insert Person p4", "insert Pet p4", "insert Pet p5", "update Circle p1 people",
+        "update Circle p2 people", "update Person p3 pets",
       ]
     )
     context.delete(pet)

@@ -304,7 +304,7 @@ import Testing
       Pet.self,
       Toy.self,
       Passport.self,
-      Society.self,
+      Circle.self,
       configurations: ModelConfiguration(inMemoryWith: Family.schema + Family.rows)
     )
   }

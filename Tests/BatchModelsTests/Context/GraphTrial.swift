@@ -96,7 +96,7 @@ final class GraphTrial {
     case .pet: return (last, Pet("0"))
     case .toy: return (last, Toy("0"))
     case .passport: return (last, Passport(0))
-    case .club: return (last, Society("0"))
+    case .club: return (last, Circle("0"))
     }
   }
 
@@ -135,7 +135,7 @@ final class GraphTrial {
     case .club:
       let members = some(of: view.numbers(.person), step.numbers[2])
       let club = make(.club)
-      (club.object as? Society)?.people = objects(members, in: side)
+      (club.object as? Circle)?.people = objects(members, in: side)
       if members.isEmpty { sides[side].context.insert(club.object) }
       note(club.number, club.object, .club, in: side)
       for person in members {
@@ -213,7 +213,7 @@ final class GraphTrial {
     if isPerson {
       (sides[side].objects[number] as? Person)?.clubs = objects(chosen, in: side)
     } else {
-      (sides[side].objects[number] as? Society)?.people = objects(chosen, in: side)
+      (sides[side].objects[number] as? Circle)?.people = objects(chosen, in: side)
     }
     for pair in view.pairs where (isPerson ? pair.person : pair.club) == number {
       if !chosen.contains(isPerson ? pair.club : pair.person) {
@@ -257,7 +257,7 @@ final class GraphTrial {
     case let object as Pet: object.name = "\(name)"
     case let object as Toy: object.name = "\(name)"
     case let object as Passport: object.number = name
-    case let object as Society: object.name = "\(name)"
+    case let object as Circle: object.name = "\(name)"
     default: break
     }
   }
@@ -282,7 +282,7 @@ extension GraphTrial {
     sides[side].seen = store
     let context = sides[side].context
     switch side {
-    case 0: _ = try context.fetchCount(FetchDescriptor<Society>())
+    case 0: _ = try context.fetchCount(FetchDescriptor<Circle>())
     case 1:
       context.refreshAllObjects()
       for number in sides[side].unsaved.names.keys {
@@ -497,7 +497,7 @@ extension GraphTrial {
         case .pet: try context.fetch(FetchDescriptor<Pet>())
         case .toy: try context.fetch(FetchDescriptor<Toy>())
         case .passport: try context.fetch(FetchDescriptor<Passport>())
-        case .club: try context.fetch(FetchDescriptor<Society>())
+        case .club: try context.fetch(FetchDescriptor<Circle>())
         }
       try compare(found, view.numbers(kind), "fetched \(kind)")
     }
@@ -534,7 +534,7 @@ extension GraphTrial {
         try compare(object.toys, view.referrers(to: own, by: .pet), "toys of \(own)")
       case let object as Toy: try require(object.name == "\(node.name)", "name of \(own)")
       case let object as Passport: try require(object.number == node.name, "number of \(own)")
-      case let object as Society:
+      case let object as Circle:
         try require(object.name == "\(node.name)", "name of \(own)")
         let people = view.pairs.filter { $0.club == own }.map(\.person).sorted()
         try compare(object.people, people, "people of \(own)")
@@ -566,7 +566,7 @@ extension GraphTrial {
     )
     try compare(
       context.fetch(
-        FetchDescriptor<Society>(predicate: #Predicate { $0.people.contains { $0.name == name } })
+        FetchDescriptor<Circle>(predicate: #Predicate { $0.people.contains { $0.name == name } })
       ),
       view.numbers(.club).filter { club in
         view.pairs.contains { $0.club == club && isNamed($0.person) }
@@ -574,6 +574,6 @@ extension GraphTrial {
       "clubs of people named 1"
     )
     // What a getter could not say would be said here.
-    _ = try context.fetchCount(FetchDescriptor<Society>())
+    _ = try context.fetchCount(FetchDescriptor<Circle>())
   }
 }

@@ -37,7 +37,7 @@ final class Person: ManagedObject, PersistentModel {
     get { self[\.passport] }
     set { self[\.passport] = newValue }
   }
-  var clubs: [Society] {
+  var clubs: [Circle] {
     get { self[\.clubs] }
     set { self[\.clubs] = newValue }
   }
@@ -130,10 +130,10 @@ final class Passport: ManagedObject, PersistentModel {
   }
 }
 
-final class Society: ManagedObject, PersistentModel {
+final class Circle: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
-    Society.self,
-    entity: "Society",
+    Circle.self,
+    entity: "Circle",
     table: "clubs",
     properties: [
       .attribute("name", \.name), .toMany("people", \.people, through: "members"),
@@ -182,7 +182,7 @@ enum Family {
     """
 
   static let types: [any PersistentModel.Type] = [
-    Person.self, Pet.self, Toy.self, Passport.self, Society.self,
+    Person.self, Pet.self, Toy.self, Passport.self, Circle.self,
   ]
 
   /// The stores that a test is run with.
