@@ -192,21 +192,21 @@ final class Match: ManagedObject, PersistentModel {
     table: "matches",
     properties: [.property("home", \.home), .property("guest", \.guest)]
   )
-  var home: Team? {
+  var home: Side? {
     get { self[\.home] }
     set { self[\.home] = newValue }
   }
-  var guest: Team? {
+  var guest: Side? {
     get { self[\.guest] }
     set { self[\.guest] = newValue }
   }
 }
 
-final class Team: ManagedObject, PersistentModel {
+final class Side: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
-    Team.self,
-    entity: "Team",
-    table: "teams",
+    Side.self,
+    entity: "Side",
+    table: "sides",
     properties: [.property("matches", \.matches)]
   )
   var matches: [Match] {

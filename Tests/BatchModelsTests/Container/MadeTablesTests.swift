@@ -221,10 +221,10 @@ import Testing
   }
 
   @Test func `a relationship that could be the inverse of two is refused`() async throws {
-    let error = await error([Match.self, Team.self], .inMemory)
+    let error = await error([Match.self, Side.self], .inMemory)
     #expect(error?.code == .invalidMapping)
     #expect(error?.message.contains("its inverse could be Match.guest or Match.home") == true)
-    let missing = await self.error([Team.self], .inMemory)
+    let missing = await self.error([Side.self], .inMemory)
     #expect(missing?.remedy == "name Match.self among the classes of the container")
   }
 
