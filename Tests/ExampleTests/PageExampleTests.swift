@@ -38,6 +38,32 @@ import Testing
     }
     let container = try await ModelContainer(configurations: ModelConfiguration(path: "shop.db"))
     let run = BatchRun(try Job(contentsOf: "job.json"))
+    final class Person: ManagedObject, PersistentModel {
+      static let mapping = ModelMapping(
+        Person.self,
+        entity: "Person",
+        table: "people",
+        properties: [.toMany("pets", \\.pets, inverse: "owner")]
+      )
+      var pets: [Pet] {
+        get { self[\\.pets] }
+        set { self[\\.pets] = newValue }
+      }
+    }
+    final class Pet: ManagedObject, PersistentModel {
+      static let mapping = ModelMapping(
+        Pet.self,
+        entity: "Pet",
+        table: "pets",
+        properties: [.toOne("owner", \\.owner, column: "owner_id", inverse: "pets")]
+      )
+      var owner: Person? {
+        get { self[\\.owner] }
+        set { self[\\.owner] = newValue }
+      }
+    }
+    let ada = Person()
+    let context = ModelContext(container)
     """,
     "Documentation/Saving.md": """
     final class Customer: ManagedObject, PersistentModel {
