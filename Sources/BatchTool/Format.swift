@@ -19,6 +19,11 @@ enum Format {
     "\(count(value)) \(noun)\(value == 1 ? "" : "s")"
   }
 
+  /// `1 try`, `2 tries`.
+  static func count(_ value: Int, _ noun: String, _ plural: String) -> String {
+    "\(count(value)) \(value == 1 ? noun : plural)"
+  }
+
   /// `4.2 MB`.
   static func bytes(_ value: Int) -> String { "\(ByteSize(bytes: Int64(value)))" }
 
@@ -33,7 +38,10 @@ enum Format {
   /// What is kept of a run to undo it by: `336,776 rows, 1.2 MB, until 2026-11-29T10:00:00Z`.
   static func undo(_ undo: UndoableRun) -> String {
     let time = undo.keptUntil.map { ", until \($0)" } ?? ""
-    let isUndone = undo.isUndone ? "; an undo has begun" : ""
+    let isUndone =
+      if let done = undo.undo { "; \(done.words(ofRows: undo.rows))" } else if undo.isUndone {
+        "; an undo has begun"
+      } else { "" }
     return "\(count(undo.rows, "row")), \(bytes(undo.bytes))\(time)\(isUndone)"
   }
 

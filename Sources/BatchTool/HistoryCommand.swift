@@ -36,7 +36,7 @@ struct HistoryCommand: AsyncParsableCommand {
           String(summary.run.prefix(8)),
           String(run.startedAt.prefix(19)).replacing("T", with: " "),
           Format.seconds(summary.elapsedSeconds),
-          Self.word(for: summary.state),
+          run.undo == nil ? Self.word(for: summary.state) : "undone",
           String(summary.total),
           String(summary.outcomes.succeeded),
           String(summary.outcomes.failed)

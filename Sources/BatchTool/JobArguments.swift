@@ -43,6 +43,8 @@ struct JobArguments: ParsableArguments {
       runStartedAt: currentTimestamp(),
       runID: "00000000-0000-0000-0000-000000000000"
     )
-    return try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
+    let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
+    try plan.refuseOccupiedOutput()
+    return plan
   }
 }

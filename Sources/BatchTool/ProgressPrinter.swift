@@ -8,6 +8,23 @@ struct ProgressPrinter: Sendable {
   private let quiet: Bool
   /// Why an event could not be written, which does not end the run.
   private let failure = Lock<BatchError?>(nil)
+  private let retries = Lock(Retries())
+
+  /// The chunks that were tried again: the first is told, and after it how many, once a minute at most.
+  private struct Retries {
+    var count = 0
+    var told = 0
+    var last: ContinuousClock.Instant?
+
+    /// Counts one; whether it is told.
+    mutating func add() -> Bool {
+      count += 1
+      let now = ContinuousClock.now
+      if let last, now - last < .seconds(60) { return false }
+      (told, last) = (count, now)
+      return true
+    }
+  }
 
   init(json: Bool, quiet: Bool) {
     self.json = json
@@ -71,10 +88,13 @@ struct ProgressPrinter: Sendable {
     case .message(let text):
       Terminal.say("\(Terminal.isInteractive ? "\r\u{1b}[K" : "")\(text.onOneLine)")
     case .retrying(let retry):
+      let (isDue, count) = retries.withLock { ($0.add(), $0.count) }
+      guard isDue else { return }
       if Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
+      let all = count > 1 ? "; \(Format.count(count, "further try", "further tries")) in all" : ""
       Terminal.warn(
         "\(retry.error.place ?? ""): \(retry.error.message); further try \(retry.attempt) of"
-          + " \(retry.limit) in \(Format.seconds(retry.delay / .seconds(1)))"
+          + " \(retry.limit) in \(Format.seconds(retry.delay / .seconds(1)))\(all)"
       )
     case .setAside(let path):
       Terminal.say("the unfinished checkpoint was set aside as \(path)")
@@ -104,10 +124,18 @@ struct ProgressPrinter: Sendable {
   /// How much of a job's name is shown however little room there is.
   private static let leastNameLength = 8
 
+  /// Says how many times chunks were tried again, if that was not told.
+  func finishRetries() {
+    let count = retries.withLock { $0.count > $0.told ? $0.count : 0 }
+    guard count > 0, !json, !quiet else { return }
+    Terminal.warn("\(Format.count(count, "further try", "further tries")) of chunks in all")
+  }
+
   /// Shows how the run ended.
   ///
   /// - Throws: `BatchError` if that, or an event before it, cannot be written.
   func finish(_ summary: RunSummary) throws(BatchError) {
+    finishRetries()
     let written = Result { () throws(BatchError) in try printEnd(summary) }
     if let failure = summary.failure {
       Terminal.complain(failure)

@@ -157,6 +157,7 @@ private final class RehearsalPrinter: Sendable {
 
   /// Clears the line.
   func end() {
+    run.finishRetries()
     if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
   }
 

@@ -111,6 +111,7 @@ struct StatusCommand: AsyncParsableCommand {
       }
     let progress = status.process == nil ? [] : [ProgressPrinter.line(status.summary)]
     return SummaryText.lines(status.summary) + SummaryText.times(of: status.summary)
+      + (status.undo.map { ["  \($0.words(ofRows: nil))"] } ?? [])
       + (status.process.map { ["  process: \($0)"] } ?? [])
       + ["  \(command): \(status.next.words)"] + (watch ? progress : [])
   }
@@ -120,11 +121,12 @@ struct StatusCommand: AsyncParsableCommand {
 private struct StatusLine: Encodable {
   let status: RunStatus
 
-  private enum CodingKeys: CodingKey { case next, nextWords }
+  private enum CodingKeys: CodingKey { case next, nextWords, undoneBy }
 
   func encode(to encoder: any Encoder) throws {
     try status.summary.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(status.undo?.run, forKey: .undoneBy)
     try container.encode(status.next.name, forKey: .next)
     try container.encode(status.next.words, forKey: .nextWords)
   }

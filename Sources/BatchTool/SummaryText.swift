@@ -81,6 +81,7 @@ enum SummaryText {
   static func print(_ run: RecordedRun) throws(BatchError) {
     try print(run.summary)
     var lines = ["  run: \(run.summary.run)"] + times(of: run.summary)
+    if let undo = run.undo { lines.append("  \(undo.words(ofRows: nil))") }
     if let undone = run.undone { lines.append("  undone: \(undone)") }
     for (name, value) in run.parameters.sorted(by: { $0.key < $1.key }) {
       lines.append("  \(name) = \(value.onOneLine)")

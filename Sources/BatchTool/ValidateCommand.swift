@@ -19,6 +19,7 @@ struct ValidateCommand: AsyncParsableCommand {
     let plan = try await arguments.plan()
     if !quiet {
       try Terminal.print("\(plan.job.name): valid (\(plan.job.action.type) of \(plan.entity.name))")
+      for trap in plan.traps { Terminal.warn(trap) }
     }
   }
 }

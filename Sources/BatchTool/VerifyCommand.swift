@@ -29,6 +29,14 @@ struct VerifyCommand: AsyncParsableCommand {
   )
   var against: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "A column that may differ too in the rows that the run has done; may be repeated.",
+      valueName: "table.column"
+    )
+  )
+  var allow: [String] = []
+
   @Option(help: "The most differences that are told; all are counted.")
   var limit = 20
 
@@ -36,6 +44,9 @@ struct VerifyCommand: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
+    if !allow.isEmpty, against == nil {
+      throw ValidationError("--allow goes with --against.")
+    }
     if !(0...Verification.maximumLimit).contains(limit) {
       throw ValidationError("--limit must be from 0 to \(Verification.maximumLimit).")
     }
@@ -50,6 +61,7 @@ struct VerifyCommand: AsyncParsableCommand {
       verification = try await Verification(
         of: Job(ofRunAt: FilePath(job)),
         against: FilePath(against),
+        allowing: allow,
         limit: limit
       ) { progress.show($0) }
     }

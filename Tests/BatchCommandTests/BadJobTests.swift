@@ -66,6 +66,22 @@ import Testing
       "\"chunk\": { \"size\": 10 }", "\"report\": { \"path\": \"no/such/run.html\" }",
       ["report.path: ", "there is no folder for the report"]
     ),
+    ("\"version\": 1,", "\"version\": \"1\",", ["write 1 without quotes"]),
+    ("\"workers\": 2", "\"skip\": 100", ["skip: expected an object", "write { \"limit\": 100 }"]),
+    ("\"workers\": 2", "\"undo\": \"7d\"", ["undo: expected", "write { \"keep\": \"7d\" }"]),
+    (
+      "\"workers\": 2", "\"limits\": { \"runtime\": \"1 h\" }",
+      ["\"1 h\" is not a duration; write \"1h\", without a space"]
+    ),
+    (
+      "\"workers\": 2", "\"checkpoint\": { \"path\": \"cps/a.batch\" }",
+      ["checkpoint.path: there is no folder \"cps\"; make it"]
+    ),
+    (
+      "\"update\", \"set\": { \"n\": \"n + 1\" }",
+      "\"export\", \"file\": \"out/n.csv\", \"format\": \"csv\"",
+      ["action.file: there is no folder \"out\"; make it"]
+    ),
     ("\"update\"", "\"updaet\"", ["action.type:", "did you mean \"update\"?"]),
     ("\"update\"", "\"insert\"", ["action.type:", "not supported yet"]),
   ])
@@ -91,6 +107,9 @@ import Testing
     ("\"n > 0\"", "\"labl IS NULL\"", "did you mean \"label\"?"),
     ("\"n > 0\"", "\"n >\"", "`n >`"),
     ("\"n > 0\"", "\"nosuch(n)\"", "no such function: nosuch"),
+    ("\"n > 0\"", "\"lowercase(label) = 'a'\"", "SQLite has lower"),
+    ("\"n > 0\"", "\"lenght(label) = 1\"", "did you mean \"length\"?"),
+    ("\"where\": \"n > 0\"", "\"where\": \"n\", \"orderBy\": [\"n DESC\"]", "write \"-n\""),
     ("\"n + 1\"", "\"n + mm\"", "job.json:5:47: action.set.n:"),
     ("\"n + 1\"", "\"n + mm\"", "`n + mm`"),
     ("\"n + 1\"", "\"n + :by\"", "there is no parameter \":by\""),
@@ -216,7 +235,8 @@ import Testing
     try directory.write("in the way", to: "file")
     let job = try JobText.export(to: path)
     try directory.write(job, to: "job.json")
-    try Refusal.expect(["run", "job.json"], in: directory, says: ["out"])
+    let says = path == "missing/out" ? "action.file: there is no folder \"missing\"" : "out"
+    try Refusal.expect(["run", "job.json"], in: directory, says: [says])
   }
 
   @Test func `the job file is missing or a folder`() throws {
@@ -312,5 +332,58 @@ import Testing
         )
       }
     }
+  }
+
+  @Test func `a database in place of a job file is recognized`() throws {
+    for command in ["validate", "run"] {
+      try Refusal.expect(
+        [command, "test.db"],
+        in: directory,
+        says: ["this is an SQLite database; name a job file"]
+      )
+    }
+  }
+
+  @Test func `a keyword that is a column is to be quoted`() throws {
+    try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN \"from\" TEXT")
+    let job = job("\"n > 0\"", "\"from IS NULL\"")
+    try Refusal.ofEveryCommand(
+      job,
+      in: directory,
+      says: ["from is a keyword: write \"from\" in double quotes"]
+    )
+  }
+
+  @Test func `a file that the job did not make keeps an export from being valid`() throws {
+    try directory.write("mine", to: "out.csv")
+    try Refusal.ofEveryCommand(
+      JobText.export(to: "out.csv", format: "csv"),
+      in: directory,
+      says: ["out.csv", "the file exists and this job did not make it"]
+    )
+  }
+
+  @Test func `what SQLite takes and nobody means is warned of`() throws {
+    let set = ["label": "label = lower(label)"]
+    let condition = "n = NULL OR label < 2014-01-01 OR label <> 'a = NULL 2014-01-01'"
+    try directory.write(JobText.update(set, where: condition), to: "job.json")
+    for command in ["validate", "plan", "run"] {
+      let errors = try BatchProgram.run(command, "job.json", in: directory).errors
+      let says = [
+        "compares with NULL, which is never true: write IS NULL",
+        "write '2014-01-01' in single quotes",
+        "action.set.label: `label = lower(label)` compares, and would write 0 or 1",
+      ]
+      for piece in says { #expect(errors.contains(piece), "\(command): \(errors)") }
+      #expect(errors.split(separator: "\n").filter { $0.hasPrefix("warning: ") }.count >= 3)
+    }
+    try directory.write(
+      JobText.update(
+        ["label": "CASE WHEN n = 1 THEN NULL ELSE '2014-01-01' END"],
+        where: "n IS NOT NULL AND n = 2014 - 01 - 01"
+      ),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("validate", "job.json", in: directory).errors == "")
   }
 }

@@ -183,7 +183,11 @@ import Testing
       try Refusal.expect(["run", "job.json"], in: directory, says: ["job.batch", difference])
     }
     try directory.write(start, to: "job.json")
-    try Refusal.expect(["run", "job.json", "--param", "by=3"], in: directory, says: ["by"])
+    try Refusal.expect(
+      ["run", "job.json", "--param", "by=3"],
+      in: directory,
+      says: ["parameter \"by\" was 1, is now 3"]
+    )
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     try expectExactlyOnce()
   }
@@ -296,5 +300,39 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT at FROM numbers") == first)
     try expectExactlyOnce()
+  }
+
+  @Test func `who asks is told the parameters with which a run is resumed, but for secrets`() throws
+  {
+    let declared: [String: Any] = [
+      "by": ["type": "integer", "default": 2], "word": ["type": "text", "default": "x"],
+      "token": ["type": "text", "secret": true],
+    ]
+    try directory.write(
+      JobText.update(
+        ["n": "n + :by + 0 * length(:word || :token)"],
+        where: "id > 0",
+        adding: ["chunk": ["size": 50], "parameters": declared]
+      ),
+      to: "job.json"
+    )
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id = 110
+      BEGIN SELECT RAISE(ABORT, 'poison'); END
+      """
+    )
+    let parameters = ["by=1", "word=it's", "token=hush"].flatMap { ["--param", $0] }
+    #expect(try BatchProgram(["run", "job.json"] + parameters, in: directory).wait().status == 1)
+    let status = try BatchProgram.run("status", "job.json", in: directory)
+    let words =
+      #"resumes the unfinished run, with --param by=1 --param token=… --param 'word=it'\''s'"#
+    #expect(status.output.contains(words), "\(status.output)")
+    #expect(!status.output.contains("hush"))
+    let refused = try BatchProgram.run("run", "job.json", "--param", "token=hush", in: directory)
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("to resume it give --param by=1"), "\(refused.errors)")
+    #expect(!refused.errors.contains("hush"))
   }
 }

@@ -120,4 +120,19 @@ import Testing
     #expect(again.status == 0, "\(again.errors)")
     #expect(try values() == ["1: \(Self.total)"])
   }
+
+  @Test func `a job file that was renamed is told where the checkpoint of its run is`() throws {
+    killed(try begin())
+    try FileManager.default.moveItem(
+      atPath: directory.file("job.json"),
+      toPath: directory.file("job2.json")
+    )
+    let refused = try BatchProgram.run("run", "job2.json", in: directory)
+    #expect(refused.status == 2)
+    let says = [
+      "the run's checkpoint is job.batch, and this job file's is job2.batch",
+      "rename it, or set checkpoint.path to \"job.batch\"",
+    ]
+    for piece in says { #expect(refused.errors.contains(piece), "\(refused.errors)") }
+  }
 }

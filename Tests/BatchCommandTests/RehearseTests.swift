@@ -244,4 +244,18 @@ import Testing
     #expect(columns.map { $0["name"] as? String } == ["n"])
     #expect((object["run"] as? [String: Any])?["state"] as? String == "completed")
   }
+
+  @Test func `what a plan would warn of is told`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER touch AFTER UPDATE OF n ON numbers
+      BEGIN UPDATE numbers SET label = 'touched' WHERE id = new.id; END
+      """
+    )
+    try directory.write(JobText.update(where: "id = 1 OR n = NULL"), to: "job.json")
+    let errors = try rehearse().errors
+    #expect(errors.contains("warning: \"numbers\" has triggers, which run: touch"), "\(errors)")
+    #expect(errors.contains("write IS NULL"), "\(errors)")
+  }
 }

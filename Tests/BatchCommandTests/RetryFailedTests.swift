@@ -127,4 +127,13 @@ import Testing
       export.status == 2 && export.errors.contains("no failed identifiers that can be tried again")
     )
   }
+
+  @Test func `with no failures nothing is tried, which is said`() throws {
+    try poison("-1")
+    try write(limit: 4)
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    let retry = try BatchProgram.run("retry-failed", "job.json", in: directory)
+    #expect(retry.status == 0)
+    #expect(retry.errors.contains("nothing has failed; nothing to try again"), "\(retry.errors)")
+  }
 }

@@ -93,4 +93,23 @@ import Testing
     try connection.execute("COMMIT")
     try resume()
   }
+
+  @Test func `of many further tries the first is told, and how many there were`() throws {
+    let command = """
+      n=0; while read line; do n=$((n+1))
+      if [ $n -lt 20 ]; then echo '{"$retry":"later"}'; else echo '{"n":1}'; fi; done
+      """
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sh", "-c", command],
+    ]
+    let more: [String: Any] = [
+      "action": action, "workers": 1,
+      "retry": ["limit": 100, "backoff": "1ms", "maximumBackoff": "1ms"],
+    ]
+    try directory.write(JobText.update(where: "id = 1", adding: more), to: "job.json")
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.errors.matches(of: /further try \d+ of 100/).count == 1, "\(result.errors)")
+    #expect(result.errors.contains("19 further tries of chunks in all"), "\(result.errors)")
+  }
 }

@@ -31,6 +31,7 @@ import Testing
     """
   }
 
+  @discardableResult
   private func makeTables() throws -> String {
     let path = try TestDatabase.make(in: directory)
     let connection = try Connection(path: path)
@@ -461,6 +462,98 @@ import Testing
         #expect((peaks.max() ?? 0) < 200_000_000)
       }
       #expect(try TestDatabase.value(path, sum) == before)
+    }
+  }
+
+  @Test func `what a deletion has left elsewhere is told when it is undone, and that it was`()
+    throws
+  {
+    let path = try makeTables()
+    try execute("CREATE TABLE kept AS SELECT * FROM items WHERE 0")
+    try execute("CREATE UNIQUE INDEX kept_id ON kept (id)")
+    try execute("CREATE TABLE notes (item REFERENCES items ON DELETE CASCADE)")
+    let more: [String: Any] = [
+      "undo": true, "database": ["path": "test.db", "foreignKeys": true],
+    ]
+    try directory.write(
+      JobText.delete(archive: "kept", where: "id <= 20", entity: "items", adding: more),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    let count = try TestDatabase.texts(path, "SELECT count(*) FROM kept")[0]
+    let undo = try BatchProgram.run("undo", "job.json", in: directory)
+    #expect(undo.status == 0)
+    let copies = "not undone: \(count) copies in \"kept\"; this removes them: "
+    let deletion = #"DELETE FROM "kept" WHERE "id" IN (SELECT "id" FROM "items")"#
+    #expect(
+      undo.errors.contains("\(copies)\(deletion)\n"),
+      "\(undo.errors)"
+    )
+    #expect(undo.errors.contains("not undone: what the run has written in \"notes\""))
+
+    let status = try BatchProgram.run("status", "job.json", in: directory)
+    #expect(status.output.contains("undone by "), "\(status.output)")
+    let history = try BatchProgram.run("history", "job.json", in: directory)
+    #expect(history.output.contains(" undone "), "\(history.output)")
+    let plan = try BatchProgram.run("undo", "job.json", "--plan", in: directory)
+    #expect(plan.output.contains("; undone by "), "\(plan.output)")
+
+    let again = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(again.status == 1)
+    let reason = "the archive has a row with this key already"
+    #expect(again.errors.contains(reason), "\(again.errors)")
+    try execute(deletion)
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+  }
+
+  @Test func `an unfinished undo is told by who asks what a run would do`() throws {
+    try makeTables()
+    let more: [String: Any] = ["undo": true]
+    try directory.write(JobText.update(["n": "-1"], entity: "items", adding: more), to: "job.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    let saved = try BatchProgram.run("ids", "job.json", "--output", "all.ids", in: directory)
+    #expect(saved.status == 0, "\(saved.errors)")
+    try execute(
+      """
+      CREATE TRIGGER stuck BEFORE UPDATE ON items WHEN old.id < 100 AND new.n IS NOT -1
+      BEGIN SELECT RAISE(FAIL, 'stuck'); END
+      """
+    )
+    let undo = try BatchProgram(["undo", "job.json", "--json"], in: directory)
+    try undo.wait(forEvent: "started")
+    undo.send(SIGTERM)
+    let ended = undo.wait()
+    // A run that was too fast to be stopped is no matter of this test.
+    guard ended.status == 3 else { return }
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
+    #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
+    let plan = try BatchProgram.run("plan", "job.json", in: directory)
+    #expect(plan.output.contains("batch run refuses: "), "\(plan.output)")
+    #expect(plan.output.contains("a run of the job is being undone"))
+  }
+
+  @Test func `identifiers that are not of the run are counted`() throws {
+    try makeTables()
+    let more: [String: Any] = ["undo": true]
+    for (condition, name) in [("id > 500", "others"), ("id <= 500", "job")] {
+      try directory.write(
+        JobText.update(["n": "-1"], where: condition, entity: "items", adding: more),
+        to: "\(name).json"
+      )
+      #expect(try BatchProgram.run("run", "\(name).json", "--fresh", in: directory).status == 0)
+    }
+    let sources = ["others.json", "job.json"]
+    let union = ["ids", "union"] + sources + ["--output", "all.ids"]
+    #expect(try BatchProgram(union, in: directory).wait().status == 0)
+    let strangers = try BatchProgram.run("ids", "others.json", "--count", in: directory).output
+      .trimmingCharacters(in: .whitespacesAndNewlines)
+    for last in [["--plan"], []] {
+      let undo = try BatchProgram(["undo", "job.json", "--ids", "all.ids"] + last, in: directory)
+        .wait()
+      #expect(
+        undo.errors.contains("\(strangers) of the given identifiers are not of this run"),
+        "\(undo.errors)"
+      )
     }
   }
 }

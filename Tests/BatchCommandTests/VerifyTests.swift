@@ -216,4 +216,34 @@ import Testing
       result.errors.contains("most rows of \"loose\" differ, and it has no INTEGER PRIMARY KEY")
     )
   }
+
+  @Test func `a column that a trigger keeps up may be allowed to differ`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER touch AFTER UPDATE OF n ON numbers
+      BEGIN UPDATE numbers SET label = 'touched' WHERE id = new.id; END
+      """
+    )
+    try run(JobText.update(where: "id % 2 = 0"))
+    let result = try BatchProgram(
+      ["verify", "job.json", "--against", "before.db"],
+      in: directory
+    ).wait()
+    #expect(result.status == 1)
+    #expect(
+      result.errors.contains("\"numbers\" has the trigger touch, which may have written label"),
+      "\(result.errors)"
+    )
+    #expect(try verify("--allow", "numbers.label").last == "  changed as declared: 1,000 rows")
+    let command = ["verify", "job.json", "--against", "before.db", "--allow"]
+    try Refusal.expect(command + ["log.what"], in: directory, says: ["\"log.what\" is no column"])
+    try Refusal.expect(command + ["numbers.lable"], in: directory, says: ["did you mean"])
+  }
+
+  @Test func `columns that a table has got since are named`() throws {
+    try run(JobText.update())
+    try TestDatabase.make(in: directory, "ALTER TABLE log ADD COLUMN vip")
+    #expect(try verify(status: 1).first == "table log has other columns: vip added")
+  }
 }

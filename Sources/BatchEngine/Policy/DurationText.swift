@@ -123,6 +123,14 @@ private struct Quantity {
     let names = units.map(\.name)
     guard let factor = units.first(where: { $0.name == unit })?.factor else {
       if unit.isEmpty { throw failure("the unit is missing") }
+      let bare = String(unit.filter { !$0.isWhitespace })
+      if bare != unit, names.contains(bare) {
+        throw BatchError(
+          .invalidJob,
+          "\(whole.quotedForMessage) is not a \(name)",
+          remedy: "write \"\(number)\(bare)\", without a space"
+        )
+      }
       throw BatchError(
         .invalidJob,
         "\(whole.quotedForMessage) is not a \(name): unknown unit",

@@ -90,7 +90,7 @@ public struct JobCleanup: Sendable {
       but: isNeeded ? current?.metadata.run : nil,
       before: job.checkpoint.oldestEnd
     )
-    return (count, try await store.undoableRuns(ofJob: job.name).map(UndoableRun.init))
+    return (count, try await store.undoableRuns(ofJob: job.name).map { UndoableRun($0, of: job) })
   }
 }
 

@@ -17,6 +17,8 @@ public struct UndoableRun: Sendable, Encodable {
   public let bytes: Int
   /// Whether an undo has begun.
   public let isUndone: Bool
+  /// The undo, if it has come to its end.
+  package private(set) var undo: CompletedUndo?
 }
 
 extension UndoableRun {
@@ -29,18 +31,35 @@ extension UndoableRun {
     isUndone = undo.isUndone
   }
 
+  /// What is kept of a run of a job, with what its undo has recorded.
+  init(_ stored: StoredUndo, of job: Job) {
+    self.init(stored)
+    undo = stored.isUndone ? CompletedUndo(of: stored.run, ofJob: job) : nil
+  }
+
+  private enum CodingKeys: CodingKey { case run, startedAt, keptUntil, rows, bytes, isUndone }
+
   /// What the database of a checkpoint keeps of its run; nil if that is nothing, if the file is no
   /// checkpoint, or if the database cannot be read.
   ///
   /// - Parameter path: The checkpoint.
   public init?(ofCheckpoint path: FilePath) async {
-    guard let metadata = try? Checkpoint(reading: path).metadata, let path = metadata.database,
-      let store = try? await Store(path: path, isReadOnly: true),
+    guard let metadata = try? Checkpoint(reading: path).metadata,
+      let database = metadata.database,
+      let store = try? await Store(path: database, isReadOnly: true),
       let undo = try? await store.undoableRuns(ofJob: metadata.job).first(where: {
         $0.run == metadata.run
       })
     else { return nil }
-    self.init(undo)
+    // As much of the job as says where the checkpoint of its undo is.
+    let job = Job(
+      name: metadata.job,
+      database: .init(path: FilePath(database)),
+      source: .init(entity: undo.entity, everything: true),
+      action: .contexts,
+      checkpoint: .init(path: path)
+    )
+    self.init(undo, of: job)
   }
 
   /// What the database of the checkpoint at a path keeps of its run; see the other initializer.

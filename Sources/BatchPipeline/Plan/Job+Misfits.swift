@@ -65,7 +65,15 @@ private struct Misfits {
       note(.where) { () throws(BatchError) in try compiler.check(SQLExpression(condition)) }
     }
     for (index, term) in source.orderBy.enumerated() {
-      look(for: term.column, in: entity, .orderBy(index))
+      note(.orderBy(index)) { () throws(BatchError) in
+        do throws(BatchError) {
+          try entity.requireAttribute(named: term.column)
+        } catch {
+          var error = error
+          if let meant = term.meantBySQL { error.remedy = "write \(meant.quotedForMessage)" }
+          throw error
+        }
+      }
     }
     guard looksAtAction else { return }
     switch job.action {

@@ -73,8 +73,11 @@ extension JobPlan {
     }
     let first = rows == Self.tried ? "of the first 1,000 rows" : "of \(rows) rows"
     let end = job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
-    let failing = failure.map {
-      "an expression fails for the row after \(rows) of the first: \($0.sqlite?.message ?? $0.message); \(end)"
+    let failing = failure.map { failure in
+      let place = list.flatMap { failingRow(at: rows, of: $0, in: connection) }
+      let row = place.map { "\($0.column) fails for the row \($0.key)" }
+      return "\(row ?? "an expression fails for the row after \(rows) of the first"):"
+        + " \(failure.sqlite?.message ?? failure.message); \(end)"
     }
     return [failing].compactMap(\.self)
       + problems.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
@@ -84,6 +87,23 @@ extension JobPlan {
         "\(letter.function)() changes the letters A to Z only: \(found.count) \(first) keep others, as"
           + " \(String(found.example.prefix(40)).quotedForMessage) does; a transform can change all letters"
       }
+  }
+
+  /// The key of a row of a list for which an expression fails, and its column; nil if none does.
+  private func failingRow(
+    at position: Int,
+    of list: PackedIdentifiers,
+    in connection: Connection
+  ) -> (key: String, column: String)? {
+    guard position < list.count, let key = try? list.key(at: position).description,
+      let row = try? list.slice([position..<(position + 1)]).packed
+    else { return nil }
+    for (column, value) in assignments {
+      let sampler = RowSampler(query, list: row, columns: [column], after: [value])
+      let failure = try? sampler.forEachChange(limit: 1, in: connection) { _ in true }
+      if failure != nil { return (key, "set.\(column)") }
+    }
+    return nil
   }
 
   /// Which indexes a job writes beside the table's rows.

@@ -46,6 +46,20 @@ public struct JobPlan: Sendable {
     }
   }
 
+  /// What SQLite takes in the job's expressions without a word, and nobody means.
+  package var traps: [String] {
+    let condition = job.source.where.map { text in
+      SQLExpression(text).traps().map { "\(JobPath.where): \($0)" }
+    }
+    guard case .update(let update) = job.action else { return condition ?? [] }
+    return (condition ?? [])
+      + update.set.flatMap { assignment in
+        SQLExpression(assignment.expression).traps(setting: assignment.column).map {
+          "\(JobPath.set(assignment.column)): \($0)"
+        }
+      }
+  }
+
   /// Resolves a job.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
@@ -91,6 +105,8 @@ public struct JobPlan: Sendable {
       do throws(BatchError) {
         query = try IdentifierQuery(request, schema: store.schema, connection: connection)
       } catch {
+        var error = error
+        if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
         throw error.located(at: job.place(of: job.source.path(of: error.subject)))
       }
       let compiler = ExpressionCompiler(
@@ -120,6 +136,7 @@ public struct JobPlan: Sendable {
       )
     }
     if writesHere { try store.refuseIfLinked() }
+    try job.refuseMissingFolders()
     if let report = job.report {
       do throws(BatchError) {
         try RunReport.check(report)
@@ -359,6 +376,12 @@ extension Job {
 }
 
 extension Job.Source {
+  /// How to write a term of the order that is written as in SQL.
+  fileprivate func remedy(for error: BatchError) -> String? {
+    guard case .attribute(let name) = error.subject, !(key ?? []).contains(name) else { return nil }
+    return orderBy.first { $0.column == name }?.meantBySQL.map { "write \($0.quotedForMessage)" }
+  }
+
   /// Where the source names what an error is about.
   fileprivate func path(of subject: BatchError.Subject?) -> JobPath {
     switch subject {

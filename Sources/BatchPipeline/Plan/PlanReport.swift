@@ -149,7 +149,8 @@ extension JobPlan {
           fullScan: fullScan,
           lookUp: lookUp,
           recheck: recheck,
-          warnings: try warnings(about: queryPlan, fullScan: fullScan, lookUp, in: connection)
+          warnings: try traps
+            + warnings(about: queryPlan, fullScan: fullScan, lookUp, in: connection)
             + warnings(about: recheck, chunks: chunks, writes: writes)
             + warningsAboutValues(writes: writes, in: connection)
             + warningsAboutRows(of: list, in: connection)
@@ -253,7 +254,13 @@ extension JobPlan {
       )
     case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
     }
-    warnings += try writtenEntity.warnings(about: job, in: connection)
+    let compiled = if case .change(let change, _) = work { change.statements } else { statements }
+    let triggers = job.action.writes ? try connection.triggers(setOffBy: compiled) : [:]
+    warnings += try writtenEntity.warnings(
+      about: job,
+      triggers: Set(triggers.keys),
+      in: connection
+    )
     if job.action.writes, store.coreData != nil {
       warnings.append(
         "this is a store of Core Data, and \(job.database.coreData == .overwrite ? "is" : "would be")"
@@ -262,8 +269,7 @@ extension JobPlan {
       )
     }
     var scans = false
-    let known = if case .change(let change, _) = work { change.statements } else { statements }
-    for sql in known {
+    for sql in compiled {
       // A subquery of the condition may well look at all of the table: that is not how rows are found.
       if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
     }
@@ -434,6 +440,7 @@ extension Entity {
   /// What of the schema an operator may have forgotten.
   fileprivate func warnings(
     about job: Job,
+    triggers running: Set<String>,
     in connection: Connection
   ) throws(BatchError) -> [String] {
     guard job.action.writes else { return [] }
@@ -441,7 +448,7 @@ extension Entity {
     let triggers = try connection.texts(
       "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
       .text(table)
-    )
+    ).filter(running.contains)
     if !triggers.isEmpty {
       warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
     }

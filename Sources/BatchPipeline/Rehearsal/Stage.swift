@@ -18,8 +18,9 @@ struct Stage {
     // What is wrong with the job shows before a large file is copied.
     var checked = job
     checked.isRehearsal = true
-    _ = try await JobWork(job: checked, options: options, handlers: handlers)
+    let plan = try await JobWork(job: checked, options: options, handlers: handlers)
       .plan(of: RunIdentity(), in: store)
+    let warnings = try await (plan as? JobPlan)?.report().warnings ?? []
 
     let place = settings.folder ?? FileSystem.folder(of: FilePath(store.path))
     let bytes = try await store.byteCount()
@@ -37,6 +38,7 @@ struct Stage {
       if !settings.keepsFolder { try? folder.remove() }
       throw error
     }
+    rehearsal.notes += warnings
     guard !settings.keepsFolder else { return rehearsal }
     do throws(BatchError) {
       try folder.remove()

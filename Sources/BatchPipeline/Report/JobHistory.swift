@@ -45,6 +45,8 @@ public struct RecordedRun: Sendable, Encodable {
   public let invocation: RunInvocation?
   /// The run that it has undone, if it has undone one.
   public let undone: String?
+  /// The run that has undone it, if one has come to its end.
+  package let undo: CompletedUndo?
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
   /// When its record was written last, since runs may begin in the same second.
@@ -98,13 +100,14 @@ public struct RecordedRun: Sendable, Encodable {
     parameters = metadata.parameters ?? [:]
     invocation = metadata.invocation
     undone = metadata.undone
+    undo = metadata.undone == nil ? CompletedUndo(of: metadata.run, ofJob: job) : nil
     let fingerprint = try? JSONReader.read(Array(metadata.fingerprint.utf8), file: "fingerprint")
     condition = fingerprint?.member("where")?.text
     action = fingerprint?.member("action")?.member("type")?.text
   }
 
   private enum CodingKeys: String, CodingKey {
-    case action, entity, condition = "where", parameters, invocation, undone
+    case action, entity, condition = "where", parameters, invocation, undone, undoneBy
   }
 
   /// Encodes the summary, and the rest beside its fields.
@@ -117,6 +120,7 @@ public struct RecordedRun: Sendable, Encodable {
     try container.encode(parameters, forKey: .parameters)
     try container.encode(invocation, forKey: .invocation)
     try container.encode(undone, forKey: .undone)
+    try container.encode(undo?.run, forKey: .undoneBy)
   }
 }
 

@@ -23,6 +23,8 @@ extension BatchRun {
       endEvents()
     }
     do throws(BatchError) {
+      // Before the lock beside it is.
+      try job.refuseMissingFolderOfCheckpoint()
       return try await acknowledged(body)
     } catch {
       await tellRefusal(error, onEvent)

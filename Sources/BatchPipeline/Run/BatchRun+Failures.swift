@@ -37,7 +37,7 @@ extension BatchRun {
     guard job.keepsRecord else { throw .noCheckpoint(ofJob: job) }
     let findings = try await RunDecision.Findings(of: job, options)
     guard let checkpoint = findings.checkpoint else {
-      if let lost = try findings.lost { throw lost.isInTheWay }
+      if let lost = try findings.lost { throw findings.isInTheWay(lost) }
       throw .noCheckpoint(ofJob: job)
     }
     if checkpoint.progress.state.isFinished { try findings.refuseIfUnknown(checkpoint) }
@@ -73,6 +73,7 @@ extension BatchRun {
         await lane.close()
         return try await conclude(checkpoint, findings, onEvent, answer)
       }
+      onEvent(.message("nothing has failed; nothing to try again"))
       return tell(
         RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint),
         answer

@@ -55,7 +55,16 @@ extension Checkpoint {
     let differences = now.differences(from: then, comparingParameters: parameters != nil)
     guard differences.isEmpty else {
       let list = differences.joined(separator: ", ")
-      throw refusal("the job has changed since the run began: \(list)")
+      guard differences.allSatisfy({ $0.hasPrefix("parameter ") }) else {
+        throw refusal("the job has changed since the run began: \(list)")
+      }
+      let given = parametersToGive(to: job).map { " --param \($0.shown)" }.joined()
+      throw refusal(
+        "the run began with other parameters: \(list)",
+        remedy: given.isEmpty
+          ? "give those of the run to resume it, or run with --fresh to set the checkpoint aside"
+          : "to resume it give\(given), or run with --fresh to set the checkpoint aside"
+      )
     }
   }
 

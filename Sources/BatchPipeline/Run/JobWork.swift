@@ -140,6 +140,9 @@ extension JobPlan: RunPlan {
   func stop() throws(BatchError) { try children?.close() }
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+    if !job.isRehearsal {
+      for trap in traps { execution.onEvent(.message("warning: \(trap)")) }
+    }
     switch work {
     case .change(var change, let isRowByRow):
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }

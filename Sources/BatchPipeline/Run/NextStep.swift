@@ -42,10 +42,25 @@ public struct NextStep: Sendable, Encodable {
       )
       if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
       let decision = try RunDecision(findings)
+      var options = options
+      var parameters: [ParameterArgument] = []
+      if options.hasNoParameters, let checkpoint = decision.continued {
+        parameters = checkpoint.parametersToGive(to: job)
+        let texts = parameters.compactMap(\.argument)
+        // Of a secret nobody knows the value, so that parameters are not compared then.
+        if texts.count == parameters.count { options.parameterTexts = texts }
+      }
       try await decision.refuse(unless: BatchRun(job, options: options, handlers: handlers))
-      if case .resume(let checkpoint) = decision { try findings.refuseIfUnknown(checkpoint) }
+      switch decision {
+      case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
+      case .resume(let checkpoint):
+        try await findings.refuseDuringUndo(fresh: options.fresh)
+        try findings.refuseIfUnknown(checkpoint)
+      default: break
+      }
       name = decision.name
-      words = decision.words
+      let given = parameters.map { " --param \($0.shown)" }.joined()
+      words = decision.words + (given.isEmpty ? "" : ", with\(given)")
     } catch {
       name = "refuse"
       words = "refuses: \(error)"
@@ -53,7 +68,25 @@ public struct NextStep: Sendable, Encodable {
   }
 }
 
+extension BatchRun.Options {
+  fileprivate var hasNoParameters: Bool { parameterTexts == nil && parameters.isEmpty }
+}
+
+extension RunDecision.Findings {
+  fileprivate func refuseDuringUndo(fresh: Bool) async throws(BatchError) {
+    try await store?.refuseDuringUndo(ofJob: job, fresh: fresh)
+  }
+}
+
 extension RunDecision {
+  /// The run that is gone on with, or whose end is told; nil if there is none.
+  fileprivate var continued: Checkpoint? {
+    switch self {
+    case .resume(let checkpoint), .conclude(let checkpoint): checkpoint
+    case .begin, .concludeAndBegin, .restore, .acknowledge, .repeatSummary: nil
+    }
+  }
+
   /// Refuses what a run would refuse: work that is not that of the run which it would go on with, or
   /// does not fit its database; as far as that shows without what is not given here.
   fileprivate func refuse(unless run: BatchRun) async throws(BatchError) {

@@ -20,6 +20,7 @@ extension RunDecision.Findings {
       guard options.fresh else { throw error }
     }
     self.job = job.name
+    checkpointPath = job.checkpointPath
     runID = options.runID
     isFresh = options.fresh
     oldestEnd = job.checkpoint.oldestEnd

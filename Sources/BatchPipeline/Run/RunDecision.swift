@@ -27,6 +27,8 @@ enum RunDecision {
   struct Findings {
     /// The job's name.
     let job: String
+    /// Where the job has its checkpoint, if there is one or not.
+    var checkpointPath: FilePath?
     /// The checkpoint, if there is one that can be read.
     var checkpoint: Checkpoint?
     /// The store, open; nil if it was not asked, or cannot be.
@@ -97,7 +99,7 @@ enum RunDecision {
         self = .restore(lost)
         return
       }
-      if lost.standing == .unfinished { throw lost.isInTheWay }
+      if lost.standing == .unfinished { throw findings.isInTheWay(lost) }
     }
     self = .begin(after: checkpoint)
   }
@@ -122,6 +124,26 @@ extension RunDecision.Findings {
       if lost.process != nil { throw lost.isAlive }
       return lost
     }
+  }
+
+  /// The error for an unfinished run of which there is no checkpoint where the job has its own.
+  func isInTheWay(_ lost: StoredRun) -> BatchError {
+    guard let checkpointPath, let path = lost.checkpoint.map({ FilePath($0) }),
+      let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.run == lost.run
+    else { return lost.isInTheWay }
+    let own = FileSystem.absolute(checkpointPath)
+    let isNeighbour = own.removingLastComponent() == path.removingLastComponent()
+    let (then, now) =
+      isNeighbour
+      ? (path.lastComponent?.string ?? path.string, own.lastComponent?.string ?? own.string)
+      : (path.string, own.string)
+    return BatchError(
+      .unfinishedRun,
+      "the database has the unfinished run \(lost.run) of this job: the run's checkpoint is \(then), and"
+        + " this job file's is \(now)",
+      at: path.string,
+      remedy: "rename it, or set checkpoint.path to \(then.quotedForMessage)"
+    )
   }
 
   /// Whether all of the checkpoint's run is done: the file says so, and the store does not deny it.

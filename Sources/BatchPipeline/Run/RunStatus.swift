@@ -15,6 +15,8 @@ public struct RunStatus: Sendable {
   public let summary: RunSummary
   /// The process that is running it, or nil.
   public let process: Int32?
+  /// The run that has undone it, if one has come to its end.
+  package let undo: CompletedUndo?
   /// What `batch run` would do now.
   public let next: NextStep
 
@@ -68,6 +70,9 @@ public struct RunStatus: Sendable {
     }
     self.summary = summary
     self.process = process
+    undo =
+      checkpoint.metadata.undone == nil
+      ? CompletedUndo(of: checkpoint.metadata.run, ofJob: job) : nil
     self.next = next
   }
 }

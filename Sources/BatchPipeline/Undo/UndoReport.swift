@@ -41,10 +41,11 @@ public struct UndoReport: Sendable, Encodable {
     let work = UndoWork(undoing: job, run: run, only: identifiers, overwriting: overwrites)
     let plan = try await UndoPlan(work, in: nil)
     entity = plan.undo.entity
-    self.run = UndoableRun(plan.undo)
-    others = try await plan.store.undoableRuns(ofJob: job.name).map(UndoableRun.init).filter {
-      $0.run != plan.undo.run
-    }
+    self.run = UndoableRun(plan.undo, of: job)
+    others = try await plan.store.undoableRuns(ofJob: job.name).map { UndoableRun($0, of: job) }
+      .filter {
+        $0.run != plan.undo.run
+      }
     let reader = plan.store.connection(label: "batch.plan")
     var outcomes = Outcomes()
     var errors: [BatchError] = []
@@ -88,8 +89,9 @@ public struct UndoReport: Sendable, Encodable {
     }
     self.outcomes = outcomes
     changedSince = errors.map(\.message)
+    let strangers = [plan.strangers].compactMap(\.self)
     guard case .rows(_, let entity, _) = plan.log else {
-      warnings = []
+      warnings = strangers
       return
     }
     let table = entity.table
@@ -99,9 +101,10 @@ public struct UndoReport: Sendable, Encodable {
         .text(table)
       )
     }
-    warnings =
+    let running =
       triggers.isEmpty
       ? [] : ["\(entity.name.quotedForMessage) has triggers, which run: \(triggers.quoted)"]
+    warnings = strangers + running
   }
 
   private static let chunk = 1_000

@@ -65,6 +65,8 @@ struct UndoWork: RunWork {
   let run: String?
   let identifiers: IdentifierList?
   let overwrites: Bool
+  /// Where the job copies the rows that it deletes.
+  let archive: String?
 
   init(
     undoing job: Job,
@@ -77,6 +79,7 @@ struct UndoWork: RunWork {
     self.run = run
     self.identifiers = identifiers
     self.overwrites = overwrites
+    archive = if case .delete(let delete) = job.action { delete.archive } else { nil }
   }
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
@@ -269,6 +272,18 @@ struct UndoPlan: RunPlan {
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
     guard let lane = execution.lane else { preconditionFailure("rows are changed without a lane") }
     execution.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
+    if let strangers { execution.onEvent(.message(strangers)) }
+    let summary = try await giveBack(execution, lane)
+    if summary.state != .stopped, summary.state != .failed {
+      for message in await leftBehind() { execution.onEvent(.message(message)) }
+    }
+    return summary
+  }
+
+  private func giveBack(
+    _ execution: RunExecution,
+    _ lane: WriterLane
+  ) async throws(BatchError) -> RunSummary {
     switch log {
     case .objects(let log):
       return try await execution.loop(

@@ -62,6 +62,8 @@ public struct Verification: Sendable, Encodable {
   /// - Parameters:
   ///   - job: The job.
   ///   - file: A backup or a clone of its database, from before the run.
+  ///   - columns: Columns of the job's table that may differ too in the rows that the run has done, each as
+  ///     `table.column`: what a trigger keeps up, for example.
   ///   - limit: The most differences that are kept, up to ``maximumLimit``; all are counted.
   ///   - progress: Called with the number of rows that were compared so far, on any thread.
   /// - Throws: `BatchError` of code `otherStore` if the file is no copy of the database, `alreadyRunning`
@@ -72,12 +74,14 @@ public struct Verification: Sendable, Encodable {
   public init(
     of job: Job,
     against file: FilePath,
+    allowing columns: [String] = [],
     limit: Int = 20,
     progress: @escaping @Sendable (Int) -> Void = { _ in }
   ) async throws(BatchError) {
     try await self.init(
       of: job,
       against: file,
+      allowing: columns,
       limit: limit,
       partCount: StoreComparison.partCount,
       progress: progress
@@ -88,12 +92,13 @@ public struct Verification: Sendable, Encodable {
   package init(
     of job: Job,
     against file: FilePath,
+    allowing columns: [String] = [],
     limit: Int,
     partCount: Int,
     progress: @escaping @Sendable (Int) -> Void
   ) async throws(BatchError) {
     let limit = min(max(limit, 0), Self.maximumLimit)
-    let run = try await VerifiedRun(of: job)
+    let run = try await VerifiedRun(of: job, allowing: columns)
     let path = try Self.path(ofCopy: file, of: run.store)
     let copy = try await Store(
       path: path,
@@ -123,10 +128,14 @@ public struct Verification: Sendable, Encodable {
     removed = comparison.counts[.removed, default: 0]
     schema = comparison.counts[.schema, default: 0]
     differences = comparison.differences
-    notes = comparison.movedTables.map { table in
-      "most rows of \(table.quotedForMessage) differ, and it has no INTEGER PRIMARY KEY: its rows may have"
-        + " got other rowids, as VACUUM gives them; compare with a copy of the file"
-    }
+    let triggers =
+      comparison.counts.values.allSatisfy { $0 == 0 } ? [] : try await run.notesAboutTriggers()
+    notes =
+      triggers
+      + comparison.movedTables.map { table in
+        "most rows of \(table.quotedForMessage) differ, and it has no INTEGER PRIMARY KEY: its rows may have"
+          + " got other rowids, as VACUUM gives them; compare with a copy of the file"
+      }
   }
 
   /// The most differences that are kept.

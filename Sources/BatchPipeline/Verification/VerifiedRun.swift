@@ -13,7 +13,10 @@ struct VerifiedRun {
   /// What the job may have done to these rows; nil if nothing may differ.
   let expected: ExpectedChanges?
 
-  init(of job: Job) async throws(BatchError) {
+  /// What the run did, as a statement that sets off the same triggers; nil if it wrote nothing.
+  private let statement: String?
+
+  init(of job: Job, allowing columns: [String] = []) async throws(BatchError) {
     guard job.action != .contexts, job.action != .undo else {
       throw BatchError(
         .invalidJob,
@@ -53,27 +56,105 @@ struct VerifiedRun {
     let ranges = try await checkpoint.doneRanges(ofJob: job)
     run = checkpoint.metadata.run
     done = ranges.count
+    statement = try job.statement(in: store)
     expected = try job.expectedChanges(
       in: store,
+      allowing: columns,
       rows: checkpoint.list.slice(ranges.rows.map { $0.first..<$0.next }).packed
     )
   }
 }
 
+extension VerifiedRun {
+  /// The triggers that the run has set off, and what they may have written.
+  func notesAboutTriggers() async throws(BatchError) -> [String] {
+    guard let statement else { return [] }
+    return try await store.connection(label: "batch.verify").perform {
+      connection throws(BatchError) in
+      var notes: [String] = []
+      let triggers = try connection.triggers(setOffBy: [statement])
+      for (name, written) in triggers.sorted(by: { $0.key < $1.key }) where !written.isEmpty {
+        let table = try connection.texts(
+          "SELECT tbl_name FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
+          .text(name)
+        ).first
+        let columns = written.sorted { $0.key < $1.key }.flatMap { other, columns in
+          columns.isEmpty
+            ? ["rows of \(other.quotedForMessage)"]
+            : columns.sorted().map { other == table ? $0 : "\(other).\($0)" }
+        }
+        notes.append(
+          "\((table ?? "").quotedForMessage) has the trigger \(name), which may have written"
+            + " \(columns.joined(separator: ", "))"
+        )
+      }
+      return notes
+    }
+  }
+}
+
+extension Job.Action {
+  fileprivate var isDelete: Bool { if case .delete = self { true } else { false } }
+}
+
 extension Job {
+  /// A statement that writes the columns, or deletes rows, that the job does.
+  fileprivate func statement(in store: Store) throws(BatchError) -> String? {
+    guard action.writes else { return nil }
+    let entity = try store.schema.entity(named: source.entity)
+    let table = SQLName.quoted(entity.table)
+    let names: [String]
+    switch action {
+    case .update(let update): names = update.set.map(\.column)
+    case .transform(let transform): names = transform.writes
+    case .delete: return "DELETE FROM \(table)"
+    case .export, .contexts, .undo: return nil
+    }
+    let columns = names.map { SQLName.quoted(entity.attribute(named: $0)?.column ?? $0) }
+    return "UPDATE \(table) SET \(columns.map { "\($0) = \($0)" }.joined(separator: ", "))"
+  }
+
+  /// The columns of the job's table that others than the job may have written in its rows.
+  private func columns(
+    named names: [String],
+    of entity: Entity
+  ) throws(BatchError) -> [String] {
+    try names.map { name throws(BatchError) in
+      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+      guard parts.count == 2, SQLName.equal(parts[0], entity.name), !action.isDelete,
+        action.writes
+      else {
+        throw BatchError(
+          .invalidJob,
+          "\(name.quotedForMessage) is no column of rows that the run has changed",
+          remedy: "name one of \(entity.name.quotedForMessage) as \(entity.name).COLUMN"
+        )
+      }
+      return try entity.requireAttribute(named: parts[1]).column
+    }
+  }
+
   /// What the job may have done to some rows; nil if it leaves all as they are.
   fileprivate func expectedChanges(
     in store: Store,
+    allowing others: [String],
     rows: PackedIdentifiers
   ) throws(BatchError) -> ExpectedChanges? {
-    guard action.writes else { return nil }
+    guard action.writes else {
+      guard let first = others.first else { return nil }
+      throw BatchError(
+        .invalidJob,
+        "\(first.quotedForMessage) is no column of rows that the run has changed: an export changes none"
+      )
+    }
     let expected: ExpectedChanges.Action
     let entity = try store.schema.entity(named: source.entity)
+    let others = try columns(named: others, of: entity)
     switch action {
     case .update(let update):
-      expected = .update(columns: update.set.map(\.column))
+      expected = .update(columns: update.set.map(\.column) + others)
     case .transform(let transform):
-      expected = .update(columns: transform.writes)
+      expected = .update(columns: transform.writes + others)
     case .delete(let delete):
       var archive: ExpectedChanges.Archive?
       if let name = delete.archive {

@@ -97,6 +97,14 @@ extension ComparedTable {
         }
     }
 
+    /// The columns that only one of the two has, in words; nil if there are none.
+    func otherColumns(than other: Description) -> String? {
+      let added = columns.filter { !other.columns.contains($0) }.map { "\($0) added" }
+      let removed = other.columns.filter { !columns.contains($0) }.map { "\($0) removed" }
+      let all = added + removed
+      return all.isEmpty ? nil : all.joined(separator: ", ")
+    }
+
     /// The table as both have it; nil if its rows are identified in different ways.
     func common(with other: Description, path: String) throws(BatchError) -> ComparedTable? {
       guard hasRowID == other.hasRowID else { return nil }

@@ -15,13 +15,19 @@ struct SchemaComparison: Sendable {
     in connection: Connection,
     creating isCreated: (_ table: String) -> Bool
   ) throws(BatchError) {
+    let descriptions = try Self.tables(of: .database, in: connection)
+    let otherDescriptions = try Self.tables(of: .file, in: connection)
     let objects = try Self.objects(of: .database, in: connection)
     let others = try Self.objects(of: .file, in: connection)
     for (name, object) in objects.sorted(by: { $0.key < $1.key }) {
       let detail: String
       if let other = others[name] {
         if object.sql == other.sql { continue }
-        detail = "\(name) was made in another way"
+        let columns = descriptions[object.table].flatMap { description in
+          otherDescriptions[object.table].flatMap(description.otherColumns(than:))
+        }
+        let other = object.isTable ? columns.map { "has other columns: \($0)" } : nil
+        detail = "\(name) \(other ?? "was made in another way")"
       } else if object.isTable, isCreated(object.table) {
         continue
       } else {
@@ -33,8 +39,6 @@ struct SchemaComparison: Sendable {
       let detail = "\(name) is in the other file only"
       differences.append(StoreDifference(.schema, object.table, detail: detail))
     }
-    let descriptions = try Self.tables(of: .database, in: connection)
-    let otherDescriptions = try Self.tables(of: .file, in: connection)
     for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
       guard let other = otherDescriptions[name] else {
         if isCreated(name),

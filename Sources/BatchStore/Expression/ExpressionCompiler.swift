@@ -57,8 +57,15 @@ package struct ExpressionCompiler {
       case "LIMIT": return "give the number as \(.limit)"
       case "ORDER": return "give the columns as \(.order)"
       case "WHERE": return "leave the word out: this is the condition alone"
-      default: return nil
+      default:
+        guard entity.attributes.contains(where: { SQLName.equal($0.name, String(word)) }) else {
+          return nil
+        }
+        return Remedy(stringLiteral: "\(word) is a keyword: write \"\(word)\" in double quotes")
       }
+    }
+    if let name = message.wholeMatch(of: /no such function: (.+)/)?.1 {
+      return remedy(forFunction: String(name))
     }
     let prefix = "no such column: "
     guard message.hasPrefix(prefix) else { return nil }
@@ -73,5 +80,26 @@ package struct ExpressionCompiler {
       )
     }
     return Remedy(stringLiteral: unknown)
+  }
+
+  /// What other databases and languages call the functions of SQLite.
+  private static let functions = [
+    "lowercase": "lower", "lcase": "lower", "uppercase": "upper", "ucase": "upper",
+    "len": "length", "strlen": "length", "char_length": "length", "nvl": "ifnull",
+    "isnull": "ifnull", "if": "iif", "substring_index": "instr", "charindex": "instr",
+    "position": "instr", "mid": "substr", "left": "substr", "right": "substr",
+    "now": "datetime('now')", "getdate": "datetime('now')", "curdate": "date('now')",
+    "concat": "||", "to_char": "strftime", "date_format": "strftime", "string_agg": "group_concat",
+  ]
+
+  private func remedy(forFunction name: String) -> Remedy? {
+    if let meant = Self.functions[name.lowercased()] {
+      return Remedy(stringLiteral: "SQLite has \(meant)")
+    }
+    let names = try? connection.texts("SELECT DISTINCT name FROM pragma_function_list")
+    let own = (names ?? []).filter { !$0.hasPrefix("_batch_") }.sorted()
+    return nearestName(to: name, among: own).map {
+      Remedy(stringLiteral: "did you mean \($0.quotedForMessage)?")
+    }
   }
 }

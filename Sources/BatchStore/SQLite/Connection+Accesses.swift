@@ -1,10 +1,13 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 import CSQLite
 
 /// What a statement reads, and what its triggers write.
 struct TableAccesses {
   /// The tables that are read, and which of their columns: none of one whose rows only count.
   var read: [String: Set<String>] = [:]
+  /// The triggers that are set off, with the columns that each writes by its table: none of one whose rows
+  /// come or go.
+  var triggers: [String: [String: Set<String>]] = [:]
   /// What triggers write.
   var writtenByTriggers = WrittenColumns()
   /// The functions that are called, in lower case.
@@ -14,6 +17,16 @@ struct TableAccesses {
 }
 
 extension Connection {
+  /// The triggers that some statements set off, with the columns that each writes by its table: none of one
+  /// whose rows come or go; runs nothing.
+  package func triggers(
+    setOffBy statements: [String]
+  ) throws(BatchError) -> [String: [String: Set<String>]] {
+    var triggers: [String: [String: Set<String>]] = [:]
+    for sql in statements { triggers.merge(try accesses(of: sql).triggers) { first, _ in first } }
+    return triggers
+  }
+
   /// What compiling a statement, and whatever triggers it sets off, says of the tables; runs nothing.
   ///
   /// The actions of foreign keys are not told.
@@ -59,6 +72,15 @@ private final class AccessRecorder {
     // The triggers that record rows change none, and read nothing that decides what is done.
     if let accessor, accessor.hasPrefix("_batch_") { return }
     let isOfTrigger = accessor.map(triggers.contains) ?? false
+    if isOfTrigger, let accessor {
+      var written = accesses.triggers[accessor] ?? [:]
+      switch action {
+      case SQLITE_UPDATE: written[table, default: []].insert(name)
+      case SQLITE_INSERT, SQLITE_DELETE: written[table, default: []] = []
+      default: break
+      }
+      accesses.triggers[accessor] = written
+    }
     switch (action, isOfTrigger) {
     case (SQLITE_READ, false):
       accesses.read[table, default: []].formUnion(name.isEmpty ? [] : [name])

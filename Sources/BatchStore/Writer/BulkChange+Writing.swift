@@ -48,7 +48,11 @@ extension BulkChange {
     var archived: Int?
     if let sql = archiveSQL(for: keys) {
       var count = 0
-      try run(sql, for: keys, in: connection) { _ in count += connection.changes }
+      do throws(BatchError) {
+        try run(sql, for: keys, in: connection) { _ in count += connection.changes }
+      } catch {
+        throw explained(error)
+      }
       archived = count
       if count > 0, case .delete(let archive?) = action {
         try connection.keepMaximum(of: archive.entity)
@@ -68,6 +72,16 @@ extension BulkChange {
     written.passedOver = try passedOver(missed, of: keys, in: connection)
     try recheck.check(written.outcomes)
     return written
+  }
+
+  /// The error for a row that the archive refuses, with what may be the reason.
+  private func explained(_ error: BatchError) -> BatchError {
+    guard case .delete(let archive?) = action,
+      error.message.hasPrefix("UNIQUE constraint failed: \(archive.entity.table).")
+    else { return error }
+    var error = error
+    error.message += "; the archive has a row with this key already, from an earlier run perhaps"
+    return error
   }
 
   private var isDeletion: Bool {

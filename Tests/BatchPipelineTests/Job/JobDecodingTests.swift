@@ -119,7 +119,10 @@ import Testing
         + "entity, query, where, orderBy, limit, everything, recheck, identifiers, key"
     ),
     ("\"csv\": \"a.csv\",", "source.csv: not supported yet; remove it"),
-    ("\"limit\": \"5\",", "source.limit: expected a whole number, found the string \"5\""),
+    (
+      "\"limit\": \"5\",",
+      "source.limit: expected a whole number, found the string \"5\"; write 5 without quotes"
+    ),
     ("\"limit\": 5.0,", "source.limit: expected a whole number, found the number 5.0"),
     ("\"limit\": 0,", "source.limit: is 0; select at least 1 row"),
     ("\"limit\": -3,", "source.limit: is -3; select at least 1 row"),
@@ -237,7 +240,10 @@ import Testing
     (
       #""chunk": { "size": 0 }"#, "job.json:4:22: chunk.size: is 0; choose a size from 1 to 1000000"
     ),
-    (#""chunk": 1000"#, "job.json:4:12: chunk: expected an object, found the number 1000"),
+    (
+      #""chunk": 1000"#,
+      "job.json:4:12: chunk: expected an object, found the number 1000; write { \"size\": 1000 }"
+    ),
     (#""workers": 0"#, "job.json:4:14: workers: is 0; choose a number from 1 to 256"),
     (#""workers": -1"#, "job.json:4:14: workers: is -1; choose a number from 1 to 256"),
     (
@@ -425,7 +431,7 @@ import Testing
       error?.description == """
         job.json:1:1: name: missing; add the key "name"
         job.json:1:1: database: missing; add the key "database"
-        job.json:2:14: version: expected a whole number, found the string "1"
+        job.json:2:14: version: expected a whole number, found the string "1"; write 1 without quotes
         job.json:3:3: databse: unknown key; did you mean "database"?
         job.json:4:25: source.entity: expected a string, found the number 5
         """

@@ -322,6 +322,51 @@ import Testing
       "child",
       .update(.init(set: [.init("j", to: "json_extract(j, '$.k')")]))
     )
-    #expect(failing.count == 1 && failing[0].contains("row after 1 of the first: malformed JSON"))
+    #expect(failing.count == 1)
+    #expect(failing[0].hasPrefix("set.j fails for the row 2: malformed JSON"), "\(failing)")
+  }
+
+  @Test func `only triggers that run are told of`() async throws {
+    let connection = try Connection(path: path)
+    try connection.execute(
+      """
+      CREATE TRIGGER updated AFTER UPDATE ON numbers
+      BEGIN UPDATE numbers SET label = '' WHERE id = new.id; END
+      """
+    )
+    try connection.execute(
+      "CREATE TRIGGER deleted AFTER DELETE ON numbers BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    let deletion = try await report(
+      .test(in: directory, .init(entity: "numbers", where: "id < 3"), .delete(.init()))
+    )
+    #expect(deletion.warnings.contains("\"numbers\" has triggers, which run: deleted"))
+    let update = try await report(
+      .test(
+        in: directory,
+        .init(entity: "numbers", where: "id < 3"),
+        .update(.init(set: [.init("n", to: "1")]))
+      )
+    )
+    #expect(update.warnings.contains("\"numbers\" has triggers, which run: updated"))
+  }
+
+  @Test func `the row for which an expression fails is named`() async throws {
+    let report = try await report(
+      .test(
+        in: directory,
+        .init(entity: "numbers", where: "id > 5"),
+        .update(
+          .init(set: [
+            .init("n", to: "n + 1"),
+            .init("label", to: "json(CASE WHEN id = 42 THEN '{' ELSE '{}' END)"),
+          ])
+        )
+      )
+    )
+    #expect(
+      report.warnings.contains { $0.hasPrefix("set.label fails for the row 42: malformed JSON") },
+      "\(report.warnings)"
+    )
   }
 }

@@ -60,9 +60,10 @@ extension Job {
 
   private static func read(_ file: FilePath) throws(BatchError) -> [UInt8] {
     let limit = JSONReader.byteLimit
+    let bytes: [UInt8]
     do {
       let descriptor = try FileDescriptor.open(file, .readOnly)
-      return try descriptor.closeAfter {
+      bytes = try descriptor.closeAfter {
         var bytes: [UInt8] = []
         while bytes.count <= limit {
           // A byte more than the limit tells a file that is too long.
@@ -70,6 +71,7 @@ extension Job {
           let piece = try descriptor.read(atMost: room)
           if piece.isEmpty { break }
           bytes += piece
+          if bytes.starts(with: databaseMark) { break }
         }
         return bytes
       }
@@ -83,5 +85,17 @@ extension Job {
         underlying: error
       )
     }
+    if bytes.starts(with: databaseMark) {
+      throw BatchError(
+        .invalidJob,
+        "this is an SQLite database",
+        at: file.string,
+        remedy: "name a job file, which names the database"
+      )
+    }
+    return bytes
   }
+
+  /// What every SQLite database begins with.
+  private static let databaseMark = Array("SQLite format 3\0".utf8)
 }

@@ -85,15 +85,20 @@ extension JobDecoder {
     let parameters = section.namedSections("parameters", decodeParameter)
     let source = section.section("source", required: true, insteadOf: "entity", decodeSource)
     let action = section.section("action", required: true, decodeAction) ?? nil
-    let chunk = section.section("chunk", insteadOf: "target", decodeChunk)
+    let chunk = section.section(
+      "chunk",
+      insteadOf: "target",
+      insteadOfNumber: "size",
+      decodeChunk
+    )
     let workers = section.integer("workers")
-    let retry = section.section("retry", decodeRetry)
-    let skip = section.section("skip", decodeSkip)
+    let retry = section.section("retry", insteadOfNumber: "limit", decodeRetry)
+    let skip = section.section("skip", insteadOfNumber: "limit", decodeSkip)
     let throttle = section.section("throttle", decodeThrottle)
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     let limits = section.section("limits", decodeLimits)
     let history = section.history("history")
-    let undo = section.sectionOrTrue("undo", Job.Undo(), decodeUndo)
+    let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
     // Editors find the schema of a file by this key; it says nothing about the job.

@@ -287,21 +287,29 @@ extension JobSection {
   ///   - key: The key.
   ///   - required: Whether it must be there.
   ///   - onlyKey: The key that a string in place of the object may be meant for, to show how to write it.
+  ///   - numberKey: The same for a number.
   ///   - decode: Decodes the object.
   /// - Returns: What it says; nil if it is missing or no object.
   mutating func section<Result>(
     _ key: String,
     required: Bool = false,
     insteadOf onlyKey: String? = nil,
+    insteadOfNumber numberKey: String? = nil,
     _ decode: (inout JobSection) -> Result
   ) -> Result? {
     guard let value = member(key, required: required) else { return nil }
-    if let onlyKey, let text = value.asString {
+    let meant: (key: String?, text: String)? =
+      switch value.content {
+      case .string(let text): (onlyKey, text.quotedForMessage)
+      case .integer(let number): (numberKey, String(number))
+      default: nil
+      }
+    if let meant, let onlyKey = meant.key {
       report(
         value,
         at: path.appending(key),
         expected: "an object",
-        remedy: "write { \(onlyKey.quotedForMessage): \(text.quotedForMessage) }"
+        remedy: "write { \(onlyKey.quotedForMessage): \(meant.text) }"
       )
       return nil
     }
@@ -323,12 +331,20 @@ extension JobSection {
   mutating func sectionOrTrue<Result>(
     _ key: String,
     _ plain: Result,
+    insteadOf onlyKey: String,
     _ decode: (inout JobSection) -> Result
   ) -> Result? {
     guard let value = member(key, required: false) else { return nil }
     if case .boolean(let flag) = value.content { return flag ? plain : nil }
     guard value.members != nil else {
-      report(value, at: path.appending(key), expected: "true, false or an object")
+      report(
+        value,
+        at: path.appending(key),
+        expected: "true, false or an object",
+        remedy: value.asString.map {
+          "write { \(onlyKey.quotedForMessage): \($0.quotedForMessage) }"
+        }
+      )
       return nil
     }
     return section(key, decode)
@@ -453,7 +469,13 @@ extension JobSection {
   ) -> Result? {
     guard let value = member(key, required: required) else { return nil }
     if let result = convert(value) { return result }
-    report(value, at: path.appending(key), expected: expected)
+    // A number or a word of JSON in quotes is a string.
+    let bare = value.asString.flatMap { text -> String? in
+      guard let meant = try? JSONReader.read(Array(text.utf8), file: ""), convert(meant) != nil
+      else { return nil }
+      return "write \(text) without quotes"
+    }
+    report(value, at: path.appending(key), expected: expected, remedy: bare)
     return nil
   }
 

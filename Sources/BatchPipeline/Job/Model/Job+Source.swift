@@ -96,6 +96,13 @@ extension Job {
       }
     }
 
+    /// How a job file has a term that is written as in SQL, such as `id DESC`; nil if this is none.
+    var meantBySQL: String? {
+      let words = column.split(separator: " ")
+      guard words.count == 2, ["asc", "desc"].contains(words[1].lowercased()) else { return nil }
+      return Self.terms(ofSQL: column).first
+    }
+
     /// The term as a job file has it.
     public var description: String { descending ? "-\(column)" : column }
   }

@@ -1,0 +1,54 @@
+import BatchEngine
+import BatchIdentifiers
+
+/// A parameter that must be given to go on with a run.
+struct ParameterArgument {
+  let name: String
+  /// Its value in words; nil of a secret one.
+  let value: String?
+
+  /// What `--param` takes; nil if the value is a secret.
+  var argument: String? { value.map { "\(name)=\($0)" } }
+
+  /// The same as a shell takes it.
+  var shown: String {
+    guard let argument else { return "\(name)=…" }
+    let isPlain = argument.utf8.allSatisfy { byte in
+      byte >= 0x80 || byte.isAlphanumeric || "_-+=.,:/@%".utf8.contains(byte)
+    }
+    return isPlain ? argument : "'\(argument.replacing("'", with: #"'\''"#))'"
+  }
+}
+
+extension Checkpoint {
+  /// The parameters that a run had and that a job does not have by itself.
+  func parametersToGive(to job: Job) -> [ParameterArgument] {
+    let recorded = metadata.parameters ?? [:]
+    return job.parameters.sorted { $0.key < $1.key }.compactMap { name, declaration in
+      guard let value = recorded[name] else { return nil }
+      if declaration.secret {
+        let isNeeded = declaration.default == nil && declaration.required
+        return isNeeded ? ParameterArgument(name: name, value: nil) : nil
+      }
+      let own =
+        switch declaration.default {
+        case .value(let value): value.words
+        case .runStartedAt: metadata.startedAt
+        case .runID: metadata.run
+        case nil: ParameterValue.null.words
+        }
+      return value == own ? nil : ParameterArgument(name: name, value: value)
+    }
+  }
+}
+
+extension UInt8 {
+  fileprivate var isAlphanumeric: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+extension UndoPlan {
+  /// How many of the identifiers that are wanted the run has not recorded, in words; nil if it has all.
+  var strangers: String? {
+    guard let wanted = try? work.identifiers?.sortedUnique().count, wanted > log.count else {
+      return nil
+    }
+    let count = wanted - log.count
+    return "\(count) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
+  }
+
+  /// What the run has written that its records do not have, in words.
+  ///
+  /// It is told after all is done, and so nothing of it is worth an error.
+  func leftBehind() async -> [String] {
+    guard case .rows(_, let entity, let key) = log else { return [] }
+    let reader = store.connection(label: "batch.plan")
+    let messages = try? await reader.perform { connection throws(BatchError) in
+      try [copies(of: entity, key, in: connection), others(than: entity, key, in: connection)]
+        .compactMap(\.self)
+    }
+    return messages ?? []
+  }
+
+  /// The copies in the archive of rows that are back.
+  private func copies(
+    of entity: Entity,
+    _ key: EntityKey,
+    in connection: Connection
+  ) throws(BatchError) -> String? {
+    guard undo.shape.isDeletion, let name = work.archive,
+      let archive = store.schema.all.first(where: { SQLName.equal($0.name, name) }),
+      key.columns.allSatisfy({ archive.attribute(named: $0) != nil })
+    else { return nil }
+    let columns = SQLName.list(key.columns)
+    let table = SQLName.quoted(archive.table)
+    let condition =
+      "\(key.columns.count == 1 ? columns : "(\(columns))") IN"
+      + " (SELECT \(columns) FROM \(SQLName.quoted(entity.table)))"
+    let count = try connection.value("SELECT count(*) FROM \(table) WHERE \(condition)")
+    guard case .integer(let count) = count, count > 0 else { return nil }
+    return "not undone: \(count) \(count == 1 ? "copy" : "copies") in \(table); this removes them:"
+      + " DELETE FROM \(table) WHERE \(condition)"
+  }
+
+  /// The other tables that triggers and foreign keys may have written.
+  private func others(
+    than entity: Entity,
+    _ key: EntityKey,
+    in connection: Connection
+  ) throws(BatchError) -> String? {
+    let change = BulkChange(
+      entity: entity,
+      key: key,
+      action: undo.shape.isDeletion
+        ? .delete(archive: nil)
+        : .update(undo.shape.columns.map { ($0, SQLExpression(SQLName.quoted($0))) }),
+      predicate: nil,
+      recheck: .off,
+      parameters: [:]
+    )
+    let written = try change.writes(
+      enforcesForeignKeys: job.database.foreignKeys,
+      in: connection
+    )
+    let others = written.tables.filter { !SQLName.equal($0, entity.table) }.sorted()
+    if others.isEmpty { return nil }
+    return "not undone: what the run has written in \(others.quoted), by triggers or foreign keys"
+  }
+}
