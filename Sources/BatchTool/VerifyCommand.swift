@@ -105,7 +105,16 @@ struct VerifyCommand: AsyncParsableCommand {
       try Terminal.print(Self.text(of: difference).onOneLine)
     }
     let more = verification.differenceCount - verification.differences.count
-    if more > 0 { try Terminal.print("and \(Format.count(more)) more") }
+    if more > 0 {
+      try Terminal.print("and \(Format.count(more)) more")
+      for table in verification.byTable {
+        let counts = [
+          ("changed", table.changed), ("added", table.added), ("removed", table.removed),
+        ]
+        let parts = counts.filter { $0.1 > 0 }.map { "\(rows($0.1)) \($0.0)" }
+        try Terminal.print("\(table.table): \(parts.joined(separator: ", "))".onOneLine)
+      }
+    }
     if !verification.isAsDeclared { try Terminal.print("") }
     let found =
       verification.isAsDeclared

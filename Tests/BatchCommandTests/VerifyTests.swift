@@ -71,7 +71,12 @@ import Testing
       ]
     )
     let short = try verify("--limit", "1", status: 1)
-    #expect(short.prefix(2) == ["index by_label is in the database only", "and 5 more"])
+    #expect(
+      short.prefix(4) == [
+        "index by_label is in the database only", "and 5 more", "log: 1 row added",
+        "numbers: 2 rows changed, 1 row added, 1 row removed",
+      ]
+    )
   }
 
   @Test func `its JSON has the counts and the differences`() throws {
