@@ -29,6 +29,8 @@ struct VerifyCommand: AsyncParsableCommand {
   )
   var against: String?
 
+  @OptionGroup var recorded: RecordedRunArgument
+
   @Option(
     help: ArgumentHelp(
       "A column that may differ too in the rows that the run has done; may be repeated.",
@@ -61,6 +63,7 @@ struct VerifyCommand: AsyncParsableCommand {
       verification = try await Verification(
         of: Job(ofRunAt: FilePath(job)),
         against: FilePath(against),
+        run: recorded.run,
         allowing: allow,
         limit: limit
       ) { progress.show($0) }
@@ -77,7 +80,11 @@ struct VerifyCommand: AsyncParsableCommand {
   private func verifyByRecord() async throws {
     let report: UndoReport
     do throws(BatchError) {
-      report = try await UndoReport(undoing: Job(ofRunAt: FilePath(job)), showing: limit)
+      report = try await UndoReport(
+        undoing: Job(ofRunAt: FilePath(job)),
+        run: recorded.run,
+        showing: limit
+      )
     } catch {
       guard error.code == .noUndo else { throw error }
       var error = error

@@ -251,4 +251,16 @@ import Testing
     try TestDatabase.make(in: directory, "ALTER TABLE log ADD COLUMN vip")
     #expect(try verify(status: 1).first == "table log has other columns: vip added")
   }
+
+  @Test func `an earlier run is verified by its record`() throws {
+    let job = try JobText.update(where: "n = 0 AND id <= 500")
+    try run(job)
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
+    let first = try #require(JSONOutput.object(status.output)["run"] as? String)
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try verify(status: 1).contains("  selected: 0 rows"))
+    #expect(try verify("--run", String(first.prefix(8))).last == "  changed as declared: 500 rows")
+    let command = ["verify", "job.json", "--against", "before.db", "--run", "XYZ"]
+    try Refusal.expect(command, in: directory, says: ["there is no record of run \"XYZ\""])
+  }
 }

@@ -64,6 +64,7 @@ public struct Verification: Sendable, Encodable {
   /// - Parameters:
   ///   - job: The job.
   ///   - file: A backup or a clone of its database, from before the run.
+  ///   - name: The UUID of one of the job's last runs, or the first characters of it; nil for the last.
   ///   - columns: Columns of the job's table that may differ too in the rows that the run has done, each as
   ///     `table.column`: what a trigger keeps up, for example.
   ///   - limit: The most differences that are kept, up to ``maximumLimit``; all are counted.
@@ -76,6 +77,7 @@ public struct Verification: Sendable, Encodable {
   public init(
     of job: Job,
     against file: FilePath,
+    run name: String? = nil,
     allowing columns: [String] = [],
     limit: Int = 20,
     progress: @escaping @Sendable (Int) -> Void = { _ in }
@@ -83,6 +85,7 @@ public struct Verification: Sendable, Encodable {
     try await self.init(
       of: job,
       against: file,
+      run: name,
       allowing: columns,
       limit: limit,
       partCount: StoreComparison.partCount,
@@ -94,13 +97,14 @@ public struct Verification: Sendable, Encodable {
   package init(
     of job: Job,
     against file: FilePath,
+    run name: String? = nil,
     allowing columns: [String] = [],
     limit: Int,
     partCount: Int,
     progress: @escaping @Sendable (Int) -> Void
   ) async throws(BatchError) {
     let limit = min(max(limit, 0), Self.maximumLimit)
-    let run = try await VerifiedRun(of: job, allowing: columns)
+    let run = try await VerifiedRun(name, of: job, allowing: columns)
     let path = try Self.path(ofCopy: file, of: run.store)
     let copy = try await Store(
       path: path,

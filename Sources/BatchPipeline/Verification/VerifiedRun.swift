@@ -16,7 +16,11 @@ struct VerifiedRun {
   /// What the run did, as a statement that sets off the same triggers; nil if it wrote nothing.
   private let statement: String?
 
-  init(of job: Job, allowing columns: [String] = []) async throws(BatchError) {
+  init(
+    _ name: String?,
+    of job: Job,
+    allowing columns: [String]
+  ) async throws(BatchError) {
     guard job.action != .contexts, job.action != .undo else {
       throw BatchError(
         .invalidJob,
@@ -25,7 +29,7 @@ struct VerifiedRun {
         remedy: "name a job file"
       )
     }
-    let checkpoint = try Checkpoint(ofJob: job)
+    let checkpoint = try Checkpoint.ofRun(name, of: job)
     try checkpoint.refuse(unless: job, nil)
     if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
       throw BatchError(
