@@ -398,7 +398,7 @@ import Testing
   @Test func `next says what a run would refuse`() throws {
     try directory.write(JobText.export(to: "out.ndjson"), to: "job.json")
     try directory.write("mine", to: "out.ndjson")
-    try expectNext("refuse")
+    try Refusal.expect(["plan", "job.json"], in: directory, says: ["this job did not make it"])
     try write()
     #expect(try run().status == 0)
     try directory.write(JobText.update(["nowhere": "1"]), to: "job.json")
