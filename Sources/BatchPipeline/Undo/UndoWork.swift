@@ -343,7 +343,7 @@ struct UndoPlan: RunPlan {
     let attributes = try undo.shape.columns.map { column throws(BatchError) in
       try entity.requireAttribute(named: column)
     }
-    let handler = UndoHandler(log, overwriting: work.overwrites)
+    let handler = UpdateUndo(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
     return try await context.perform { [job] connection throws(BatchError) in
       try RowTransform(
