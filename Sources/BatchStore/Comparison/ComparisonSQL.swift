@@ -6,7 +6,7 @@
 struct ComparisonSQL {
   private let table: ComparedTable
   private let expected: ExpectedChanges?
-  /// Whether the columns are counted that differ.
+  /// Whether all that differs is told of, so that one look at a row finds and counts it.
   private let countsColumns: Bool
 
   init(_ table: ComparedTable, _ aim: ComparisonAim?) {
@@ -66,10 +66,20 @@ struct ComparisonSQL {
 
   // MARK: Statements
 
-  /// The keys in `a` whose row is not as it should be, whether `b` has none of this key, and whether it is
-  /// one of those that may differ.
+  /// What is the matter with a row of `a`, as ``changed`` says it behind the key.
+  enum Finding: Int64 {
+    /// `b` has none of this key.
+    case isAdded = 0
+    /// A column differs, of those that none of the selected rows may have changed.
+    case isSelected
+    /// A column differs.
+    case isChanged
+  }
+
+  /// The keys in `a` whose row is not as it should be, and the number of a ``Finding``; the columns that
+  /// are not the same are counted.
   ///
-  /// Where columns are counted, of the rows that both have the first ones only.
+  /// Where all that differs is told of, of the rows that both have the first ones only.
   var changed: String {
     let free = freeColumns
     let held = table.columns.filter { !free.contains($0) }
@@ -93,11 +103,26 @@ struct ComparisonSQL {
         """
     }
     return """
-      SELECT \(key("a").joined(separator: ", ")), \(isMissing),
-        \(free.isEmpty ? "0" : isExpected(.any, "b"))
+      SELECT \(key("a").joined(separator: ", ")), \(finding(isMissing, but: free))
       FROM \(source(.database, as: "a")) LEFT JOIN \(source(.file, as: "b")) ON \(isPair)
       WHERE \(isInRange("a")) AND \(isWrong) ELSE 0 END
       """ + exemption("a")
+  }
+
+  /// Which ``Finding`` is the matter with a row, as an operand that counts its columns.
+  private func finding(_ isMissing: String, but free: Set<String>) -> String {
+    let isAdded = "CASE WHEN \(isMissing) THEN \(Finding.isAdded.rawValue)"
+    let isChanged = Finding.isChanged.rawValue
+    if countsColumns { return "\(isAdded) ELSE \(isChanged) END" }
+    let all = RowComparison.count(table.columns, of: "a", and: "b")
+    let isSelected =
+      free.isEmpty
+      ? ""
+      : """
+       WHEN \(isExpected(.any, "b")) THEN max(\(Finding.isSelected.rawValue), \
+      \(RowComparison.count(table.columns, but: free, of: "a", and: "b")))
+      """
+    return "\(isAdded)\(isSelected) ELSE max(\(isChanged), \(all)) END"
   }
 
   /// The keys in `b` that `a` does not have and should have.

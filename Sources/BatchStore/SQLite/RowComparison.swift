@@ -14,7 +14,7 @@ import Darwin
 /// `_batch_differs(n, a, b, …)` is whether the values of some pair are not the same, in storage class and
 /// in bytes; `n` is 1 for the first such call of a row, which counts it. `_batch_counts(column, a, b, …)`
 /// counts the columns that are not the same, the first of which has this number, and is whether the row is
-/// to be told of; it counts the row if that number is 0. `_batch_expected(what, key…)` is
+/// to be told of. `_batch_expected(what, key…)` is
 /// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it does.
 /// All values of two rows cross over in one call, as those of one row do in ``RowCollector``.
 @safe
@@ -41,6 +41,8 @@ final class RowComparison {
   private static let expected = "_batch_expected"
 
   private let selected: SelectedRows?
+  /// Whether `_batch_counts` is asked of all rows, and so is what counts them.
+  private let countsAllRows: Bool
   private var encoder = EncodedKey.Encoder()
   /// How many pairs of rows were compared.
   private(set) var pairs = 0
@@ -49,8 +51,9 @@ final class RowComparison {
   /// In how many rows each column differs, where that is asked.
   var columns = ColumnCounts(columns: 0, samples: 0)
 
-  init(_ selected: SelectedRows?) {
+  init(_ selected: SelectedRows?, countingColumnsOfAllRows countsAllRows: Bool) {
     self.selected = selected
+    self.countsAllRows = countsAllRows
   }
 
   /// How many rows differ in a way that is expected.
@@ -72,22 +75,31 @@ final class RowComparison {
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// Whether two rows are to be told of, as an operand, which counts them and their columns that differ.
-  static func count(_ columns: [String], of row: String, and other: String) -> String {
+  /// Whether two rows are to be told of, as an operand, which counts their columns that differ, but for
+  /// some of them.
+  static func count(
+    _ columns: [String],
+    but free: Set<String> = [],
+    of row: String,
+    and other: String
+  ) -> String {
     // The operands of OR are not all computed once the answer is known.
-    let calls = pairs(columns, of: row, and: other).map { "\(counts)(\($0)\($1))" }
+    let calls = pairs(columns, but: free, of: row, and: other).map { "\(counts)(\($0)\($1))" }
     return "(\(calls.joined(separator: " | ")))"
   }
 
-  /// The values of columns in two rows, as the arguments of each call, with the number of its first column.
+  /// The values of columns in two rows, as the arguments of each call, with the number of its first column;
+  /// of some columns nothing that could differ.
   private static func pairs(
     _ columns: [String],
+    but free: Set<String> = [],
     of row: String,
     and other: String
   ) -> [(first: Int, arguments: String)] {
     stride(from: 0, to: max(columns.count, 1), by: mostPairs).map { first in
       let pairs = columns[first..<min(first + mostPairs, columns.count)].map { column in
-        ", \(row).\(SQLName.quoted(column)), \(other).\(SQLName.quoted(column))"
+        let name = SQLName.quoted(column)
+        return free.contains(column) ? ", NULL, NULL" : ", \(row).\(name), \(other).\(name)"
       }
       return (first, pairs.joined())
     }
@@ -175,7 +187,7 @@ final class RowComparison {
   private func count(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
     let first = unsafe Int(sqlite3_value_int(arguments[0]))
     if first == 0 {
-      pairs += 1
+      if countsAllRows { pairs += 1 }
       columns.beginRow()
     }
     var isTold = false
