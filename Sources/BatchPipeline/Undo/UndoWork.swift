@@ -167,6 +167,7 @@ struct UndoPlan: RunPlan {
     }
     try store.refuseIfLinked()
     undo = try await store.undo(work.run, ofJob: work.name)
+    try store.refuseOther(undo)
     self.work = work
     log =
       undo.shape.kind == .objects
@@ -405,6 +406,18 @@ extension Store {
     return last
   }
 
+  /// Refuses what was recorded of another database.
+  fileprivate func refuseOther(_ undo: StoredUndo) throws(BatchError) {
+    guard let recorded = undo.store, recorded != identity.uuid else { return }
+    throw BatchError(
+      .noUndo,
+      "run \(undo.run) has changed another database, store \(recorded), and its records were copied to"
+        + " this one",
+      at: path,
+      remedy: "undo it in that one"
+    )
+  }
+
   /// The key by which the rows of a run were told apart.
   ///
   /// - Throws: `BatchError` of code `noUndo` for an entity that has changed so that its rows cannot be
@@ -420,6 +433,21 @@ extension Store {
         "\(entity.name.quotedForMessage) has changed since the run: it has no column"
           + " \(gone.joined(separator: ", ")) that could be set",
         remedy: "give the table its columns back, and undo then"
+      )
+    }
+    let recorded = zip(undo.shape.columns, undo.types ?? [])
+    let converted = recorded.compactMap { column, type -> String? in
+      guard let attribute = entity.attribute(named: column),
+        attribute.keptClasses(declared: type) != attribute.keptClasses
+      else { return nil }
+      return "\(column) was \(type.shownType) and is \(attribute.type.shownType)"
+    }
+    guard converted.isEmpty else {
+      throw BatchError(
+        .noUndo,
+        "\(entity.name.quotedForMessage) has changed since the run, and may convert what it is given back:"
+          + " \(converted.joined(separator: ", "))",
+        remedy: "give its columns their types back, and undo then"
       )
     }
     if let key = entity.key, key.columns == undo.shape.key { return key }
@@ -462,6 +490,11 @@ extension [StoredUndo] {
   fileprivate var list: String {
     prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows) rows" }.joined(separator: "; ")
   }
+}
+
+extension String {
+  /// A declared type in words.
+  fileprivate var shownType: String { isEmpty ? "of no type" : self }
 }
 
 extension PackedIdentifiers {
