@@ -130,6 +130,8 @@ struct UndoPlan: RunPlan {
   let work: UndoWork
   let undo: StoredUndo
   let log: Log
+  /// Whether the run was undone before, to the end.
+  let wasUndone: Bool
 
   /// The records of a run.
   enum Log {
@@ -169,6 +171,7 @@ struct UndoPlan: RunPlan {
     undo = try await store.undo(work.run, ofJob: work.name)
     try store.refuseOther(undo)
     self.work = work
+    wasUndone = CompletedUndo(of: undo.run, by: job) != nil
     log =
       undo.shape.kind == .objects
       ? .objects(try Self.objects(of: undo, in: store, work))
@@ -289,7 +292,7 @@ struct UndoPlan: RunPlan {
     case .objects(let log):
       return try await execution.loop(
         RestorationProcessor(
-          ChangeUndo(log, overwriting: work.overwrites),
+          ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
           lane: lane,
           ledger: ledger,
           onFailure: execution.onFailure

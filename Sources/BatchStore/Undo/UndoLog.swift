@@ -180,7 +180,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   /// Has `body` look at the rows at some places, all of a record at a time, as long as it says so.
   func forEachPart(
     of places: Range<Int>,
-    _ body: (_ record: Record, _ rows: [Int]) throws(BatchError) -> Bool
+    _ body: (_ record: Record, _ place: Int, _ rows: [Int]) throws(BatchError) -> Bool
   ) throws(BatchError) {
     var place = places.lowerBound
     var goesOn = true
@@ -189,8 +189,8 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
       try withRecord(of: part) { record throws(BatchError) in
         let end = min(part.first + part.count, places.upperBound)
         let rows = (place..<end).map { part.row(at: $0, reversed: isReversed) }
+        goesOn = try body(record, place, rows)
         place = end
-        goesOn = try body(record, rows)
       }
     }
   }
