@@ -187,7 +187,9 @@ struct UndoPlan: RunPlan {
     let entity = try store.schema.entity(named: undo.entity)
     let key = try await store.key(of: entity, for: undo)
     if let header = work.identifiers?.header {
-      guard header.entityName == entity.name,
+      // Rows of an entity of Core Data's model are those of its table.
+      let table = store.coreData?.entity(named: header.entityName)?.table
+      guard header.entityName == entity.name || table == entity.table,
         store.identity.admits(header.storeIdentifier, atPath: store.path)
       else {
         throw BatchError(
