@@ -181,6 +181,18 @@ final class Shade: ManagedObject, PersistentModel {
     let numbers = (1...2_000).map { number in #Predicate<Purchase> { $0.total == number } }
     #expect(try totals(.any(of: numbers)) == [10, 20, 30, 40, 50])
     #expect(try totals(.not(.any(of: numbers))).isEmpty)
+    // Those that can fail are asked one after the other.
+    let sums = (1...100).map { number in #Predicate<Purchase> { $0.total - number == 9 } }
+    #expect(try totals(.any(of: sums)) == [10, 20, 30, 40, 50])
+    #expect(try totals(.any(of: [.all(of: [isDear, .any(of: sums)]), .not(isDear)])).count == 5)
+    #expect(try totals(.all(of: sums.map { .not($0) })).isEmpty)
+    let all = Array(1...100)
+    #expect(
+      try totals(#Predicate { purchase in all.contains { purchase.total - $0 == 9 } }).count == 5
+    )
+    #expect(
+      try totals(#Predicate { purchase in all.allSatisfy { purchase.total < $0 + 50 } }).count == 5
+    )
     let purchase = try #require(try context.fetch(FetchDescriptor(predicate: isDear)).first)
     #expect(try Predicate<Purchase>.all(of: [isDear, .not(isOfAda)]).evaluate(purchase))
   }
