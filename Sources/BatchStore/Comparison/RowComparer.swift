@@ -18,10 +18,7 @@ struct RowComparer {
     self.connection = connection
     self.tables = tables
     self.aim = aim
-    comparison = RowComparison(
-      aim.expected?.rows,
-      countingColumnsOfAllRows: aim.countsColumns
-    )
+    comparison = RowComparison(aim.expected?.rows)
     try comparison.register(in: connection)
   }
 
@@ -52,7 +49,10 @@ struct RowComparer {
     if counted != part.table {
       endCounting()
       counted = part.table
-      comparison.columns = ColumnCounts(columns: table.columns.count, samples: aim.samples)
+      comparison.columns = ColumnCounts(
+        columns: table.columns.count,
+        samples: aim.countsColumns ? aim.samples : .max
+      )
     }
     let (pairsBefore, copiesBefore) = (comparison.pairs, comparison.count(.copied))
     var added = 0

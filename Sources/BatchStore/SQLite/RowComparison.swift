@@ -12,9 +12,9 @@ import Darwin
 /// The SQL functions by which rows of two databases are compared, on one connection.
 ///
 /// `_batch_differs(n, a, b, …)` is whether the values of some pair are not the same, in storage class and
-/// in bytes; `n` is 1 for the first such call of a row, which counts it. `_batch_counts(column, a, b, …)`
-/// counts the columns that are not the same, the first of which has this number, and is whether the row is
-/// to be told of. `_batch_expected(what, key…)` is
+/// in bytes. `_batch_counts(column, a, b, …)` counts the columns that are not the same, the first of which
+/// has this number, and is whether the row is to be told of; 0 counts the row as well, and a number below 0
+/// is that of a column less 1, as its complement, of a row that was counted. `_batch_expected(what, key…)` is
 /// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it does.
 /// All values of two rows cross over in one call, as those of one row do in ``RowCollector``.
 @safe
@@ -41,8 +41,6 @@ final class RowComparison {
   private static let expected = "_batch_expected"
 
   private let selected: SelectedRows?
-  /// Whether `_batch_counts` is asked of all rows, and so is what counts them.
-  private let countsAllRows: Bool
   private var encoder = EncodedKey.Encoder()
   /// How many pairs of rows were compared.
   private(set) var pairs = 0
@@ -51,9 +49,8 @@ final class RowComparison {
   /// In how many rows each column differs, where that is asked.
   var columns = ColumnCounts(columns: 0, samples: 0)
 
-  init(_ selected: SelectedRows?, countingColumnsOfAllRows countsAllRows: Bool) {
+  init(_ selected: SelectedRows?) {
     self.selected = selected
-    self.countsAllRows = countsAllRows
   }
 
   /// How many rows differ in a way that is expected.
@@ -61,22 +58,14 @@ final class RowComparison {
 
   // MARK: In SQL
 
-  /// Whether the values of some column are not the same in two rows, as an operand, which counts the rows if
-  /// it is the first that is asked of them.
-  static func differ(
-    _ columns: [String],
-    of row: String,
-    and other: String,
-    countsRow: Bool
-  ) -> String {
-    let calls = pairs(columns, of: row, and: other).map { first, pairs in
-      "\(differs)(\(countsRow && first == 0 ? 1 : 0)\(pairs))"
-    }
+  /// Whether the values of some column are not the same in two rows, as an operand.
+  static func differ(_ columns: [String], of row: String, and other: String) -> String {
+    let calls = pairs(columns, of: row, and: other).map { "\(differs)(0\($1))" }
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// Whether two rows are to be told of, as an operand, which counts their columns that differ, but for
-  /// some of them.
+  /// Whether two rows are to be told of, as an operand, which counts them and their columns that differ, but
+  /// for some of them.
   static func count(
     _ columns: [String],
     but free: Set<String> = [],
@@ -85,6 +74,18 @@ final class RowComparison {
   ) -> String {
     // The operands of OR are not all computed once the answer is known.
     let calls = pairs(columns, but: free, of: row, and: other).map { "\(counts)(\($0)\($1))" }
+    return "(\(calls.joined(separator: " | ")))"
+  }
+
+  /// Counts some columns that differ in two rows, which were counted, as an operand.
+  static func count(
+    more columns: [(number: Int, name: String)],
+    of row: String,
+    and other: String
+  ) -> String {
+    let calls = columns.map { number, name in
+      "\(counts)(\(~number), \(row).\(SQLName.quoted(name)), \(other).\(SQLName.quoted(name)))"
+    }
     return "(\(calls.joined(separator: " | ")))"
   }
 
@@ -175,7 +176,6 @@ final class RowComparison {
   }
 
   private func differ(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
-    if unsafe sqlite3_value_int(arguments[0]) == 1 { pairs += 1 }
     var index = 1
     while index + 1 < arguments.count {
       if unsafe Self.differ(arguments[index], arguments[index + 1]) { return true }
@@ -185,11 +185,12 @@ final class RowComparison {
   }
 
   private func count(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
-    let first = unsafe Int(sqlite3_value_int(arguments[0]))
+    var first = unsafe Int(sqlite3_value_int(arguments[0]))
     if first == 0 {
-      if countsAllRows { pairs += 1 }
+      pairs += 1
       columns.beginRow()
     }
+    if first < 0 { first = ~first }
     var isTold = false
     var index = 1
     while index + 1 < arguments.count {
