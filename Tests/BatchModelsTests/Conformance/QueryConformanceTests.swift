@@ -397,4 +397,26 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(better.description == "finds rows of purchases by index purchases_total (total=?)")
     #expect(try context.explain(FetchDescriptor<Purchase>()).missingIndexes.isEmpty)
   }
+
+  @Test func `C205 a plan of groups is told as that of a fetch, and no row is read for it`()
+    async throws
+  {
+    let path = try Market.make(in: directory)
+    let context = ModelContext(try await Market.open(path))
+    let dear = FetchDescriptor<Purchase>(predicate: #Predicate { $0.total == 10 })
+    let query = AggregateQuery(dear, .group(byIdentifierOf: \.customer), .count(), .sum(\.total))
+      .having(.count()) { $0 > 1 }
+      .sorted(by: .count(), descending: true)
+    let plan = try context.explain(query)
+    #expect(plan.steps.first == "SCAN purchases")
+    #expect(plan.missingIndexes == [#"CREATE INDEX "purchases_total" ON "purchases" ("total")"#])
+    #expect(plan.description.contains("reads every row of purchases"))
+    for index in plan.missingIndexes { try Connection(path: path).execute(index) }
+    let better = try ModelContext(context.container).explain(query)
+    #expect(better.missingIndexes.isEmpty)
+    #expect(better.steps.first?.contains("INDEX purchases_total (total=?)") == true)
+    // Every row counts, and no index can help that.
+    let all = AggregateQuery(FetchDescriptor<Purchase>(), .group(by: \.total), .count())
+    #expect(try ModelContext(try await Market.open(path)).explain(all).missingIndexes.isEmpty)
+  }
 }
