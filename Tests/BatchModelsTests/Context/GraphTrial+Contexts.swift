@@ -118,6 +118,8 @@ extension GraphTrial {
       if isBehind || step.numbers[0] % 2 == 0 { rollback(side) }
       return
     }
+    // What others have set a value to, a new object may set it to as well, which is no change any more.
+    if !isBehind { conflicts.removeAll { aliases.values.contains($0) } }
     try require(
       conflicts.isEmpty && refusal == nil,
       "the save should fail: \(conflicts) \(refusal?.rawValue ?? "")"
