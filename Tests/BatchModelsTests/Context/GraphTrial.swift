@@ -72,7 +72,9 @@ final class GraphTrial {
       delete(number, in: step.context)
     case .deleteAndKeep:
       guard let number, !sides[step.context].unsaved.inserted.contains(number),
-        let object = sides[step.context].objects[number]
+        let object = sides[step.context].objects[number],
+        // A refreshed passport may leave a person with two, of whom keeping that person keeps one.
+        view.referrers(to: number, by: .holder).count < 2
       else { break }
       let context = sides[step.context].context
       context.delete(object)
