@@ -14,7 +14,7 @@ extension BatchRun {
   ///
   /// - Parameters:
   ///   - job: The job, which has said ``Job/undo-swift.property``; that of a run by objects is
-  ///     ``Job/init(ofRunAt:)`` of its checkpoint.
+  ///     ``Job/init(ofRunAt:)-(FilePath)`` of its checkpoint.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
   ///   - identifiers: The rows that are wanted, of a job's run; nil for all.
   ///   - overwrites: Whether rows that somebody has changed since are undone too.
