@@ -59,12 +59,7 @@ package struct ChangeRecord: StoredRecord {
   /// Puts the record into the store, unless it is empty.
   func enter(_ run: String, in connection: Connection) throws(BatchError) {
     if tables.isEmpty { return }
-    try connection.execute(
-      "INSERT INTO _batch_undo (run, rows, bytes) VALUES (?, ?, ?)",
-      .text(run),
-      .integer(Int64(count)),
-      .blob(packed)
-    )
+    try StoredUndo.keep(packed, of: count, ofRun: run, in: connection)
   }
 
   // MARK: Bytes

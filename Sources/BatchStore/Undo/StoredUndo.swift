@@ -22,6 +22,8 @@ package struct StoredUndo: Sendable {
   package private(set) var store: String?
   /// How many rows can be undone.
   package private(set) var rows = 0
+  /// How many rows the run has recorded; nil if an earlier version has recorded them.
+  private var recordedRows: Int?
   /// How many bytes the records have.
   package private(set) var bytes = 0
   /// Whether somebody has begun to undo the run.
@@ -59,14 +61,11 @@ package struct StoredUndo: Sendable {
         run TEXT PRIMARY KEY, job TEXT NOT NULL, started_at TEXT NOT NULL, kept_until TEXT,
         entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL,
         is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0, kind TEXT, store TEXT,
-        types TEXT
+        types TEXT, seal TEXT, recorded INTEGER
       )
       """
     )
-    let present = try columns(in: connection)
-    for column in addedColumns where !present.contains(column) {
-      try connection.execute("ALTER TABLE _batch_undo_run ADD COLUMN \(column) TEXT")
-    }
+    try addColumns(in: connection)
     // A later record of a run has a higher number.
     try connection.execute(
       """
@@ -79,7 +78,21 @@ package struct StoredUndo: Sendable {
   }
 
   /// Columns that a table of an earlier version does not have.
-  private static let addedColumns = ["kind", "store", "types"]
+  private static let addedColumns = ["kind", "store", "types", "seal", "recorded"]
+
+  /// Gives the table of an earlier version the columns that it does not have.
+  private static func addColumns(in connection: Connection) throws(BatchError) {
+    let present = try columns(in: connection)
+    for column in addedColumns where !present.contains(column) {
+      let type = column == "recorded" ? "INTEGER" : "TEXT"
+      try connection.execute("ALTER TABLE _batch_undo_run ADD COLUMN \(column) \(type)")
+    }
+  }
+
+  /// Prepares the tables for the records of a run that is resumed, which an earlier version may have begun.
+  static func prepareToResume(in connection: Connection) throws(BatchError) {
+    if try connection.value(tables) == .integer(1) { try addColumns(in: connection) }
+  }
 
   private static func columns(in connection: Connection) throws(BatchError) -> [String] {
     try connection.texts("SELECT name FROM pragma_table_info('_batch_undo_run')")
@@ -89,11 +102,13 @@ package struct StoredUndo: Sendable {
   func enter(in connection: Connection) throws(BatchError) {
     try Self.createTables(in: connection)
     let identity = try StoreIdentity.read(in: connection)
+    let store = identity.isDerived ? nil : identity.uuid
     try connection.execute(
       """
       INSERT INTO _batch_undo_run
-        (run, job, started_at, kept_until, entity, key, columns, is_deletion, kind, store, types)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (run, job, started_at, kept_until, entity, key, columns, is_deletion, kind, store, types,
+          seal, recorded)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
       """,
       .text(run),
       .text(job),
@@ -104,8 +119,58 @@ package struct StoredUndo: Sendable {
       .text(Self.json(shape.columns)),
       .integer(shape.isDeletion ? 1 : 0),
       shape.kind == .objects ? .text("objects") : .null,
-      identity.isDerived ? .null : .text(identity.uuid),
-      types.map { .text(Self.json($0)) } ?? .null
+      store.map { .text($0) } ?? .null,
+      types.map { .text(Self.json($0)) } ?? .null,
+      .text(seal(ofStore: store))
+    )
+  }
+
+  /// A hash of what says how the records are to be understood.
+  private func seal(ofStore store: String?) -> String {
+    let kind = shape.isDeletion ? "deletion" : shape.kind == .objects ? "objects" : "update"
+    let names = [shape.key, shape.columns, types ?? []].map(Self.json)
+    let content = ([run, job, entity, kind, store ?? ""] + names).joined(separator: "\u{0}")
+    let hash = String(XXHash64.hash(Array(content.utf8)), radix: 16)
+    return String(repeating: "0", count: 16 - hash.count) + hash
+  }
+
+  /// Puts a record into the store, in the transaction of what it is a record of.
+  ///
+  /// - Parameters:
+  ///   - bytes: The record.
+  ///   - rows: How many rows it has.
+  ///   - run: The UUID of the run.
+  ///   - connection: The connection.
+  /// - Throws: What SQLite says.
+  static func keep(
+    _ bytes: [UInt8],
+    of rows: Int,
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) {
+    try connection.execute(
+      "INSERT INTO _batch_undo (run, rows, bytes) VALUES (?, ?, ?)",
+      .text(run),
+      .integer(Int64(rows)),
+      .blob(bytes)
+    )
+    // Records that somebody removes, or copies, are missed by this.
+    try connection.execute(
+      "UPDATE _batch_undo_run SET recorded = recorded + ? WHERE run = ?",
+      .integer(Int64(rows)),
+      .text(run)
+    )
+  }
+
+  /// Refuses records that are not all of those that the run has made.
+  func requireAllRecords(at path: String) throws(BatchError) {
+    guard let recordedRows, recordedRows != rows else { return }
+    throw BatchError(
+      .damagedFile,
+      "table _batch_undo has \(rows) rows of run \(run), which has recorded \(recordedRows)",
+      at: path,
+      remedy: "records were removed or added by hand; bring a backup of the database back, or undo"
+        + " with --ids the rows that are left"
     )
   }
 
@@ -168,6 +233,8 @@ package struct StoredUndo: Sendable {
       undo.isUndone = rows.integer(at: 6) != 0
       undo.bytes = Int(rows.integer(at: 7))
       undo.store = text(9)
+      undo.recordedRows = rows.isNull(at: 12) ? nil : Int(rows.integer(at: 12))
+      if let seal = text(11), seal != undo.seal(ofStore: undo.store) { throw damaged(run) }
       try undo.check()
       found.append(undo)
     }

@@ -57,6 +57,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     only identifiers: IdentifierList? = nil
   ) throws(BatchError) {
     self.undo = undo
+    if identifiers == nil { try undo.requireAllRecords(at: store.path) }
     var options = store.options
     options.isReadOnly = true
     let connection = try Connection(path: store.path, options: options)

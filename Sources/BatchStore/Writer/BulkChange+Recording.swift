@@ -96,12 +96,7 @@ extension BulkChange {
       }
     }
     let record = UndoRecord(before, after: after)
-    try connection.execute(
-      "INSERT INTO _batch_undo (run, rows, bytes) VALUES (?, ?, ?)",
-      .text(run),
-      .integer(Int64(record.count)),
-      .blob(record.packed)
-    )
+    try StoredUndo.keep(record.packed, of: record.count, ofRun: run, in: connection)
   }
 
   /// The keys and recorded columns of rows, in the order of the keys.

@@ -80,7 +80,11 @@ extension BulkChange {
       error.message.hasPrefix("UNIQUE constraint failed: \(archive.entity.table).")
     else { return error }
     var error = error
-    error.message += "; the archive has a row with this key already, from an earlier run perhaps"
+    error.message +=
+      "; the archive has a row with this key already, from an earlier run perhaps, or one that was undone"
+    error.remedy =
+      "look at that row; if it is a copy of one that is in"
+      + " \(entity.table.quotedForMessage) again, delete it from \(archive.entity.table.quotedForMessage)"
     return error
   }
 

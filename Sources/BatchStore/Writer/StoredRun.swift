@@ -342,7 +342,7 @@ extension BatchError {
       .alreadyRunning,
       "run \(run) of this job is alive (process \(process))",
       at: checkpoint,
-      remedy: "wait for it, or stop it with SIGTERM"
+      remedy: "wait for it, or stop it: batch cancel, or SIGTERM"
     )
   }
 }
