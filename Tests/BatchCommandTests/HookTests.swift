@@ -161,6 +161,16 @@ import Testing
     )
   }
 
+  @Test func `a run that cannot begin is told of, with paths that any folder understands`() throws {
+    try writeEnds(adding: ["database": ["path": "test.db", "busyTimeout": "1ms"]])
+    try script("end.sh", "echo \"$BATCH_HOOK $BATCH_EXIT_STATUS $BATCH_CHECKPOINT\" >> told")
+    let other = try Connection(path: path)
+    try other.execute("BEGIN IMMEDIATE")
+    let run = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(run.status == 1, "\(run.errors)")
+    #expect(try told() == ["onRefuse 1 \(directory.file("job.batch"))"])
+  }
+
   @Test func `a run stops outside of its hours, and goes on within them`() throws {
     let other = Calendar.current.component(.hour, from: .now) + 12
     let hours = String(format: "%02d:00-%02d:00", other % 24, (other + 1) % 24)

@@ -27,6 +27,8 @@ package struct RunMetadata: Codable, Sendable {
   package var runID: String?
   /// The run that is undone, of a run that undoes another one.
   package var undone: String?
+  /// How many rows that run had recorded; nil in what an earlier version wrote.
+  package var undoableRows: Int?
   /// Whether the store knew the run before there was a checkpoint; nil in what an earlier version wrote.
   package var isEntered: Bool?
   /// Earlier runs of the job that had such an identifier, so that none of that work is done again.

@@ -199,7 +199,7 @@ package final class RunLock: Sendable {
       .alreadyRunning,
       "another run of this job is alive\(process)",
       at: checkpoint.string,
-      remedy: "wait for it, or stop it with SIGTERM"
+      remedy: "wait for it, or stop it: batch cancel, or SIGTERM"
     )
   }
 }

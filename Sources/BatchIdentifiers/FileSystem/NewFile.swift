@@ -121,7 +121,7 @@ package final class NewFile {
           .fileAccess,
           "there is already a file of this name",
           at: path.string,
-          remedy: "choose another name, or allow it to be replaced",
+          remedy: "choose another name, or remove the file",
           underlying: error
         )
       }

@@ -10,12 +10,17 @@ package struct CompletedUndo: Sendable, Encodable {
   package let rows: Int
   /// How many of them it has left alone, since somebody had changed them.
   package let failed: Int
+  /// How many rows the undone run had recorded; nil if an earlier version has undone it.
+  private let recorded: Int?
+
+  /// Whether rows of the run are left as it has left them.
+  package var isPartial: Bool { failed > 0 || rows < recorded ?? rows }
 
   /// In words: `undone by 4D1C…`, with how many rows if they are not all of so many.
   package func words(ofRows count: Int?) -> String {
     let undone = rows - failed
-    let isPart = failed > 0 || rows < count ?? rows
-    return (isPart ? "\(undone) of \(max(count ?? rows, rows)) rows " : "") + "undone by \(run)"
+    let count = max(recorded ?? count ?? rows, rows)
+    return (undone < count ? "\(undone) of \(count) rows " : "") + "undone by \(run)"
   }
 
   /// The last undo of a run of a job; nil if there is none, or it is not at its end.
@@ -29,11 +34,14 @@ package struct CompletedUndo: Sendable, Encodable {
     for path in [undoing.checkpointPath] + earlier {
       guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),
         checkpoint.metadata.undone == run, checkpoint.progress.state.isFinished,
-        undoing.files.trusts(owner: checkpoint.owner)
+        undoing.files.trusts(owner: checkpoint.owner),
+        // One that has given no row back has undone nothing.
+        checkpoint.list.count > checkpoint.progress.done.outcomes.failed
       else { continue }
       self.run = checkpoint.metadata.run
       rows = checkpoint.list.count
       failed = checkpoint.progress.done.outcomes.failed
+      recorded = checkpoint.metadata.undoableRows
       return
     }
     return nil

@@ -6,15 +6,6 @@ extension JobPlan {
   /// How long a plan looks at what it costs to apply a condition again.
   private static let patience = Duration.seconds(3)
 
-  /// The change that the job makes in the store; nil of an export.
-  private var change: BulkChange? {
-    switch work {
-    case .change(let change, _): change
-    case .transform(let transform, _, _): transform.target
-    case .export: nil
-    }
-  }
-
   /// What the job writes, by itself, by triggers and by the actions of foreign keys.
   func writes(in connection: Connection) throws(BatchError) -> WrittenColumns {
     try change?.writes(enforcesForeignKeys: job.database.foreignKeys, in: connection)

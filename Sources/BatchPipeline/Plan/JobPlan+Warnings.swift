@@ -84,14 +84,7 @@ extension JobPlan {
 
   /// Which indexes a job writes beside the table's rows.
   func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
-    let change: BulkChange
-    switch work {
-    case .change(let made, _): change = made
-    case .transform(let transform, _, _): change = transform.target
-    case .export: return []
-    }
-    let shape = change.undoShape
-    if shape.isDeletion { return [] }
+    guard let change, case let shape = change.undoShape, !shape.isDeletion else { return [] }
     let columns = shape.columns
     var indexes: [String] = []
     for index in try connection.texts(
@@ -126,8 +119,20 @@ extension JobPlan {
   func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
     guard job.undo != nil else { return [] }
     let others = writes.tables.filter { $0.foldedForSQLite != writtenEntity.table.foldedForSQLite }
-    if others.isEmpty { return [] }
-    return ["the run also writes \(others.sorted().quoted), which batch undo leaves as it is"]
+    var warnings: [String] = []
+    if !others.isEmpty {
+      warnings.append(
+        "the run also writes \(others.sorted().quoted), which batch undo leaves as it is"
+      )
+    }
+    let columns = change?.undoShape.columnsBeside(writes, in: writtenEntity) ?? []
+    if !columns.isEmpty {
+      warnings.append(
+        "triggers may write \(columns.quoted) of \(writtenEntity.table.quotedForMessage) as well, which"
+          + " batch undo leaves as it is"
+      )
+    }
+    return warnings
   }
 
   /// What keeps the first rows from being read, where that is not told with the values of an update.

@@ -30,6 +30,15 @@ public struct JobPlan: Sendable {
     case transform(RowTransform, Job.Transform, ChildPool?)
   }
 
+  /// The change that the job makes in the store; nil of an export.
+  var change: BulkChange? {
+    switch work {
+    case .change(let change, _): change
+    case .transform(let transform, _, _): transform.target
+    case .export: nil
+    }
+  }
+
   /// The entity that the job concerns.
   public var entity: Entity { query.entity }
 

@@ -32,9 +32,11 @@ extension BatchRun {
     }
   }
 
-  /// Runs the program that is told of a run which was refused, or was stopped before it had begun.
-  private func tellRefusal(
+  /// Runs the program that is told of a run which was refused, failed to begin, or was stopped before it had
+  /// begun.
+  func tellRefusal(
     _ error: BatchError,
+    endingWith status: ExitStatus? = nil,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async {
     let event: Job.Hooks.Event = error.code == .interrupted ? .onStop : .onRefuse
@@ -50,7 +52,7 @@ extension BatchRun {
       summary ?? RunSummary(notBegun: job.name, path: job.checkpointPath.string),
       telling: [
         "BATCH_STATE": event == .onStop ? RunState.stopped.rawValue : "refused",
-        "BATCH_EXIT_STATUS": String(ExitStatus(of: error).rawValue),
+        "BATCH_EXIT_STATUS": String((status ?? ExitStatus(of: error)).rawValue),
         "BATCH_ERROR": error.inWordsOfJobs.description.replacing("\0", with: " "),
       ]
     )

@@ -296,6 +296,7 @@ public final class BatchRun: Sendable {
       summary.state = .failed
       summary.failure = job.words(of: error)
       try? await lane?.release()
+      await tellRefusal(job.words(of: error), endingWith: ExitStatus(of: summary), onEvent)
       return tell(summary, answer)
     }
     try checkpoint.takeUp()

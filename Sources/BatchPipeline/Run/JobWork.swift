@@ -100,13 +100,7 @@ extension JobPlan: RunPlan {
   }
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
-    guard let undo = job.undo else { return nil }
-    let change: BulkChange
-    switch work {
-    case .change(let action, _): change = action
-    case .transform(let transform, _, _): change = transform.target
-    case .export: return nil
-    }
+    guard let undo = job.undo, let change else { return nil }
     return StoredUndo(
       run: run.run,
       job: job.name,

@@ -233,7 +233,7 @@ extension Checkpoint {
   }
 
   fileprivate var isUnfinished: BatchError {
-    let name = metadata.runID.map { "run \($0.quotedForMessage)" } ?? "a run without an identifier"
+    let name = metadata.runID.map { "run \($0.quotedForMessage)" } ?? "a run without --run-id"
     return BatchError(
       .unfinishedRun,
       "\(name) of this job is unfinished",

@@ -25,7 +25,8 @@ extension UndoPlan {
     return messages ?? []
   }
 
-  /// The copies in the archive of rows that are back.
+  /// The copies in the archive of rows that are back, each with all that its copy has: what is nowhere else
+  /// stays.
   private func copies(
     of entity: Entity,
     _ key: EntityKey,
@@ -35,11 +36,20 @@ extension UndoPlan {
       let archive = store.schema.all.first(where: { SQLName.equal($0.name, name) }),
       key.columns.allSatisfy({ archive.attribute(named: $0) != nil })
     else { return nil }
-    let columns = SQLName.list(key.columns)
     let table = SQLName.quoted(archive.table)
+    let others = archive.attributes.filter { attribute in
+      !key.columns.contains { SQLName.equal($0, attribute.column) }
+        && entity.attribute(named: attribute.column) != nil
+    }
+    let terms =
+      key.columns.map { "original.\(SQLName.quoted($0)) IS \(table).\(SQLName.quoted($0))" }
+      + others.map { attribute in
+        let column = SQLName.quoted(attribute.column)
+        return "original.\(column) IS \(table).\(column) COLLATE BINARY"
+      }
     let condition =
-      "\(key.columns.count == 1 ? columns : "(\(columns))") IN"
-      + " (SELECT \(columns) FROM \(SQLName.quoted(entity.table)))"
+      "EXISTS (SELECT 1 FROM \(SQLName.quoted(entity.table)) AS original"
+      + " WHERE \(terms.joined(separator: " AND ")))"
     let count = try connection.value("SELECT count(*) FROM \(table) WHERE \(condition)")
     guard case .integer(let count) = count, count > 0 else { return nil }
     return "not undone: \(count) \(count == 1 ? "copy" : "copies") in \(table); this removes them:"
@@ -66,8 +76,23 @@ extension UndoPlan {
       enforcesForeignKeys: job.database.foreignKeys,
       in: connection
     )
-    let others = written.tables.filter { !SQLName.equal($0, entity.table) }.sorted()
+    var others = written.tables.filter { !SQLName.equal($0, entity.table) }.sorted().quoted
+    let columns = undo.shape.columnsBeside(written, in: entity)
+    if !columns.isEmpty {
+      others +=
+        "\(others.isEmpty ? "" : " and ")\(columns.quoted) of \(entity.table.quotedForMessage)"
+    }
     if others.isEmpty { return nil }
-    return "not undone: what the run has written in \(others.quoted), by triggers or foreign keys"
+    return "not undone: what the run has written in \(others), by triggers or foreign keys"
+  }
+}
+
+extension UndoShape {
+  /// The columns of an entity's own rows that a run writes and does not record: triggers do.
+  func columnsBeside(_ written: WrittenColumns, in entity: Entity) -> [String] {
+    if isDeletion { return [] }
+    let names = Set(entity.attributes.filter { !$0.isGenerated }.map(\.column))
+    return written.changed(of: names, in: entity.table, generated: [])
+      .filter { name in !columns.contains { SQLName.equal($0, name) } }.sorted()
   }
 }

@@ -241,6 +241,7 @@ struct UndoPlan: RunPlan {
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.undone = undo.run
+    metadata.undoableRows = undo.rows
     metadata.fingerprint = (try? work.fingerprint.text) ?? ""
     if case .rows(_, let entity, _) = log { metadata.schema = entity.fingerprint }
   }
@@ -249,8 +250,8 @@ struct UndoPlan: RunPlan {
     try work.refuse(unlessFor: checkpoint)
     guard checkpoint.metadata.undone == undo.run else {
       throw checkpoint.refusal(
-        "the unfinished undo is that of run \(checkpoint.metadata.undone ?? "unknown"), and a later"
-          + " run can be undone by now: give --run to say which"
+        "the unfinished undo is that of run \(checkpoint.metadata.undone ?? "unknown"); a later run can be"
+          + " undone as well: give --run \(checkpoint.metadata.undone ?? "") to resume the undo"
       )
     }
     let list = checkpoint.list
@@ -393,7 +394,9 @@ extension Store {
         .noUndo,
         "there is no run of the job that can be undone",
         at: path,
-        remedy: "give the job \"undo\": true before it runs, or undo: .init() to a run by objects"
+        remedy: undos.isEmpty
+          ? "give the job \"undo\": true before it runs, or undo: .init() to a run by objects"
+          : "the runs that have kept records have changed no value: there is nothing to undo"
       )
     }
     let later = runs.last { run in

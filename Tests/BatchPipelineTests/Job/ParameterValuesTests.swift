@@ -160,8 +160,8 @@ import Testing
       message(["befor=2020-01-01", "limit=x", "name=a", "name=b", "nothing", "=5"], declarations)
         == """
         parameter "name": is given twice; give it once
-        a parameter without name or value; give it as --param name=value
-        a parameter without name or value; give it as --param name=value
+        parameter 5 of the command line has no name or no value; give it as --param name=value
+        parameter 6 of the command line has no name or no value; give it as --param name=value
         parameter "befor": the job declares no such parameter; did you mean "before"?
         parameter "before": is missing; give YYYY-MM-DD with --param before=…
         parameter "limit": "x" is not an integer; \

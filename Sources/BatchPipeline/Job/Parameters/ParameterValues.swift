@@ -57,7 +57,7 @@ public struct ParameterValues: Hashable, Sendable {
         errors.append(
           BatchError(
             .invalidParameter,
-            "a parameter without name or value",
+            "parameter \(errors.count + texts.count + 1) of the command line has no name or no value",
             remedy: "give it as --param name=value"
           )
         )
