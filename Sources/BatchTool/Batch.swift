@@ -47,6 +47,8 @@ struct Batch: AsyncParsableCommand {
   )
 
   static func run() async {
+    // A reader that has what it wanted, such as head, ends the command without an error. Runs go on.
+    signal(SIGPIPE) { _ in _exit(0) }
     if let remedy = remedy(for: Array(CommandLine.arguments.dropFirst())) {
       Self.exit(withError: ValidationError(remedy))
     }

@@ -36,7 +36,8 @@ struct HistoryCommand: AsyncParsableCommand {
           String(summary.run.prefix(8)),
           String(run.startedAt.prefix(19)).replacing("T", with: " "),
           Format.seconds(summary.elapsedSeconds),
-          run.undo == nil ? Self.word(for: summary.state) : "undone",
+          run.undo.map { $0.isPartial ? "partly undone" : "undone" }
+            ?? Self.word(for: summary.state),
           String(summary.total),
           String(summary.outcomes.succeeded),
           String(summary.outcomes.failed)
@@ -45,9 +46,9 @@ struct HistoryCommand: AsyncParsableCommand {
     }
   }
 
-  /// A line of the table: 80 columns, unless a number is of more than ten digits.
+  /// A line of the table: 80 columns, unless a number is of more than nine digits.
   private static func columns(_ cells: String...) -> String {
-    let widths = [-8, -19, 9, -9, 10, 10, 8]
+    let widths = [-8, -19, 9, -13, 9, 9, 7]
     let padded = zip(cells, widths).map { cell, width in
       let spaces = String(repeating: " ", count: max(0, abs(width) - cell.count))
       return width < 0 ? cell + spaces : spaces + cell

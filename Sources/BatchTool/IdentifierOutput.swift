@@ -3,14 +3,6 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
 /// What becomes of the identifiers that a command finds.
 struct IdentifierOutput: ParsableArguments {
   /// How identifiers are printed.
@@ -48,7 +40,6 @@ struct IdentifierOutput: ParsableArguments {
     guard let store, store.coreData != nil, !count, output == nil, let format = format.text,
       format != .key
     else { return try emit(list, permissions: permissions) }
-    signal(SIGPIPE, SIG_DFL)
     for first in stride(from: 0, to: list.count, by: Self.partCount) {
       let range = first..<min(first + Self.partCount, list.count)
       for (part, entity) in try await store.rowEntities(of: list, in: range) {
@@ -68,8 +59,6 @@ struct IdentifierOutput: ParsableArguments {
     } else if let output {
       try IdentifierFile.create(at: FilePath(output), list: list, permissions: permissions)
     } else {
-      // A reader that goes away, such as head, ends the program as it ends others.
-      signal(SIGPIPE, SIG_DFL)
       guard let format = format.text else {
         return try IdentifierFile.encode(list, metadata: []) { bytes throws(BatchError) in
           try Terminal.print(bytes: Array(copying: bytes))

@@ -44,6 +44,9 @@ struct StatusCommand: AsyncParsableCommand {
     }
     var options = BatchRun.Options()
     options.runID = runID.value
+    if let run = try await runOfOtherWork(than: job) {
+      return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
+    }
     var shown = Shown()
     while true {
       let status = try await RunStatus(
@@ -55,6 +58,14 @@ struct StatusCommand: AsyncParsableCommand {
       guard watch, status.process != nil else { return }
       try await Task.sleep(for: .seconds(1))
     }
+  }
+
+  /// The run of the work that is asked for, if it is in the history; nil if the last run is of that work.
+  private func runOfOtherWork(than job: Job) async throws(BatchError) -> RecordedRun? {
+    guard let id = runID.value, let runs = try? await JobHistory(of: job).runs,
+      runs.first?.summary.runID != id
+    else { return nil }
+    return runs.first { $0.summary.runID == id }
   }
 
   /// What was shown last.

@@ -62,6 +62,7 @@ enum SummaryText {
   /// When a run was at work, and for how long.
   static func times(of summary: RunSummary) -> [String] {
     var lines: [String] = []
+    if let id = summary.runID { lines.append("  run ID: \(id)") }
     if let start = summary.startedAt { lines.append("  began: \(start)") }
     if let end = summary.endedAt {
       lines.append("  ended: \(end)")

@@ -49,6 +49,20 @@ import Testing
     #expect(try sum() == 400)
   }
 
+  @Test func `the status of an ID is that of its run`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    for id in ["mon", "tue"] { #expect(try run(id).status == 0) }
+    for id in ["mon", "tue"] {
+      let text = try BatchProgram.run("status", "job.json", "--run-id", id, in: directory)
+      #expect(text.status == 0 && text.output.contains("run ID: \(id)\n"), "\(text.output)")
+      let json = try BatchProgram(
+        ["status", "job.json", "--run-id", id, "--json"],
+        in: directory
+      ).wait()
+      #expect(try JSONOutput.object(json.output)["runID"] as? String == id)
+    }
+  }
+
   @Test func `a database that forgot does not have work done twice`() throws {
     try directory.write(JobText.update(), to: "job.json")
     #expect(try run("mon").status == 0)
