@@ -193,7 +193,7 @@ extension ModelContext {
     _ entity: ModelEntity
   ) throws(BatchError) {
     guard let targetEntity = target.entity else { return }
-    for relationship in container.relationships[entity.store].of(targetEntity).values
+    for relationship in container.relationships[entity.store].all(of: targetEntity)
     where !relationship.isToMany && relationship.destination.entity.table == entity.entity.table {
       guard case .inverse(slot) = relationship.storage else { continue }
       for other in try related(to: target, by: relationship) where other !== object {
