@@ -22,7 +22,7 @@ extension GraphTrial {
     default: context.mergeChanges(sides[side].changes)
     }
     sides[side].changes = ModelChanges()
-    for (number, identifier) in identifiers where store.nodes[number] != nil {
+    for (number, identifier) in sortedIdentifiers where store.nodes[number] != nil {
       if sides[side].objects[number] == nil {
         sides[side].objects[number] = try context.existingModel(for: identifier)
       }
@@ -149,12 +149,12 @@ extension GraphTrial {
       )
     }
     var changes = ModelChanges()
-    for number in sides[side].unsaved.inserted where store.nodes[number] != nil {
+    for number in sides[side].unsaved.inserted.sorted() where store.nodes[number] != nil {
       guard let object = sides[side].objects[number] else { continue }
       identifiers[number] = object.persistentModelID
       changes.inserted.append(object.persistentModelID)
     }
-    for (number, identifier) in identifiers {
+    for (number, identifier) in sortedIdentifiers {
       if store.nodes[number] == nil, before.nodes[number] != nil {
         changes.deleted.append(identifier)
         sides[side].objects[number] = nil
