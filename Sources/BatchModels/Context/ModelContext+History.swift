@@ -16,7 +16,7 @@ extension ModelContext {
   ///   - limit: At most how many transactions; ask again behind the last one for more.
   /// - Returns: The transactions; none if no save was ever recorded.
   /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token have
-  ///   been deleted, `foreignIdentifier` for a token of another store.
+  ///   been deleted, `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0.
   /// - Complexity: O(*n*) in the changes that are returned.
   public func fetchHistory(
     after token: HistoryToken? = nil,
@@ -24,6 +24,9 @@ extension ModelContext {
     limit: Int = 1000
   ) throws(BatchError) -> [HistoryTransaction] {
     try throwNoted()
+    guard limit >= 0 else {
+      throw BatchError(.invalidSQL, "the limit is \(limit)", remedy: "give 0 or more")
+    }
     let store = try token.map { token throws(BatchError) in try place(of: token) } ?? store
     let connection = try connection(to: store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
@@ -34,7 +37,7 @@ extension ModelContext {
         "SELECT id, saved_at, author FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
       )
       try saves.bind(token?.transaction ?? 0, at: 1)
-      try saves.bind(Int64(max(0, limit)), at: 2)
+      try saves.bind(Int64(limit), at: 2)
       var transactions: [HistoryTransaction] = []
       while try saves.step() {
         let number = saves.integer(at: 0)
