@@ -271,6 +271,10 @@ import Testing
     let new = Employee("Carol", salary: 30)
     first.insert(new)
     #expect(code { try second.obtainPermanentIdentifiers(for: [new]) } == .noContext)
+    let never = #expect(throws: BatchError.self) {
+      try second.obtainPermanentIdentifiers(for: [Employee("Dave", salary: 1)])
+    }
+    #expect(never?.code == .noContext && never?.remedy == "insert it first")
     first.reset()
     #expect(!first.hasChanges)
     first.insert(alice)
