@@ -35,4 +35,30 @@ import Testing
     let error = #expect(throws: BatchError.self) { try context.fetchHistory(limit: -1) }
     #expect(error?.code == .invalidSQL)
   }
+  @Test func `a token that the history has not reached is refused, as after a restored backup`()
+    async throws
+  {
+    let directory = try TemporaryDirectory()
+    let container = try await Family.open(.file, in: directory, tracksHistory: true)
+    let context = ModelContext(container)
+    for name in ["Dee", "Eve"] {
+      context.insert(Person(name))
+      try context.save()
+    }
+    let token = try #require(try context.fetchHistory().last).token
+    #expect(try context.fetchHistory(after: token).isEmpty)
+    let path = directory.file("family.db")
+    for (sql, end) in [
+      ("UPDATE sqlite_sequence SET seq = 1 WHERE name = '_batch_history'", 1),
+      ("DROP TABLE _batch_history", 0),
+    ] {
+      try TestDatabase.make("family.db", in: directory, sql)
+      let restored = ModelContext(
+        try await ModelContainer(configurations: ModelConfiguration(path: path))
+      )
+      let error = #expect(throws: BatchError.self) { try restored.fetchHistory(after: token) }
+      #expect(error?.code == .historyTokenExpired)
+      #expect(error?.message == "the history ends with transaction \(end), before 2")
+    }
+  }
 }
