@@ -231,7 +231,9 @@ struct Upserts {
       let other = try self.owner(of: found.identifier, found.row, object, entity)
       owner = (other, found.unique)
     }
-    if let owner, owner.object !== object { try set(object, on: owner.object, entity) }
+    if let owner, owner.object !== object {
+      try set(object, on: owner.object, entity, connection)
+    }
     note(owner?.object ?? object)
   }
 
@@ -355,12 +357,14 @@ struct Upserts {
   private mutating func set(
     _ object: ManagedObject,
     on owner: ManagedObject,
-    _ entity: ModelEntity
+    _ entity: ModelEntity,
+    _ connection: Connection
   ) throws(BatchError) {
     targets[ObjectIdentifier(object)] = owner
     aliases.append((object, owner))
     mark(owner)
     let isNew = owner.unsaved == .insert
+    let isChanged = owner.unsaved == .update && adoptions[owner.persistentModelID] == nil
     let isCompared = if isNew { true } else { try hasRow(owner) }
     for slot in object.changes.slots where isNew || !entity.keySlots.contains(slot) {
       let value = value(of: object, at: slot)
@@ -373,6 +377,26 @@ struct Upserts {
       } else {
         try owner.set(value ?? .null, at: slot)
       }
+    }
+    if isChanged, isCompared { try keep(object.changes.slots, setOn: owner, connection) }
+  }
+
+  /// Keeps as changes what was set to what a changed object has read, where its row has something else by
+  /// now: it was set on another object, which has read nothing.
+  private func keep(
+    _ slots: [Int],
+    setOn owner: ManagedObject,
+    _ connection: Connection
+  ) throws(BatchError) {
+    let same = slots.filter { owner.changes[$0] == nil }
+    guard !same.isEmpty, let entity = owner.entity, let row = owner.row,
+      let current = try entity.row(of: owner.persistentModelID, in: connection)
+    else { return }
+    for slot in same
+    where !entity.keySlots.contains(slot) && !current[slot].isIdentical(to: row[slot]) {
+      owner.changes[slot] = row[slot]
+      owner.bases[slot] = row[slot]
+      context.track(owner, .update)
     }
   }
 

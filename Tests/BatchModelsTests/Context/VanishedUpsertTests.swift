@@ -97,4 +97,22 @@ import Testing
     #expect(new.persistentModelID == ada.persistentModelID)
     #expect(try context.fetchCount(FetchDescriptor<Member>()) == 3)
   }
+  @Test func `what a changed object has read, and its row has no more, can be set again`()
+    async throws
+  {
+    let container = try await Family.open(rows: "INSERT INTO badges VALUES (7, 1, 0, NULL);")
+    let (context, other) = (ModelContext(container), ModelContext(container))
+    let changed = try #require(try context.fetch(FetchDescriptor<Badge>()).first)
+    changed.label = 5
+    try other.fetch(FetchDescriptor<Badge>()).first?.label = 7
+    try other.save()
+    let new = Badge(1)
+    new.label = 0
+    context.insert(new)
+    let error = try #require(throws: BatchError.self) { try context.save() }
+    #expect(error.code == .mergeConflict && changed.label == 5 && new.isInserted)
+    context.mergePolicy = .mergeByPropertyObjectTrump
+    try context.save()
+    #expect(try ModelContext(container).fetch(FetchDescriptor<Badge>()).map(\.label) == [0])
+  }
 }
