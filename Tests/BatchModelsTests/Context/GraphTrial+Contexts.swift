@@ -75,8 +75,15 @@ extension GraphTrial {
     }
     // One that lags behind has rows that are not the latest.
     let (isBehind, seen) = (sides[side].isBehind, sides[side].seen)
-    for number in unsaved.updated where isBehind && seen.nodes[number] != store.nodes[number] {
-      conflicts.append(number)
+    for number in unsaved.updated where isBehind {
+      // Where others have set something and taken it back, it is as it was again.
+      var expected = seen.nodes[number]
+      if let base = unsaved.names[number]?.base { expected?.name = base }
+      if let base = unsaved.codes[number]?.base { expected?.code = base }
+      for (link, edit) in unsaved.links[number] ?? [:] {
+        if let base = edit.base { expected?.links[link] = base }
+      }
+      if expected != store.nodes[number] { conflicts.append(number) }
     }
     for (number, row) in unsaved.deleted {
       if let row, let now = store.nodes[number], row != now { conflicts.append(number) }
