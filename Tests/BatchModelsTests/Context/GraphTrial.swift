@@ -307,12 +307,10 @@ final class GraphTrial {
 
   private func delete(_ number: Int, in side: Int) {
     guard let object = sides[side].objects[number] else { return }
-    if object.isUpdated { _ = try? object.committedValues() }
-    let isFault = object.isFault
+    // Of what was never read, there is nothing to compare when the deletion is saved.
+    _ = try? object.committedValues()
     sides[side].context.delete(object)
     sides[side].unsaved.delete(number, in: store)
-    // Of what was not read there is nothing to compare when the deletion is saved.
-    if isFault { sides[side].unsaved.deleted[number] = .some(nil) }
   }
 
   /// Lets go of all objects that the context does not keep itself, and takes them from it again.
