@@ -85,8 +85,7 @@ struct BatchDeletionFinder {
     var found: [(relationship: Relationship, members: Set<String>)] = []
     let members = container.entities[table.root.store].values.filter { root(of: $0) === table.root }
     for member in members.sorted(by: { $0.entity.name < $1.entity.name }) {
-      let relationships = container.relationships[member.store].of(member).values
-      for relationship in relationships.sorted(by: { $0.name < $1.name }) {
+      for relationship in container.relationships[member.store].all(of: member) {
         let index = found.firstIndex { $0.relationship.hasSameRule(as: relationship) }
         if let index {
           found[index].members.insert(member.entity.name)

@@ -57,6 +57,7 @@ public final class ModelContainer: Sendable {
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
   ) async throws(BatchError) {
+    let types = types.withoutRepetitions
     let stores = try await Store.opened(Self.complete(configurations, for: types))
     try self.init(for: types, stores: stores, configurations: configurations)
   }
@@ -83,6 +84,7 @@ public final class ModelContainer: Sendable {
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
   ) throws(BatchError) {
+    let types = types.withoutRepetitions
     var stores: [Store] = []
     for configuration in try Self.complete(configurations, for: types) {
       stores.append(try Store(configuration))
@@ -189,6 +191,14 @@ public final class ModelContainer: Sendable {
         remedy: "map the class to another entity name"
       )
     }
+  }
+}
+
+extension [any PersistentModel.Type] {
+  /// The classes, each of them once: lists of them are put together from several places.
+  fileprivate var withoutRepetitions: Self {
+    var known: Set<ObjectIdentifier> = []
+    return filter { known.insert(ObjectIdentifier($0)).inserted }
   }
 }
 

@@ -97,6 +97,7 @@ struct RelationshipFinder {
 
   private func classes(of table: String) -> [ModelEntity] {
     entities.values.filter { SQLName.equal($0.entity.table, table) }
+      .sorted { $0.entity.name < $1.entity.name }
   }
 
   private func root(of table: String) -> ModelEntity? {

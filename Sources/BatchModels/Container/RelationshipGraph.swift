@@ -8,6 +8,8 @@ import BatchStore
 /// customer, and a table of nothing but two foreign keys joins the two tables that they refer to.
 struct RelationshipGraph: Sendable {
   private var relationships: [String: [String: Relationship]] = [:]
+  /// The same, in the order of their names.
+  private var ordered: [String: [Relationship]] = [:]
   /// The columns of each entity that refer to others.
   private var referringSlots: [String: [Int]] = [:]
   /// How far an entity is from those that refer to nothing: rows that refer to others go first.
@@ -17,6 +19,10 @@ struct RelationshipGraph: Sendable {
   func of(_ entity: ModelEntity) -> [String: Relationship] {
     relationships[entity.entity.name] ?? [:]
   }
+
+  /// The relationships of an entity, in the order of their names: what is done to one after the other is
+  /// done in the same order by every process.
+  func all(of entity: ModelEntity) -> [Relationship] { ordered[entity.entity.name] ?? [] }
 
   /// The columns of an entity that refer to others.
   func referringSlots(of entity: ModelEntity) -> [Int] { referringSlots[entity.entity.name] ?? [] }
@@ -48,9 +54,10 @@ struct RelationshipGraph: Sendable {
       if relationships[entity]?[relationship.name] != nil { continue }
       relationships[entity, default: [:]][relationship.name] = relationship
     }
-    for name in entities.keys { _ = depth(of: name, below: []) }
-    referringSlots = relationships.mapValues { relationships in
-      relationships.values.compactMap { relationship in
+    ordered = relationships.mapValues { $0.values.sorted { $0.name < $1.name } }
+    for name in entities.keys.sorted() { _ = depth(of: name, below: []) }
+    referringSlots = ordered.mapValues { relationships in
+      relationships.compactMap { relationship in
         if case .column(let slot) = relationship.storage { slot } else { nil }
       }
     }
@@ -61,7 +68,7 @@ struct RelationshipGraph: Sendable {
     // Where entities refer to each other in a circle, it is cut somewhere.
     guard !path.contains(name) else { return 0 }
     var depth = 0
-    for relationship in (relationships[name] ?? [:]).values {
+    for relationship in ordered[name] ?? [] {
       guard case .column = relationship.storage else { continue }
       let target = relationship.destination.entity.name
       if target != name {

@@ -73,7 +73,7 @@ struct DeletionPropagation {
       let object = deleted[next]
       next += 1
       guard let entity = object.entity else { continue }
-      for relationship in context.container.relationships[entity.store].of(entity).values {
+      for relationship in context.container.relationships[entity.store].all(of: entity) {
         if case .table(let table) = relationship.storage {
           partings.append((table, object.persistentModelID))
         }

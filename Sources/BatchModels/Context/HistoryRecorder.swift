@@ -22,6 +22,7 @@ struct HistoryRecorder {
   init(
     _ objects: [ManagedObject],
     author: String?,
+    policy: MergePolicy,
     in container: ModelContainer,
     _ connection: Connection
   ) throws(BatchError) {
@@ -35,10 +36,12 @@ struct HistoryRecorder {
       }
       var row = object.row
       for (slot, base) in object.bases { row?[slot] = base }
-      if row == nil { row = try entity.row(of: identifier, in: connection) }
-      rows[ObjectIdentifier(object)] = row
+      // A save that overrules others ends what they have related, which is not what was read here.
+      let isKnown = if case .error = policy { row != nil } else { false }
+      let current = isKnown ? row : try entity.row(of: identifier, in: connection)
+      rows[ObjectIdentifier(object)] = current
       if object.unsaved == .delete {
-        guard let row else { continue }
+        guard let row = current ?? row else { continue }
         tombstones[identifier] = Dictionary(
           uniqueKeysWithValues: entity.declared.filter(\.attribute.isPreserved)
             .map { ($0.attribute.name, row[$0.slot]) }
@@ -81,14 +84,14 @@ struct HistoryRecorder {
   ) throws(BatchError) {
     guard let entity = object.entity else { return }
     let old = rows[ObjectIdentifier(object)]
-    for relationship in container.relationships[entity.store].of(entity).values {
+    for relationship in container.relationships[entity.store].all(of: entity) {
       guard case .column(let slot) = relationship.storage else { continue }
       let (before, after) = (old?[slot] ?? .null, row[slot])
       if before.isIdentical(to: after) { continue }
       note(identifier, [relationship.name])
       for value in [before, after] where value != .null {
         guard let (target, own) = try find(value, relationship.destination) else { continue }
-        let inverse = container.relationships[entity.store].of(own).values.filter { inverse in
+        let inverse = container.relationships[entity.store].all(of: own).filter { inverse in
           guard case .inverse(let other) = inverse.storage else { return false }
           return SQLName.equal(inverse.destination.entity.table, entity.entity.table)
             && SQLName.equal(inverse.destination.columns[other], entity.columns[slot])
@@ -115,7 +118,7 @@ struct HistoryRecorder {
     joinedBy table: JoinTable
   ) {
     guard let entity else { return }
-    let relationships = container.relationships[entity.store].of(entity).values.filter {
+    let relationships = container.relationships[entity.store].all(of: entity).filter {
       if case .table(table) = $0.storage { true } else { false }
     }
     note(identifier, relationships.map(\.name))

@@ -35,7 +35,7 @@ enum KeyAllocation {
         waiting.append(object)
       }
     }
-    for (table, (sequence, new)) in wanted {
+    for (table, (sequence, new)) in wanted.sorted(by: { $0.key < $1.key }) {
       let taken = objects.compactMap { object -> Int64? in
         guard object.entity?.entity.table == table,
           case .integer(let key) = identifiers[ObjectIdentifier(object)]?.key

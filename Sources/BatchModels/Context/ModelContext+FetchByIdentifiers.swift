@@ -85,7 +85,7 @@ extension ModelContext {
         missing[identifier.space, default: []].append(identifier)
       }
     }
-    for identifiers in missing.values {
+    for (_, identifiers) in missing.sorted(by: { $0.key.entityName < $1.key.entityName }) {
       for object in try objectsOfRows(identifiers) {
         // The identifier that was asked for may name an entity that the object's extends.
         let key = object.persistentModelID.key

@@ -16,7 +16,8 @@ extension ModelContext {
   ///   - limit: At most how many transactions; ask again behind the last one for more.
   /// - Returns: The transactions; none if no save was ever recorded.
   /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token have
-  ///   been deleted, `foreignIdentifier` for a token of another store.
+  ///   been deleted, or if the store has not got as far as the token, as after a backup was restored;
+  ///   `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0.
   /// - Complexity: O(*n*) in the changes that are returned.
   public func fetchHistory(
     after token: HistoryToken? = nil,
@@ -24,17 +25,21 @@ extension ModelContext {
     limit: Int = 1000
   ) throws(BatchError) -> [HistoryTransaction] {
     try throwNoted()
+    guard limit >= 0 else {
+      throw BatchError(.invalidSQL, "the limit is \(limit)", remedy: "give 0 or more")
+    }
     let store = try token.map { token throws(BatchError) in try place(of: token) } ?? store
     let connection = try connection(to: store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
-      guard try hasHistory(connection) else { return [] }
-      if let token { try refuseExpired(token, in: connection) }
+      let isThere = try hasHistory(connection)
+      if let token { try refuseExpired(token, isThere: isThere, in: connection) }
+      guard isThere else { return [] }
       let identity = container.stores[store].identity.uuid
       let saves = try connection.prepare(
         "SELECT id, saved_at, author FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
       )
       try saves.bind(token?.transaction ?? 0, at: 1)
-      try saves.bind(Int64(max(0, limit)), at: 2)
+      try saves.bind(Int64(limit), at: 2)
       var transactions: [HistoryTransaction] = []
       while try saves.step() {
         let number = saves.integer(at: 0)
@@ -95,13 +100,27 @@ extension ModelContext {
 
   private func refuseExpired(
     _ token: HistoryToken,
+    isThere: Bool,
     in connection: Connection
   ) throws(BatchError) {
-    let first = try connection.value("SELECT min(id) FROM _batch_history")
-    guard case .integer(let first) = first, token.transaction < first - 1 else { return }
+    func number(_ sql: String) throws(BatchError) -> Int64? {
+      guard isThere, case .integer(let number) = try connection.value(sql) else { return nil }
+      return number
+    }
+    let first = try number("SELECT min(id) FROM _batch_history")
+    // Deleted transactions count too.
+    let last = try number("SELECT seq FROM sqlite_sequence WHERE name = '_batch_history'") ?? 0
+    let reason: String
+    if let first, token.transaction < first - 1 {
+      reason = "the history after transaction \(token.transaction) begins with \(first)"
+    } else if token.transaction > last {
+      reason = "the history ends with transaction \(last), before \(token.transaction)"
+    } else {
+      return
+    }
     throw BatchError(
       .historyTokenExpired,
-      "the history after transaction \(token.transaction) begins with \(first)",
+      reason,
       at: token.storeIdentifier,
       remedy: "fetch everything anew, and the history from its beginning"
     )

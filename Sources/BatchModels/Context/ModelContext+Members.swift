@@ -77,14 +77,10 @@ extension ModelContext {
     of objects: some Sequence<ManagedObject>,
     where isWanted: (Relationship) -> Bool
   ) throws(BatchError) -> [ManagedObject] {
-    var groups: [ObjectIdentifier: (entity: ModelEntity, objects: [ManagedObject])] = [:]
-    for object in objects {
-      guard let entity = object.entity else { continue }
-      groups[ObjectIdentifier(entity), default: (entity, [])].objects.append(object)
-    }
     var members: [ManagedObject] = []
-    for (entity, objects) in groups.values {
-      for relationship in container.relationships[entity.store].of(entity).values
+    for (entity, objects) in Array(objects).byEntity() {
+      guard let entity else { continue }
+      for relationship in container.relationships[entity.store].all(of: entity)
       where isWanted(relationship) {
         members += try readMembers(of: objects, relationship)
       }

@@ -5,6 +5,9 @@ extension ModelContext {
   /// says which row that is: the one that the object had, or the one that the store has then. An
   /// object that was not saved yet is left as it is.
   ///
+  /// One that is to be deleted stays so where `mergeChanges` is true, and is not to be deleted any more,
+  /// with all that its deletion took, where it is false.
+  ///
   /// - Parameters:
   ///   - object: An object of this context; one of another is left alone.
   ///   - mergeChanges: Whether values that were set and not saved stay set; they cannot conflict
@@ -18,6 +21,7 @@ extension ModelContext {
     object.bases = SlotValues()
     object.members = [:]
     if !mergeChanges {
+      if object.unsaved == .delete { keep(object) }
       object.dropChanges()
       track(object, nil)
     }

@@ -193,7 +193,7 @@ extension ModelContext {
     _ entity: ModelEntity
   ) throws(BatchError) {
     guard let targetEntity = target.entity else { return }
-    for relationship in container.relationships[entity.store].of(targetEntity).values
+    for relationship in container.relationships[entity.store].all(of: targetEntity)
     where !relationship.isToMany && relationship.destination.entity.table == entity.entity.table {
       guard case .inverse(slot) = relationship.storage else { continue }
       for other in try related(to: target, by: relationship) where other !== object {
@@ -224,9 +224,20 @@ extension ModelContext {
 extension ManagedObject {
   /// Whether a column of the object refers to another one, as far as is known without reading.
   final func refers(to other: ManagedObject, at slot: Int) -> Bool {
+    if references[slot] != nil || changes[slot] != nil { return isSet(to: other, at: slot) }
+    return row.map { $0[slot].isKey(of: other) } ?? true
+  }
+
+  /// Whether a column of the object was set to another one, and that is not saved yet.
+  final func isSet(to other: ManagedObject, at slot: Int) -> Bool {
     if let reference = references[slot] { return reference === other }
-    guard let value = changes[slot] ?? row?[slot] else { return true }
-    guard let key = other.persistentModelID.key else { return false }
-    return value.isIdentical(to: SQLValue(key.components[0]))
+    return changes[slot]?.isKey(of: other) ?? false
+  }
+}
+
+extension SQLValue {
+  /// Whether a column with this value refers to an object.
+  fileprivate func isKey(of object: ManagedObject) -> Bool {
+    (object.persistentModelID.key?.components.first).map { isIdentical(to: SQLValue($0)) } ?? false
   }
 }

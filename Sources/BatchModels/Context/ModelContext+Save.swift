@@ -167,7 +167,8 @@ extension ModelContext {
         let objects = upserts.remaining(unsaved.all().filter { $0.entity?.store == store })
         let history =
           container.configurations[store].tracksHistory && manner != .trial
-          ? try HistoryRecorder(objects, author: author, in: container, writer) : nil
+          ? try HistoryRecorder(objects, author: author, policy: mergePolicy, in: container, writer)
+          : nil
         var save = StoreSave(connection: writer, policy: mergePolicy, manner: manner)
         try save.write(
           objects,

@@ -185,7 +185,9 @@ extension ModelContext {
   private func unpackDraft(of object: ManagedObject) {
     let draft = object.draft
     object.draft = ManagedObject.Draft()
-    for (attribute, value) in draft.values { object[attribute] = value }
+    for (attribute, value) in draft.values.sorted(by: { $0.key < $1.key }) {
+      object[attribute] = value
+    }
     for (slot, makeDefault) in object.entity?.madeDefaults ?? [] where object.changes[slot] == nil {
       object.changes[slot] = makeDefault().storable
     }
@@ -217,11 +219,18 @@ extension ModelContext {
   }
 
   static func foreign(_ object: ManagedObject) -> BatchError {
-    BatchError(
+    let (message, remedy) =
+      object.isNew
+      ? ("the object is in no context yet", "insert it first")
+      : (
+        "the object belongs to another context, or to none any more",
+        "take it from this context by its identifier"
+      )
+    return BatchError(
       .noContext,
-      "the object belongs to another context, or to none any more",
+      message,
       at: object.persistentModelID.description,
-      remedy: "take it from this context by its identifier"
+      remedy: remedy
     )
   }
 

@@ -294,8 +294,8 @@ extension ModelEntity {
     if let attribute = declared.last(where: { $0.slot == slot })?.attribute {
       return attribute.name
     }
-    let relationships = object.modelContext?.container.relationships[store].of(self) ?? [:]
-    let relationship = relationships.values.first {
+    let relationships = object.modelContext?.container.relationships[store].all(of: self) ?? []
+    let relationship = relationships.first {
       if case .column(slot) = $0.storage { true } else { false }
     }
     return relationship?.name ?? columns[slot]

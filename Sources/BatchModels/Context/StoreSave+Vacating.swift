@@ -66,6 +66,7 @@ extension StoreSave {
       let unique = Set(entity.entity.uniqueKeys.flatMap(\.columns).map(\.name))
         .compactMap { entity.slot(ofColumn: $0) }
         .filter { !entity.keySlots.contains($0) && !entity.generatedSlots.contains($0) }
+        .sorted()
       for object in set {
         let isDeleted = object.unsaved == .delete
         let slots = unique.filter { isDeleted || object.changes[$0] != nil }

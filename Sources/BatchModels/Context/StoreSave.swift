@@ -144,8 +144,11 @@ struct StoreSave {
   /// The objects whose rows are what they were when they were read.
   private func unchanged(_ objects: [ManagedObject]) throws(BatchError) -> Set<ObjectIdentifier> {
     var unchanged: Set<ObjectIdentifier> = []
+    var known: Set<PersistentIdentifier> = []
     for object in objects {
-      guard let entity = object.entity, let row = object.row, !object.isMerged,
+      // Of two objects of one row, the first changes it for the second.
+      guard known.insert(object.persistentModelID).inserted,
+        let entity = object.entity, let row = object.row, !object.isMerged,
         let current = try entity.row(of: object.persistentModelID, in: connection),
         entity.isSameVersion(current, row)
       else { continue }

@@ -17,19 +17,23 @@ struct UnsavedLinks {
     let target: ObjectIdentifier
   }
 
-  private var links: [Key: Link] = [:]
+  private var links: [Key: (link: Link, order: Int)] = [:]
+  /// How many pairs have been set so far.
+  private var additions = 0
   /// The pairs of each object.
   private var keys: [ObjectIdentifier: [Key]] = [:]
 
   var isEmpty: Bool { links.isEmpty }
 
-  /// The links of a store.
-  func of(store: Int) -> [Link] { links.values.filter { $0.store == store } }
+  /// The links of a store, in the order in which they were set first.
+  func of(store: Int) -> [Link] {
+    links.values.filter { $0.link.store == store }.sorted { $0.order < $1.order }.map(\.link)
+  }
 
   /// The objects on the other side of one that are to be joined with it, or parted from it.
   func targets(of source: ManagedObject, in table: JoinTable) -> [(ManagedObject, isJoined: Bool)] {
     (keys[ObjectIdentifier(source)] ?? []).compactMap { key in
-      guard let link = links[key] else { return nil }
+      guard let link = links[key]?.link else { return nil }
       if link.table == table, link.source === source { return (link.target, link.isJoined) }
       if link.table == table.reversed, link.target === source {
         return (link.source, link.isJoined)
@@ -56,10 +60,14 @@ struct UnsavedLinks {
       source: ObjectIdentifier(link.source),
       target: ObjectIdentifier(link.target)
     )
-    if links.updateValue(link, forKey: key) == nil {
-      keys[key.source, default: []].append(key)
-      if key.source != key.target { keys[key.target, default: []].append(key) }
+    if let known = links[key] {
+      links[key] = (link, known.order)
+      return
     }
+    links[key] = (link, additions)
+    additions += 1
+    keys[key.source, default: []].append(key)
+    if key.source != key.target { keys[key.target, default: []].append(key) }
   }
 
   /// Drops the pairs of an object.

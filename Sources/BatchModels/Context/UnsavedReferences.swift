@@ -71,7 +71,7 @@ struct UnsavedReferences {
     var referring: [ManagedObject] = []
     referring.reserveCapacity(found.count)
     for other in found
-    where other.hasChanges && other !== referring.last && other.refers(to: object, at: slot) {
+    where other.hasChanges && other !== referring.last && other.isSet(to: object, at: slot) {
       referring.append(other)
     }
     return referring

@@ -131,7 +131,7 @@ struct DeletionSet: Sendable {
 }
 
 extension [ManagedObject] {
-  /// The objects in the order of their rowids; nil if one has no such key.
+  /// The objects in the order of their rowids; nil if one has no such key, or two have the same.
   func byRowID() -> (keys: [Int64], objects: [ManagedObject])? {
     var keyed: [(key: Int64, object: ManagedObject)] = []
     keyed.reserveCapacity(count)
@@ -141,7 +141,10 @@ extension [ManagedObject] {
       if let last = keyed.last, last.key >= key { isSorted = false }
       keyed.append((key, object))
     }
-    if !isSorted { keyed.sort { $0.key < $1.key } }
+    if !isSorted {
+      keyed.sort { $0.key < $1.key }
+      if zip(keyed, keyed.dropFirst()).contains(where: { $0.key == $1.key }) { return nil }
+    }
     return (keyed.map(\.key), keyed.map(\.object))
   }
 

@@ -65,7 +65,7 @@ struct Upserts {
     }
     if objects.isEmpty { return }
     let entities = objects.byEntity().compactMap(\.entity)
-    noteUpdates(inTables: Set(entities.map(\.entity.table)))
+    try noteUpdates(inTables: Set(entities.map(\.entity.table)))
     // Those that others refer to go first: a reference may be one of the unique values.
     let depths = context.container.relationships[store].depths
     func depth(_ entity: ModelEntity?) -> Int { entity.flatMap { depths[$0.entity.name] } ?? 0 }
@@ -103,8 +103,8 @@ struct Upserts {
       UnsavedLinks.Link(
         store: link.store,
         table: link.table,
-        source: targets[ObjectIdentifier(link.source)] ?? link.source,
-        target: targets[ObjectIdentifier(link.target)] ?? link.target,
+        source: target(of: link.source),
+        target: target(of: link.target),
         isJoined: link.isJoined
       )
     }
@@ -137,7 +137,7 @@ struct Upserts {
     var values: [(value: SQLValue?, object: ManagedObject?)] = []
     for slot in slots {
       if let reference = object.references[slot] {
-        let target = targets[ObjectIdentifier(reference)] ?? reference
+        let target = target(of: reference)
         let key = target.identity?.key?.components.first
         values.append((key.map { SQLValue($0) }, target))
         continue
@@ -180,11 +180,13 @@ struct Upserts {
   }
 
   /// Notes the unique values that rows will have once what is unsaved of them is written.
-  private mutating func noteUpdates(inTables tables: Set<String>) {
+  private mutating func noteUpdates(inTables tables: Set<String>) throws(BatchError) {
     for object in context.unsaved.all(.update) {
       guard let entity = object.entity, tables.contains(entity.entity.table),
         entity.uniques.contains(where: { isChanged(object, $0) })
       else { continue }
+      // A fault knows only those parts of several values together that were set.
+      if object.row == nil { _ = try hasRow(object) }
       note(object)
     }
   }
@@ -206,7 +208,7 @@ struct Upserts {
       guard let values = values(of: object, unique.slots, entity) else { continue }
       // What an object had when it was noted, it may have no more.
       if let place = place(unique, entity, values), let other = owners[place],
-        self.place(unique, of: other) == place
+        self.place(unique, of: other) == place, try !isLost(other, connection)
       {
         if let owner, owner.object !== other { throw Self.ambiguous(object, owner.unique, unique) }
         owner = (other, unique)
@@ -229,7 +231,9 @@ struct Upserts {
       let other = try self.owner(of: found.identifier, found.row, object, entity)
       owner = (other, found.unique)
     }
-    if let owner, owner.object !== object { try set(object, on: owner.object, entity) }
+    if let owner, owner.object !== object {
+      try set(object, on: owner.object, entity, connection)
+    }
     note(owner?.object ?? object)
   }
 
@@ -259,6 +263,34 @@ struct Upserts {
     case .delete: return true
     case .update: return isChanged(object, unique)
     case .insert, nil: return false
+    }
+  }
+
+  /// Whether the row of a changed object is gone, and the merge policy does not have it written again: it
+  /// has its values no more, and what becomes of the change, the save says.
+  private func isLost(
+    _ object: ManagedObject,
+    _ connection: Connection
+  ) throws(BatchError) -> Bool {
+    let identifier = object.persistentModelID
+    guard object.unsaved == .update, adoptions[identifier] == nil, let entity = object.entity else {
+      return false
+    }
+    switch context.mergePolicy {
+    case .mergeByPropertyObjectTrump, .overwrite: return false
+    case .error, .mergeByPropertyStoreTrump, .rollback:
+      return try entity.row(of: identifier, in: connection) == nil
+    }
+  }
+
+  /// Whether there is a row that values of an object are compared with when they are set.
+  private func hasRow(_ object: ManagedObject) throws(BatchError) -> Bool {
+    do throws(BatchError) {
+      _ = try object.requireRow(context)
+      return true
+    } catch {
+      guard error.code == .objectNotFound else { throw error }
+      return false
     }
   }
 
@@ -325,30 +357,58 @@ struct Upserts {
   private mutating func set(
     _ object: ManagedObject,
     on owner: ManagedObject,
-    _ entity: ModelEntity
+    _ entity: ModelEntity,
+    _ connection: Connection
   ) throws(BatchError) {
     targets[ObjectIdentifier(object)] = owner
     aliases.append((object, owner))
     mark(owner)
-    for (slot, value) in object.changes {
-      if entity.keySlots.contains(slot), owner.unsaved != .insert { continue }
-      if let reference = object.references[slot] {
-        if let value = self.value(of: object, at: slot) {
-          try owner.set(value, at: slot)
-        } else {
-          try owner.set(targets[ObjectIdentifier(reference)] ?? reference, at: slot)
-        }
+    let isNew = owner.unsaved == .insert
+    let isChanged = owner.unsaved == .update && adoptions[owner.persistentModelID] == nil
+    let isCompared = if isNew { true } else { try hasRow(owner) }
+    for slot in object.changes.slots where isNew || !entity.keySlots.contains(slot) {
+      let value = value(of: object, at: slot)
+      let reference = value == nil ? object.references[slot].map { target(of: $0) } : nil
+      if !isCompared {
+        owner.changes[slot] = value ?? .null
+        owner.references[slot] = reference
+      } else if let reference {
+        try owner.set(reference, at: slot)
       } else {
-        try owner.set(value, at: slot)
+        try owner.set(value ?? .null, at: slot)
       }
+    }
+    if isChanged, isCompared { try keep(object.changes.slots, setOn: owner, connection) }
+  }
+
+  /// Keeps as changes what was set to what a changed object has read, where its row has something else by
+  /// now: it was set on another object, which has read nothing.
+  private func keep(
+    _ slots: [Int],
+    setOn owner: ManagedObject,
+    _ connection: Connection
+  ) throws(BatchError) {
+    let same = slots.filter { owner.changes[$0] == nil }
+    guard !same.isEmpty, let entity = owner.entity, let row = owner.row,
+      let current = try entity.row(of: owner.persistentModelID, in: connection)
+    else { return }
+    for slot in same
+    where !entity.keySlots.contains(slot) && !current[slot].isIdentical(to: row[slot]) {
+      owner.changes[slot] = row[slot]
+      owner.bases[slot] = row[slot]
+      context.track(owner, .update)
     }
   }
 
   /// The value of a column, if it is known before new objects have keys.
   private func value(of object: ManagedObject, at slot: Int) -> SQLValue? {
     guard let reference = object.references[slot] else { return object.changes[slot] }
-    let target = targets[ObjectIdentifier(reference)] ?? reference
-    return (target.identity?.key?.components.first).map { SQLValue($0) }
+    return (target(of: reference).identity?.key?.components.first).map { SQLValue($0) }
+  }
+
+  /// The object that one is, if it stands for another.
+  private func target(of object: ManagedObject) -> ManagedObject {
+    targets[ObjectIdentifier(object)] ?? object
   }
 
   /// Refuses a new object whose key was set, and is not that of its row.

@@ -61,7 +61,7 @@ struct HistoryLog {
     )
     if values.isEmpty { return }
     guard let change = try connection.value("SELECT last_insert_rowid()") else { return }
-    for (name, value) in values {
+    for (name, value) in values.sorted(by: { $0.key < $1.key }) {
       try connection.execute(
         "INSERT INTO _batch_history_value (change, attribute, value) VALUES (?, ?, ?)",
         change,

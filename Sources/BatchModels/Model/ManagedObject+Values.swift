@@ -206,7 +206,7 @@ extension ManagedObject {
     throw BatchError(
       .valueMismatch,
       "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
-        + " and was set to \(value.isNaN ? "NaN" : value.className)",
+        + " and was set to \(entity.misfit(value, at: slot))",
       at: persistentModelID.description
     )
   }

@@ -238,11 +238,20 @@ final class ModelEntity: Sendable {
       throw BatchError(
         .valueMismatch,
         "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
-          + " and the row has \(row[slot].className)",
+          + " and the row has \(misfit(row[slot], at: slot))",
         at: identifier.description,
         remedy: "correct the row, or declare the attribute as what it holds"
       )
     }
+  }
+
+  /// What a value is that the attribute in a column cannot have, without the value.
+  func misfit(_ value: SQLValue, at slot: Int) -> String {
+    if value.isNaN { return "NaN" }
+    guard value != .null, keptClasses[slot].contains(value.storageClass) else {
+      return value.className
+    }
+    return "\(value.className) that is none"
   }
 }
 

@@ -84,7 +84,11 @@ extension PredicateExpressions.ForcedUnwrap: TranslatableExpression {
     switch term {
     case .constant(let value?): return .constant(value)
     case .object, .objects, .identifier:
-      throw .unsupported("an object that is unwrapped by force")
+      throw BatchError(
+        .unsupportedPredicate,
+        "a predicate for SQL cannot have an object that is unwrapped by force",
+        remedy: "write ?. in the place of !."
+      )
     case .computed(let computation):
       return .computed(computation.map { value in if let value { value } else { throw isNil } })
     case .constant, .sql: break

@@ -42,12 +42,45 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
     case all, any, none
   }
 
+  /// How many of them may be in each other: SQLite's parser and the thread's stack have an end.
+  private static var depthLimit: Int { 50 }
+
   private let quantifier: Quantifier
   private let predicates: [Predicate<Value>]
+  private let depth: Int
 
   init(_ quantifier: Quantifier, _ predicates: [Predicate<Value>]) {
+    // Those that are put together in a loop are as flat as those that are put together at once.
+    let flattened = quantifier == .none ? .any : quantifier
+    var parts: [Predicate<Value>] = []
+    var depth = 0
+    for predicate in predicates {
+      let inner = Self.made(predicate)
+      if let inner, inner.quantifier == flattened {
+        parts += inner.predicates
+        depth = Swift.max(depth, inner.depth - 1)
+      } else {
+        parts.append(predicate)
+        depth = Swift.max(depth, inner?.depth ?? 0)
+      }
+    }
+    if quantifier == .none, parts.count == 1, let denied = Self.made(parts[0]),
+      denied.quantifier == .none
+    {
+      self = PredicateMatches(.any, denied.predicates)
+      return
+    }
     self.quantifier = quantifier
-    self.predicates = predicates
+    self.predicates = parts
+    self.depth = depth + 1
+  }
+
+  /// What a predicate was put together of; nil if it was not.
+  private static func made(_ predicate: Predicate<Value>) -> PredicateMatches? {
+    typealias Question = PredicateExpressions.SequenceContains<
+      PredicateExpressions.Value<PredicateMatches>, PredicateExpressions.Variable<Value>
+    >
+    return (predicate.expression as? Question)?.sequence.value
   }
 
   var predicate: Predicate<Value> {
@@ -102,6 +135,14 @@ extension PredicateMatches: MatchedValues {
     on element: Term<Value>,
     in translator: PredicateTranslator
   ) throws(BatchError) -> SQLText {
+    guard depth <= Self.depthLimit else {
+      throw BatchError(
+        .unsupportedPredicate,
+        "a predicate is put together of others that are \(depth) deep in each other, and"
+          + " \(Self.depthLimit) are the limit",
+        remedy: "give all(of:) and any(of:) many predicates at once"
+      )
+    }
     var conditions: [SQLText] = []
     for predicate in predicates {
       translator.bind(predicate.variable, to: element)

@@ -11,6 +11,7 @@ import Darwin
 /// The absolute path of an existing regular file, symbolic links followed, so that one database has
 /// one path.
 package func resolvedPath(_ path: String) throws(BatchError) -> String {
+  try requireName(path)
   guard let resolved = unsafe realpath(path, nil) else {
     throw BatchError(
       .fileAccess,
@@ -29,6 +30,7 @@ package func resolvedPath(_ path: String) throws(BatchError) -> String {
 
 /// Makes an empty file, which is an empty database, unless there is one.
 package func makeFile(atPath path: String) throws(BatchError) {
+  try requireName(path)
   let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
   if descriptor >= 0 {
     close(descriptor)
@@ -40,4 +42,17 @@ package func makeFile(atPath path: String) throws(BatchError) {
       remedy: "check the folder of the database"
     )
   }
+}
+
+/// Refuses what names no file, or would be taken for the name of another one.
+private func requireName(_ path: String) throws(BatchError) {
+  let message: String
+  if path.isEmpty {
+    message = "the path of the database is empty"
+  } else if path.utf8.contains(0) {
+    message = "the path \(path.quotedForMessage) has a NUL, at which the system would cut it off"
+  } else {
+    return
+  }
+  throw BatchError(.fileAccess, message, remedy: "check the path")
 }

@@ -86,6 +86,25 @@ import Testing
     #expect(await error(inNoFolder)?.code == .fileAccess)
   }
 
+  @Test func `a path that names no file, or would be cut off, is refused`() async {
+    for path in ["", directory.file("a\0b")] {
+      for schema in [nil, ""] {
+        let configuration = ModelConfiguration(path: path, initialSchema: schema)
+        let error = await error(configuration)
+        #expect(error?.code == .fileAccess && error?.message.contains("path") == true)
+      }
+    }
+    #expect(!FileManager.default.fileExists(atPath: directory.file("a")))
+  }
+
+  @Test func `a class that is named twice is one class`() async throws {
+    let container = try await ModelContainer(
+      for: [Badge.self, Person.self] + Family.types,
+      configurations: [ModelConfiguration(inMemoryWith: Family.schema)]
+    )
+    #expect(container.stores[0].schema.entities.count { $0.name == "Badge" } == 1)
+  }
+
   @Test func `a store in memory is shared by a container and by nothing else`() async throws {
     let configuration = ModelConfiguration(
       inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY); INSERT INTO a VALUES (1), (2)"

@@ -4,10 +4,9 @@ import Testing
 
 /// Random work on objects in several contexts, against a naive graph.
 ///
-/// `BATCH_GRAPH_STEPS` says how many steps, `BATCH_SEED` which list of them is the first.
+/// `BATCH_GRAPH_STEPS` says how many steps, `BATCH_SEED` which list of them is the first, and
+/// `BATCH_GRAPH_LENGTH` how long a list is.
 @Suite struct GraphModelTests {
-  private static let length = 60
-
   private static func number(_ name: String) -> UInt64? {
     ProcessInfo.processInfo.environment[name].flatMap(UInt64.init)
   }
@@ -56,11 +55,12 @@ import Testing
   @Test func `objects in several contexts are what a naive graph says`() async throws {
     let count = Self.number("BATCH_GRAPH_STEPS") ?? 1_500
     let first = Self.number("BATCH_SEED") ?? .random(in: 0..<1 << 40)
+    let length = Self.number("BATCH_GRAPH_LENGTH") ?? 60
     var total = Outcome()
     var seed = first
     while UInt64(total.steps) < count {
       var random = SeededGenerator(seed: seed)
-      let steps = (0..<Self.length).map { _ in GraphTrial.Step(using: &random) }
+      let steps = (0..<length).map { _ in GraphTrial.Step(using: &random) }
       let place = seed.isMultiple(of: 4) ? Family.Place.file : .memory
       let outcome = try await Self.run(steps, place)
       total.steps += outcome.steps

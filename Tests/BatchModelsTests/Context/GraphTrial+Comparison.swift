@@ -62,7 +62,7 @@ extension GraphTrial {
   func compareStore() throws {
     let context = ModelContext(container)
     var objects: [Int: ManagedObject] = [:]
-    for (number, identifier) in identifiers where store.nodes[number] != nil {
+    for (number, identifier) in sortedIdentifiers where store.nodes[number] != nil {
       objects[number] = try context.existingModel(for: identifier)
     }
     try compare(objects, with: store, in: context)
@@ -99,7 +99,7 @@ extension GraphTrial {
         }
       try compare(found, view.numbers(kind), "fetched \(kind)")
     }
-    for (own, node) in view.nodes {
+    for (own, node) in view.nodes.sorted(by: { $0.key < $1.key }) {
       for link in Link.of(node.kind) {
         let target: ManagedObject? =
           switch objects[own] {

@@ -22,7 +22,7 @@ extension GraphTrial {
     default: context.mergeChanges(sides[side].changes)
     }
     sides[side].changes = ModelChanges()
-    for (number, identifier) in identifiers where store.nodes[number] != nil {
+    for (number, identifier) in sortedIdentifiers where store.nodes[number] != nil {
       if sides[side].objects[number] == nil {
         sides[side].objects[number] = try context.existingModel(for: identifier)
       }
@@ -75,8 +75,15 @@ extension GraphTrial {
     }
     // One that lags behind has rows that are not the latest.
     let (isBehind, seen) = (sides[side].isBehind, sides[side].seen)
-    for number in unsaved.updated where isBehind && seen.nodes[number] != store.nodes[number] {
-      conflicts.append(number)
+    for number in unsaved.updated where isBehind {
+      // Where others have set something and taken it back, it is as it was again.
+      var expected = seen.nodes[number]
+      if let base = unsaved.names[number]?.base { expected?.name = base }
+      if let base = unsaved.codes[number]?.base { expected?.code = base }
+      for (link, edit) in unsaved.links[number] ?? [:] {
+        if let base = edit.base { expected?.links[link] = base }
+      }
+      if expected != store.nodes[number] { conflicts.append(number) }
     }
     for (number, row) in unsaved.deleted {
       if let row, let now = store.nodes[number], row != now { conflicts.append(number) }
@@ -149,12 +156,12 @@ extension GraphTrial {
       )
     }
     var changes = ModelChanges()
-    for number in sides[side].unsaved.inserted where store.nodes[number] != nil {
+    for number in sides[side].unsaved.inserted.sorted() where store.nodes[number] != nil {
       guard let object = sides[side].objects[number] else { continue }
       identifiers[number] = object.persistentModelID
       changes.inserted.append(object.persistentModelID)
     }
-    for (number, identifier) in identifiers {
+    for (number, identifier) in sortedIdentifiers {
       if store.nodes[number] == nil, before.nodes[number] != nil {
         changes.deleted.append(identifier)
         sides[side].objects[number] = nil

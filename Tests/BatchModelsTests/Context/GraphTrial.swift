@@ -31,6 +31,10 @@ final class GraphTrial {
   var sides: [Side]
   var store = GraphTwin.Graph()
   var identifiers: [Int: PersistentIdentifier] = [:]
+  /// They in one order, so that a seed does the same in every process.
+  var sortedIdentifiers: [(key: Int, value: PersistentIdentifier)] {
+    identifiers.sorted { $0.key < $1.key }
+  }
   var last = 0
   /// How many saves were done, how many were refused and why, and how many objects became others by them.
   var tally: [String: Int] = [:]
@@ -303,6 +307,8 @@ final class GraphTrial {
 
   private func delete(_ number: Int, in side: Int) {
     guard let object = sides[side].objects[number] else { return }
+    // Of what was never read, there is nothing to compare when the deletion is saved.
+    _ = try? object.committedValues()
     sides[side].context.delete(object)
     sides[side].unsaved.delete(number, in: store)
   }
@@ -313,7 +319,7 @@ final class GraphTrial {
     sides[side].objects = sides[side].objects.filter {
       sides[side].unsaved.inserted.contains($0.key)
     }
-    for (number, identifier) in identifiers where store.nodes[number] != nil {
+    for (number, identifier) in sortedIdentifiers where store.nodes[number] != nil {
       sides[side].objects[number] =
         way % 2 == 0
         ? context.model(for: identifier) : try context.existingModel(for: identifier)

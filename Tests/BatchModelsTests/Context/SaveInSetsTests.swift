@@ -125,6 +125,24 @@ import Testing
     }
   }
 
+  @Test func `two objects of one row that are changed in one save conflict`() async throws {
+    let context = ModelContext(
+      try await Family.open(rows: "INSERT INTO badges VALUES (1, 1, 0, NULL);")
+    )
+    let badge = try #require(try context.fetch(FetchDescriptor<Badge>()).first)
+    let alias = Badge(1)
+    context.insert(alias)
+    try context.save()
+    #expect(alias !== badge && alias.persistentModelID == badge.persistentModelID)
+    badge.label = 1
+    alias.label = 2
+    let error = try #require(throws: BatchError.self) { try context.save() }
+    #expect(error.code == .mergeConflict && badge.isUpdated && alias.isUpdated)
+    context.mergePolicy = .mergeByPropertyObjectTrump
+    try context.save()
+    #expect(try ModelContext(context.container).fetch(FetchDescriptor<Badge>()).map(\.label) == [2])
+  }
+
   @Test func `SQL of one's own is part of the save, and cannot end it`() async throws {
     let container = try await container(
       "CREATE TABLE t(id INTEGER PRIMARY KEY, n INTEGER)",

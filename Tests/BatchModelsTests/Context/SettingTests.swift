@@ -220,6 +220,10 @@ import Testing
       context.rollback()
       #expect(stored.ratio == 1.5 && stored.date != nil && stored.point?.x == 3)
     }
+    stored.point = Measurement.Point(x: .infinity)
+    let error = #expect(throws: BatchError.self) { try context.save() }
+    #expect(error?.message.hasSuffix("and was set to a TEXT that is none") == true)
+    context.rollback()
     var snapshot = try ModelSnapshot(of: stored)
     snapshot.ratio = .nan
     #expect(code { try context.apply(snapshot) } == .valueMismatch)
@@ -271,6 +275,10 @@ import Testing
     let new = Employee("Carol", salary: 30)
     first.insert(new)
     #expect(code { try second.obtainPermanentIdentifiers(for: [new]) } == .noContext)
+    let never = #expect(throws: BatchError.self) {
+      try second.obtainPermanentIdentifiers(for: [Employee("Dave", salary: 1)])
+    }
+    #expect(never?.code == .noContext && never?.remedy == "insert it first")
     first.reset()
     #expect(!first.hasChanges)
     first.insert(alice)

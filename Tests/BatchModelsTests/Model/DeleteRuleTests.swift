@@ -31,6 +31,24 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT purchase FROM purchase_tags") == ["3"])
   }
 
+  @Test func `an object that is refreshed is not deleted, nor is what its deletion took`()
+    async throws
+  {
+    let (path, context) = try await market()
+    let ada = try context.fetch(Customer.self)[0]
+    for isDecided in [false, true] {
+      context.delete(ada)
+      if isDecided { _ = try context.fetchCount(FetchDescriptor<Purchase>()) }
+      #expect(context.deletedModelsArray.count == (isDecided ? 3 : 1))
+      context.refresh(ada, mergeChanges: true)
+      #expect(ada.isDeleted)
+      context.refresh(ada, mergeChanges: false)
+      #expect(!ada.isDeleted && !context.hasChanges && ada.purchases.count == 2)
+    }
+    try context.save()
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM purchases") == ["3"])
+  }
+
   @Test func `what was related to another one in time is not deleted`() async throws {
     let (path, context) = try await market()
     let customers = try context.fetch(Customer.self)

@@ -196,4 +196,29 @@ import Testing
       #expect(error?.message.contains("0x") == false)
     }
   }
+  @Test func `predicates that are put together in a loop are as flat as a list`() throws {
+    var any = #Predicate<Sample> { $0.int == 0 }
+    var all = #Predicate<Sample> { $0.int != 0 }
+    for number in 1..<1_000 {
+      any = .any(of: [any, #Predicate { $0.int == number }])
+      all = .all(of: [all, #Predicate { $0.int != number }])
+    }
+    try check(any)
+    try check(all)
+    try check(.not(any))
+    try check((0..<1_001).reduce(any) { denied, _ in .not(denied) })
+    try check(.all(of: [.not(all), any]))
+  }
+
+  @Test func `predicates that are too deep in each other are refused`() throws {
+    let isOne = #Predicate<Sample> { $0.int == 1 }
+    var deep = isOne
+    for _ in 0..<20 { deep = .any(of: [isOne, .all(of: [deep, isOne])]) }
+    try check(deep)
+    for _ in 0..<1_000 { deep = .any(of: [isOne, .all(of: [deep, isOne])]) }
+    let error = #expect(throws: BatchError.self) {
+      try context.fetch(FetchDescriptor(predicate: deep))
+    }
+    #expect(error?.code == .unsupportedPredicate)
+  }
 }

@@ -105,4 +105,12 @@ import Testing
       }
     }
   }
+  @Test func `a related object that is unwrapped by force is refused`() throws {
+    let error = #expect(throws: BatchError.self) {
+      try context.fetch(
+        FetchDescriptor<Purchase>(predicate: #Predicate { $0.customer!.name == "Ada" })
+      )
+    }
+    #expect(error?.code == .unsupportedPredicate && error?.remedy?.contains("?.") == true)
+  }
 }
