@@ -15,6 +15,20 @@ package struct RunLogic {
     case failedToPrepare(Range<Int>, worker: Int, BatchError, holding: Int)
     case committed(Range<Int>, Commit)
     case failedToCommit(Range<Int>, BatchError)
+    /// A span is the process's own, of which some positions are still to do.
+    case granted(Range<Int>, remaining: [Range<Int>])
+    /// Others are at work on all spans that are not done; asking again may help after a while.
+    case noneFree(askingAgainAfter: Duration)
+    /// All positions of the run are done, by whomever.
+    case exhausted
+    case failedToClaim(BatchError)
+    /// The run has rested before it asks for a span again.
+    case claimAgain
+    /// It is recorded that all of a span is done.
+    case closed(Range<Int>)
+    case failedToClose(Range<Int>, BatchError)
+    /// The run has rested before it tries again to record that all of a span is done.
+    case closeAgain(Range<Int>)
     /// A chunk has rested before it is tried again.
     case rested(Range<Int>)
     /// A pace lets the run go on.
@@ -59,6 +73,11 @@ package struct RunLogic {
     case commit(Range<Int>)
     /// Drop what was prepared.
     case discard(Range<Int>)
+    /// Ask for a span that nobody works on; answer with `granted`, `noneFree`, `exhausted` or
+    /// `failedToClaim`.
+    case claim
+    /// Record that all of a span is done; answer with `closed` or `failedToClose`.
+    case close(Range<Int>)
     /// Give the answer once the time has gone by.
     case answer(Answer, after: Duration)
     /// Have the writer empty its log; answer with `emptiedLog` or `failed`.
@@ -75,6 +94,10 @@ package struct RunLogic {
   package enum Event {
     case committed(Range<Int>, Commit)
     case retrying(ChunkRetry)
+    /// A span is the process's own.
+    case granted(Range<Int>)
+    /// A span is another process's by now.
+    case lost(Range<Int>)
     case held(RunThrottle.Hold)
     case released
     case message(String)
@@ -94,19 +117,28 @@ package struct RunLogic {
     package var logRemedy: String?
     /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
     package var units: [Int]
+    /// How many chunks are committed at once, each in a transaction of its own; nil where one writer shares
+    /// its transactions between them.
+    package var writers: Int?
+    /// Whether positions are granted while the run goes on, beside those that it begins with.
+    package var isGranted: Bool
 
     package init(
       workers: Int,
       inOrder: Bool = false,
       patience: Duration? = nil,
       logRemedy: String? = nil,
-      units: [Int] = []
+      units: [Int] = [],
+      writers: Int? = nil,
+      isGranted: Bool = false
     ) {
       self.workers = workers
       self.inOrder = inOrder
       self.patience = patience
       self.logRemedy = logRemedy
       self.units = units
+      self.writers = writers
+      self.isGranted = isGranted
     }
   }
 
@@ -119,6 +151,9 @@ package struct RunLogic {
   private var throttle: RunThrottle
   /// The errors of chunks that are tried again, by their first positions.
   private var errors: [Int: BatchError] = [:]
+  /// How often in turn a span could not be asked for, and that of each could not be recorded that it is done.
+  private var failedClaims = 0
+  private var failedCloses: [Int: Int] = [:]
   /// What holds the run.
   package private(set) var held: RunThrottle.Hold?
   /// Whether the answer is on its way that a pace lets the run go on, which is before the next tick.
@@ -151,10 +186,12 @@ package struct RunLogic {
     var limits = RunStateMachine.Limits(
       workers: setting.workers,
       inOrder: setting.inOrder,
-      retries: backoff.limit
+      retries: backoff.limit,
+      writers: setting.writers
     )
     if throttle.setsPace { limits.committing = 1 }
     limits.units = setting.units
+    limits.isGranted = setting.isGranted
     machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
   }
 
@@ -201,6 +238,38 @@ package struct RunLogic {
       throttle.logBytes = commit.logBytes
       regulate(moment)
       perform(machine.committed(chunk, took: commit.duration))
+    case .failedToCommit(let chunk, let error) where error.code == .leaseLost:
+      errors[chunk.lowerBound] = nil
+      if let span = machine.span(of: chunk) { tell(.lost(span)) }
+      perform(machine.lost(chunk))
+    case .granted(let span, let parts):
+      failedClaims = 0
+      tell(.granted(span))
+      perform(machine.grant(span, remaining: parts))
+    case .noneFree(let delay):
+      failedClaims = 0
+      perform(machine.claimLater())
+      effects.append(.answer(.claimAgain, after: delay))
+    case .exhausted: perform(machine.exhausted())
+    case .failedToClaim(let error):
+      failedClaims += 1
+      guard let delay = rest(before: failedClaims, error) else { return fail(error) }
+      perform(machine.claimLater())
+      effects.append(.answer(.claimAgain, after: delay))
+    case .claimAgain: perform(machine.claimAgain())
+    case .closed(let span):
+      failedCloses[span.lowerBound] = nil
+      perform(machine.closed(span))
+    case .failedToClose(let span, let error) where error.code == .leaseLost:
+      failedCloses[span.lowerBound] = nil
+      perform(machine.closed(span))
+    case .failedToClose(let span, let error):
+      failedCloses[span.lowerBound, default: 0] += 1
+      guard let delay = rest(before: failedCloses[span.lowerBound, default: 1], error) else {
+        return fail(error)
+      }
+      effects.append(.answer(.closeAgain(span), after: delay))
+    case .closeAgain(let span): effects.append(.close(span))
     case .failedToCommit(let chunk, let error):
       note(error, of: chunk)
       let isTransient = error.isTransient || isExcused(error, moment)
@@ -218,10 +287,7 @@ package struct RunLogic {
       throttle.logBytes = bytes
       regulate(moment)
     case .failed(let error):
-      if !isExcused(error, moment) {
-        failure = failure ?? error
-        perform(machine.fail())
-      }
+      if !isExcused(error, moment) { return fail(error) }
     case .stop: perform(machine.stop())
     case .outOfTime:
       stopReason = stopReason ?? "the time of limits.runtime is over"
@@ -248,6 +314,20 @@ package struct RunLogic {
   /// Whether an error comes of the end of the grace: the chunk was undone, and nothing is wrong with it.
   private func isExcused(_ error: BatchError, _ moment: Moment) -> Bool {
     moment.isGraceOver && error.code == .interrupted
+  }
+
+  /// Fails the run because of something beside its chunks.
+  private mutating func fail(_ error: BatchError) -> [Effect] {
+    failure = failure ?? error
+    perform(machine.fail())
+    emptyLogIfQuiet()
+    return handOver()
+  }
+
+  /// How long to rest before something is tried again that is beside the chunks; nil if it is not.
+  private mutating func rest(before attempt: Int, _ error: BatchError) -> Duration? {
+    guard error.isTransient, attempt <= backoff.limit else { return nil }
+    return backoff.delay(before: attempt, using: &generator)
   }
 
   private mutating func note(_ error: BatchError, of chunk: Range<Int>) {
@@ -305,7 +385,11 @@ package struct RunLogic {
     guard moment.policy != policy else { return }
     policy = moment.policy
     throttle.settings = policy.throttle
-    let unpaced = RunStateMachine.Limits(workers: setting.workers, inOrder: setting.inOrder)
+    let unpaced = RunStateMachine.Limits(
+      workers: setting.workers,
+      inOrder: setting.inOrder,
+      writers: setting.writers
+    )
     machine.tune(
       ChunkSizing(
         policy,
@@ -337,6 +421,8 @@ package struct RunLogic {
       case .commit(let chunk): effects.append(.commit(chunk))
       case .rest(let chunk, let attempt): rest(chunk, before: attempt)
       case .discard(let chunk): effects.append(.discard(chunk))
+      case .claim: effects.append(.claim)
+      case .close(let span): effects.append(.close(span))
       case .end(let ending):
         hasEnded = true
         effects.append(.end(ending))

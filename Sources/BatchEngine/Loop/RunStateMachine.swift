@@ -14,6 +14,9 @@ import BatchIdentifiers
 ///
 /// A chunk that fails for the moment rests and is prepared again; it keeps its place among those in
 /// flight, and what it holds, and the others go on as far as the order allows.
+///
+/// Positions are all there from the beginning, or are granted in spans while the run goes on, where
+/// several processes share it. A span that is lost takes its chunks with it.
 package struct RunStateMachine {
   /// How much may go on at once.
   package struct Limits {
@@ -27,18 +30,23 @@ package struct RunStateMachine {
     package var inOrder: Bool
     /// How often a chunk is tried again that failed for the moment.
     package var retries: Int
+    /// Whether chunks that are committed at once share one transaction of one writer.
+    package var sharesTransactions = true
+    /// Whether positions are granted while the run goes on, beside those that it begins with.
+    package var isGranted = false
     /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
     package var units: [Int] = []
 
-    /// Limits for a number of workers.
-    package init(workers: Int, inOrder: Bool, retries: Int = 0) {
+    /// Limits for a number of workers, and of writers if each has transactions of its own.
+    package init(workers: Int, inOrder: Bool, retries: Int = 0, writers: Int? = nil) {
       self.workers = workers
       self.inOrder = inOrder
       self.retries = retries
+      sharesTransactions = writers == nil
       // While one is committed the others wait at the writer, which goes on without asking, and
       // share its next transaction. In order, one at a time: two tasks that call the writer may
       // arrive the other way round.
-      committing = inOrder ? 1 : 8
+      committing = inOrder ? 1 : writers ?? 8
       inFlight = 2 * workers + committing
     }
 
@@ -56,6 +64,10 @@ package struct RunStateMachine {
     case rest(Range<Int>, attempt: Int)
     /// Drop what was prepared: it will not be committed.
     case discard(Range<Int>)
+    /// Ask for a span that nobody works on; answer with `grant`, `claimLater` or `exhausted`.
+    case claim
+    /// Record that all of a span is done; answer with `closed`.
+    case close(Range<Int>)
     /// Nothing is going on any more.
     case end(Ending)
   }
@@ -93,6 +105,8 @@ package struct RunStateMachine {
 
     var positions: Range<Int>
     var state: State
+    /// Whether its span was lost while it was being prepared or committed.
+    var isRevoked = false
     /// How often it has failed for the moment.
     var failures = 0
     /// What it holds while it waits for the writer, or for its next try.
@@ -111,6 +125,8 @@ package struct RunStateMachine {
   private var idleWorkers: [Int]
   /// The chunks that are handed out and not committed, ascending.
   private var chunks: [Chunk] = []
+  /// The spans that were granted, are not closed, and were not lost.
+  private var spans = GrantedSpans()
   /// The first position that will not be committed any more; in order, nothing after it will be.
   private var givenUp = Int.max
 
@@ -155,6 +171,10 @@ package struct RunStateMachine {
     let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
     let rest = reached.upperBound..<chunk.upperBound
     precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
+    if chunks[place].isRevoked {
+      chunks.remove(at: place)
+      return [.discard(reached)] + next()
+    }
     sizing.observe(reached.count, preparedIn: duration, bytes: byteCount)
     guard canCommit(reached) else { return [.discard(reached)] + giveUp([chunk]) + next() }
     chunks[place].positions = reached
@@ -172,6 +192,10 @@ package struct RunStateMachine {
     isTransient: Bool = false
   ) -> [Action] {
     let place = release(worker, chunk)
+    if chunks[place].isRevoked {
+      chunks.remove(at: place)
+      return [.discard(chunk)] + next()
+    }
     chunks[place].bytes = byteCount
     return isTransient ? retry(place) : fail(place)
   }
@@ -180,13 +204,17 @@ package struct RunStateMachine {
   package mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
     chunks.remove(at: settle(chunk))
     sizing.observe(chunk.count, took: duration)
-    return next()
+    return close(spans.span(of: chunk)) + next()
   }
 
   /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
   /// tried.
   package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     let place = settle(chunk)
+    if chunks[place].isRevoked {
+      chunks.remove(at: place)
+      return next()
+    }
     return isTransient ? retry(place) : fail(place)
   }
 
@@ -235,6 +263,94 @@ package struct RunStateMachine {
   /// How often a chunk has failed for the moment.
   package func tries(of chunk: Range<Int>) -> Int {
     chunks.first { $0.positions == chunk }?.failures ?? 0
+  }
+
+  // MARK: Spans
+
+  /// A span is the run's own, of which some positions are still to do.
+  package mutating func grant(_ span: Range<Int>, remaining parts: [Range<Int>]) -> [Action] {
+    guard !chunks.contains(where: { $0.isRevoked && $0.positions.overlaps(span) }) else {
+      // What a worker still has of it from before must not be taken for what is handed out now.
+      spans.defer(span, parts)
+      return next()
+    }
+    spans.insert(span)
+    for part in parts { remaining.insert(part, at: place(before: part)) }
+    return close(span) + next()
+  }
+
+  /// There is no span to be had now; asks again after ``claimAgain()``.
+  package mutating func claimLater() -> [Action] {
+    spans.claim = .resting
+    return next()
+  }
+
+  /// Time has gone by since there was no span to be had.
+  package mutating func claimAgain() -> [Action] {
+    if spans.claim == .resting { spans.claim = .idle }
+    return next()
+  }
+
+  /// All positions of the run are done, by whomever.
+  package mutating func exhausted() -> [Action] {
+    spans.claim = .exhausted
+    return next()
+  }
+
+  /// It is recorded that all of a span is done, or the span is another process's.
+  package mutating func closed(_ span: Range<Int>) -> [Action] {
+    spans.endClosing(span)
+    // It may have been the last one that all were waiting for.
+    if spans.claim == .resting { spans.claim = .idle }
+    return next()
+  }
+
+  /// The span that a chunk is of; nil if all positions were there from the beginning, or it was lost.
+  package func span(of chunk: Range<Int>) -> Range<Int>? { spans.span(of: chunk) }
+
+  /// A chunk was not committed, and nothing of its span will be: another process has it.
+  package mutating func lost(_ chunk: Range<Int>) -> [Action] {
+    let isKnown = chunks.remove(at: settle(chunk)).isRevoked
+    guard !isKnown, let span = spans.span(of: chunk) else { return next() }
+    return revoke(span)
+  }
+
+  /// A span belongs to another process.
+  package mutating func revoke(_ span: Range<Int>) -> [Action] {
+    spans.remove(span)
+    remaining.removeAll { $0.overlaps(span) }
+    var dropped: [Action] = []
+    for place in chunks.indices.reversed() where chunks[place].positions.overlaps(span) {
+      switch chunks[place].state {
+      case .due, .resting, .failed: chunks.remove(at: place)
+      case .ready: dropped.append(.discard(chunks.remove(at: place).positions))
+      // Whoever has it says what became of it.
+      case .preparing, .committing: chunks[place].isRevoked = true
+      }
+    }
+    return dropped + next()
+  }
+
+  /// Closes a span of which nothing is left to do.
+  private mutating func close(_ span: Range<Int>?) -> [Action] {
+    guard let span, !hasFailed, !remaining.contains(where: span.overlaps),
+      !chunks.contains(where: { $0.positions.overlaps(span) }), spans.beginClosing(span)
+    else { return [] }
+    return [.close(span)]
+  }
+
+  /// Whether another span is wanted: there is less left than a chunk for each worker.
+  ///
+  /// In order, one span is done after the other.
+  private var wantsSpan: Bool {
+    guard limits.isGranted, case .running = phase, !isHeld else { return false }
+    if limits.inOrder { return remaining.isEmpty && chunks.isEmpty && spans.isEmpty }
+    return remaining.reduce(0) { $0 + $1.count } < limits.workers * sizing.size
+  }
+
+  /// Where positions stand among those that remain, the next of which are last.
+  private func place(before positions: Range<Int>) -> Int {
+    remaining.lastIndex { $0.lowerBound > positions.lowerBound }.map { $0 + 1 } ?? 0
   }
 
   // MARK: Decisions
@@ -300,8 +416,10 @@ package struct RunStateMachine {
   /// the next run.
   private mutating func takeBack(_ rest: Range<Int>) -> [Action] {
     guard case .running = phase else { return giveUp([rest]) }
-    let place = remaining.lastIndex { $0.lowerBound > rest.lowerBound }.map { $0 + 1 } ?? 0
-    if place > 0, remaining[place - 1].lowerBound == rest.upperBound {
+    let place = place(before: rest)
+    if place > 0, remaining[place - 1].lowerBound == rest.upperBound,
+      !spans.beginsOne(at: rest.upperBound)
+    {
       remaining[place - 1] = rest.lowerBound..<remaining[place - 1].upperBound
     } else {
       remaining.insert(rest, at: place)
@@ -330,7 +448,9 @@ package struct RunStateMachine {
   /// before a size changed are still to come: one at the writer and what is ready for its next
   /// transaction are enough. Exports have no writer to wait for.
   private var depth: (committing: Int, inFlight: Int) {
-    guard sizing.hasTarget, !limits.inOrder else { return (limits.committing, limits.inFlight) }
+    guard sizing.hasTarget, !limits.inOrder, limits.sharesTransactions else {
+      return (limits.committing, limits.inFlight)
+    }
     guard let together = sizing.count(writtenIn: Limits.sharing) else {
       return (1, min(limits.workers + 1, limits.inFlight))
     }
@@ -353,6 +473,13 @@ package struct RunStateMachine {
         chunks[place].state = .preparing(worker: worker)
         actions.append(.prepare(chunks[place].positions, worker: worker))
       }
+    }
+    if !chunks.contains(where: \.isRevoked), let (span, parts) = spans.takeDeferred() {
+      return actions + grant(span, remaining: parts)
+    }
+    if spans.claim == .idle, wantsSpan {
+      spans.claim = .asked
+      actions.append(.claim)
     }
     if let ending = ending() {
       phase = .ended
@@ -409,11 +536,14 @@ package struct RunStateMachine {
   }
 
   private func ending() -> Ending? {
-    guard chunks.allSatisfy({ $0.state == .failed }) else { return nil }
+    guard chunks.allSatisfy({ $0.state == .failed }), !spans.isClosing || hasFailed else {
+      return nil
+    }
+    let isComplete = remaining.isEmpty && (!limits.isGranted || spans.claim == .exhausted)
     switch phase {
-    case .running: return remaining.isEmpty ? .completed : nil
+    case .running: return isComplete ? .completed : nil
     // Told to stop when nothing was left to do: it is complete.
-    case .stopping(.stopped): return remaining.isEmpty ? .completed : .stopped
+    case .stopping(.stopped): return isComplete ? .completed : .stopped
     case .stopping(let ending): return ending
     case .ended: return nil
     }

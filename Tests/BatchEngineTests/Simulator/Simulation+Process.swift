@@ -216,7 +216,7 @@ extension Simulation {
       beginGrace(process, atLeast: scenario.policy.limits.runtime ?? .zero)
     case .stop: beginGrace(process)
     case .tick: await demandProgress(process)
-    case .failed, .rested, .look, .emptiedLog: break
+    default: break
     }
     tell(answer, to: process)
     await account(process)
@@ -294,6 +294,7 @@ extension Simulation {
         process.outstanding.removeAll { $0 == chunk }
       case .answer(let answer, let delay):
         schedule(.answer(answer), after: Self.microseconds(delay), for: process)
+      case .claim, .close: fail("it asks for spans, and nobody grants any")
       case .emptyLog: schedule(.emptyLog, after: moment(upTo: 20), for: process)
       case .beginGrace: beginGrace(process)
       case .tell(let event): process.events.append(event)
@@ -392,7 +393,7 @@ extension Simulation {
     case .retrying(let retry):
       occur(.retry)
       demand(retry.attempt <= retry.limit, "\(retry.positions) is tried too often")
-    case .message: break
+    case .message, .granted, .lost: break
     }
   }
 
