@@ -84,18 +84,19 @@ extension JobPlan {
 
   /// Which indexes a job writes beside the table's rows.
   func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
-    let columns: [String]
+    let change: BulkChange
     switch work {
-    case .change(let change, _):
-      guard case .update(let assignments) = change.action else { return [] }
-      columns = assignments.map(\.column)
-    case .transform(_, let transform, _): columns = transform.writes
+    case .change(let made, _): change = made
+    case .transform(let transform, _, _): change = transform.target
     case .export: return []
     }
+    let shape = change.undoShape
+    if shape.isDeletion { return [] }
+    let columns = shape.columns
     var indexes: [String] = []
     for index in try connection.texts(
       "SELECT name FROM pragma_index_list(?)",
-      .text(entity.table)
+      .text(change.entity.table)
     ) {
       let indexed = try connection.texts(
         "SELECT ifnull(name, '') FROM pragma_index_info(?)",

@@ -184,7 +184,11 @@ extension JobPlan {
 
   /// The table that the job writes, or what it reads.
   var writtenEntity: Entity {
-    if case .change(let change, _) = work { change.entity } else { entity }
+    switch work {
+    case .change(let change, _): change.entity
+    case .transform(let transform, _, _): transform.target.entity
+    case .export: entity
+    }
   }
 
   /// The statement that makes the archive before the first chunk.
