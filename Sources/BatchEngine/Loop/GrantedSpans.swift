@@ -1,5 +1,22 @@
-/// The spans that a run was granted and that are still its own, and whether it asks for another one.
+/// The spans that a run was granted and has still something of, and how it stands with the next one.
+///
+/// ```
+/// granted ──► open ──► closing ──► gone, once it is recorded that all of it is done
+///               └────► lost ─────► gone, once the last of its chunks has come back
+/// ```
+///
+/// A run asks for others than these only. So a span is not granted again before all that the run has of it
+/// from before has come back, and no answer about that can be taken for one about what is handed out later.
 struct GrantedSpans {
+  enum State {
+    /// Some of its positions are still to do.
+    case open
+    /// All of it is done, which is being recorded.
+    case closing
+    /// Another process has it, and workers or the writer still have chunks of it.
+    case lost
+  }
+
   /// How the question for another span stands.
   enum Claim {
     case idle
@@ -10,50 +27,35 @@ struct GrantedSpans {
     case exhausted
   }
 
+  private(set) var all: [(positions: Range<Int>, state: State)] = []
   var claim = Claim.idle
-  private var open: [Range<Int>] = []
-  private var closing: [Range<Int>] = []
-  /// A span of which a worker still has a chunk from the time before the run lost it.
-  private var deferred: (span: Range<Int>, parts: [Range<Int>])?
 
-  var isEmpty: Bool { open.isEmpty && closing.isEmpty && deferred == nil }
+  /// What a claim leaves out.
+  var positions: [Range<Int>] { all.map(\.positions) }
 
-  /// Whether it is being recorded of some span that all of it is done.
-  var isClosing: Bool { !closing.isEmpty }
-
-  /// The span that a chunk is of.
-  func span(of chunk: Range<Int>) -> Range<Int>? { open.first { $0.overlaps(chunk) } }
+  /// The span that some positions are of, if it is in a state.
+  func span(_ state: State, of positions: Range<Int>) -> Range<Int>? {
+    all.first { $0.state == state && $0.positions.overlaps(positions) }?.positions
+  }
 
   /// Whether positions on both sides of one belong to different spans.
-  func beginsOne(at position: Int) -> Bool { open.contains { $0.lowerBound == position } }
+  func beginsOne(at position: Int) -> Bool {
+    all.contains { $0.positions.lowerBound == position }
+  }
 
   mutating func insert(_ span: Range<Int>) {
     claim = .idle
-    open.append(span)
+    all.append((span, .open))
   }
 
-  /// Forgets a span that another process has.
-  mutating func remove(_ span: Range<Int>) { open.removeAll { $0 == span } }
-
-  /// Forgets a span of which it is known what came of closing it.
-  ///
-  /// It may be open again: if it was lost, it can be granted before that is heard.
-  mutating func endClosing(_ span: Range<Int>) {
-    if let place = closing.firstIndex(of: span) { closing.remove(at: place) }
+  mutating func set(_ span: Range<Int>, _ state: State) {
+    guard let place = all.firstIndex(where: { $0.positions == span }) else { return }
+    all[place].state = state
   }
 
-  /// Notes that all of a span is done; false if that was known.
-  mutating func beginClosing(_ span: Range<Int>) -> Bool {
-    guard let place = open.firstIndex(of: span) else { return false }
-    closing.append(open.remove(at: place))
-    return true
-  }
-
-  /// Keeps a span until nobody has anything of it from before.
-  mutating func `defer`(_ span: Range<Int>, _ parts: [Range<Int>]) { deferred = (span, parts) }
-
-  mutating func takeDeferred() -> (span: Range<Int>, parts: [Range<Int>])? {
-    defer { deferred = nil }
-    return deferred
+  /// Forgets a span, after which another answer to a claim may be had: this one, or that all is done.
+  mutating func remove(_ span: Range<Int>) {
+    all.removeAll { $0.positions == span }
+    if claim != .asked { claim = .idle }
   }
 }

@@ -15,12 +15,7 @@ package struct RunLogic {
     case failedToPrepare(Range<Int>, worker: Int, BatchError, holding: Int)
     case committed(Range<Int>, Commit)
     case failedToCommit(Range<Int>, BatchError)
-    /// A span is the process's own, of which some positions are still to do.
-    case granted(Range<Int>, remaining: [Range<Int>])
-    /// Others are at work on all spans that are not done; asking again may help after a while.
-    case noneFree(askingAgainAfter: Duration)
-    /// All positions of the run are done, by whomever.
-    case exhausted
+    case claimed(SpanClaim)
     case failedToClaim(BatchError)
     /// The run has rested before it asks for a span again.
     case claimAgain
@@ -73,9 +68,9 @@ package struct RunLogic {
     case commit(Range<Int>)
     /// Drop what was prepared.
     case discard(Range<Int>)
-    /// Ask for a span that nobody works on; answer with `granted`, `noneFree`, `exhausted` or
+    /// Ask for a span besides these, which the run has something of; answer with `claimed` or
     /// `failedToClaim`.
-    case claim
+    case claim(besides: [Range<Int>])
     /// Record that all of a span is done; answer with `closed` or `failedToClose`.
     case close(Range<Int>)
     /// Give the answer once the time has gone by.
@@ -151,7 +146,8 @@ package struct RunLogic {
   private var throttle: RunThrottle
   /// The errors of chunks that are tried again, by their first positions.
   private var errors: [Int: BatchError] = [:]
-  /// How often in turn a span could not be asked for, and that of each could not be recorded that it is done.
+  /// How often in turn no span could be asked for, and how often it could not be recorded that all of one
+  /// is done, by its first position.
   private var failedClaims = 0
   private var failedCloses: [Int: Int] = [:]
   /// What holds the run.
@@ -238,43 +234,32 @@ package struct RunLogic {
       throttle.logBytes = commit.logBytes
       regulate(moment)
       perform(machine.committed(chunk, took: commit.duration))
-    case .failedToCommit(let chunk, let error) where error.code == .leaseLost:
-      errors[chunk.lowerBound] = nil
-      if let span = machine.span(of: chunk) { tell(.lost(span)) }
-      perform(machine.lost(chunk))
-    case .granted(let span, let parts):
-      failedClaims = 0
-      tell(.granted(span))
-      perform(machine.grant(span, remaining: parts))
-    case .noneFree(let delay):
-      failedClaims = 0
-      perform(machine.claimLater())
-      effects.append(.answer(.claimAgain, after: delay))
-    case .exhausted: perform(machine.exhausted())
-    case .failedToClaim(let error):
-      failedClaims += 1
-      guard let delay = rest(before: failedClaims, error) else { return fail(error) }
-      perform(machine.claimLater())
-      effects.append(.answer(.claimAgain, after: delay))
-    case .claimAgain: perform(machine.claimAgain())
-    case .closed(let span):
-      failedCloses[span.lowerBound] = nil
-      perform(machine.closed(span))
-    case .failedToClose(let span, let error) where error.code == .leaseLost:
-      failedCloses[span.lowerBound] = nil
-      perform(machine.closed(span))
-    case .failedToClose(let span, let error):
-      failedCloses[span.lowerBound, default: 0] += 1
-      guard let delay = rest(before: failedCloses[span.lowerBound, default: 1], error) else {
-        return fail(error)
-      }
-      effects.append(.answer(.closeAgain(span), after: delay))
-    case .closeAgain(let span): effects.append(.close(span))
+    case .failedToCommit(let chunk, let error) where error.code == .leaseLost: lose(chunk)
     case .failedToCommit(let chunk, let error):
       note(error, of: chunk)
       let isTransient = error.isTransient || isExcused(error, moment)
       settle(chunk, machine.failedToCommit(chunk, isTransient: isTransient))
     case .rested(let chunk): perform(machine.rested(chunk))
+    case .claimed(let claim): hear(claim)
+    case .failedToClaim(let error):
+      failedClaims += 1
+      if let delay = rest(before: failedClaims, error) {
+        claim(after: delay)
+      } else if !isExcused(error, moment) {
+        fail(error)
+      }
+    case .claimAgain: perform(machine.claimAgain())
+    case .closed(let span): closed(span)
+    case .failedToClose(let span, let error) where error.code == .leaseLost: closed(span)
+    case .failedToClose(let span, let error):
+      let attempt = failedCloses[span.lowerBound, default: 0] + 1
+      failedCloses[span.lowerBound] = attempt
+      if let delay = rest(before: attempt, error) {
+        effects.append(.answer(.closeAgain(span), after: delay))
+      } else if !isExcused(error, moment) {
+        fail(error)
+      }
+    case .closeAgain(let span): effects.append(.close(span))
     case .look:
       willLook = false
       regulate(moment)
@@ -287,7 +272,7 @@ package struct RunLogic {
       throttle.logBytes = bytes
       regulate(moment)
     case .failed(let error):
-      if !isExcused(error, moment) { return fail(error) }
+      if !isExcused(error, moment) { fail(error) }
     case .stop: perform(machine.stop())
     case .outOfTime:
       stopReason = stopReason ?? "the time of limits.runtime is over"
@@ -317,11 +302,9 @@ package struct RunLogic {
   }
 
   /// Fails the run because of something beside its chunks.
-  private mutating func fail(_ error: BatchError) -> [Effect] {
+  private mutating func fail(_ error: BatchError) {
     failure = failure ?? error
     perform(machine.fail())
-    emptyLogIfQuiet()
-    return handOver()
   }
 
   /// How long to rest before something is tried again that is beside the chunks; nil if it is not.
@@ -345,6 +328,39 @@ package struct RunLogic {
       if tries > 1 { failure?.message += " (tried \(tries) times)" }
     }
     perform(actions)
+  }
+
+  // MARK: Spans
+
+  private mutating func hear(_ answer: SpanClaim) {
+    failedClaims = 0
+    switch answer {
+    case .granted(let span, let parts):
+      tell(.granted(span))
+      perform(machine.grant(span, remaining: parts))
+    case .noneFree(let delay): claim(after: delay)
+    case .exhausted: perform(machine.exhausted())
+    }
+  }
+
+  private mutating func claim(after delay: Duration) {
+    perform(machine.claimLater())
+    effects.append(.answer(.claimAgain, after: delay))
+  }
+
+  private mutating func closed(_ span: Range<Int>) {
+    failedCloses[span.lowerBound] = nil
+    perform(machine.closed(span))
+  }
+
+  /// Gives up what is left of the span that a chunk is of.
+  private mutating func lose(_ chunk: Range<Int>) {
+    errors[chunk.lowerBound] = nil
+    if let span = machine.openSpan(of: chunk) {
+      errors = errors.filter { !span.contains($0.key) }
+      tell(.lost(span))
+    }
+    perform(machine.lost(chunk))
   }
 
   // MARK: The throttle
@@ -421,7 +437,7 @@ package struct RunLogic {
       case .commit(let chunk): effects.append(.commit(chunk))
       case .rest(let chunk, let attempt): rest(chunk, before: attempt)
       case .discard(let chunk): effects.append(.discard(chunk))
-      case .claim: effects.append(.claim)
+      case .claim(let own): effects.append(.claim(besides: own))
       case .close(let span): effects.append(.close(span))
       case .end(let ending):
         hasEnded = true

@@ -26,6 +26,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
       policy: RunPolicy,
       files: RunFiles,
       deadline: ContinuousClock.Instant? = nil,
+      spans: (any SpanSource)? = nil,
+      writers: Int? = nil,
       writer: (any ChunkWriter)? = nil,
       stopRequests: AsyncStream<Void>,
       grace: Duration = .seconds(5)
@@ -33,6 +35,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
       self.policy = policy
       self.files = files
       self.deadline = deadline
+      self.spans = spans
+      self.writers = writers
       self.writer = writer
       self.stopRequests = stopRequests
       self.grace = grace
@@ -195,7 +199,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       case .discard(let chunk):
         prepared[chunk] = nil
         postponed[chunk] = nil
-      case .claim: claim(in: &group)
+      case .claim(let own): claim(besides: own, in: &group)
       case .close(let span): close(span, in: &group)
       case .answer(let answer, let delay):
         group.addTask {
@@ -258,15 +262,11 @@ package struct RunLoop<Processor: ChunkProcessor> {
     }
   }
 
-  private func claim(in group: inout TaskGroup<Reply>) {
+  private func claim(besides own: [Range<Int>], in group: inout TaskGroup<Reply>) {
     guard let spans = settings.spans else { preconditionFailure("spans that nobody grants") }
     group.addTask {
       do throws(BatchError) {
-        switch try await spans.claim() {
-        case .granted(let span, let parts): return (.granted(span, remaining: parts), nil)
-        case .noneFree(let delay): return (.noneFree(askingAgainAfter: delay), nil)
-        case .exhausted: return (.exhausted, nil)
-        }
+        return (.claimed(try await spans.claim(besides: own)), nil)
       } catch {
         return (.failedToClaim(error), nil)
       }

@@ -64,8 +64,9 @@ package struct RunStateMachine {
     case rest(Range<Int>, attempt: Int)
     /// Drop what was prepared: it will not be committed.
     case discard(Range<Int>)
-    /// Ask for a span that nobody works on; answer with `grant`, `claimLater` or `exhausted`.
-    case claim
+    /// Ask for a span besides these, which the run has something of; answer with `grant`, `claimLater` or
+    /// `exhausted`.
+    case claim(besides: [Range<Int>])
     /// Record that all of a span is done; answer with `closed`.
     case close(Range<Int>)
     /// Nothing is going on any more.
@@ -105,12 +106,13 @@ package struct RunStateMachine {
 
     var positions: Range<Int>
     var state: State
-    /// Whether its span was lost while it was being prepared or committed.
-    var isRevoked = false
     /// How often it has failed for the moment.
     var failures = 0
     /// What it holds while it waits for the writer, or for its next try.
     var bytes = 0
+
+    /// Whether nobody is at work on it.
+    var isWaiting: Bool { [.due, .ready, .resting].contains(state) }
   }
 
   private var limits: Limits
@@ -125,7 +127,7 @@ package struct RunStateMachine {
   private var idleWorkers: [Int]
   /// The chunks that are handed out and not committed, ascending.
   private var chunks: [Chunk] = []
-  /// The spans that were granted, are not closed, and were not lost.
+  /// The spans that were granted; none where all positions are there from the beginning.
   private var spans = GrantedSpans()
   /// The first position that will not be committed any more; in order, nothing after it will be.
   private var givenUp = Int.max
@@ -171,7 +173,7 @@ package struct RunStateMachine {
     let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
     let rest = reached.upperBound..<chunk.upperBound
     precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
-    if chunks[place].isRevoked {
+    if isLost(chunk) {
       chunks.remove(at: place)
       return [.discard(reached)] + next()
     }
@@ -192,7 +194,7 @@ package struct RunStateMachine {
     isTransient: Bool = false
   ) -> [Action] {
     let place = release(worker, chunk)
-    if chunks[place].isRevoked {
+    if isLost(chunk) {
       chunks.remove(at: place)
       return [.discard(chunk)] + next()
     }
@@ -204,14 +206,14 @@ package struct RunStateMachine {
   package mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
     chunks.remove(at: settle(chunk))
     sizing.observe(chunk.count, took: duration)
-    return close(spans.span(of: chunk)) + next()
+    return next()
   }
 
   /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
   /// tried.
   package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     let place = settle(chunk)
-    if chunks[place].isRevoked {
+    if isLost(chunk) {
       chunks.remove(at: place)
       return next()
     }
@@ -269,14 +271,9 @@ package struct RunStateMachine {
 
   /// A span is the run's own, of which some positions are still to do.
   package mutating func grant(_ span: Range<Int>, remaining parts: [Range<Int>]) -> [Action] {
-    guard !chunks.contains(where: { $0.isRevoked && $0.positions.overlaps(span) }) else {
-      // What a worker still has of it from before must not be taken for what is handed out now.
-      spans.defer(span, parts)
-      return next()
-    }
     spans.insert(span)
     for part in parts { remaining.insert(part, at: place(before: part)) }
-    return close(span) + next()
+    return next()
   }
 
   /// There is no span to be had now; asks again after ``claimAgain()``.
@@ -299,52 +296,59 @@ package struct RunStateMachine {
 
   /// It is recorded that all of a span is done, or the span is another process's.
   package mutating func closed(_ span: Range<Int>) -> [Action] {
-    spans.endClosing(span)
-    // It may have been the last one that all were waiting for.
-    if spans.claim == .resting { spans.claim = .idle }
+    spans.remove(span)
     return next()
   }
 
   /// The span that a chunk is of; nil if all positions were there from the beginning, or it was lost.
-  package func span(of chunk: Range<Int>) -> Range<Int>? { spans.span(of: chunk) }
+  package func openSpan(of chunk: Range<Int>) -> Range<Int>? { spans.span(.open, of: chunk) }
 
   /// A chunk was not committed, and nothing of its span will be: another process has it.
+  ///
+  /// What is in other hands of it is dropped when it comes back.
   package mutating func lost(_ chunk: Range<Int>) -> [Action] {
-    let isKnown = chunks.remove(at: settle(chunk)).isRevoked
-    guard !isKnown, let span = spans.span(of: chunk) else { return next() }
-    return revoke(span)
+    precondition(limits.isGranted, "a span is lost that nobody granted")
+    chunks.remove(at: settle(chunk))
+    guard let span = openSpan(of: chunk) else { return next() }
+    spans.set(span, .lost)
+    remaining.removeAll { $0.overlaps(span) }
+    let dropped = chunks.filter { $0.isWaiting && $0.positions.overlaps(span) }.map(\.positions)
+    chunks.removeAll { dropped.contains($0.positions) }
+    return dropped.map(Action.discard) + next()
   }
 
-  /// A span belongs to another process.
-  package mutating func revoke(_ span: Range<Int>) -> [Action] {
-    spans.remove(span)
-    remaining.removeAll { $0.overlaps(span) }
-    var dropped: [Action] = []
-    for place in chunks.indices.reversed() where chunks[place].positions.overlaps(span) {
-      switch chunks[place].state {
-      case .due, .resting, .failed: chunks.remove(at: place)
-      case .ready: dropped.append(.discard(chunks.remove(at: place).positions))
-      // Whoever has it says what became of it.
-      case .preparing, .committing: chunks[place].isRevoked = true
+  private func isLost(_ chunk: Range<Int>) -> Bool { spans.span(.lost, of: chunk) != nil }
+
+  /// Closes the spans of which all is done, forgets those that are lost once nobody has anything of them,
+  /// and asks for another one.
+  private mutating func tendSpans() -> [Action] {
+    guard limits.isGranted, !hasFailed else { return [] }
+    var actions: [Action] = []
+    for (span, state) in spans.all
+    where !remaining.contains(where: span.overlaps)
+      && !chunks.contains(where: { $0.positions.overlaps(span) })
+    {
+      switch state {
+      case .open:
+        spans.set(span, .closing)
+        actions.append(.close(span))
+      case .closing: break
+      case .lost: spans.remove(span)
       }
     }
-    return dropped + next()
-  }
-
-  /// Closes a span of which nothing is left to do.
-  private mutating func close(_ span: Range<Int>?) -> [Action] {
-    guard let span, !hasFailed, !remaining.contains(where: span.overlaps),
-      !chunks.contains(where: { $0.positions.overlaps(span) }), spans.beginClosing(span)
-    else { return [] }
-    return [.close(span)]
+    if spans.claim == .idle, wantsSpan {
+      spans.claim = .asked
+      actions.append(.claim(besides: spans.positions))
+    }
+    return actions
   }
 
   /// Whether another span is wanted: there is less left than a chunk for each worker.
   ///
   /// In order, one span is done after the other.
   private var wantsSpan: Bool {
-    guard limits.isGranted, case .running = phase, !isHeld else { return false }
-    if limits.inOrder { return remaining.isEmpty && chunks.isEmpty && spans.isEmpty }
+    guard case .running = phase, !isHeld else { return false }
+    if limits.inOrder { return remaining.isEmpty && chunks.isEmpty && spans.all.isEmpty }
     return remaining.reduce(0) { $0 + $1.count } < limits.workers * sizing.size
   }
 
@@ -438,7 +442,7 @@ package struct RunStateMachine {
     phase = .stopping(.failed)
     hasFailed = true
     let dropped = positions { $0 == .ready }
-    chunks.removeAll { [.ready, .resting, .due].contains($0.state) }
+    chunks.removeAll(where: \.isWaiting)
     return dropped.map(Action.discard) + next()
   }
 
@@ -474,13 +478,7 @@ package struct RunStateMachine {
         actions.append(.prepare(chunks[place].positions, worker: worker))
       }
     }
-    if !chunks.contains(where: \.isRevoked), let (span, parts) = spans.takeDeferred() {
-      return actions + grant(span, remaining: parts)
-    }
-    if spans.claim == .idle, wantsSpan {
-      spans.claim = .asked
-      actions.append(.claim)
-    }
+    actions += tendSpans()
     if let ending = ending() {
       phase = .ended
       actions.append(.end(ending))
@@ -536,10 +534,9 @@ package struct RunStateMachine {
   }
 
   private func ending() -> Ending? {
-    guard chunks.allSatisfy({ $0.state == .failed }), !spans.isClosing || hasFailed else {
-      return nil
-    }
-    let isComplete = remaining.isEmpty && (!limits.isGranted || spans.claim == .exhausted)
+    guard chunks.allSatisfy({ $0.state == .failed }) else { return nil }
+    let hasAll = !limits.isGranted || spans.claim == .exhausted && spans.all.isEmpty
+    let isComplete = remaining.isEmpty && hasAll
     switch phase {
     case .running: return isComplete ? .completed : nil
     // Told to stop when nothing was left to do: it is complete.

@@ -3,6 +3,14 @@
 /// A process on a host of its own that takes part in a run: the engine's own logic, and what performs its
 /// effects.
 final class LeaseHost {
+  /// A span that it has, by all that it was told.
+  struct Lease {
+    let span: Range<Int>
+    let token: Int
+    /// The positions that it has to do.
+    var left: Set<Int>
+  }
+
   let id: Int
   /// How much faster than the server's its clock is, and by how much it is ahead.
   let clockRate: Double
@@ -10,11 +18,10 @@ final class LeaseHost {
   /// When it began, in microseconds.
   let start: Int
   var logic: RunLogic?
-  /// The tokens of the spans that it knows to be its own, by their first positions.
-  var tokens: [Int: Int] = [:]
+  private var leases: [Lease] = []
   var ready: Set<Range<Int>> = []
-  /// What chunks were last to be written with: their spans, by first positions, and tokens.
-  var fences: [Range<Int>: (first: Int, token: Int)] = [:]
+  /// Chunks of which it holds something for their next try, and the tokens of their spans.
+  var postponed: [Range<Int>: Int] = [:]
   /// The transactions of chunks that it waits for.
   var transactions: [Range<Int>: Int] = [:]
   /// Until when it stands still; what comes to it waits.
@@ -22,6 +29,9 @@ final class LeaseHost {
   var isAlive = true
   /// How often a standby had taken over when it asked for a span last.
   var failovers = 0
+  /// Whether it was told to stop, and what went wrong that it is to try again.
+  var isStopped = false
+  var failures = 0
   var ending: RunStateMachine.Ending?
   /// Chunks that are handed out, and not answered.
   var outstanding: [Range<Int>] = []
@@ -31,6 +41,29 @@ final class LeaseHost {
     self.start = start
     self.clockRate = clockRate
     self.clockOffset = clockOffset
+  }
+
+  /// The lease of a span, or of the first positions of a chunk.
+  func lease(of positions: Range<Int>) -> Lease? {
+    leases.first { $0.span.contains(positions.lowerBound) }
+  }
+
+  func begin(_ span: Range<Int>, _ parts: [Range<Int>], token: Int) {
+    lose(span)
+    leases.append(Lease(span: span, token: token, left: Set(parts.joined())))
+  }
+
+  func lose(_ positions: Range<Int>) {
+    leases.removeAll { $0.span.contains(positions.lowerBound) }
+  }
+
+  func done(_ chunk: Range<Int>) {
+    for index in leases.indices { leases[index].left.subtract(chunk) }
+  }
+
+  /// Whether it has a chunk of some positions that is handed out and not answered.
+  func hasChunk(of positions: Range<Int>) -> Bool {
+    outstanding.contains { $0.overlaps(positions) }
   }
 
   /// The time since it began, as it has it.

@@ -17,11 +17,11 @@ struct LeaseServer {
   /// All that is committed.
   struct Content {
     var spans: [Span]
-    /// When each host was heard of last, by the server's clock.
+    /// When each host was heard of last, by the clock of the server then.
     var seen: [Int: Int] = [:]
     var ledger = DoneRanges()
-    /// The rows of the ledger as they were written, by their first positions.
-    var entries: [Int: Range<Int>] = [:]
+    /// The rows of the ledger as they were written, and by whom, by their first positions.
+    var entries: [Int: (chunk: Range<Int>, host: Int)] = [:]
     var changes: [UInt8]
   }
 
@@ -37,19 +37,12 @@ struct LeaseServer {
     var isCommitting = false
   }
 
-  /// What comes of beginning a transaction.
-  enum Beginning {
-    case begun
-    case leaseLost
-    /// Another transaction is entering the same chunk: whether it will be there is not known yet.
-    case waits
-    case isThere
-  }
-
   private(set) var content: Content
   private(set) var transactions: [Transaction] = []
   /// What an asynchronous standby has, which is some time behind.
   private var standby: Content
+  /// How much its clock is ahead.
+  private var clockSkew = 0
   /// How often the server has committed something.
   private(set) var version = 0
   let flaw: LeaseSimulation.Flaw?
@@ -66,37 +59,34 @@ struct LeaseServer {
   // MARK: Leases
 
   /// Hears that a host is alive.
-  mutating func see(_ host: Int, at time: Int) { content.seen[host] = time }
+  mutating func see(_ host: Int, at time: Int) { content.seen[host] = time + clockSkew }
 
-  /// Gives a host a span that nobody works on, and says what of it is done.
+  /// Gives a host a span that nobody works on and that it has nothing of, and says what of it is done.
   mutating func claim(
     by host: Int,
-    knowing known: Set<Int>,
+    besides own: [Range<Int>],
     lease: Int,
     at time: Int
-  ) -> (first: Int, token: Int, claim: SpanClaim) {
-    content.seen[host] = time
+  ) -> (claim: SpanClaim, token: Int) {
+    see(host, at: time)
     let place = content.spans.indices.first { index in
       let span = content.spans[index]
       if span.isDone { return false }
-      // What a host thinks to be its own it may have lost; it finds out, and asks again.
-      if known.contains(span.positions.lowerBound) { return false }
+      if flaw != .grantsTwice, own.contains(span.positions) { return false }
       let isLocked = transactions.contains { $0.span == index }
       guard flaw == .takesLockedSpans || !isLocked else { return false }
       guard let holder = span.host else { return true }
-      return holder == host || content.seen[holder, default: 0] + lease < time
+      return holder == host || content.seen[holder, default: 0] + lease < time + clockSkew
     }
     guard let place else {
       let isOver = content.spans.allSatisfy(\.isDone)
-      return (0, 0, isOver ? .exhausted : .noneFree(askingAgainAfter: .microseconds(lease / 4)))
+      return (isOver ? .exhausted : .noneFree(askingAgainAfter: .microseconds(lease / 4)), 0)
     }
     content.spans[place].host = host
     content.spans[place].token += 1
     let span = content.spans[place]
     let parts = flaw == .forgetsLedger ? [span.positions] : remaining(of: span.positions)
-    return (
-      span.positions.lowerBound, span.token, .granted(span.positions, remaining: parts)
-    )
+    return (.granted(span.positions, remaining: parts), span.token)
   }
 
   private func remaining(of span: Range<Int>) -> [Range<Int>] {
@@ -111,7 +101,9 @@ struct LeaseServer {
   /// Records that all of a span is done; false if that is not so, or the span is not the host's.
   mutating func close(_ span: Range<Int>, by host: Int, token: Int) -> Bool {
     guard let index = index(of: span) else { return false }
-    guard holds(host, token, index), remaining(of: span).isEmpty else { return false }
+    guard holds(host, token, index) else { return false }
+    // Another server may have been told of some of it.
+    guard flaw == .closesUnseen || remaining(of: span).isEmpty else { return false }
     content.spans[index].isDone = true
     version += 1
     return true
@@ -130,29 +122,19 @@ struct LeaseServer {
 
   // MARK: Transactions
 
-  /// Begins the transaction of a chunk, which enters it before it changes rows.
+  /// Begins the transaction of a chunk, which locks its span; false if that is not the host's.
   mutating func begin(
     _ id: Int,
     _ chunk: Range<Int>,
     by host: Int,
     token: Int,
     at time: Int
-  ) -> Beginning {
-    guard let index = index(of: chunk) else { return .leaseLost }
-    if flaw != .ignoresFence, !holds(host, token, index) { return .leaseLost }
-    // What a unique index does.
-    if flaw == .entersTwice {
-      transactions.append(
-        Transaction(id: id, host: host, chunk: chunk, span: index, begun: time)
-      )
-      return .begun
+  ) -> Bool {
+    guard let index = index(of: chunk), flaw == .ignoresFence || holds(host, token, index) else {
+      return false
     }
-    if transactions.contains(where: { $0.chunk.lowerBound == chunk.lowerBound }) { return .waits }
-    if content.entries[chunk.lowerBound] != nil { return .isThere }
-    transactions.append(
-      Transaction(id: id, host: host, chunk: chunk, span: index, begun: time)
-    )
-    return .begun
+    transactions.append(Transaction(id: id, host: host, chunk: chunk, span: index, begun: time))
+    return true
   }
 
   /// Hears that a transaction is to be committed, which takes a while; false if it is there no more.
@@ -165,16 +147,27 @@ struct LeaseServer {
   /// Commits a transaction; false if it is there no more.
   mutating func commit(_ id: Int) -> Bool {
     guard let place = transactions.firstIndex(where: { $0.id == id }) else { return false }
-    let chunk = transactions.remove(at: place).chunk
+    let (chunk, host) = (transactions[place].chunk, transactions[place].host)
+    transactions.remove(at: place)
     for position in chunk { content.changes[position] += 1 }
     if flaw != .losesLedger, !content.ledger.overlaps(chunk) {
       var outcomes = Outcomes()
       outcomes.succeeded = chunk.count
       content.ledger.insert(.init(chunk, outcomes: outcomes, chunks: 1))
-      content.entries[chunk.lowerBound] = chunk
+      content.entries[chunk.lowerBound] = (chunk, host)
     }
     version += 1
     return true
+  }
+
+  /// What became of a chunk that a host was to commit, and whose connection it has lost.
+  ///
+  /// - Returns: True if it is done; false if it is not, and will not be; nil as long as nobody knows, which
+  ///   whoever enters it in the ledger would wait for.
+  func fate(of chunk: Range<Int>, by host: Int) -> Bool? {
+    let isOpen = transactions.contains { $0.host == host && $0.chunk == chunk }
+    if isOpen, flaw != .answersTooEarly { return nil }
+    return content.entries[chunk.lowerBound].map { $0 == (chunk, host) } ?? false
   }
 
   /// Ends the transactions that wait for their hosts for too long.
@@ -195,8 +188,9 @@ struct LeaseServer {
   /// The standby hears of what was committed up to now.
   mutating func replicate() { standby = content }
 
-  /// The standby takes over, with what it has.
-  mutating func failOver() {
+  /// The standby takes over, with what it has and with a clock of its own.
+  mutating func failOver(clockSkew: Int) {
+    self.clockSkew = clockSkew
     transactions.removeAll()
     content = standby
     version += 1

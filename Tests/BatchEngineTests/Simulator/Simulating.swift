@@ -5,7 +5,7 @@ import Foundation
 #endif
 
 /// Something that happens as the choices of a schedule have it, beside a naive model.
-protocol Simulating: AnyObject {
+protocol Simulating: AnyObject, SendableMetatype {
   /// What may be broken on purpose, so that a test can see it caught.
   associatedtype Flaw: CaseIterable & Sendable
 
