@@ -54,6 +54,7 @@ import Testing
           committing.append((chunk, start, writerIsFree))
           mostCommitting = max(mostCommitting, committing.count)
         case .rest, .discard: Issue.record("a chunk failed that did not")
+        case .claim, .close: Issue.record("a run asks for spans that has all")
         case .end: hasEnded = true
         }
       }

@@ -81,6 +81,7 @@ import Testing
           require(!isStopped && !hasFailed, "a rest that is of no use")
           require(attempt == tries[chunk.lowerBound], "tries are counted wrong")
           resting.append((chunk, now + backoff.delay(before: attempt, using: &random)))
+        case .claim, .close: require(false, "a run asks for spans that has all")
         case .discard(let chunk):
           require(prepared.remove(chunk) != nil, "a chunk is dropped that is not prepared")
           require(
@@ -443,6 +444,7 @@ import Testing
         actions += machine.committed(chunk, took: .milliseconds(1))
       case .end(let ending): #expect(ending == .completed)
       case .rest, .discard: Issue.record("a chunk failed that did not")
+      case .claim, .close: Issue.record("a run asks for spans that has all")
       }
     }
     return (most, committed)

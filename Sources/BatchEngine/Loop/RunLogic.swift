@@ -15,6 +15,15 @@ package struct RunLogic {
     case failedToPrepare(Range<Int>, worker: Int, BatchError, holding: Int)
     case committed(Range<Int>, Commit)
     case failedToCommit(Range<Int>, BatchError)
+    case claimed(SpanClaim)
+    case failedToClaim(BatchError)
+    /// The run has rested before it asks for a span again.
+    case claimAgain
+    /// It is recorded that all of a span is done.
+    case closed(Range<Int>)
+    case failedToClose(Range<Int>, BatchError)
+    /// The run has rested before it tries again to record that all of a span is done.
+    case closeAgain(Range<Int>)
     /// A chunk has rested before it is tried again.
     case rested(Range<Int>)
     /// A pace lets the run go on.
@@ -59,6 +68,11 @@ package struct RunLogic {
     case commit(Range<Int>)
     /// Drop what was prepared.
     case discard(Range<Int>)
+    /// Ask for a span besides these, which the run has something of; answer with `claimed` or
+    /// `failedToClaim`.
+    case claim(besides: [Range<Int>])
+    /// Record that all of a span is done; answer with `closed` or `failedToClose`.
+    case close(Range<Int>)
     /// Give the answer once the time has gone by.
     case answer(Answer, after: Duration)
     /// Have the writer empty its log; answer with `emptiedLog` or `failed`.
@@ -75,6 +89,10 @@ package struct RunLogic {
   package enum Event {
     case committed(Range<Int>, Commit)
     case retrying(ChunkRetry)
+    /// A span is the process's own.
+    case granted(Range<Int>)
+    /// A span is another process's by now.
+    case lost(Range<Int>)
     case held(RunThrottle.Hold)
     case released
     case message(String)
@@ -94,19 +112,28 @@ package struct RunLogic {
     package var logRemedy: String?
     /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
     package var units: [Int]
+    /// How many chunks are committed at once, each in a transaction of its own; nil where one writer shares
+    /// its transactions between them.
+    package var writers: Int?
+    /// Whether positions are granted while the run goes on, beside those that it begins with.
+    package var isGranted: Bool
 
     package init(
       workers: Int,
       inOrder: Bool = false,
       patience: Duration? = nil,
       logRemedy: String? = nil,
-      units: [Int] = []
+      units: [Int] = [],
+      writers: Int? = nil,
+      isGranted: Bool = false
     ) {
       self.workers = workers
       self.inOrder = inOrder
       self.patience = patience
       self.logRemedy = logRemedy
       self.units = units
+      self.writers = writers
+      self.isGranted = isGranted
     }
   }
 
@@ -119,6 +146,10 @@ package struct RunLogic {
   private var throttle: RunThrottle
   /// The errors of chunks that are tried again, by their first positions.
   private var errors: [Int: BatchError] = [:]
+  /// How often in turn no span could be asked for, and how often it could not be recorded that all of one
+  /// is done, by its first position.
+  private var failedClaims = 0
+  private var failedCloses: [Int: Int] = [:]
   /// What holds the run.
   package private(set) var held: RunThrottle.Hold?
   /// Whether the answer is on its way that a pace lets the run go on, which is before the next tick.
@@ -151,10 +182,12 @@ package struct RunLogic {
     var limits = RunStateMachine.Limits(
       workers: setting.workers,
       inOrder: setting.inOrder,
-      retries: backoff.limit
+      retries: backoff.limit,
+      writers: setting.writers
     )
     if throttle.setsPace { limits.committing = 1 }
     limits.units = setting.units
+    limits.isGranted = setting.isGranted
     machine = RunStateMachine(remaining: remaining, sizing: sizing, limits: limits)
   }
 
@@ -201,11 +234,32 @@ package struct RunLogic {
       throttle.logBytes = commit.logBytes
       regulate(moment)
       perform(machine.committed(chunk, took: commit.duration))
+    case .failedToCommit(let chunk, let error) where error.code == .leaseLost: lose(chunk)
     case .failedToCommit(let chunk, let error):
       note(error, of: chunk)
       let isTransient = error.isTransient || isExcused(error, moment)
       settle(chunk, machine.failedToCommit(chunk, isTransient: isTransient))
     case .rested(let chunk): perform(machine.rested(chunk))
+    case .claimed(let claim): hear(claim)
+    case .failedToClaim(let error):
+      failedClaims += 1
+      if let delay = rest(before: failedClaims, error) {
+        claim(after: delay)
+      } else if !isExcused(error, moment) {
+        fail(error)
+      }
+    case .claimAgain: perform(machine.claimAgain())
+    case .closed(let span): closed(span)
+    case .failedToClose(let span, let error) where error.code == .leaseLost: closed(span)
+    case .failedToClose(let span, let error):
+      let attempt = failedCloses[span.lowerBound, default: 0] + 1
+      failedCloses[span.lowerBound] = attempt
+      if let delay = rest(before: attempt, error) {
+        effects.append(.answer(.closeAgain(span), after: delay))
+      } else if !isExcused(error, moment) {
+        fail(error)
+      }
+    case .closeAgain(let span): effects.append(.close(span))
     case .look:
       willLook = false
       regulate(moment)
@@ -218,10 +272,7 @@ package struct RunLogic {
       throttle.logBytes = bytes
       regulate(moment)
     case .failed(let error):
-      if !isExcused(error, moment) {
-        failure = failure ?? error
-        perform(machine.fail())
-      }
+      if !isExcused(error, moment) { fail(error) }
     case .stop: perform(machine.stop())
     case .outOfTime:
       stopReason = stopReason ?? "the time of limits.runtime is over"
@@ -250,6 +301,18 @@ package struct RunLogic {
     moment.isGraceOver && error.code == .interrupted
   }
 
+  /// Fails the run because of something beside its chunks.
+  private mutating func fail(_ error: BatchError) {
+    failure = failure ?? error
+    perform(machine.fail())
+  }
+
+  /// How long to rest before something is tried again that is beside the chunks; nil if it is not.
+  private mutating func rest(before attempt: Int, _ error: BatchError) -> Duration? {
+    guard error.isTransient, attempt <= backoff.limit else { return nil }
+    return backoff.delay(before: attempt, using: &generator)
+  }
+
   private mutating func note(_ error: BatchError, of chunk: Range<Int>) {
     var error = error
     let positions = "positions \(chunk.lowerBound) to \(chunk.upperBound - 1)"
@@ -265,6 +328,39 @@ package struct RunLogic {
       if tries > 1 { failure?.message += " (tried \(tries) times)" }
     }
     perform(actions)
+  }
+
+  // MARK: Spans
+
+  private mutating func hear(_ answer: SpanClaim) {
+    failedClaims = 0
+    switch answer {
+    case .granted(let span, let parts):
+      tell(.granted(span))
+      perform(machine.grant(span, remaining: parts))
+    case .noneFree(let delay): claim(after: delay)
+    case .exhausted: perform(machine.exhausted())
+    }
+  }
+
+  private mutating func claim(after delay: Duration) {
+    perform(machine.claimLater())
+    effects.append(.answer(.claimAgain, after: delay))
+  }
+
+  private mutating func closed(_ span: Range<Int>) {
+    failedCloses[span.lowerBound] = nil
+    perform(machine.closed(span))
+  }
+
+  /// Gives up what is left of the span that a chunk is of.
+  private mutating func lose(_ chunk: Range<Int>) {
+    errors[chunk.lowerBound] = nil
+    if let span = machine.openSpan(of: chunk) {
+      errors = errors.filter { !span.contains($0.key) }
+      tell(.lost(span))
+    }
+    perform(machine.lost(chunk))
   }
 
   // MARK: The throttle
@@ -305,7 +401,11 @@ package struct RunLogic {
     guard moment.policy != policy else { return }
     policy = moment.policy
     throttle.settings = policy.throttle
-    let unpaced = RunStateMachine.Limits(workers: setting.workers, inOrder: setting.inOrder)
+    let unpaced = RunStateMachine.Limits(
+      workers: setting.workers,
+      inOrder: setting.inOrder,
+      writers: setting.writers
+    )
     machine.tune(
       ChunkSizing(
         policy,
@@ -337,6 +437,8 @@ package struct RunLogic {
       case .commit(let chunk): effects.append(.commit(chunk))
       case .rest(let chunk, let attempt): rest(chunk, before: attempt)
       case .discard(let chunk): effects.append(.discard(chunk))
+      case .claim(let own): effects.append(.claim(besides: own))
+      case .close(let span): effects.append(.close(span))
       case .end(let ending):
         hasEnded = true
         effects.append(.end(ending))

@@ -10,6 +10,11 @@ package struct RunLoop<Processor: ChunkProcessor> {
     package var files: RunFiles
     /// When the run stops by itself.
     package var deadline: ContinuousClock.Instant?
+    /// Where further positions come from while the run goes on; nil if all are there from the beginning.
+    package var spans: (any SpanSource)?
+    /// How many chunks are committed at once, each in a transaction of its own; nil where one writer shares
+    /// its transactions between them.
+    package var writers: Int?
     /// What commits the chunks, whose log is emptied when it has grown too long; nil for a run that writes
     /// to no store.
     package var writer: (any ChunkWriter)?
@@ -21,6 +26,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
       policy: RunPolicy,
       files: RunFiles,
       deadline: ContinuousClock.Instant? = nil,
+      spans: (any SpanSource)? = nil,
+      writers: Int? = nil,
       writer: (any ChunkWriter)? = nil,
       stopRequests: AsyncStream<Void>,
       grace: Duration = .seconds(5)
@@ -28,6 +35,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
       self.policy = policy
       self.files = files
       self.deadline = deadline
+      self.spans = spans
+      self.writers = writers
       self.writer = writer
       self.stopRequests = stopRequests
       self.grace = grace
@@ -87,7 +96,9 @@ package struct RunLoop<Processor: ChunkProcessor> {
         inOrder: processor.inOrder,
         patience: processor.patience,
         logRemedy: settings.writer?.logRemedy,
-        units: processor.units
+        units: processor.units,
+        writers: settings.writers,
+        isGranted: settings.spans != nil
       )
     )
   }
@@ -185,7 +196,11 @@ package struct RunLoop<Processor: ChunkProcessor> {
         let earlier = postponed.removeValue(forKey: chunk)
         prepare(chunk, worker, Attempt(after: earlier, isLast: isLastTry), in: &group)
       case .commit(let chunk): commit(chunk, in: &group)
-      case .discard(let chunk): prepared[chunk] = nil
+      case .discard(let chunk):
+        prepared[chunk] = nil
+        postponed[chunk] = nil
+      case .claim(let own): claim(besides: own, in: &group)
+      case .close(let span): close(span, in: &group)
       case .answer(let answer, let delay):
         group.addTask {
           // Cancelled when the run ends, which then need not wait.
@@ -243,6 +258,29 @@ package struct RunLoop<Processor: ChunkProcessor> {
         return (.committed(chunk, try await processor.commit(value, at: chunk)), nil)
       } catch {
         return (.failedToCommit(chunk, error), nil)
+      }
+    }
+  }
+
+  private func claim(besides own: [Range<Int>], in group: inout TaskGroup<Reply>) {
+    guard let spans = settings.spans else { preconditionFailure("spans that nobody grants") }
+    group.addTask {
+      do throws(BatchError) {
+        return (.claimed(try await spans.claim(besides: own)), nil)
+      } catch {
+        return (.failedToClaim(error), nil)
+      }
+    }
+  }
+
+  private func close(_ span: Range<Int>, in group: inout TaskGroup<Reply>) {
+    guard let spans = settings.spans else { preconditionFailure("spans that nobody grants") }
+    group.addTask {
+      do throws(BatchError) {
+        try await spans.close(span)
+        return (.closed(span), nil)
+      } catch {
+        return (.failedToClose(span, error), nil)
       }
     }
   }

@@ -14,6 +14,9 @@ import BatchIdentifiers
 ///
 /// A chunk that fails for the moment rests and is prepared again; it keeps its place among those in
 /// flight, and what it holds, and the others go on as far as the order allows.
+///
+/// Positions are all there from the beginning, or are granted in spans while the run goes on, where
+/// several processes share it. A span that is lost takes its chunks with it.
 package struct RunStateMachine {
   /// How much may go on at once.
   package struct Limits {
@@ -27,18 +30,23 @@ package struct RunStateMachine {
     package var inOrder: Bool
     /// How often a chunk is tried again that failed for the moment.
     package var retries: Int
+    /// Whether chunks that are committed at once share one transaction of one writer.
+    package var sharesTransactions = true
+    /// Whether positions are granted while the run goes on, beside those that it begins with.
+    package var isGranted = false
     /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
     package var units: [Int] = []
 
-    /// Limits for a number of workers.
-    package init(workers: Int, inOrder: Bool, retries: Int = 0) {
+    /// Limits for a number of workers, and of writers if each has transactions of its own.
+    package init(workers: Int, inOrder: Bool, retries: Int = 0, writers: Int? = nil) {
       self.workers = workers
       self.inOrder = inOrder
       self.retries = retries
+      sharesTransactions = writers == nil
       // While one is committed the others wait at the writer, which goes on without asking, and
       // share its next transaction. In order, one at a time: two tasks that call the writer may
       // arrive the other way round.
-      committing = inOrder ? 1 : 8
+      committing = inOrder ? 1 : writers ?? 8
       inFlight = 2 * workers + committing
     }
 
@@ -56,6 +64,11 @@ package struct RunStateMachine {
     case rest(Range<Int>, attempt: Int)
     /// Drop what was prepared: it will not be committed.
     case discard(Range<Int>)
+    /// Ask for a span besides these, which the run has something of; answer with `grant`, `claimLater` or
+    /// `exhausted`.
+    case claim(besides: [Range<Int>])
+    /// Record that all of a span is done; answer with `closed`.
+    case close(Range<Int>)
     /// Nothing is going on any more.
     case end(Ending)
   }
@@ -97,6 +110,9 @@ package struct RunStateMachine {
     var failures = 0
     /// What it holds while it waits for the writer, or for its next try.
     var bytes = 0
+
+    /// Whether nobody is at work on it.
+    var isWaiting: Bool { [.due, .ready, .resting].contains(state) }
   }
 
   private var limits: Limits
@@ -111,6 +127,8 @@ package struct RunStateMachine {
   private var idleWorkers: [Int]
   /// The chunks that are handed out and not committed, ascending.
   private var chunks: [Chunk] = []
+  /// The spans that were granted; none where all positions are there from the beginning.
+  private var spans = GrantedSpans()
   /// The first position that will not be committed any more; in order, nothing after it will be.
   private var givenUp = Int.max
 
@@ -155,6 +173,10 @@ package struct RunStateMachine {
     let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
     let rest = reached.upperBound..<chunk.upperBound
     precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
+    if isLost(chunk) {
+      chunks.remove(at: place)
+      return [.discard(reached)] + next()
+    }
     sizing.observe(reached.count, preparedIn: duration, bytes: byteCount)
     guard canCommit(reached) else { return [.discard(reached)] + giveUp([chunk]) + next() }
     chunks[place].positions = reached
@@ -172,6 +194,10 @@ package struct RunStateMachine {
     isTransient: Bool = false
   ) -> [Action] {
     let place = release(worker, chunk)
+    if isLost(chunk) {
+      chunks.remove(at: place)
+      return [.discard(chunk)] + next()
+    }
     chunks[place].bytes = byteCount
     return isTransient ? retry(place) : fail(place)
   }
@@ -187,6 +213,10 @@ package struct RunStateMachine {
   /// tried.
   package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     let place = settle(chunk)
+    if isLost(chunk) {
+      chunks.remove(at: place)
+      return next()
+    }
     return isTransient ? retry(place) : fail(place)
   }
 
@@ -235,6 +265,96 @@ package struct RunStateMachine {
   /// How often a chunk has failed for the moment.
   package func tries(of chunk: Range<Int>) -> Int {
     chunks.first { $0.positions == chunk }?.failures ?? 0
+  }
+
+  // MARK: Spans
+
+  /// A span is the run's own, of which some positions are still to do.
+  package mutating func grant(_ span: Range<Int>, remaining parts: [Range<Int>]) -> [Action] {
+    spans.insert(span)
+    for part in parts { remaining.insert(part, at: place(before: part)) }
+    return next()
+  }
+
+  /// There is no span to be had now; asks again after ``claimAgain()``.
+  package mutating func claimLater() -> [Action] {
+    spans.claim = .resting
+    return next()
+  }
+
+  /// Time has gone by since there was no span to be had.
+  package mutating func claimAgain() -> [Action] {
+    if spans.claim == .resting { spans.claim = .idle }
+    return next()
+  }
+
+  /// All positions of the run are done, by whomever.
+  package mutating func exhausted() -> [Action] {
+    spans.claim = .exhausted
+    return next()
+  }
+
+  /// It is recorded that all of a span is done, or the span is another process's.
+  package mutating func closed(_ span: Range<Int>) -> [Action] {
+    spans.remove(span)
+    return next()
+  }
+
+  /// The span that a chunk is of; nil if all positions were there from the beginning, or it was lost.
+  package func openSpan(of chunk: Range<Int>) -> Range<Int>? { spans.span(.open, of: chunk) }
+
+  /// A chunk was not committed, and nothing of its span will be: another process has it.
+  ///
+  /// What is in other hands of it is dropped when it comes back.
+  package mutating func lost(_ chunk: Range<Int>) -> [Action] {
+    precondition(limits.isGranted, "a span is lost that nobody granted")
+    chunks.remove(at: settle(chunk))
+    guard let span = openSpan(of: chunk) else { return next() }
+    spans.set(span, .lost)
+    remaining.removeAll { $0.overlaps(span) }
+    let dropped = chunks.filter { $0.isWaiting && $0.positions.overlaps(span) }.map(\.positions)
+    chunks.removeAll { dropped.contains($0.positions) }
+    return dropped.map(Action.discard) + next()
+  }
+
+  private func isLost(_ chunk: Range<Int>) -> Bool { spans.span(.lost, of: chunk) != nil }
+
+  /// Closes the spans of which all is done, forgets those that are lost once nobody has anything of them,
+  /// and asks for another one.
+  private mutating func tendSpans() -> [Action] {
+    guard limits.isGranted, !hasFailed else { return [] }
+    var actions: [Action] = []
+    for (span, state) in spans.all
+    where !remaining.contains(where: span.overlaps)
+      && !chunks.contains(where: { $0.positions.overlaps(span) })
+    {
+      switch state {
+      case .open:
+        spans.set(span, .closing)
+        actions.append(.close(span))
+      case .closing: break
+      case .lost: spans.remove(span)
+      }
+    }
+    if spans.claim == .idle, wantsSpan {
+      spans.claim = .asked
+      actions.append(.claim(besides: spans.positions))
+    }
+    return actions
+  }
+
+  /// Whether another span is wanted: there is less left than a chunk for each worker.
+  ///
+  /// In order, one span is done after the other.
+  private var wantsSpan: Bool {
+    guard case .running = phase, !isHeld else { return false }
+    if limits.inOrder { return remaining.isEmpty && chunks.isEmpty && spans.all.isEmpty }
+    return remaining.reduce(0) { $0 + $1.count } < limits.workers * sizing.size
+  }
+
+  /// Where positions stand among those that remain, the next of which are last.
+  private func place(before positions: Range<Int>) -> Int {
+    remaining.lastIndex { $0.lowerBound > positions.lowerBound }.map { $0 + 1 } ?? 0
   }
 
   // MARK: Decisions
@@ -300,8 +420,10 @@ package struct RunStateMachine {
   /// the next run.
   private mutating func takeBack(_ rest: Range<Int>) -> [Action] {
     guard case .running = phase else { return giveUp([rest]) }
-    let place = remaining.lastIndex { $0.lowerBound > rest.lowerBound }.map { $0 + 1 } ?? 0
-    if place > 0, remaining[place - 1].lowerBound == rest.upperBound {
+    let place = place(before: rest)
+    if place > 0, remaining[place - 1].lowerBound == rest.upperBound,
+      !spans.beginsOne(at: rest.upperBound)
+    {
       remaining[place - 1] = rest.lowerBound..<remaining[place - 1].upperBound
     } else {
       remaining.insert(rest, at: place)
@@ -320,7 +442,7 @@ package struct RunStateMachine {
     phase = .stopping(.failed)
     hasFailed = true
     let dropped = positions { $0 == .ready }
-    chunks.removeAll { [.ready, .resting, .due].contains($0.state) }
+    chunks.removeAll(where: \.isWaiting)
     return dropped.map(Action.discard) + next()
   }
 
@@ -330,7 +452,9 @@ package struct RunStateMachine {
   /// before a size changed are still to come: one at the writer and what is ready for its next
   /// transaction are enough. Exports have no writer to wait for.
   private var depth: (committing: Int, inFlight: Int) {
-    guard sizing.hasTarget, !limits.inOrder else { return (limits.committing, limits.inFlight) }
+    guard sizing.hasTarget, !limits.inOrder, limits.sharesTransactions else {
+      return (limits.committing, limits.inFlight)
+    }
     guard let together = sizing.count(writtenIn: Limits.sharing) else {
       return (1, min(limits.workers + 1, limits.inFlight))
     }
@@ -354,6 +478,7 @@ package struct RunStateMachine {
         actions.append(.prepare(chunks[place].positions, worker: worker))
       }
     }
+    actions += tendSpans()
     if let ending = ending() {
       phase = .ended
       actions.append(.end(ending))
@@ -410,10 +535,12 @@ package struct RunStateMachine {
 
   private func ending() -> Ending? {
     guard chunks.allSatisfy({ $0.state == .failed }) else { return nil }
+    let hasAll = !limits.isGranted || spans.claim == .exhausted && spans.all.isEmpty
+    let isComplete = remaining.isEmpty && hasAll
     switch phase {
-    case .running: return remaining.isEmpty ? .completed : nil
+    case .running: return isComplete ? .completed : nil
     // Told to stop when nothing was left to do: it is complete.
-    case .stopping(.stopped): return remaining.isEmpty ? .completed : .stopped
+    case .stopping(.stopped): return isComplete ? .completed : .stopped
     case .stopping(let ending): return ending
     case .ended: return nil
     }

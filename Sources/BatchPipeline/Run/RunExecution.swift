@@ -109,6 +109,8 @@ struct RunExecution {
         onEvent(.progress(session.summary()))
       }
     case .retrying(let retry): onEvent(.retrying(retry))
+    // All positions of a run of this store are its own from the beginning.
+    case .granted, .lost: break
     case .held(let hold):
       guard try session.hold(hold) else { break }
       let summary = session.summary()

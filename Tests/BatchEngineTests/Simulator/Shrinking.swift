@@ -1,20 +1,20 @@
 /// Looks for the smallest schedule that violates the same as a given one: with the fewest steps, and of
 /// those with the fewest and plainest choices.
-struct Shrinking {
+struct Shrinking<Simulated: Simulating> {
   /// How many schedules are tried at most.
-  private static let limit = 6000
+  private static var limit: Int { 6000 }
   /// How many seeds are tried for each number of identifiers.
-  private static let seeds: UInt64 = 150
+  private static var seeds: UInt64 { 150 }
 
   private(set) var smallest: [Int]
   private var steps: Int
   private var tried = 0
-  private let flaw: Simulation.Flaw?
+  private let flaw: Simulated.Flaw?
   /// What is violated, but for the numbers.
   private let violation: String?
 
   /// Of a simulation that fails.
-  init(_ simulation: Simulation) async {
+  init(_ simulation: Simulated) async {
     smallest = simulation.choices.made
     steps = simulation.steps
     flaw = simulation.flaw
@@ -28,7 +28,7 @@ struct Shrinking {
     }
   }
 
-  private static func kind(of simulation: Simulation) -> String? {
+  private static func kind(of simulation: Simulated) -> String? {
     simulation.violation?.filter { !$0.isNumber }
   }
 
@@ -76,7 +76,7 @@ struct Shrinking {
   @discardableResult
   private mutating func accept(_ choices: Choices) async -> Bool {
     tried += 1
-    let simulation = Simulation(choices, flaw: flaw)
+    let simulation = Simulated(choices, flaw: flaw, isTraced: false)
     await simulation.run()
     guard Self.kind(of: simulation) == violation, simulation.steps <= steps else { return false }
     // Plain choices at the end are made anyway.

@@ -8,7 +8,7 @@ import BatchTestSupport
 /// The engine's own code decides: ``RunLogic``, `RunSession`, the throttle, `Bisection`, `DoneRanges`.
 /// What it decides about is made up by the choices of a schedule. After every step all is compared with
 /// a naive model that knows the fate of each identifier. Nothing waits: neither for time nor for tasks.
-final class Simulation {
+final class Simulation: Simulating {
   /// What happens at a time.
   enum Happening {
     /// A process begins; a blind one sees nobody else, as if it were on another machine.
@@ -112,6 +112,7 @@ final class Simulation {
   var list: IdentifierList { Self.lists[scenario.count] }
 
   var trace: [String] { lines ?? [] }
+  var processCount: Int { processes.count }
 
   /// The clock of the simulated machine.
   var host: RunHost {
