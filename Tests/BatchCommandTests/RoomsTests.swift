@@ -23,7 +23,7 @@ import Testing
       "Support", "Errors", "FileSystem", "Keys", "Identifiers", "Codings", "Lists", "Files",
       "Text",
     ],
-    "BatchEngine": ["Policy", "Files", "Checkpoint", "Report", "Loop"],
+    "BatchEngine": ["Threads", "Policy", "Files", "Checkpoint", "Report", "Loop"],
     "BatchStore": [
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
