@@ -16,7 +16,23 @@ extension BatchError.Code {
   public static let handlerTimeout = Self(rawValue: "handlerTimeout")
 }
 
+/// What a database said, where it is the error behind a `BatchError`.
+package protocol DatabaseError: Error, Sendable {
+  /// Whether it is about the values of a row, see `BatchError.isAboutRows`.
+  var isAboutRows: Bool { get }
+}
+
 extension BatchError {
+  /// Whether the error is about the values of a row, so that the other rows of its chunk may fare
+  /// better: a constraint, what a trigger raises, a type, an expression that fails for these values.
+  ///
+  /// All else is about the whole run: a lock, the disk, a damaged or read-only database, memory, an
+  /// interrupt, a connection, a statement that does not compile.
+  package var isAboutRows: Bool {
+    if let error = underlying as? any DatabaseError { return error.isAboutRows }
+    return code == .constraint || code == .handlerFailed
+  }
+
   /// Whether the same again may succeed after a while.
   package var isTransient: Bool { code == .busy || code == .retryLater }
 
