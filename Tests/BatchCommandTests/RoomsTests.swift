@@ -9,6 +9,7 @@ import Testing
     "BatchIdentifiers": ["CLZ4"],
     "BatchEngine": ["BatchIdentifiers"],
     "BatchStore": ["BatchIdentifiers", "BatchEngine", "CSQLite"],
+    "BatchPostgres": ["BatchIdentifiers", "BatchEngine", "CPostgres"],
     "BatchModels": ["BatchIdentifiers", "BatchEngine", "BatchStore"],
     "BatchMacroExpansions": [],
     "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
@@ -28,6 +29,7 @@ import Testing
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
     ],
+    "BatchPostgres": ["Connection"],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",
