@@ -6,8 +6,9 @@
 /// - Of the volatile ones, those that only make up values: ``volatileFunctions``.
 /// - None whose name begins with `pg_`, but for ``harmlessNames``, and none of ``hidingNames``: these look into
 ///   the server, or at tables that are named in a text.
-/// - Functions that belong to an extension and are not volatile, so that `citext`, `hstore`, PostGIS and their operators
-///   work. No functions of anybody else, since nobody knows what they do.
+/// - Functions of the extensions in ``extensions`` that are not volatile, so that `citext`, `hstore` and their operators
+///   work. Not those of others: `crosstab` of `tablefunc` and `xpath_table` of `xml2` are `STABLE` and run SQL that is in a
+///   text. No functions of anybody else, since nobody knows what they do.
 /// - Types of `pg_catalog` and of extensions, enumerations, and types of the columns of tables that the expression
 ///   reads: a domain's condition calls what its owner likes.
 /// - Tables, partitioned and materialized ones, and views, which read what their owners let them. No foreign table,
@@ -18,6 +19,12 @@ enum AllowedCalls {
   static let volatileFunctions: Set<String> = [
     "random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp",
     "timeofday",
+  ]
+
+  /// Extensions whose functions compute with their arguments, as far as they are not volatile.
+  static let extensions: Set<String> = [
+    "btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
+    "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp",
   ]
 
   /// Functions whose names begin with `pg_` and that only look at their arguments.
@@ -37,13 +44,21 @@ enum AllowedCalls {
   ]
 
   /// Whether a function may be called.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - extensionName: The extension that it belongs to, wherever that has put it; nil for none.
+  ///   - isBuiltIn: Whether it is the server's own.
+  ///   - isVolatile: Whether it may give another value each time, or do something.
+  /// - Returns: Whether it only computes.
   static func admits(
     function name: String,
-    isOfCatalog: Bool,
-    isOfExtension: Bool,
+    of extensionName: String?,
+    isBuiltIn: Bool,
     isVolatile: Bool
   ) -> Bool {
-    guard isOfCatalog else { return isOfExtension && !isVolatile }
+    if let extensionName { return extensions.contains(extensionName) && !isVolatile }
+    guard isBuiltIn else { return false }
     if isVolatile { return volatileFunctions.contains(name) }
     if hidingNames.contains(name) { return false }
     return !name.hasPrefix("pg_") || harmlessNames.contains(name)

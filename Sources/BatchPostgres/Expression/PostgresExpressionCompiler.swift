@@ -186,9 +186,13 @@ private struct ParseTreeCheck {
   private func refusedFunction() throws(BatchError) -> String? {
     let rows = try session.execute(
       """
-      SELECT p.proname, n.nspname, p.provolatile = 'v', EXISTS (
-          SELECT FROM pg_catalog.pg_depend AS d
-          WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+      SELECT p.proname, n.nspname, p.provolatile = 'v', (
+          SELECT e.extname FROM pg_catalog.pg_depend AS d
+            JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
+          WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+            AND d.refclassid = 'pg_catalog.pg_extension'::regclass),
+        -- What is made after the cluster has greater numbers, in whatever schema.
+        p.oid < 16384 AND n.nspname = 'pg_catalog'
       FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
       WHERE p.oid = ANY ($1::oid[]) OR p.oid IN (
         SELECT oprcode FROM pg_catalog.pg_operator WHERE oid = ANY ($2::oid[]))
@@ -201,8 +205,8 @@ private struct ParseTreeCheck {
       let (name, schema) = (rows.text(row, 0) ?? "", rows.text(row, 1) ?? "")
       let isAllowed = AllowedCalls.admits(
         function: name,
-        isOfCatalog: schema == "pg_catalog",
-        isOfExtension: rows.isTrue(row, 3),
+        of: rows.text(row, 3),
+        isBuiltIn: rows.isTrue(row, 4),
         isVolatile: rows.isTrue(row, 2)
       )
       if !isAllowed { return schema == "pg_catalog" ? name : "\(schema).\(name)" }

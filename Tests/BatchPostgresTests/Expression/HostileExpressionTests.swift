@@ -18,6 +18,8 @@ import Testing
     CREATE EXTENSION citext;
     CREATE EXTENSION dblink;
     CREATE EXTENSION file_fdw;
+    CREATE EXTENSION tablefunc;
+    CREATE EXTENSION xml2;
     CREATE TABLE t (id int PRIMARY KEY, n int, s text, tags int[], c citext, "guard" int);
     CREATE TABLE other (id int PRIMARY KEY, n int);
     INSERT INTO t VALUES (1, 1, 'a', '{1,2}', 'x'), (2, 2, 'b', '{3}', 'y');
@@ -117,6 +119,10 @@ import Testing
     "currval('seq') > 0", "pg_logical_emit_message(false, 'a', 'b') IS NULL",
     "pg_switch_wal() IS NULL",
     "EXISTS (SELECT FROM xmltable('/a' PASSING '<a/>' COLUMNS b int))",
+    // Functions of extensions that are called stable and run SQL.
+    "EXISTS (SELECT FROM crosstab('SELECT evil(), 1, 1') AS c (a int, b int))",
+    "EXISTS (SELECT FROM connectby('other', 'id', 'n', '1', 0) AS c (a int, b int, l int))",
+    "EXISTS (SELECT FROM xpath_table('n', 's', 'other', '/', 'evil() = 1') AS x (a int, b text))",
     // Operators, casts and types of somebody's own; names that stand in front of the server's.
     "n === 1", "n OPERATOR(public.===) 1", "n OPERATOR(\"public\".\"===\") 1", "@@@ n = 1",
     "lower(s::varchar) = 'a'",
