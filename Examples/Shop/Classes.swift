@@ -285,12 +285,12 @@ final class OrderLine: ManagedObject, PersistentModel {
   }
 }
 
-/// A line of what a supplier sends each night.
-final class Delivery: ManagedObject, PersistentModel {
+/// A line of the list that a supplier sends each night: what it has, for how much, and how many of it.
+final class Offer: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
-    Delivery.self,
-    entity: "Delivery",
-    table: "Delivery",
+    Offer.self,
+    entity: "Offer",
+    table: "Offer",
     properties: [
       .attribute("sku", \.sku),
       .attribute("title", \.title),

@@ -79,9 +79,9 @@ final class OrderLine: ManagedObject {
   var product: Product?
 }
 
-/// A line of what a supplier sends each night.
+/// A line of the list that a supplier sends each night: what it has, for how much, and how many of it.
 @Model
-final class Delivery: ManagedObject {
+final class Offer: ManagedObject {
   var sku: String
   var title: String
   var price: String

@@ -2,7 +2,7 @@ import BatchPipeline
 import Foundation
 import SystemPackage
 
-/// The nightly import: each delivery makes a product, or changes the one that has its number.
+/// The nightly import: each offer makes a product, or changes the one that has its number.
 struct Import {
   let shop: ModelContainer
   let checkpoint: FilePath
@@ -12,41 +12,35 @@ struct Import {
     let run = BatchRun(
       shop,
       named: "import",
-      fetching: FetchDescriptor<Delivery>(),
+      fetching: FetchDescriptor<Offer>(),
       // What cannot be imported is recorded with the reason, and the rest is.
       policy: RunPolicy(skip: .init(limit: 100_000), checkpoint: .init(path: checkpoint))
     ) { context, identifiers in
-      let deliveries = try context.fetch(identifiers, as: Delivery.self)
-      let numbers = deliveries.map(\.sku)
-      let known = try context.fetch(
-        FetchDescriptor<Product>(predicate: #Predicate { numbers.contains($0.sku) })
-      )
-      var products = Dictionary(uniqueKeysWithValues: known.map { ($0.sku, $0) })
-      let tags = try context.fetch(FetchDescriptor<Tag>())
-      for delivery in deliveries {
-        guard let price = Decimal(string: delivery.price), price > 0 else {
-          throw BadDelivery(reason: "the price of \(delivery.sku) is \(delivery.price)")
+      for offer in try context.fetch(identifiers, as: Offer.self) {
+        guard let price = Decimal(string: offer.price), price > 0 else {
+          throw BadOffer(reason: "the price of \(offer.sku) is \(offer.price)")
         }
-        let product = products[delivery.sku] ?? PhysicalProduct()
-        if product.modelContext == nil {
-          product.sku = delivery.sku
-          context.insert(product)
-          products[delivery.sku] = product
-        }
-        product.title = delivery.title
+        // Numbers are unique: if there is such a product, this is that one when it is saved, with its
+        // category, supplier and weight as they were.
+        let product = PhysicalProduct()
+        context.insert(product)
+        product.sku = offer.sku
+        product.title = offer.title
         product.price = price
-        product.stock += delivery.quantity
-        if let tag = tags.first(where: { $0.name == delivery.tag }), !product.tags.contains(tag) {
-          product.tags.append(tag)
-        }
+        product.stock = offer.quantity
+        guard let name = offer.tag else { continue }
+        // So are the names of tags; a product keeps those that it has.
+        let tag = Tag()
+        tag.name = name
+        product.tags = [tag]
       }
     }
     return try await run.run()
   }
 }
 
-/// Why a delivery is not imported.
-struct BadDelivery: Error, CustomStringConvertible {
+/// Why an offer is not imported.
+struct BadOffer: Error, CustomStringConvertible {
   let reason: String
   var description: String { reason }
 }

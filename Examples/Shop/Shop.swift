@@ -2,9 +2,9 @@ import BatchPipeline
 import Foundation
 import SystemPackage
 
-/// A shop as a service has it: ten classes, a night's deliveries, and what came of them.
+/// A shop as a service has it: ten classes, a night's offers, and what came of them.
 ///
-///     Shop make shop.db 100000     # the tables, and the deliveries of a night
+///     Shop make shop.db 100000     # the tables, and the offers of a night
 ///     Shop import shop.db          # imports them; again after a crash, it goes on
 ///     Shop report shop.db
 @main
@@ -32,7 +32,7 @@ enum Shop {
   }
 
   private struct Usage: Error, CustomStringConvertible {
-    let description = "usage: Shop make|import|report DATABASE [DELIVERIES]"
+    let description = "usage: Shop make|import|report DATABASE [OFFERS]"
   }
 
   /// Opens the shop, and makes its tables in a new file.
@@ -49,12 +49,12 @@ enum Shop {
       PhysicalProduct.self,
       Order.self,
       OrderLine.self,
-      Delivery.self,
+      Offer.self,
       configurations: configuration
     )
   }
 
-  /// Fills the shop: a fifth of the products are there, and one delivery in a hundred is wrong.
+  /// Fills the shop: a fifth of the products are there, and one offer in a hundred is wrong.
   private static func make(_ count: Int, in shop: ModelContainer) throws {
     let context = ModelContext(shop)
     let ada = Customer()
@@ -99,13 +99,13 @@ enum Shop {
       context.insert(product)
     }
     for number in 0..<count {
-      let delivery = Delivery()
-      delivery.sku = "product \(number)"
-      delivery.title = "Hammer no. \(number)"
-      delivery.price = number % 100 == 37 ? "n/a" : "\(number % 90 + 9).95"
-      delivery.quantity = number % 10 + 1
-      delivery.tag = number % 4 == 0 ? "new" : nil
-      context.insert(delivery)
+      let offer = Offer()
+      offer.sku = "product \(number)"
+      offer.title = "Hammer no. \(number)"
+      offer.price = number % 100 == 37 ? "n/a" : "\(number % 90 + 9).95"
+      offer.quantity = number % 10 + 1
+      offer.tag = number % 4 == 0 ? "new" : nil
+      context.insert(offer)
     }
     try context.save()
   }

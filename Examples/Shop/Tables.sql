@@ -60,7 +60,7 @@ CREATE TABLE "OrderLine" (
 );
 CREATE UNIQUE INDEX "OrderLine_order_id_product_id" ON "OrderLine" ("order_id", "product_id");
 CREATE INDEX "OrderLine_product_id" ON "OrderLine" ("product_id");
-CREATE TABLE "Delivery" (
+CREATE TABLE "Offer" (
   "id" INTEGER PRIMARY KEY,
   "sku" TEXT NOT NULL,
   "title" TEXT NOT NULL,

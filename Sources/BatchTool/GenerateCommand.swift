@@ -16,7 +16,7 @@ struct GenerateCommand: AsyncParsableCommand {
 struct GenerateModelsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "models",
-    abstract: "Writes a class for each table: attributes, relationships, enumerations.",
+    abstract: "Writes a class for each table: attributes, relationships, enumerations, indexes.",
     discussion: """
       Relationships come of foreign keys and of tables that join two others, enumerations of \
       CHECK (column IN ('a', 'b')). Views, and tables whose rows nothing identifies, are named in a \
@@ -40,6 +40,14 @@ struct GenerateModelsCommand: AsyncParsableCommand {
   )
   var sample = false
 
+  @Flag(
+    help: """
+      Say in the mappings what is unique: a new object with the unique values of a row is then written \
+      over that row, and not refused.
+      """
+  )
+  var upserts = false
+
   func validate() throws {
     if let output, FilePath(output).extension != "swift" {
       throw ValidationError("--output must end in .swift.")
@@ -51,7 +59,8 @@ struct GenerateModelsCommand: AsyncParsableCommand {
     let source = try await ModelSource(
       of: store,
       named: FilePath(database).lastComponent?.string ?? database,
-      samplesRows: sample
+      samplesRows: sample,
+      upserts: upserts
     )
     guard let output else { return try Terminal.print(source.text, terminator: "") }
     try source.write(to: FilePath(output))

@@ -112,16 +112,9 @@ struct VerifyCommand: AsyncParsableCommand {
       try Terminal.print(Self.text(of: difference).onOneLine)
     }
     let more = verification.differenceCount - verification.differences.count
-    if more > 0 {
-      try Terminal.print("and \(Format.count(more)) more")
-      for table in verification.byTable {
-        let counts = [
-          ("changed", table.changed), ("added", table.added), ("removed", table.removed),
-        ]
-        let parts = counts.filter { $0.1 > 0 }.map { "\(rows($0.1)) \($0.0)" }
-        try Terminal.print("\(table.table): \(parts.joined(separator: ", "))".onOneLine)
-      }
-    }
+    if more > 0 { try Terminal.print("and \(Format.count(more)) more") }
+    if !verification.byTable.isEmpty { try Terminal.print("") }
+    for table in verification.byTable { try Terminal.print(text(of: table).onOneLine) }
     if !verification.isAsDeclared { try Terminal.print("") }
     let found =
       verification.isAsDeclared
@@ -144,6 +137,27 @@ struct VerifyCommand: AsyncParsableCommand {
     }
     for note in verification.notes { Terminal.warn(note) }
   }
+
+  /// `orders: 3 rows differ: price_cents 3, note 1; 2 rows more, 1 row less`.
+  private func text(of table: TableDifferences) -> String {
+    var parts: [String] = []
+    if table.changed > 0 {
+      var columns = table.columns.prefix(Self.columnLimit).map {
+        "\($0.name) \(Format.count($0.rows))"
+      }
+      let others = table.columns.count - columns.count
+      if others > 0 { columns.append("and \(Format.count(others, "other column"))") }
+      let differ = "\(rows(table.changed)) \(table.changed == 1 ? "differs" : "differ")"
+      parts.append("\(differ): \(columns.joined(separator: ", "))")
+    }
+    let others = [(table.added, "more"), (table.removed, "less")].filter { $0.0 > 0 }
+      .map { "\(rows($0)) \($1)" }
+    if !others.isEmpty { parts.append(others.joined(separator: ", ")) }
+    return "\(table.table): \(parts.joined(separator: "; "))"
+  }
+
+  /// How many columns are named on the line of a table; JSON has all.
+  private static let columnLimit = 20
 
   private func rows(_ count: Int) -> String { Format.count(count, "row") }
 

@@ -329,6 +329,149 @@ import Testing
     #expect(try value("SELECT count(*) FROM ZCAR WHERE Z_OPT > 1 AND ZMAKER <> 'x'") == .integer(0))
   }
 
+  /// A job that has sed compute.
+  private func transform(
+    _ entity: String,
+    columns: [String],
+    writes: [String],
+    where condition: String,
+    _ script: String...
+  ) throws -> String {
+    let action: [String: Any] = [
+      "type": "transform", "columns": columns, "writes": writes,
+      "command": ["/bin/sed", "-u"] + script.flatMap { ["-e", $0] },
+    ]
+    return try JobText.update(
+      where: condition,
+      entity: entity,
+      adding: database(true).merging(["undo": true, "action": action]) { $1 }
+    )
+  }
+
+  @Test func `a transform reads and sets what the model names, and is undone`() throws {
+    try CoreDataFixture.families.copy(to: store)
+    let before = try store.read("store.sqlite")
+    try jobs.write(
+      try transform(
+        "Person",
+        columns: ["name", "bornAt", "key", "isAlive"],
+        writes: ["note", "bornAt", "key"],
+        where: "Z_PK < 4 AND bornAt < '2022-01-01'",
+        #"s/.*"name":"Ada".*/{"note":null}/;t"#,
+        #"s/.*"name":"\([^"]*\)","bornAt":"\([0-9]*\).*"isAlive":\([01]\).*/"#
+          + #"{"note":"\1 \2 \3","bornAt":"2020-02-29T12:00:00.25Z","#
+          + #""key":"00000000-0000-4000-8000-0000000000ff"}/"#
+      ),
+      to: "job.json"
+    )
+    let rows = {
+      try TestDatabase.rows(
+        store.file("store.sqlite"),
+        "SELECT Z_PK, ZNOTE, ZNOTE1, ZBORNAT, hex(ZKEY) FROM ZPARTY ORDER BY 1"
+      )
+    }
+    let original = try rows()
+    let plan = try BatchProgram.run("plan", "job.json", in: jobs)
+    #expect(plan.status == 0, "\(plan.errors)")
+    let run = try BatchProgram.run("run", "job.json", in: jobs)
+    #expect(run.status == 0, "\(run.errors)")
+    let born = SQLValue.real(604_670_400.25)
+    let key = SQLValue.text("000000000000400080000000000000FF")
+    let changed: [[SQLValue]] = [
+      [.integer(1), .null, .null, original[0][3], original[0][4]],
+      [.integer(2), .null, .text("Ben 2021 0"), born, key],
+      [.integer(3), .null, .text("Cleo 2000 1"), born, key], original[3], original[4],
+    ]
+    #expect(try rows() == changed)
+    #expect(
+      try TestDatabase.texts(store.file("store.sqlite"), "SELECT Z_OPT FROM ZPARTY ORDER BY Z_PK")
+        == ["2", "2", "2", "1", "1"]
+    )
+    try Data(before).write(to: URL(fileURLWithPath: jobs.file("before.sqlite")))
+    let verification = try BatchProgram.run(
+      "verify",
+      "job.json",
+      "--against",
+      "before.sqlite",
+      in: jobs
+    )
+    #expect(verification.status == 0, "\(verification.output) \(verification.errors)")
+
+    // Identifiers of the model's entity choose rows of its table.
+    let ids = try BatchProgram.run("ids", "job.json", "--output", "all.ids", in: jobs)
+    #expect(ids.status == 0, "\(ids.errors)")
+    try jobs.write("x-coredata://\(CoreDataFixture.families.uuid)/Person/p2\n", to: "one.txt")
+    for (entity, name, text) in [("Person", "one", "one.txt"), ("Letter", "other", "other.txt")] {
+      try jobs.write("2\n", to: "other.txt")
+      let made = try BatchProgram(
+        [
+          "ids", "from", text, "--database", store.file("store.sqlite"), "--entity", entity,
+          "--output", "\(name).ids",
+        ],
+        in: jobs
+      ).wait()
+      #expect(made.status == 0, "\(made.errors)")
+    }
+    try Refusal.expect(
+      ["undo", "job.json", "--ids", "other.ids"],
+      in: jobs,
+      says: ["the identifiers are of entity \"Letter\""]
+    )
+    let undone = try BatchProgram.run("undo", "job.json", "--ids", "one.ids", in: jobs)
+    #expect(undone.status == 0, "\(undone.errors)")
+    #expect(try rows() == [changed[0], original[1]] + changed[2...])
+    let rest = try BatchProgram.run("undo", "job.json", "--ids", "all.ids", in: jobs)
+    #expect(rest.status == 0, "\(rest.errors)")
+    #expect(try rows() == original)
+  }
+
+  @Test func `a transform sets a relationship in both columns`() throws {
+    try CoreDataFixture.families.copy(to: store)
+    try jobs.write(
+      try transform(
+        "Letter",
+        columns: ["sender", "sentAt"],
+        writes: ["sender", "sentAt"],
+        where: "Z_PK > 0",
+        #"s/.*"sender":1,.*/{"sender":4,"sentAt":"2001-01-01T00:00:10.500Z"}/;t"#,
+        #"s/.*/{"sentAt":null}/"#
+      ),
+      to: "job.json"
+    )
+    let run = try BatchProgram.run("run", "job.json", in: jobs)
+    #expect(run.status == 0, "\(run.errors)")
+    #expect(
+      try TestDatabase.rows(
+        store.file("store.sqlite"),
+        "SELECT ZSENDER, Z2_SENDER, Z_OPT, ZSENTAT FROM ZLETTER ORDER BY Z_PK"
+      ) == [
+        [.integer(4), .integer(3), .integer(2), .real(10.5)],
+        [.integer(4), .integer(3), .integer(2), .null],
+      ]
+    )
+  }
+
+  @Test func `an update is verified by the columns behind the model`() throws {
+    let path = try CoreDataFixture.families.copy(to: store)
+    try FileManager.default.copyItem(atPath: path, toPath: jobs.file("before.sqlite"))
+    try jobs.write(
+      try JobText.update(
+        ["sender": "(SELECT Z_PK FROM Company)", "sentAt": "NULL"],
+        where: "sender = 1",
+        entity: "Letter",
+        adding: database(true)
+      ),
+      to: "job.json"
+    )
+    #expect(try BatchProgram.run("run", "job.json", in: jobs).status == 0)
+    let command = ["verify", "job.json", "--against", "before.sqlite"]
+    let verification = try BatchProgram(command, in: jobs).wait()
+    #expect(verification.status == 0, "\(verification.output) \(verification.errors)")
+    try TestDatabase.make("store.sqlite", in: store, "UPDATE ZPARTY SET ZNAME = 'x'")
+    let other = try BatchProgram(command, in: jobs).wait()
+    #expect(other.status == 1 && other.output.contains("ZPARTY: 5 rows differ: ZNAME 5"))
+  }
+
   @Test func `a rehearsal runs on a copy and says that a run would be refused`() throws {
     try CoreDataFixture.cars.copy(to: store)
     try jobs.write(

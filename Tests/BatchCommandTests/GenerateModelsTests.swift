@@ -26,8 +26,8 @@ import Testing
     return path
   }
 
-  private func source(_ schema: String, _ options: String...) throws -> String {
-    _ = try makeDatabase(schema)
+  private func source(_ schema: String, _ options: [String] = []) throws -> String {
+    if !(try directory.names().contains("\(schema).db")) { _ = try makeDatabase(schema) }
     let arguments = ["generate", "models", "\(schema).db"] + options
     let result = try BatchProgram(arguments, in: directory).wait()
     #expect(result.status == 0, "\(result.errors)")
@@ -37,7 +37,8 @@ import Testing
   @Test func `classes of ten schemas compile, each with no more than a warning`() throws {
     var text = "import BatchPipeline\nimport Foundation\n"
     for schema in Self.schemas {
-      let source = try source(schema)
+      // With the option a mapping has all that it has without, and more.
+      let source = try source(schema, ["--upserts"])
       // In a type of its own each, since tables have the same names.
       let body = source.split(separator: "\n", omittingEmptySubsequences: false)
         .filter { !$0.hasPrefix("import ") }
@@ -93,10 +94,13 @@ import Testing
     #expect(wrong.status == 64)
   }
 
-  @Test(arguments: ["northwind", "places"])
-  func `what the tests are compiled with is what the program makes`(_ schema: String) throws {
+  @Test(arguments: [("northwind", []), ("places", ["--upserts"])])
+  func `what the tests are compiled with is what the program makes`(
+    _ schema: String,
+    _ options: [String]
+  ) throws {
     let page = "Tests/BatchCommandTests/Generated/\(schema.capitalized).swift"
-    let expected = try source(schema)
+    let expected = try source(schema, options)
     if ProcessInfo.processInfo.environment["BATCH_WRITE_PAGES"] != nil {
       try expected.write(
         toFile: "\(Repository.path)/\(page)",
@@ -150,6 +154,30 @@ import Testing
     #expect(odd.contains("case itS = \"it's\"") && odd.contains("case _9 = \"9\""))
     #expect(odd.contains("// - no key: no primary key"))
     #expect(odd.contains("/// - Left out: anything: no type is declared"))
+  }
+
+  @Test func `indexes are named, and unique ones where upserts are wanted`() throws {
+    let rails = try source("rails")
+    #expect(rails.contains(#"      .index("author"),"#) && !rails.contains(".unique("))
+    let wordpress = try source("wordpress")
+    #expect(
+      wordpress.contains(#".index(["postType", "postStatus", "postDate", "id"]),"#)
+    )
+    let upserts = try source("rails", ["--upserts"])
+    #expect(upserts.contains(#"      .unique("email"),"#) && upserts.contains(#".unique("user"),"#))
+    #expect(upserts.contains(#".unique("version")"#), "a key that is set is unique")
+    #expect(!upserts.contains(#".unique("id")"#) && !upserts.contains("/// - Unique"))
+    let northwind = try source("northwind", ["--upserts"])
+    #expect(northwind.contains(#".unique(["order", "product"]),"#))
+    // What a mapping cannot say stays a remark.
+    let odd = try source("odd", ["--upserts"])
+    #expect(odd.contains(#".unique(["father", "mother"]),"#))
+    for line in [
+      "Unique in some rows: mother id.", "Unique: full.", "Index: anything.",
+      "Index: an expression.", "Index: date DESC, string.", "Index: string.",
+    ] {
+      #expect(odd.contains("/// - \(line)\n"), "\(line)")
+    }
   }
 
   @Test func `a sample of the rows decides where the declared type does not`() throws {
@@ -256,30 +284,12 @@ import Testing
     )
     #expect(found.map(\.urlHash) == [47] && found[0].mozPlacesExtra?.syncJson == "{}")
     #expect(found[0].origin?.mozPlaces == found)
-  }
-}
-
-/// The compiler, over the modules that the tests are built with.
-enum SwiftCompiler {
-  /// What it says of a source in Swift 6 mode.
-  static func typecheck(
-    _ source: String,
-    in directory: TemporaryDirectory
-  ) throws -> (status: Int32, messages: String) {
-    let file = try directory.write(source, to: "source.swift")
-    let products = URL(fileURLWithPath: BatchProgram.path).deletingLastPathComponent()
-    let scratch = products.deletingLastPathComponent().deletingLastPathComponent()
-    let sources = "\(Repository.path)/Sources"
-    let includes = [
-      products.appendingPathComponent("Modules").path, "\(sources)/CSQLite", "\(sources)/CLZ4",
-      "\(sources)/CSpawn",
-      scratch.appendingPathComponent("checkouts/swift-system/Sources/CSystem/include").path,
-    ]
-    let result = try BatchProgram(
-      ["swiftc", "-typecheck", "-swift-version", "6"] + includes.flatMap { ["-I", $0] } + [file],
-      of: "/usr/bin/env",
-      in: directory
-    ).wait()
-    return (result.status, result.errors + result.output)
+    // With upserts, what has the unique values of a row is that row.
+    let same = MozOrigin()
+    other.insert(same)
+    (same.prefix, same.host, same.frecency) = ("https://", "swift.org", 7)
+    try other.save()
+    #expect(same.persistentModelID == origin.persistentModelID)
+    #expect(try TestDatabase.texts(path, "SELECT frecency FROM moz_origins") == ["7"])
   }
 }

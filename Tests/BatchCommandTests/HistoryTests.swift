@@ -118,7 +118,7 @@ import Testing
     let oldest = try #require(
       try FileManager.default.contentsOfDirectory(atPath: folder).sorted().first
     )
-    let earlier = "20200101T000000Z" + oldest.dropFirst(16)
+    let earlier = "20200101T000000" + oldest.dropFirst(15)
     try FileManager.default.moveItem(atPath: "\(folder)/\(oldest)", toPath: "\(folder)/\(earlier)")
     try succeed("run", "job.json")
     #expect(try names().count == 3)
@@ -131,6 +131,74 @@ import Testing
     try Data("cut".utf8).write(to: URL(fileURLWithPath: "\(folder)/\(record)"))
     let damaged = try BatchProgram.run("inspect", "job.batch.history", in: directory)
     #expect(damaged.status == 2 && damaged.output.contains("100 identifiers"), "\(damaged)")
+  }
+
+  @Test func `runs of one second stand in the order in which they began`() throws {
+    // The first row fails, so each run is unfinished, and set aside by the next.
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TRIGGER no BEFORE UPDATE ON numbers BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    try write()
+    var begun: [String] = []
+    func run(status: Int32) throws {
+      let result = try BatchProgram.run("run", "job.json", "--fresh", "--json", in: directory)
+      #expect(result.status == status, "\(result.errors)")
+      let line = result.output.split(separator: "\n").first { $0.contains("\"started\"") }
+      let event = try JSONOutput.object(String(try #require(line)))
+      begun.insert(try #require(event["run"] as? String), at: 0)
+    }
+    for _ in 1...6 { try run(status: 1) }
+    #expect(try names() == begun)
+    // Files that are copied lose when they were written, and their names may be given anew.
+    for name in try directory.names() where name.hasSuffix(".batch") {
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSince1970: 1)],
+        ofItemAtPath: directory.file(name)
+      )
+    }
+    try FileManager.default.moveItem(
+      atPath: directory.file("job.1.batch"),
+      toPath: directory.file("job.9.batch")
+    )
+    #expect(try names() == begun)
+
+    // Those that were finished are in the folder, by names that tell their order.
+    try TestDatabase.make(in: directory, "DROP TRIGGER no")
+    for _ in 1...6 { try run(status: 0) }
+    let folder = directory.file("job.batch.history")
+    let records = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    #expect(records.count == 5)
+    for (record, run) in zip(records, begun.dropFirst().reversed().suffix(5)) {
+      #expect(record.contains(run))
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSince1970: 1)],
+        ofItemAtPath: "\(folder)/\(record)"
+      )
+    }
+    #expect(try names() == begun)
+    try write(["history": 2])
+    try run(status: 0)
+    #expect(Set(try names()).isSuperset(of: begun.prefix(3)))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 2)
+  }
+
+  @Test func `records under the names of earlier versions are read`() throws {
+    try write()
+    for _ in 1...3 { try succeed("run", "job.json") }
+    let before = try names()
+    let folder = directory.file("job.batch.history")
+    for record in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      let earlier = record.prefix(15) + "Z" + record.dropFirst(23)
+      try FileManager.default.moveItem(
+        atPath: "\(folder)/\(record)",
+        toPath: "\(folder)/\(earlier)"
+      )
+    }
+    #expect(try names() == before)
+    try succeed("run", "job.json")
+    #expect(try names().dropFirst() == before[...])
+    #expect(try succeed("inspect", "job.batch.history").contains("3 records"))
   }
 
   @Test func `a job file may have any name`() throws {

@@ -416,7 +416,9 @@ import Testing
       to: "job.json"
     )
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
-    try execute("ALTER TABLE _batch_undo_run DROP COLUMN kind")
+    for column in ["kind", "store", "types"] {
+      try execute("ALTER TABLE _batch_undo_run DROP COLUMN \(column)")
+    }
     #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
     #expect(try TestDatabase.rows(path, "SELECT * FROM items ORDER BY id") == before)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)

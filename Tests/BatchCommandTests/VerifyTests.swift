@@ -65,6 +65,7 @@ import Testing
         "index by_label is in the database only", "log rowid = 1: in the database only",
         "numbers id = 0: in the database only", "numbers id = 2: label: 'label 2' → 'é'",
         "numbers id = 3: n: 0 → 5", "numbers id = 4: in the other file only",
+        "log: 1 row more", "numbers: 2 rows differ: n 1, label 1; 1 row more, 1 row less",
         "job: 6 differences that the job does not declare", "  compared: 2,002 rows in 3 tables",
         "  selected: 1,000 rows", "  changed as declared: 998 rows", "  changed: 2 rows",
         "  added: 2 rows", "  removed: 1 row", "  schema: 1 object",
@@ -73,10 +74,40 @@ import Testing
     let short = try verify("--limit", "1", status: 1)
     #expect(
       short.prefix(4) == [
-        "index by_label is in the database only", "and 5 more", "log: 1 row added",
-        "numbers: 2 rows changed, 1 row added, 1 row removed",
+        "index by_label is in the database only", "and 5 more", "log: 1 row more",
+        "numbers: 2 rows differ: n 1, label 1; 1 row more, 1 row less",
       ]
     )
+  }
+
+  @Test func `a column of selected rows that the job sets is not counted`() throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE wide (id INTEGER PRIMARY KEY, \((0..<70).map { "c\($0)" }.joined(separator: ", ")))",
+      "INSERT INTO wide (id) SELECT id FROM numbers WHERE id <= 3"
+    )
+    try run(JobText.update(where: "id % 2 = 0"))
+    try TestDatabase.make(
+      in: directory,
+      "UPDATE numbers SET label = 'other' WHERE id <= 100",
+      "UPDATE numbers SET n = 7 WHERE id <= 50 AND id % 2 = 1",
+      "UPDATE wide SET \((0..<70).map { "c\($0) = -1" }.joined(separator: ", ")) WHERE id < 3",
+      "UPDATE wide SET c69 = 1 WHERE id = 3"
+    )
+    let lines = try verify("--limit", "0", status: 1)
+    let others = (1..<20).map { "c\($0) 2" }.joined(separator: ", ")
+    #expect(
+      lines.prefix(3) == [
+        "and 103 more", "numbers: 100 rows differ: n 25, label 100",
+        "wide: 3 rows differ: c0 2, \(others), and 50 other columns",
+      ]
+    )
+    let object = try JSONOutput.object(
+      verify("--json", "--limit", "0", status: 1).joined(separator: "\n")
+    )
+    let tables = try #require(object["byTable"] as? [[String: Any]])
+    let columns = try #require(tables.last?["columns"] as? [[String: Any]])
+    #expect(columns.map { $0["rows"] as? Int } == Array(repeating: 2, count: 69) + [3])
   }
 
   @Test func `its JSON has the counts and the differences`() throws {
@@ -99,6 +130,11 @@ import Testing
         ["name": "label", "file": "'label 2'", "database": "'1.5'"]
       ]
     )
+    let table = try #require((object["byTable"] as? [[String: Any]])?.first)
+    #expect(table["table"] as? String == "numbers" && table["changed"] as? Int == 1)
+    let columns = try #require(table["columns"] as? [[String: Any]])
+    #expect(columns.count == 1 && columns[0]["name"] as? String == "label")
+    #expect(columns[0]["rows"] as? Int == 1)
     let page = try Repository.text("Documentation/CommandLine.md")
     for field in object.keys { #expect(page.contains("`\(field)`"), "\(field)") }
     for field in differences[0].keys { #expect(page.contains("`\(field)`"), "\(field)") }
@@ -122,7 +158,7 @@ import Testing
       try verify(status: 1).prefix(5) == [
         "archive id = 7: in the database only", "archive id = 1502: in the database only",
         "numbers id = 1501: in the other file only", "numbers id = 1502: in the other file only",
-        "job: 4 differences that the job does not declare",
+        "archive: 2 rows more",
       ]
     )
   }

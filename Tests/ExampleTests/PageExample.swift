@@ -2,7 +2,10 @@ import BatchTestSupport
 import Foundation
 
 /// A piece of code on a page.
-struct PageExample {
+///
+/// What is to be tested stands between lines of backticks with nothing but the language behind the first:
+/// code of other libraries says whose it is, as in `swift SwiftData`.
+struct PageExample: Sendable {
   let page: String
   /// Where on the page it begins.
   let line: Int
@@ -10,6 +13,9 @@ struct PageExample {
   let imports: [String]
   /// The other lines.
   let code: String
+
+  /// Whether the trait `Macros` has to be on.
+  var usesMacros: Bool { imports.contains("import BatchMacros") }
 
   /// The pages that have examples.
   static func pages() throws -> [String] {

@@ -15,149 +15,9 @@ import Testing
 
   // MARK: Swift
 
-  /// What pages take for granted in their code: the classes and variables that their text speaks of.
-  private static let assumed: [String: String] = [
-    "Documentation/Services.md": """
-    final class Order: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Order.self,
-        entity: "Order",
-        table: "orders",
-        properties: [
-          .attribute("paidAt", \\.paidAt, as: .iso8601), .attribute("reminders", \\.reminders),
-        ]
-      )
-      var paidAt: Date? {
-        get { self[\\.paidAt] }
-        set { self[\\.paidAt] = newValue }
-      }
-      var reminders: Int {
-        get { self[\\.reminders] }
-        set { self[\\.reminders] = newValue }
-      }
-    }
-    let container = try await ModelContainer(configurations: ModelConfiguration(path: "shop.db"))
-    let run = BatchRun(try Job(contentsOf: "job.json"))
-    final class Person: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Person.self,
-        entity: "Person",
-        table: "people",
-        properties: [.toMany("pets", \\.pets, inverse: "owner")]
-      )
-      var pets: [Pet] {
-        get { self[\\.pets] }
-        set { self[\\.pets] = newValue }
-      }
-    }
-    final class Pet: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Pet.self,
-        entity: "Pet",
-        table: "pets",
-        properties: [.toOne("owner", \\.owner, column: "owner_id", inverse: "pets")]
-      )
-      var owner: Person? {
-        get { self[\\.owner] }
-        set { self[\\.owner] = newValue }
-      }
-    }
-    let ada = Person()
-    let context = ModelContext(container)
-    """,
-    "Documentation/Saving.md": """
-    final class Customer: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Customer.self,
-        entity: "Customer",
-        table: "customers",
-        properties: [.attribute("email", \\.email), .attribute("name", \\.name), .unique("email")]
-      )
-      var email: String {
-        get { self[\\.email] }
-        set { self[\\.email] = newValue }
-      }
-      var name: String {
-        get { self[\\.name] }
-        set { self[\\.name] = newValue }
-      }
-    }
-    final class Order: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Order.self,
-        entity: "Order",
-        table: "orders",
-        properties: [.toOne("customer", \\.customer, column: "customer_id")]
-      )
-      var customer: Customer? {
-        get { self[\\.customer] }
-        set { self[\\.customer] = newValue }
-      }
-    }
-    let container = try await ModelContainer(
-      for: Customer.self,
-      Order.self,
-      configurations: ModelConfiguration(path: "shop.db")
-    )
-    let context = ModelContext(container)
-    let customer = Customer()
-    """,
-    "Documentation/Predicates.md": """
-    final class Customer: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Customer.self,
-        entity: "Customer",
-        table: "customers",
-        properties: [.attribute("name", \\.name)]
-      )
-      var name: String {
-        get { self[\\.name] }
-        set { self[\\.name] = newValue }
-      }
-    }
-    final class Order: ManagedObject, PersistentModel {
-      static let mapping = ModelMapping(
-        Order.self,
-        entity: "Order",
-        table: "orders",
-        properties: [
-          .attribute("price", \\.price), .attribute("note", \\.note),
-          .attribute("state", \\.state), .attribute("created", \\.created, as: .iso8601),
-          .toOne("customer", \\.customer, column: "customer_id"),
-        ]
-      )
-      var price: Double {
-        get { self[\\.price] }
-        set { self[\\.price] = newValue }
-      }
-      var note: String? {
-        get { self[\\.note] }
-        set { self[\\.note] = newValue }
-      }
-      var state: String {
-        get { self[\\.state] }
-        set { self[\\.state] = newValue }
-      }
-      var created: Date {
-        get { self[\\.created] }
-        set { self[\\.created] = newValue }
-      }
-      var customer: Customer? {
-        get { self[\\.customer] }
-        set { self[\\.customer] = newValue }
-      }
-    }
-    let name: String? = "Ada"
-    let context = ModelContext(
-      try await ModelContainer(for: Order.self, Customer.self, configurations: ModelConfiguration(path: "shop.db"))
-    )
-    """,
-  ]
-
   @Test func `every example in Swift compiles`() throws {
     let examples = try PageExample.all(language: "swift").filter {
-      // Those of macros are compiled with the trait that brings them, by Scripts/test-macros.
-      !$0.imports.contains("import PackageDescription") && $0.page != "Documentation/Macros.md"
+      !$0.imports.contains("import PackageDescription") && !$0.usesMacros
     }
     #expect(Set(examples.map(\.page)).count >= 4)
     var modules: Set = ["import BatchPipeline", "import Foundation"]
@@ -167,7 +27,7 @@ import Testing
       // An example may have names that what it takes for granted has too.
       source += """
         func example\(number)() async throws {
-        \(Self.assumed[example.page] ?? "")
+        \(example.assumed)
         do {
         #sourceLocation(file: "\(example.page)", line: \(example.line + example.imports.count))
         \(example.code.replacing("@main\n", with: ""))
@@ -177,23 +37,34 @@ import Testing
 
         """
     }
-    let (status, messages) = try compile(source)
-    let errors = messages.split(separator: "\n").filter { $0.contains("error:") }
-    #expect(status == 0, "\(errors.joined(separator: "\n"))")
+    try expectToCompile(source)
   }
 
-  /// What the compiler says of a source that uses the modules that the tests were built with.
-  private func compile(_ source: String) throws -> (status: Int32, messages: String) {
-    let file = try directory.write(source, to: "examples.swift")
-    let products = URL(fileURLWithPath: BatchProgram.path).deletingLastPathComponent()
-    let scratch = products.deletingLastPathComponent().deletingLastPathComponent()
-    let folders =
-      [products.appendingPathComponent("Modules").path]
-      + ["CSQLite", "CLZ4", "CSpawn"].map { "\(Repository.path)/Sources/\($0)" }
-      + [scratch.appendingPathComponent("checkouts/swift-system/Sources/CSystem/include").path]
-    return try run(
-      ["swiftc", "-typecheck", "-swift-version", "6"] + folders.flatMap { ["-I", $0] } + [file]
-    )
+  #if Macros
+  @Test func `every example with macros compiles`() throws {
+    let examples = try PageExample.all(language: "swift").filter(\.usesMacros)
+    #expect(examples.count >= 3)
+    // What macros extend is not local, so the examples of a page are a file.
+    for (page, examples) in Dictionary(grouping: examples, by: \.page) {
+      var source = Set(examples.flatMap(\.imports)).sorted().joined(separator: "\n")
+      source += "\n\(examples[0].assumed)\n"
+      for example in examples {
+        source += """
+          #sourceLocation(file: "\(page)", line: \(example.line + example.imports.count))
+          \(example.code)
+          #sourceLocation()
+
+          """
+      }
+      try expectToCompile(source)
+    }
+  }
+  #endif
+
+  private func expectToCompile(_ source: String) throws {
+    let (status, messages) = try SwiftCompiler.typecheck(source, in: directory)
+    let errors = messages.split(separator: "\n").filter { $0.contains("error:") }
+    #expect(status == 0, "\(errors.joined(separator: "\n"))")
   }
 
   private func run(_ arguments: [String]) throws -> (status: Int32, messages: String) {

@@ -5,9 +5,9 @@ import Testing
 /// The example of a service, as its README runs it: a night's import that is killed and goes on.
 @Suite struct ShopTests {
   private let directory: TemporaryDirectory
-  /// How many deliveries there are: `BATCH_SHOP_DELIVERIES=100000` for a night's.
+  /// How many offers there are: `BATCH_SHOP_OFFERS=100000` for a night's.
   private let count =
-    ProcessInfo.processInfo.environment["BATCH_SHOP_DELIVERIES"].flatMap { Int($0) } ?? 2_000
+    ProcessInfo.processInfo.environment["BATCH_SHOP_OFFERS"].flatMap { Int($0) } ?? 2_000
 
   init() throws {
     directory = try TemporaryDirectory()
@@ -17,7 +17,7 @@ import Testing
     try BatchProgram(arguments, of: "Shop", in: directory)
   }
 
-  @Test func `an import that is killed again and again does each delivery once`() throws {
+  @Test func `an import that is killed again and again does each offer once`() throws {
     #expect(try shop("make", "shop.db", "\(count)").wait().status == 0)
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = SeededGenerator(seed: seed)
@@ -41,17 +41,24 @@ import Testing
       try TestDatabase.texts(path, "SELECT count(*) || ' ' || sum(stock) FROM Product")
         == [
           try expected(
-            "1 + \(count) - (SELECT count(*) FROM Delivery WHERE price = 'n/a' AND id > \(count / 5))"
+            "1 + \(count) - (SELECT count(*) FROM Offer WHERE price = 'n/a' AND id > \(count / 5))"
           )
         ]
     )
     let wrong = """
-      SELECT sku FROM Delivery JOIN Product USING (sku) WHERE Delivery.price <> 'n/a'
-      AND (Product.price <> Delivery.price OR Product.title <> Delivery.title
+      SELECT sku FROM Offer JOIN Product USING (sku) WHERE Offer.price <> 'n/a'
+      AND (Product.price <> Offer.price OR Product.title <> Offer.title
         OR stock <> quantity OR (tag IS NOT NULL) <> EXISTS (
           SELECT 1 FROM Product_tags WHERE product_id = Product.id))
       """
     #expect(try TestDatabase.texts(path, wrong) == [])
+    // What is set twice would not show: the history tells how often each product was saved.
+    let saves = """
+      SELECT count(DISTINCT key) || ' ' || count(*) FROM (
+        SELECT DISTINCT key, save FROM _batch_history_change
+        WHERE entity = 'PhysicalProduct' AND save > (SELECT min(id) FROM _batch_history))
+      """
+    #expect(try TestDatabase.texts(path, saves) == ["\(count - refused) \(count - refused)"])
     #expect(try TestDatabase.integrity(path) == ["ok"])
     let failed = try BatchProgram.run("ids", "shop.db.batch", "--outcome", "failed", in: directory)
     #expect(failed.output.split(separator: "\n").count == refused)
@@ -60,9 +67,9 @@ import Testing
     #expect(report.output.contains("of which digital: 1\n"))
   }
 
-  /// A count of products and what is in stock: what was delivered with a price.
+  /// A count of products and what is in stock: what was offered with a price.
   private func expected(_ products: String) throws -> String {
-    let sql = "SELECT (\(products)) || ' ' || sum(quantity) FROM Delivery WHERE price <> 'n/a'"
+    let sql = "SELECT (\(products)) || ' ' || sum(quantity) FROM Offer WHERE price <> 'n/a'"
     return try TestDatabase.texts(directory.file("shop.db"), sql)[0]
   }
 

@@ -28,11 +28,13 @@ struct Report: Codable {
 
   /// The rows of a case's table: who, how long, compared with ours, memory.
   static func rows(_ entry: Entry) -> [[String]] {
-    entry.results.map { result in
+    // Where all have the same rows there is nothing to tell apart.
+    let scale = entry.results.map(\.scale).max()
+    return entry.results.map { result in
       guard let seconds = result.seconds, let normalized = result.normalizedSeconds else {
         return [result.contender, "missing: \(result.missing ?? "")", "", "", ""]
       }
-      let time = text(seconds, digits: 2) + " s" + (result.scale == 10 ? "" : " for a tenth")
+      let time = text(seconds, digits: 2) + " s" + (result.scale == scale ? "" : " for a tenth")
       let ratio = entry.ours.map { text(normalized / $0, digits: 2) + " x" } ?? ""
       let memory = result.peakResidentKilobytes.map {
         text(Double($0) / 1000, digits: 1) + " MB"

@@ -183,8 +183,8 @@ package final class Checkpoint {
   /// The identifiers that the file says were passed over.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
-  package func passedOver() throws(BatchError) -> PassedOver {
-    var passedOver = PassedOver()
+  package func passedOver() throws(BatchError) -> RowOutcomes.PassedOverPositions {
+    var passedOver = RowOutcomes.PassedOverPositions()
     if path.isEmpty { return passedOver }
     try IdentifierFile(opening: path).forEachRecord { record throws(BatchError) in
       guard record.kind == CheckpointEntry.progressKind else { return }

@@ -54,14 +54,18 @@ package struct PassedOverRecord: Codable, Sendable {
   /// Adds all positions to others, or puts them in place of those.
   ///
   /// - Throws: `ByteReader.Damage` if the pieces are not those of ``append(_:)``.
-  package func apply(to passedOver: inout PassedOver) throws(ByteReader.Damage) {
-    if replaces { passedOver = PassedOver() }
+  package func apply(
+    to passedOver: inout RowOutcomes.PassedOverPositions
+  ) throws(ByteReader.Damage) {
+    if replaces { passedOver = .init() }
     let bytes = Array(pieces)
     var reader = ByteReader(bytes.span)
     while !reader.isAtEnd {
       let first = try reader.count(atMost: IdentifierList.maximumCount)
       let piece = try reader.take(reader.count(atMost: reader.remaining))
-      try passedOver.unpack(piece, from: first)
+      var chunk = PassedOver()
+      try chunk.unpack(piece, from: first)
+      passedOver.formUnion(chunk)
     }
   }
 }

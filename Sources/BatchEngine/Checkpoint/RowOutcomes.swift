@@ -2,26 +2,46 @@ public import BatchIdentifiers
 
 /// What became of each identifier of a run.
 package struct RowOutcomes: Sendable {
+  /// The positions of a run that were passed over, however many.
+  package struct PassedOverPositions: Sendable {
+    /// Those for which the action found nothing to do.
+    package private(set) var unchanged = PositionSet()
+    /// Those whose rows were gone.
+    package private(set) var vanished = PositionSet()
+    /// Those whose rows no longer satisfied `where`.
+    package private(set) var noLongerMatching = PositionSet()
+
+    /// No positions at all.
+    package init() {}
+
+    /// Adds those of a chunk.
+    package mutating func formUnion(_ chunk: PassedOver) {
+      for range in chunk.unchanged.ranges { unchanged.insert(contentsOf: range) }
+      for range in chunk.vanished.ranges { vanished.insert(contentsOf: range) }
+      for range in chunk.noLongerMatching.ranges { noLongerMatching.insert(contentsOf: range) }
+    }
+  }
+
   /// The positions that are done.
   package var done: DoneRanges
   /// Those of them that were neither changed nor failed.
-  package var passedOver: PassedOver
+  package var passedOver: PassedOverPositions
   /// Those of them that failed, ascending.
   package var failed: [FailedIdentifier]
 
-  package init(done: DoneRanges, passedOver: PassedOver, failed: [FailedIdentifier]) {
+  package init(done: DoneRanges, passedOver: PassedOverPositions, failed: [FailedIdentifier]) {
     self.done = done
     self.passedOver = passedOver
     self.failed = failed
   }
 
   /// The positions that are done, whatever became of them.
-  private var all: RangeSet<Int> { RangeSet(done.rows.map { $0.first..<$0.next }) }
+  package var all: PositionSet { PositionSet(done.rows.map { $0.first..<$0.next }) }
 
   /// The positions that succeeded: those that nothing else is said of.
   ///
   /// - Throws: `BatchError` of code `outcomeNotRecorded` if what is said is not all.
-  package var succeeded: RangeSet<Int> {
+  package var succeeded: PositionSet {
     get throws(BatchError) {
       var succeeded = all
       succeeded.subtract(try recorded(passedOver.unchanged, done.outcomes.unchanged))
@@ -38,12 +58,14 @@ package struct RowOutcomes: Sendable {
 
   /// Some positions, if they are as many as were counted and all of them are done.
   package func recorded(
-    _ positions: RangeSet<Int>,
+    _ positions: PositionSet,
     _ count: Int
-  ) throws(BatchError) -> RangeSet<Int> {
+  ) throws(BatchError) -> PositionSet {
     // Of none there is nothing to record.
-    if count == 0 { return RangeSet() }
-    guard positions.indexCount == count, positions.isSubset(of: all) else {
+    if count == 0 { return PositionSet() }
+    var others = positions
+    for row in done.rows { others.remove(contentsOf: row.first..<row.next) }
+    guard positions.count == count, others.count == 0 else {
       throw BatchError(
         .outcomeNotRecorded,
         "which rows these are was not recorded: the run, or a part of it, is of an earlier version",

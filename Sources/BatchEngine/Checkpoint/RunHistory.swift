@@ -28,8 +28,14 @@ package struct RunHistory {
     /// When it began, as 20261122T190033Z: what the name begins with.
     package let startedAt: String
     package let byteCount: Int64
-    /// When it was written last, since runs may begin in the same second.
+    /// The microseconds of that second; 0 in a name that an earlier version gave.
+    fileprivate let microseconds: Int
+    /// When it was written last, which tells such records of one second apart.
     fileprivate let modifiedAt: Double
+
+    fileprivate var place: (String, Int, Double, String) {
+      (startedAt, microseconds, modifiedAt, run)
+    }
   }
 
   /// The folder.
@@ -57,23 +63,24 @@ package struct RunHistory {
   package var entries: [Entry] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
     return names.compactMap { name in
-      guard let match = name.wholeMatch(of: /(\d{8}T\d{6}Z)-([0-9A-F-]{36})\.batch/),
+      guard
+        let match = name.wholeMatch(of: /(\d{8}T\d{6})(?:\.(\d{6}))?Z-([0-9A-F-]{36})\.batch/),
         let status = FileSystem.status(of: folder.appending(name)), status.type == .regular
       else { return nil }
       return Entry(
         path: folder.appending(name),
-        run: String(match.2),
-        startedAt: String(match.1),
+        run: String(match.3),
+        startedAt: "\(match.1)Z",
         byteCount: Int64(status.size),
+        microseconds: match.2.flatMap { Int($0) } ?? 0,
         modifiedAt: Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
       )
-    }.sorted { ($0.startedAt, $0.modifiedAt) < ($1.startedAt, $1.modifiedAt) }
+    }.sorted { $0.place < $1.place }
   }
 
   /// Gives a checkpoint its name in the folder, which is then on the disk.
   package func keep(_ checkpoint: Checkpoint) throws(BatchError) {
-    let start = Self.stamp(checkpoint.metadata.startedAt)
-    let path = folder.appending("\(start)-\(checkpoint.metadata.run).batch")
+    let path = folder.appending(Self.name(of: checkpoint.metadata))
     try FileSystem.makeFolder(folder, permissions: permissions)
     try FileSystem.link(checkpoint.path, to: path)
     try FileSystem.synchronizeFolder(of: path)
@@ -100,6 +107,17 @@ package struct RunHistory {
       kept.removeFirst()
     }
     if kept.isEmpty { FileSystem.removeEmptyFolder(folder) }
+  }
+
+  /// The name of a record, such as `20261122T190033.048211Z-8CF1CAB5-….batch`.
+  private static func name(of run: RunMetadata) -> String {
+    var start = stamp(run.startedAt)
+    if let microseconds = run.startedMicroseconds, (0..<1_000_000).contains(microseconds),
+      start.last == "Z"
+    {
+      start = "\(start.dropLast()).\(String(1_000_000 + microseconds).dropFirst())Z"
+    }
+    return "\(start)-\(run.run).batch"
   }
 
   /// A timestamp as it stands in the name of a file.

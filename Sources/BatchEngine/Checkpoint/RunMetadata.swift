@@ -6,6 +6,9 @@ package struct RunMetadata: Codable, Sendable {
   package var job: String
   /// When the run began first, as an ISO 8601 timestamp in UTC.
   package var startedAt: String
+  /// How many microseconds of that second had passed, since runs may begin in the same one; nil in what an
+  /// earlier version wrote.
+  package var startedMicroseconds: Int?
   /// What decides which rows the run concerns and what it writes.
   package var fingerprint: String
   /// The entity as it was when the identifiers were selected.

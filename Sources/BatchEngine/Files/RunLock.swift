@@ -12,9 +12,9 @@ import Darwin
 /// The right to run a job, held by one process at a time.
 ///
 /// It is a POSIX lock on a file beside the checkpoint. The kernel drops it with the process that
-/// holds it, however that dies, so there is never a stale lock to remove by hand. Which process is
-/// at work on a run is decided in the store; this is for runs that write nothing to it, for the time
-/// before there is a checkpoint, and for whoever asks.
+/// holds it, however that dies, so there is never a stale lock to remove by hand. Every run that keeps a
+/// record takes it first. It knows a run by the path of its checkpoint only: whether another process has
+/// come to the same run by another path, the store says.
 package final class RunLock: Sendable {
   private let path: String
   private let file: FileDescriptor

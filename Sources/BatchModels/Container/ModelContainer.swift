@@ -40,8 +40,8 @@ public final class ModelContainer: Sendable {
   ///
   /// - Throws: `BatchError` with code `fileAccess` or `notADatabase` for a store that cannot be
   ///   opened, `invalidSQL` for a script that fails, `ambiguousStore` if two stores have the same
-  ///   UUID, as a file and its copy have, `invalidMapping` where tables are not what the classes
-  ///   say, with all differences, column by column.
+  ///   UUID, as a file and its copy have, `invalidMapping` without a configuration, and where tables
+  ///   are not what the classes say, with all differences, column by column.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public convenience init(
     for types: any PersistentModel.Type...,
@@ -95,6 +95,13 @@ public final class ModelContainer: Sendable {
     _ configurations: [ModelConfiguration],
     for types: [any PersistentModel.Type]
   ) throws(BatchError) -> [ModelConfiguration] {
+    guard !configurations.isEmpty else {
+      throw BatchError(
+        .invalidMapping,
+        "the container has no database, and there is none by default",
+        remedy: "pass configurations: ModelConfiguration(path: …), or .inMemory"
+      )
+    }
     guard configurations.count == 1 else { return configurations }
     return [try configurations[0].making(tablesFor: types)]
   }

@@ -1,84 +1,80 @@
 import BatchIdentifiers
+import BatchStore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
-/// What a relationship to many was set to last.
+/// A relationship to many of an object of a context, as it was set last.
 ///
-/// `person.pets.append(pet)` reads the relationship and sets it. Where that is done again and again,
-/// neither looks at each of the pets.
+/// It is one list, that of the last object and relationship: what one person is given one by one is
+/// appended to one list.
 struct LastRelated {
   let object: ManagedObject
-  let name: String
-  /// The objects, as an array of their own class.
-  let objects: Any
+  let relationship: Relationship
+  let list: RelatedList
+
+  /// Whether a column of an entity is what relates others to the object.
+  func isKept(in column: Int, of entity: ModelEntity) -> Bool {
+    guard case .inverse(let slot) = relationship.storage else { return false }
+    let own = relationship.destination
+    return own.store == entity.store && own.entity.table == entity.entity.table
+      && own.columns[slot] == entity.columns[column]
+  }
+
+  /// Whether pairs in a table of their own are what relates others to the object.
+  var isKeptInPairs: Bool {
+    if case .table = relationship.storage { true } else { false }
+  }
 }
 
-extension ModelContext {
-  /// What is related to an object, if it is what was set last.
-  func lastRelated<Model: ManagedObject>(to object: ManagedObject, by name: String) -> [Model]? {
-    guard let last = lastRelated, last.object === object, last.name == name else { return nil }
-    return last.objects as? [Model]
+extension ManagedObject {
+  /// The objects of a relationship to many, if they are what it was set to last.
+  final func lastRelatedList<Model: ManagedObject>(forKey name: String) -> [Model]? {
+    modelContext?.checkQueue()
+    return (lastRelated(by: name) as? RelatedListOf<Model>)?.read()
   }
 
-  /// Notes what is related to an object, now that it was set.
-  func noteRelated<Model: ManagedObject>(
-    _ objects: [Model],
-    to object: ManagedObject,
-    by name: String
-  ) {
-    guard undecidedDeletions.isEmpty,
-      Set(objects.map(ObjectIdentifier.init)).count == objects.count,
-      objects.allSatisfy({ $0.modelContext === self && !$0.isDeleted }),
-      let relationship = try? relationship(name, of: object), relationship.isToMany
-    else { return }
-    lastRelated = LastRelated(object: object, name: name, objects: objects)
-  }
-
-  /// Relates one more object to one whose relationship was set last.
+  /// Relates these objects and no others to this one, by a relationship to many.
   ///
-  /// - Returns: Whether that is all that there is to do.
-  /// - Throws: As ``ManagedObject/setRelatedObjects(_:forKey:)`` does.
-  /// - Complexity: O(*n*) in the number of objects, of which only the addresses are compared.
-  func append<Model: ManagedObject>(
+  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  final func setRelatedList<Model: ManagedObject>(
     _ objects: [Model],
-    to object: ManagedObject,
-    by name: String
-  ) throws(BatchError) -> Bool {
-    guard let known: [Model] = lastRelated(to: object, by: name), objects.count == known.count + 1,
-      let new = objects.last, Self.isPrefix(known, of: objects)
-    else { return false }
-    checkQueue()
-    let relationship = try relationship(name, of: object)
-    // One that is there already is looked for by whoever looks at all of them.
-    switch relationship.storage {
-    case .inverse(let slot) where new.isNew || !new.refers(to: object, at: slot): break
-    case .table where new.isNew: break
-    case .column, .inverse, .table: return false
+    forKey name: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    guard let list = lastRelated(by: name) as? RelatedListOf<Model>,
+      let new = list.excess(of: objects)
+    else {
+      try setRelatedObjects(objects, forKey: name)
+      noteRelated(objects, by: name)
+      return
     }
-    try set(new, isRelated: true, to: object, by: relationship)
-    if !new.isDeleted {
-      lastRelated = LastRelated(object: object, name: name, objects: objects)
-    }
-    return true
+    // What is related next makes the context forget the list.
+    let last = modelContext?.lastRelated
+    for object in new { try addRelatedObject(object, forKey: name) }
+    // What was deleted is related to nothing.
+    guard new.allSatisfy({ !$0.isDeleted }) else { return }
+    list.extend(to: objects, by: new)
+    if isNew { draft.lastRelated = list } else { modelContext?.lastRelated = last }
   }
 
-  /// Whether an array begins with the very objects of another one.
-  private static func isPrefix<Model: ManagedObject>(_ known: [Model], of objects: [Model]) -> Bool
-  {
-    unsafe known.withUnsafeBytes { known in
-      unsafe objects.withUnsafeBytes { objects in
-        guard let first = known.baseAddress, let second = objects.baseAddress else {
-          // There is nothing to compare.
-          return true
-        }
-        return unsafe memcmp(first, second, known.count) == 0
-      }
+  /// What a relationship to many was set to last; nil if it may be something else by now, or if another
+  /// one was set since.
+  private final func lastRelated(by name: String) -> RelatedList? {
+    if let context = modelContext {
+      guard let last = context.lastRelated, last.object === self else { return nil }
+      return last.list.name == name ? last.list : nil
     }
+    return draft.lastRelated?.name == name ? draft.lastRelated : nil
+  }
+
+  private final func noteRelated<Model: ManagedObject>(_ objects: [Model], by name: String) {
+    guard let context = modelContext else {
+      if isNew { draft.lastRelated = RelatedListOf(name, objects) }
+      return
+    }
+    guard context.undecidedDeletions.isEmpty,
+      objects.allSatisfy({ $0.modelContext === context && !$0.isDeleted }),
+      let relationship = try? context.relationship(name, of: self), relationship.isToMany,
+      let list = RelatedListOf(name, objects)
+    else { return }
+    context.lastRelated = LastRelated(object: self, relationship: relationship, list: list)
   }
 }

@@ -18,4 +18,16 @@ extension ModelContext {
       try query.groups(of: entity, in: container, connection)
     }
   }
+
+  /// SQLite's plan for a query, in its own words and in others, and the indexes that it misses.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  /// - Complexity: No row is read.
+  public func explain<Model: PersistentModel, each Value>(
+    _ query: AggregateQuery<Model, repeat each Value>
+  ) throws(BatchError) -> FetchPlan {
+    try read(Model.self) { entity, connection throws(BatchError) in
+      try query.plan(of: entity, in: container, connection)
+    }
+  }
 }

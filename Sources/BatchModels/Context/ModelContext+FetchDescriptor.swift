@@ -123,17 +123,10 @@ extension ModelContext {
     try read(Model.self) { entity, connection throws(BatchError) in
       let translator = PredicateTranslator(container)
       let query = try descriptor.query(of: entity, with: translator)
-      let plan = try query.queryPlan(in: connection)
-      let isWhole = descriptor.predicate == nil
-      guard !isWhole, entity.entity.kind == .table,
-        plan.lines.contains(where: { $0.hasPrefix("SCAN") })
-      else { return FetchPlan(steps: plan.lines, missingIndexes: []) }
-      let missing = try connection.missingIndexes(
-        for: query.sql,
-        about: [entity.entity.table] + translator.relatedTables,
-        among: translator.indexCandidates(of: query.sql, about: entity)
-      )
-      return FetchPlan(steps: plan.lines, missingIndexes: missing.map(\.sql))
+      if descriptor.predicate == nil {
+        return FetchPlan(steps: try query.queryPlan(in: connection).lines, missingIndexes: [])
+      }
+      return try FetchPlan(of: query.sql, about: entity, translator, in: connection)
     }
   }
 

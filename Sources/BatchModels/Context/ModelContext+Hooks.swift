@@ -45,14 +45,14 @@ extension ModelContext {
   private func validate(_ objects: [ManagedObject]) throws(BatchError) {
     var problems: [SaveProblem] = []
     for object in objects where object.unsaved == .insert || object.unsaved == .update {
-      do {
-        try object.validate()
-      } catch let error as ModelValidationError {
-        problems += error.problems.map { SaveProblem(object, $0.property, $0.message) }
-      } catch let error as BatchError where !error.isAboutObjects {
-        throw error
-      } catch {
-        problems.append(SaveProblem(object, nil, "\(error)"))
+      let found = try self.problems(of: object)
+      if let unread = takeNotedReading() {
+        // What becomes of a change of a row that is gone, the merge policy says.
+        guard unread.code == .objectNotFound, object.unsaved == .update,
+          unread.place == object.persistentModelID.description
+        else { throw unread }
+      } else {
+        problems += found
       }
     }
     guard !problems.isEmpty else { return }
@@ -63,6 +63,20 @@ extension ModelContext {
       problems += refused?.filter { !found.contains($0.identifier) } ?? []
     }
     if let error = BatchError(.validationFailed, problems) { throw error }
+  }
+
+  /// What the class of an object finds wrong with it.
+  private func problems(of object: ManagedObject) throws(BatchError) -> [SaveProblem] {
+    do {
+      try object.validate()
+      return []
+    } catch let error as ModelValidationError {
+      return error.problems.map { SaveProblem(object, $0.property, $0.message) }
+    } catch let error as BatchError where !error.isAboutObjects {
+      throw error
+    } catch {
+      return [SaveProblem(object, nil, "\(error)")]
+    }
   }
 }
 

@@ -153,7 +153,7 @@ extension ModelContext {
       try refer(other, at: slot, to: isRelated ? object : nil, entity)
     case .table(let table):
       try requireOwn(other, relationship.destination)
-      lastRelated = nil
+      if lastRelated?.isKeptInPairs ?? false { lastRelated = nil }
       links.set(
         UnsavedLinks.Link(
           store: relationship.destination.store,

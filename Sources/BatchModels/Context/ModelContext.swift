@@ -132,6 +132,12 @@ public final class ModelContext {
     notedChange = nil
   }
 
+  /// What could not be read since that was thrown last, to be thrown by the caller.
+  func takeNotedReading() -> BatchError? {
+    defer { notedReading = nil }
+    return notedReading
+  }
+
   /// Throws what a property had to keep to itself.
   func throwNoted() throws(BatchError) {
     checkQueue()

@@ -33,7 +33,13 @@ extension StoreSave {
       return try vacate(objects.filter { $0.unsaved != .insert })
     case .mergeByPropertyStoreTrump, .rollback: break
     }
-    try vacate(objects.filter { unchanged.contains(ObjectIdentifier($0)) })
+    // Of what was never read, or refreshed, there is nothing to compare.
+    try vacate(
+      objects.filter { object in
+        unchanged.contains(ObjectIdentifier(object))
+          || object.unsaved != .insert && object.row == nil && !object.isMerged
+      }
+    )
   }
 
   /// Notes that somebody else has changed the row of an object, if it is so.

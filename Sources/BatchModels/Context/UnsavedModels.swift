@@ -37,6 +37,13 @@ struct UnsavedModels {
     object.unsaved = kind
   }
 
+  /// Has the objects in an order in which they were before.
+  mutating func arrange(as objects: [ManagedObject]) {
+    self.objects = objects
+    count = objects.count
+    for (index, object) in objects.enumerated() { object.unsavedOrder = index }
+  }
+
   private func contains(_ object: ManagedObject) -> Bool {
     object.unsavedOrder < objects.count && objects[object.unsavedOrder] === object
   }

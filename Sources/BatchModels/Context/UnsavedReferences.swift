@@ -84,7 +84,7 @@ extension ModelContext {
     guard unsavedReferences != nil || lastRelated != nil, let entity = object.entity,
       container.refers(entity, at: slot)
     else { return }
-    lastRelated = nil
+    if lastRelated?.isKept(in: slot, of: entity) ?? false { lastRelated = nil }
     unsavedReferences?.add(object, of: entity, at: slot, target)
     if unsavedReferences?.isFull ?? false { unsavedReferences = nil }
   }

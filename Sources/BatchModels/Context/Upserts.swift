@@ -33,6 +33,8 @@ struct Upserts {
 
   private let context: ModelContext
   private var marks: [Mark] = []
+  /// What was unsaved before the first of them, in its order.
+  private var unsavedBefore: [ManagedObject] = []
   /// New objects that are a row's object from now on, with the identifiers that they had and have.
   private var adopted:
     [(object: ManagedObject, temporary: PersistentIdentifier?, own: PersistentIdentifier)] = []
@@ -394,6 +396,7 @@ struct Upserts {
   }
 
   private mutating func mark(_ object: ManagedObject) {
+    if marks.isEmpty { unsavedBefore = context.unsaved.all() }
     marks.append(
       Mark(
         object: object,
@@ -421,6 +424,8 @@ struct Upserts {
       mark.object.references = mark.references
       context.track(mark.object, mark.unsaved)
     }
+    // One of which nothing was left to save has come back as the last; another store may be saved by now.
+    context.unsaved.arrange(as: unsavedBefore.filter(\.hasChanges))
     context.unsavedReferences = nil
   }
 

@@ -59,22 +59,10 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     in container: ModelContainer,
     _ connection: Connection
   ) throws(BatchError) -> [(repeat each Value)] {
-    let translation = AggregateTranslation<Model>(
-      object: try ObjectTerm(row: entity),
-      translator: PredicateTranslator(container)
-    )
+    let translation = try AggregateTranslation<Model>(entity, in: container)
     let resolved = (repeat try translation.add(each columns))
-    let conditions = try translation.sql(of: conditions)
-    let order = try translation.sql(of: order) + translation.keys
-    let query = try descriptor.query(of: entity, with: translation.translator)
-    let statement = try query.selectGroups(
-      translation.texts,
-      by: translation.keys,
-      having: conditions.isEmpty ? nil : conditions.joined(separator: " AND "),
-      orderBy: order,
-      limit: fetchLimit,
-      in: connection
-    )
+    let (query, sql) = try groupsStatement(of: entity, translation)
+    let statement = try query.prepare(sql, in: connection)
     var groups: [(repeat each Value)] = []
     do throws(BatchError) {
       while try statement.step() {
@@ -87,6 +75,36 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
       throw error
     }
     return groups
+  }
+
+  /// How SQLite goes about it.
+  func plan(
+    of entity: ModelEntity,
+    in container: ModelContainer,
+    _ connection: Connection
+  ) throws(BatchError) -> FetchPlan {
+    let translation = try AggregateTranslation<Model>(entity, in: container)
+    _ = (repeat try translation.add(each columns))
+    let sql = try groupsStatement(of: entity, translation).sql
+    return try FetchPlan(of: sql, about: entity, translation.translator, in: connection)
+  }
+
+  /// The statement for columns that were added, and the rows that it is about.
+  private func groupsStatement(
+    of entity: ModelEntity,
+    _ translation: AggregateTranslation<Model>
+  ) throws(BatchError) -> (query: IdentifierQuery, sql: String) {
+    let conditions = try translation.sql(of: conditions)
+    let order = try translation.sql(of: order) + translation.keys
+    let query = try descriptor.query(of: entity, with: translation.translator)
+    let sql = query.groupsSQL(
+      translation.texts,
+      by: translation.keys,
+      having: conditions.isEmpty ? nil : conditions.joined(separator: " AND "),
+      orderBy: order,
+      limit: fetchLimit
+    )
+    return (query, sql)
   }
 }
 
@@ -124,9 +142,9 @@ private final class AggregateTranslation<Model: PersistentModel> {
   private(set) var texts: [String] = []
   private(set) var keys: [String] = []
 
-  init(object: ObjectTerm, translator: PredicateTranslator) {
-    self.object = object
-    self.translator = translator
+  init(_ entity: ModelEntity, in container: ModelContainer) throws(BatchError) {
+    object = try ObjectTerm(row: entity)
+    translator = PredicateTranslator(container)
   }
 
   func add<Value>(

@@ -1,3 +1,6 @@
+import BatchIdentifiers
+import BatchStore
+
 /// How SQLite goes about a fetch.
 public struct FetchPlan: Sendable, CustomStringConvertible {
   /// SQLite's own words, a line a step: `SEARCH orders USING INDEX …` where an index serves.
@@ -54,5 +57,26 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
   private static func index(_ how: String) -> String {
     let name = how.prefix { $0 != "(" }.split(separator: " ").last ?? ""
     return how.contains("AUTOMATIC") ? "an index that it makes for that" : "index \(name)"
+  }
+}
+
+extension FetchPlan {
+  /// The plan for a statement that looks for rows of an entity, which the translator has made.
+  init(
+    of sql: String,
+    about entity: ModelEntity,
+    _ translator: PredicateTranslator,
+    in connection: Connection
+  ) throws(BatchError) {
+    steps = try connection.explain(sql)
+    guard entity.entity.kind == .table, steps.contains(where: { $0.hasPrefix("SCAN") }) else {
+      missingIndexes = []
+      return
+    }
+    missingIndexes = try connection.missingIndexes(
+      for: sql,
+      about: [entity.entity.table] + translator.relatedTables,
+      among: translator.indexCandidates(of: sql, about: entity)
+    ).map(\.sql)
   }
 }

@@ -33,6 +33,8 @@ open class ManagedObject {
     var values: [String: SQLValue] = [:]
     /// What was related to it, by relationship.
     var related: [String: [ManagedObject]] = [:]
+    /// The same of one relationship, the last that was set; nil if it may be something else by now.
+    var lastRelated: RelatedList?
     /// New objects that this one was related to.
     ///
     /// They come into a context with it; until then all of them keep each other alive.

@@ -20,7 +20,11 @@ package struct CompletedUndo: Sendable, Encodable {
 
   /// The last undo of a run of a job; nil if there is none, or it is not at its end.
   package init?(of run: String, ofJob job: Job) {
-    let undoing = job.undoing
+    self.init(of: run, by: job.undoing)
+  }
+
+  /// The last undo of a run by a job whose runs undo those of another.
+  init?(of run: String, by undoing: Job) {
     let earlier = RunHistory(of: undoing.files).entries.reversed().map(\.path)
     for path in [undoing.checkpointPath] + earlier {
       guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),

@@ -5,6 +5,8 @@ struct GeneratedClass {
   /// A property, and its entry in the mapping.
   struct Property {
     let name: String
+    /// The column of the class's own table that it is kept in; nil if there is none.
+    var column: String?
     /// The type as it is declared: `String?`, `[Order]`.
     let type: String
     /// The parts of the mapping's entry, `.toOne` first.
@@ -26,6 +28,10 @@ struct GeneratedClass {
   var properties: [Property] = []
   /// Columns of which there is no property, and why.
   var leftOut: [String] = []
+  /// The parts of the mapping's entries that say what is unique, and what has an index.
+  var constraints: [[String]] = []
+  /// What the table has and the mapping does not say.
+  var remarks: [String] = []
   var names = UniqueNames()
 
   init(_ name: String, _ table: GeneratedTable) {
@@ -56,6 +62,7 @@ struct GeneratedClass {
     properties.append(
       Property(
         name: name,
+        column: attribute.column,
         type: swift + (isOptional ? "?" : ""),
         entry: entry,
         isReadOnly: attribute.isGenerated,
@@ -95,7 +102,9 @@ struct GeneratedClass {
   /// The class in Swift.
   var text: String {
     var lines = ["/// A row of table `\(table.entity.table)`."]
-    lines += remarks.map { $0.isEmpty ? "///" : "/// \($0)" }
+    let notes = remarks + leftOut.map { "Left out: \($0)." }
+    if !notes.isEmpty { lines.append("///") }
+    lines += notes.map { "/// - \(Self.inOneLine($0))" }
     lines.append("final class \(name): ManagedObject, PersistentModel {")
     for enumeration in enumerations {
       lines.append("  enum \(enumeration.name): String, CaseIterable, Codable, Sendable {")
@@ -109,13 +118,14 @@ struct GeneratedClass {
       "  static let mapping = ModelMapping(", "    \(name).self,",
       "    entity: \(Self.literal(name)),", "    table: \(Self.literal(table.entity.table)),",
     ]
-    if properties.isEmpty {
+    let entries = properties.map(\.entry) + constraints
+    if entries.isEmpty {
       lines.append("    properties: []")
     } else {
       lines.append("    properties: [")
-      for property in properties { lines += Self.entry(property.entry) }
+      for entry in entries { lines += Self.entry(entry) }
       // Where there is one, no comma parts it from another.
-      if properties.count == 1 { lines[lines.count - 1].removeLast() }
+      if entries.count == 1 { lines[lines.count - 1].removeLast() }
       lines.append("    ]")
     }
     lines.append("  )")
@@ -133,21 +143,6 @@ struct GeneratedClass {
       }
     }
     return (lines + ["}"]).joined(separator: "\n")
-  }
-
-  /// What the comment on the class says beside the table.
-  private var remarks: [String] {
-    var remarks: [String] = []
-    for index in table.parts.indexes where index.origin != .primaryKey && !index.isPartial {
-      let names = index.columns.compactMap(\.name)
-      guard names.count == index.columns.count else { continue }
-      let list = names.joined(separator: ", ")
-      remarks.append(index.isUnique ? "Unique: \(list)." : "Index: \(list).")
-    }
-    var known: Set<String> = []
-    remarks = remarks.filter { known.insert($0).inserted }
-    remarks += leftOut.map { "Left out: \($0)." }
-    return remarks.isEmpty ? [] : [""] + remarks.map { "- \(Self.inOneLine($0))" }
   }
 
   /// An entry of the mapping, on one line if it fits.

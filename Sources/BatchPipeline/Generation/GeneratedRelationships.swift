@@ -8,7 +8,12 @@ struct GeneratedRelationships {
   /// Where the class of a table is.
   private var indexes: [String: Int] = [:]
 
-  init(_ tables: [GeneratedTable]) {
+  /// Makes classes of some tables.
+  ///
+  /// - Parameters:
+  ///   - tables: The tables.
+  ///   - upserts: Whether a new object with the unique values of a row becomes that row's object.
+  init(_ tables: [GeneratedTable], upserts: Bool) {
     var names = UniqueNames()
     var entities: [GeneratedTable] = []
     for table in tables {
@@ -28,6 +33,7 @@ struct GeneratedRelationships {
     addColumns()
     addInverses()
     addJoins()
+    for index in classes.indices { classes[index].addIndexes(upserts: upserts) }
   }
 
   /// Whether a foreign key refers to the key of a table, of one column.
@@ -130,6 +136,7 @@ struct GeneratedRelationships {
       if let place {
         classes[reference.source].properties[place] = GeneratedClass.Property(
           name: reference.name,
+          column: column,
           type: "\(classes[reference.target].name)?",
           entry: [
             ".toOne", GeneratedClass.literal(reference.name),

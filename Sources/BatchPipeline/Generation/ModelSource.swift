@@ -8,8 +8,8 @@ public import SystemPackage
 ///     print(source.text)
 ///
 /// A class for each table that has a key, with a property for each column, relationships of foreign
-/// keys and of tables that join two others, and enumerations of `CHECK (… IN (…))`. The same schema
-/// gives the same text.
+/// keys and of tables that join two others, enumerations of `CHECK (… IN (…))`, and indexes. The same
+/// schema gives the same text.
 public struct ModelSource: Sendable {
   /// How many rows of a table are looked at for the types of its columns.
   private static let sampleSize = 1_000
@@ -28,11 +28,14 @@ public struct ModelSource: Sendable {
   ///   - name: What the database is called in the text.
   ///   - samplesRows: Whether types are taken from the first rows too, where nothing is declared or
   ///     something else is stored than was declared.
+  ///   - upserts: Whether the mappings say what is unique, so that a new object with the unique values
+  ///     of a row becomes that row's object when it is saved, and is not refused.
   /// - Throws: `BatchError` with code `notADatabase` and others of reading.
   public init(
     of store: Store,
     named name: String,
-    samplesRows: Bool = false
+    samplesRows: Bool = false,
+    upserts: Bool = false
   ) async throws(BatchError) {
     var tables: [GeneratedTable] = []
     var leftOut: [String] = []
@@ -54,7 +57,7 @@ public struct ModelSource: Sendable {
       }
       if let reason { leftOut.append("\(GeneratedClass.inOneLine(entity.name)): \(reason)") }
     }
-    let classes = GeneratedRelationships(tables).classes
+    let classes = GeneratedRelationships(tables, upserts: upserts).classes
     classCount = classes.count
     text = Self.text(of: classes, leftOut, database: name)
   }

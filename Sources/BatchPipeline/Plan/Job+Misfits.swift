@@ -67,7 +67,7 @@ private struct Misfits {
     for (index, term) in source.orderBy.enumerated() {
       note(.orderBy(index)) { () throws(BatchError) in
         do throws(BatchError) {
-          try entity.requireAttribute(named: term.column)
+          _ = try entity.requireAttribute(named: term.column)
         } catch {
           var error = error
           if let meant = term.meantBySQL { error.remedy = "write \(meant.quotedForMessage)" }

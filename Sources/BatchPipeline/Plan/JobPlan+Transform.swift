@@ -7,6 +7,7 @@ extension JobPlan.Work {
     _ transform: Job.Transform,
     of job: Job,
     query: IdentifierQuery,
+    into written: WrittenEntity,
     predicate: SQLExpression?,
     values: [String: SQLValue],
     handlers: [String: TransformHandler],
@@ -34,6 +35,7 @@ extension JobPlan.Work {
     do throws(BatchError) {
       let work = try RowTransform(
         entity: entity,
+        into: written,
         key: query.key,
         reads: reads,
         writes: writes,

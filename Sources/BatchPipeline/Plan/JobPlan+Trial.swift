@@ -105,45 +105,6 @@ extension JobPlan {
     }
     return nil
   }
-
-  /// Which indexes a job writes beside the table's rows.
-  func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
-    let columns: [String]
-    switch work {
-    case .change(let change, _):
-      guard case .update(let assignments) = change.action else { return [] }
-      columns = assignments.map(\.column)
-    case .transform(_, let transform, _): columns = transform.writes
-    case .export: return []
-    }
-    var indexes: [String] = []
-    for index in try connection.texts(
-      "SELECT name FROM pragma_index_list(?)",
-      .text(entity.table)
-    ) {
-      let indexed = try connection.texts(
-        "SELECT ifnull(name, '') FROM pragma_index_info(?)",
-        .text(index)
-      )
-      let sql = try connection.texts(
-        "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ? AND sql IS NOT NULL",
-        .text(index)
-      )
-      // An expression, or the condition of a partial index, names its columns in its text only.
-      let isWritten = columns.contains { column in
-        indexed.contains { SQLName.equal($0, column) }
-          || (indexed.contains("") || sql.contains { $0.uppercased().contains(" WHERE ") })
-            && sql.contains { $0.hasWord(column) }
-      }
-      if isWritten { indexes.append(index) }
-    }
-    if indexes.isEmpty { return [] }
-    let names = indexes.sorted().quoted
-    return [
-      "each row that changes moves its entry in the \(indexes.count == 1 ? "index" : "indexes") \(names),"
-        + " which takes longer than the row itself, and may make the file grow"
-    ]
-  }
 }
 
 /// A call of `lower()` or `upper()` in the new value of a column.
@@ -167,14 +128,6 @@ private struct LetterCase: Hashable {
       return function == "lower"
         ? scalar.properties.changesWhenLowercased : scalar.properties.changesWhenUppercased
     }
-  }
-}
-
-extension String {
-  /// Whether SQL has this name in it, or a word of a text that looks like it.
-  fileprivate func hasWord(_ name: String) -> Bool {
-    let words = split { !$0.isLetter && !$0.isNumber && $0 != "_" }
-    return contains(SQLName.quoted(name)) || words.contains { SQLName.equal(String($0), name) }
   }
 }
 

@@ -200,20 +200,11 @@ extension JobPlan.Work {
     }
     let written = try WrittenEntity(query.entity, in: store)
     if case .transform(let transform) = job.action {
-      guard query.entity.kind == .table else {
-        throw BatchError(
-          .readOnly,
-          "a transform writes the columns of a table, and \(query.entity.name.quotedForMessage) is an entity"
-            + " of Core Data's model",
-          at: job.place(of: .entity),
-          remedy: "name its table \(written.entity.name.quotedForMessage), with the columns and the"
-            + " values there"
-        )
-      }
       self = try .transform(
         transform,
         of: job,
         query: query,
+        into: written,
         predicate: predicate,
         values: values,
         handlers: handlers,

@@ -26,7 +26,7 @@ public struct IdentifierSelection: Sendable {
   }
 
   private let all: PackedIdentifiers
-  private let positions: RangeSet<Int>
+  private let positions: PositionSet
   /// Why the identifiers failed, in the order of the list; none unless those that failed are selected.
   private var failures: [FailedIdentifier] = []
   /// The permissions of a file of these identifiers: those of what they are from.
@@ -45,7 +45,7 @@ public struct IdentifierSelection: Sendable {
     permissions = job.files.permissions
     all = checkpoint.list
     guard outcome != .all else {
-      positions = RangeSet(0..<all.count)
+      positions = PositionSet([0..<all.count])
       return
     }
     let outcomes = try await checkpoint.rowOutcomes(ofJob: job)
@@ -67,7 +67,7 @@ public struct IdentifierSelection: Sendable {
           remedy: "name the job file, or a checkpoint"
         )
       }
-      positions = RangeSet(0..<all.count)
+      positions = PositionSet([0..<all.count])
       return
     }
     let checkpoint = try Checkpoint(reading: path)
@@ -81,7 +81,7 @@ public struct IdentifierSelection: Sendable {
       )
     }
     guard outcome != .all else {
-      positions = RangeSet(0..<all.count)
+      positions = PositionSet([0..<all.count])
       return
     }
     let outcomes = try checkpoint.rowOutcomes()
@@ -119,7 +119,7 @@ public struct IdentifierSelection: Sendable {
   }
 
   /// How many there are.
-  public var count: Int { positions.indexCount }
+  public var count: Int { positions.count }
 
   /// Reads the identifiers into a list of their own, in the order of the selection.
   ///
@@ -132,7 +132,7 @@ public struct IdentifierSelection: Sendable {
   /// The identifiers, in the file where they are all of it.
   package var list: PackedIdentifiers {
     get throws(BatchError) {
-      positions.indexCount == all.count ? all : try all.slice(positions.ranges).packed
+      positions.count == all.count ? all : try all.slice(positions.ranges).packed
     }
   }
 }
@@ -144,18 +144,18 @@ extension RowOutcomes {
   func positions(
     _ outcome: IdentifierSelection.Outcome,
     of count: Int
-  ) throws(BatchError) -> RangeSet<Int> {
+  ) throws(BatchError) -> PositionSet {
     let counts = done.outcomes
     switch outcome {
-    case .all: return RangeSet(0..<count)
-    case .remaining: return RangeSet(done.remaining(of: count))
-    case .done: return RangeSet(done.rows.map { $0.first..<$0.next })
+    case .all: return PositionSet([0..<count])
+    case .remaining: return PositionSet(done.remaining(of: count))
+    case .done: return all
     case .succeeded: return try succeeded
     case .unchanged: return try recorded(passedOver.unchanged, counts.unchanged)
     case .vanished: return try recorded(passedOver.vanished, counts.vanished)
     case .noLongerMatching:
       return try recorded(passedOver.noLongerMatching, counts.noLongerMatching)
-    case .failed: return RangeSet(failed.map { $0.position..<($0.position + 1) })
+    case .failed: return PositionSet(failed.map { $0.position..<($0.position + 1) })
     }
   }
 }

@@ -25,7 +25,7 @@ public struct JobHistory: Sendable, Encodable {
     for checkpoint in try Checkpoint.recorded(ofJob: job, entries) {
       runs.append(try await RecordedRun(checkpoint, of: job))
     }
-    self.runs = runs.sorted { ($1.startedAt, $1.recordedAt) < ($0.startedAt, $0.recordedAt) }
+    self.runs = runs.sorted { $1.place < $0.place }
   }
 }
 
@@ -49,8 +49,9 @@ public struct RecordedRun: Sendable, Encodable {
   package let undo: CompletedUndo?
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
-  /// When its record was written last, since runs may begin in the same second.
-  fileprivate let recordedAt: Double
+  /// Where it stands among others: by when it began, and, of one that an earlier version began, by when its
+  /// record was written last.
+  fileprivate let place: (startedAt: String, microseconds: Int, recordedAt: Double, run: String)
 
   /// One of the last runs of a job.
   ///
@@ -95,7 +96,9 @@ public struct RecordedRun: Sendable, Encodable {
     }
     self.summary = summary
     startedAt = metadata.startedAt
-    recordedAt = progress.recordedAt ?? 0
+    place = (
+      metadata.startedAt, metadata.startedMicroseconds ?? 0, progress.recordedAt ?? 0, metadata.run
+    )
     entity = checkpoint.list.header.entityName
     parameters = metadata.parameters ?? [:]
     invocation = metadata.invocation

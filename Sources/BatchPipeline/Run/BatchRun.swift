@@ -220,6 +220,7 @@ public final class BatchRun: Sendable {
       schema: [],
       ledger: plan.ledger
     )
+    metadata.startedMicroseconds = run.startedMicroseconds
     metadata.database = FileSystem.absolute(job.database.path).string
     metadata.runID = options.runID
     let past = findings.pastRuns

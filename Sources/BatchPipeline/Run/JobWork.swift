@@ -114,7 +114,8 @@ extension JobPlan: RunPlan {
       keptUntil: undo.keep.flatMap { run.time(after: $0) },
       // That of the table which is written.
       entity: change.entity.name,
-      shape: change.undoShape
+      shape: change.undoShape,
+      types: change.recordedTypes
     )
   }
 

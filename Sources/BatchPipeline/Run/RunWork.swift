@@ -36,11 +36,15 @@ struct RunIdentity: Sendable {
   let run: String
   /// When it began first, as an ISO 8601 timestamp in UTC.
   let startedAt: String
+  /// How many microseconds of that second had passed; nil of one that an earlier version began.
+  let startedMicroseconds: Int?
 
   /// A run that begins now.
   init() {
     run = UUID().uuidString
-    startedAt = Date.now.formatted(.iso8601)
+    let now = Date.now.timeIntervalSince1970
+    startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
+    startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
   }
 
   /// When some time has passed since it began, as an ISO 8601 timestamp in UTC.
@@ -53,6 +57,7 @@ struct RunIdentity: Sendable {
   init(_ metadata: RunMetadata) {
     run = metadata.run
     startedAt = metadata.startedAt
+    startedMicroseconds = metadata.startedMicroseconds
   }
 }
 

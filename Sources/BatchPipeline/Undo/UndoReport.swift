@@ -51,7 +51,7 @@ public struct UndoReport: Sendable, Encodable {
     var errors: [BatchError] = []
     switch plan.log {
     case .objects(let log):
-      (outcomes, errors) = try await ChangeUndo(log, overwriting: overwrites)
+      (outcomes, errors) = try await ChangeUndo(log, overwriting: overwrites, again: plan.wasUndone)
         .foresee(telling: limit, in: reader)
     case .rows(let log, let entity, _) where plan.undo.shape.isDeletion:
       let undo = DeletionUndo(log, of: entity, overwriting: overwrites)

@@ -14,7 +14,7 @@ extension BatchRun {
   ///
   /// - Parameters:
   ///   - job: The job, which has said ``Job/undo-swift.property``; that of a run by objects is
-  ///     ``Job/init(ofRunAt:)`` of its checkpoint.
+  ///     ``Job/init(ofRunAt:)-(FilePath)`` of its checkpoint.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
   ///   - identifiers: The rows that are wanted, of a job's run; nil for all.
   ///   - overwrites: Whether rows that somebody has changed since are undone too.
@@ -130,6 +130,8 @@ struct UndoPlan: RunPlan {
   let work: UndoWork
   let undo: StoredUndo
   let log: Log
+  /// Whether the run was undone before, to the end.
+  let wasUndone: Bool
 
   /// The records of a run.
   enum Log {
@@ -167,7 +169,9 @@ struct UndoPlan: RunPlan {
     }
     try store.refuseIfLinked()
     undo = try await store.undo(work.run, ofJob: work.name)
+    try store.refuseOther(undo)
     self.work = work
+    wasUndone = CompletedUndo(of: undo.run, by: job) != nil
     log =
       undo.shape.kind == .objects
       ? .objects(try Self.objects(of: undo, in: store, work))
@@ -183,7 +187,9 @@ struct UndoPlan: RunPlan {
     let entity = try store.schema.entity(named: undo.entity)
     let key = try await store.key(of: entity, for: undo)
     if let header = work.identifiers?.header {
-      guard header.entityName == entity.name,
+      // Rows of an entity of Core Data's model are those of its table.
+      let table = store.coreData?.entity(named: header.entityName)?.table
+      guard header.entityName == entity.name || table == entity.table,
         store.identity.admits(header.storeIdentifier, atPath: store.path)
       else {
         throw BatchError(
@@ -288,7 +294,7 @@ struct UndoPlan: RunPlan {
     case .objects(let log):
       return try await execution.loop(
         RestorationProcessor(
-          ChangeUndo(log, overwriting: work.overwrites),
+          ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
           lane: lane,
           ledger: ledger,
           onFailure: execution.onFailure
@@ -343,7 +349,7 @@ struct UndoPlan: RunPlan {
     let attributes = try undo.shape.columns.map { column throws(BatchError) in
       try entity.requireAttribute(named: column)
     }
-    let handler = UndoHandler(log, overwriting: work.overwrites)
+    let handler = UpdateUndo(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
     return try await context.perform { [job] connection throws(BatchError) in
       try RowTransform(
@@ -405,6 +411,18 @@ extension Store {
     return last
   }
 
+  /// Refuses what was recorded of another database.
+  fileprivate func refuseOther(_ undo: StoredUndo) throws(BatchError) {
+    guard let recorded = undo.store, recorded != identity.uuid else { return }
+    throw BatchError(
+      .noUndo,
+      "run \(undo.run) has changed another database, store \(recorded), and its records were copied to"
+        + " this one",
+      at: path,
+      remedy: "undo it in that one"
+    )
+  }
+
   /// The key by which the rows of a run were told apart.
   ///
   /// - Throws: `BatchError` of code `noUndo` for an entity that has changed so that its rows cannot be
@@ -420,6 +438,21 @@ extension Store {
         "\(entity.name.quotedForMessage) has changed since the run: it has no column"
           + " \(gone.joined(separator: ", ")) that could be set",
         remedy: "give the table its columns back, and undo then"
+      )
+    }
+    let recorded = zip(undo.shape.columns, undo.types ?? [])
+    let converted = recorded.compactMap { column, type -> String? in
+      guard let attribute = entity.attribute(named: column),
+        attribute.keptClasses(declared: type) != attribute.keptClasses
+      else { return nil }
+      return "\(column) was \(type.shownType) and is \(attribute.type.shownType)"
+    }
+    guard converted.isEmpty else {
+      throw BatchError(
+        .noUndo,
+        "\(entity.name.quotedForMessage) has changed since the run, and may convert what it is given back:"
+          + " \(converted.joined(separator: ", "))",
+        remedy: "give its columns their types back, and undo then"
       )
     }
     if let key = entity.key, key.columns == undo.shape.key { return key }
@@ -462,6 +495,11 @@ extension [StoredUndo] {
   fileprivate var list: String {
     prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows) rows" }.joined(separator: "; ")
   }
+}
+
+extension String {
+  /// A declared type in words.
+  fileprivate var shownType: String { isEmpty ? "of no type" : self }
 }
 
 extension PackedIdentifiers {

@@ -44,8 +44,8 @@ public struct Verification: Sendable, Encodable {
   public let removed: Int
   /// How many tables, indexes, triggers and views are not the same.
   public let schema: Int
-  /// How many rows differ in each table in which some do.
-  package let byTable: [TableCount]
+  /// How many rows, and in which columns, differ in each table in which some do.
+  package let byTable: [TableDifferences]
   /// The first of these differences.
   public let differences: [StoreDifference]
   /// What may be behind them, in words.
@@ -133,14 +133,7 @@ public struct Verification: Sendable, Encodable {
     added = comparison.counts[.added, default: 0]
     removed = comparison.counts[.removed, default: 0]
     schema = comparison.counts[.schema, default: 0]
-    byTable = comparison.countsByTable.map { table, counts in
-      TableCount(
-        table: table,
-        changed: counts[.changed, default: 0],
-        added: counts[.added, default: 0],
-        removed: counts[.removed, default: 0]
-      )
-    }
+    byTable = comparison.byTable
     differences = comparison.differences
     let triggers =
       comparison.counts.values.allSatisfy { $0 == 0 } ? [] : try await run.notesAboutTriggers()
@@ -179,18 +172,6 @@ extension Verification {
     case job, run, database, file, selected, tables, rows, changedAsDeclared, deletedAsDeclared
     case archivedAsDeclared, changed, added, removed, schema, byTable, differences, notes
     case isAsDeclared
-  }
-
-  /// How many rows of a table differ otherwise than the job declares.
-  package struct TableCount: Sendable, Encodable {
-    /// The table.
-    package let table: String
-    /// How many rows have other values.
-    package let changed: Int
-    /// How many rows the database alone has.
-    package let added: Int
-    /// How many rows the copy alone has.
-    package let removed: Int
   }
 
   /// Encodes what was found, and whether it is as declared.

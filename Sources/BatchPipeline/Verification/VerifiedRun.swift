@@ -106,24 +106,37 @@ extension Job {
   fileprivate func statement(in store: Store) throws(BatchError) -> String? {
     guard action.writes else { return nil }
     let entity = try store.schema.entity(named: source.entity)
-    let table = SQLName.quoted(entity.table)
-    let names: [String]
-    switch action {
-    case .update(let update): names = update.set.map(\.column)
-    case .transform(let transform): names = transform.writes
-    case .delete: return "DELETE FROM \(table)"
-    case .export, .contexts, .undo: return nil
-    }
-    let columns = names.map { SQLName.quoted(entity.attribute(named: $0)?.column ?? $0) }
+    let written = try WrittenEntity(entity, in: store)
+    let table = SQLName.quoted(written.entity.table)
+    if action.isDelete { return "DELETE FROM \(table)" }
+    let columns = columns(of: entity, written).map(SQLName.quoted)
     return "UPDATE \(table) SET \(columns.map { "\($0) = \($0)" }.joined(separator: ", "))"
+  }
+
+  /// The columns of the table that the job sets, those included that it has no longer.
+  private func columns(of entity: Entity, _ written: WrittenEntity) -> [String] {
+    let names =
+      switch action {
+      case .update(let update): update.set.map(\.column)
+      case .transform(let transform): transform.writes
+      case .delete, .export, .contexts, .undo: [String]()
+      }
+    var columns: [String] = []
+    for name in names {
+      let own = entity.attribute(named: name).map(written.columnNames) ?? [name]
+      columns += own.filter { !columns.contains($0) }
+    }
+    return columns
   }
 
   /// The columns of the job's table that others than the job may have written in its rows.
   private func columns(
     named names: [String],
-    of entity: Entity
+    of entity: Entity,
+    _ written: WrittenEntity
   ) throws(BatchError) -> [String] {
-    try names.map { name throws(BatchError) in
+    var columns: [String] = []
+    for name in names {
       let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
       guard parts.count == 2, SQLName.equal(parts[0], entity.name), !action.isDelete,
         action.writes
@@ -134,8 +147,9 @@ extension Job {
           remedy: "name one of \(entity.name.quotedForMessage) as \(entity.name).COLUMN"
         )
       }
-      return try entity.requireAttribute(named: parts[1]).column
+      columns += written.columnNames(of: try entity.requireAttribute(named: parts[1]))
     }
+    return columns
   }
 
   /// What the job may have done to some rows; nil if it leaves all as they are.
@@ -153,18 +167,17 @@ extension Job {
     }
     let expected: ExpectedChanges.Action
     let entity = try store.schema.entity(named: source.entity)
-    let others = try columns(named: others, of: entity)
+    let written = try WrittenEntity(entity, in: store)
+    let others = try columns(named: others, of: entity, written)
     switch action {
-    case .update(let update):
-      expected = .update(columns: update.set.map(\.column) + others)
-    case .transform(let transform):
-      expected = .update(columns: transform.writes + others)
+    case .update, .transform:
+      expected = .update(columns: columns(of: entity, written) + others)
     case .delete(let delete):
       var archive: ExpectedChanges.Archive?
       if let name = delete.archive {
         archive = .init(
           try store.schema.entity(named: name),
-          of: entity,
+          of: written.entity,
           isCreated: delete.createsArchive
         )
       }
@@ -174,7 +187,7 @@ extension Job {
     }
     let key = if let key = source.key { key } else { try entity.requireKey().columns }
     return try ExpectedChanges(
-      table: entity.table,
+      table: written.entity.table,
       key: key,
       action: expected,
       rows: rows

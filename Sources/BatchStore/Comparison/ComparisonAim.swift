@@ -19,7 +19,7 @@ package enum ComparisonAim: Sendable {
     return expected?.archive.map { $0.isCreated && SQLName.equal($0.table, table) } ?? false
   }
 
-  /// Whether the columns are counted that differ.
+  /// Whether all that differs is told of, by columns.
   var countsColumns: Bool { if case .changes = self { true } else { false } }
 
   /// How many rows are told of for each column, and for each table of those that one database alone has.

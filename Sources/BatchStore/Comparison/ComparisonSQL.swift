@@ -6,13 +6,10 @@
 struct ComparisonSQL {
   private let table: ComparedTable
   private let expected: ExpectedChanges?
-  /// Whether the columns are counted that differ.
-  private let countsColumns: Bool
 
   init(_ table: ComparedTable, _ aim: ComparisonAim?) {
     self.table = table
     expected = aim?.expected
-    countsColumns = aim?.countsColumns ?? false
   }
 
   // MARK: Parts
@@ -66,38 +63,61 @@ struct ComparisonSQL {
 
   // MARK: Statements
 
-  /// The keys in `a` whose row is not as it should be, whether `b` has none of this key, and whether it is
-  /// one of those that may differ.
+  /// What is the matter with a row of `a`, as ``changed`` says it behind the key.
+  enum Finding: Int64 {
+    /// `b` has none of this key.
+    case isAdded = 0
+    /// A column differs, of those that none of the selected rows may have changed.
+    case isSelected
+    /// A column differs.
+    case isChanged
+  }
+
+  /// The keys in `a` whose row is not as it should be, and the number of a ``Finding``; the columns that
+  /// are not the same are counted.
   ///
-  /// Where columns are counted, of the rows that both have the first ones only.
+  /// Where all that differs is told of, of the rows that both have the first ones only.
   var changed: String {
     let free = freeColumns
-    let held = table.columns.filter { !free.contains($0) }
     let isMissing = "\(key("b")[0]) IS NULL"
     // A condition of CASE ends as soon as its answer is known, where the operands of AND and OR are all
     // computed if it is the value that is wanted.
-    let differs =
-      countsColumns
-      ? RowComparison.count(held, of: "a", and: "b")
-      : RowComparison.differ(held, of: "a", and: "b", countsRow: true)
     var isWrong = """
-      CASE WHEN \(isMissing) THEN NOT \(isCopy)
-      WHEN \(differs) THEN 1
+      CASE WHEN \(isExempt("a")) THEN 0
+      WHEN \(isMissing) THEN NOT \(isCopy)
+      WHEN \(RowComparison.count(table.columns, but: free, of: "a", and: "b")) THEN 1
       """
     if !free.isEmpty {
       let set = table.columns.filter(free.contains)
       isWrong += """
 
-        WHEN \(RowComparison.differ(set, of: "a", and: "b", countsRow: false))
+        WHEN \(RowComparison.differ(set, of: "a", and: "b"))
           THEN NOT \(isExpected(.changed, "b"))
         """
     }
     return """
-      SELECT \(key("a").joined(separator: ", ")), \(isMissing),
-        \(free.isEmpty ? "0" : isExpected(.any, "b"))
+      SELECT \(key("a").joined(separator: ", ")), \(finding(isMissing, but: free))
       FROM \(source(.database, as: "a")) LEFT JOIN \(source(.file, as: "b")) ON \(isPair)
       WHERE \(isInRange("a")) AND \(isWrong) ELSE 0 END
-      """ + exemption("a")
+      """
+  }
+
+  /// Which ``Finding`` is the matter with a row, as an operand that counts the columns that only the selected
+  /// rows may have changed.
+  private func finding(_ isMissing: String, but free: Set<String>) -> String {
+    let isAdded = "CASE WHEN \(isMissing) THEN \(Finding.isAdded.rawValue)"
+    let isChanged = Finding.isChanged.rawValue
+    let set = table.columns.enumerated().filter { free.contains($0.element) }
+    if set.isEmpty { return "\(isAdded) ELSE \(isChanged) END" }
+    let counted = RowComparison.count(
+      more: set.map { (number: $0.offset, name: $0.element) },
+      of: "a",
+      and: "b"
+    )
+    return """
+      \(isAdded) WHEN \(isExpected(.any, "b")) THEN \(Finding.isSelected.rawValue)
+        ELSE max(\(isChanged), \(counted)) END
+      """
   }
 
   /// The keys in `b` that `a` does not have and should have.
@@ -110,8 +130,8 @@ struct ComparisonSQL {
       SELECT \(key("b").joined(separator: ", ")) FROM \(source(.file, as: "b"))
       WHERE \(isInRange("b")) AND CASE
         WHEN EXISTS (SELECT 1 FROM \(source(.database, as: "a")) WHERE \(isPairOfB)) THEN 0
-        ELSE NOT \(isAllowed) END
-      """ + exemption("b")
+        ELSE NOT \(isAllowed) END AND NOT \(isExempt("b"))
+      """
   }
 
   /// Whether `a` has the key of `b`.
@@ -165,7 +185,7 @@ struct ComparisonSQL {
       expected.key.map(SQLName.quoted).map { "\(alias).\($0) IS \(other).\($0)" }
         .joined(separator: " AND ")
     }
-    let differs = RowComparison.differ(archive.exactColumns, of: "a", and: "s", countsRow: false)
+    let differs = RowComparison.differ(archive.exactColumns, of: "a", and: "s")
     let others = archive.otherColumns.map(SQLName.quoted).map { " OR a.\($0) IS NOT s.\($0)" }
     return """
       EXISTS (
@@ -179,12 +199,10 @@ struct ComparisonSQL {
       """
   }
 
-  /// What SQLite notes of an archive with AUTOINCREMENT follows from its rows.
-  private func exemption(_ alias: String) -> String {
+  /// Whether a row may be anything: what SQLite notes of an archive with AUTOINCREMENT follows from its rows.
+  private func isExempt(_ alias: String) -> String {
     guard SQLName.equal(table.name, "sqlite_sequence"), let archive = expected?.archive?.table
-    else {
-      return ""
-    }
-    return " AND \(alias).name <> \(SQLValue.text(archive).sql) COLLATE NOCASE"
+    else { return "0" }
+    return "(\(alias).name = \(SQLValue.text(archive).sql) COLLATE NOCASE)"
   }
 }

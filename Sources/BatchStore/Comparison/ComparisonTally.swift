@@ -6,11 +6,17 @@ struct ComparisonTally: Sendable {
     var rows = 0
     /// How many rows differ otherwise than expected, by kind.
     var counts: [StoreDifference.Kind: Int] = [:]
-    /// In how many rows each column differs; empty where that is not counted.
-    var columns: [Int] = []
+    /// In how many rows each column differs.
+    private(set) var columns: [Int] = []
 
     /// How many rows differ otherwise than expected.
     var different: Int { counts.values.reduce(0, +) }
+
+    /// Takes over what was counted of the columns.
+    mutating func take(_ counted: ColumnCounts) {
+      columns = counted.columns
+      counts[.changed] = counted.rows
+    }
 
     fileprivate mutating func add(_ other: Table) {
       rows += other.rows

@@ -46,23 +46,32 @@ struct RowComparer {
     let table = tables[part.table]
     let sql = ComparisonSQL(table, aim)
     let free = sql.freeColumns
-    if aim.countsColumns, counted != part.table {
+    if counted != part.table {
       endCounting()
       counted = part.table
-      comparison.columns = ColumnCounts(columns: table.columns.count, samples: aim.samples)
+      comparison.columns = ColumnCounts(
+        columns: table.columns.count,
+        samples: aim.countsColumns ? aim.samples : .max
+      )
     }
     let (pairsBefore, copiesBefore) = (comparison.pairs, comparison.count(.copied))
     var added = 0
-    try forEachKey(sql.changed, of: table, part) { key, isAdded, isFree throws(BatchError) in
-      if isAdded { added += 1 }
-      try tell(isAdded ? .added : .changed, of: table, key, part, but: isFree ? free : [])
+    try forEachKey(sql.changed, of: table, part) { key, finding throws(BatchError) in
+      if finding == .isAdded { added += 1 }
+      try tell(
+        finding == .isAdded ? .added : .changed,
+        of: table,
+        key,
+        part,
+        but: finding == .isSelected ? free : []
+      )
     }
     let pairs = comparison.pairs - pairsBefore
     let copies = comparison.count(.copied) - copiesBefore
     // Rows that are in the other file only show in how many it has.
     let others = try count(sql, part)
     if others != pairs {
-      try forEachKey(sql.removed, of: table, part) { key, _, _ throws(BatchError) in
+      try forEachKey(sql.removed, of: table, part) { key, _ throws(BatchError) in
         try tell(.removed, of: table, key, part)
       }
     }
@@ -74,8 +83,7 @@ struct RowComparer {
   /// Keeps what was counted of the columns of a table.
   private mutating func endCounting() {
     guard let counted else { return }
-    tally.tables[counted, default: .init()].columns = comparison.columns.columns
-    tally.tables[counted, default: .init()].counts[.changed] = comparison.columns.rows
+    tally.tables[counted, default: .init()].take(comparison.columns)
   }
 
   /// How many rows the other file has.
@@ -94,13 +102,13 @@ struct RowComparer {
     try statement.bind(range.upperBound, at: 2)
   }
 
-  /// Calls `body` with the keys that a statement finds, and whether what comes after them is true, if that is
-  /// asked.
+  /// Calls `body` with the keys that a statement finds, and with what is the matter with the rows, if it
+  /// says so.
   private func forEachKey(
     _ sql: String,
     of table: ComparedTable,
     _ part: RangeCutter.Part,
-    _ body: (PrimaryKey, Bool, Bool) throws(BatchError) -> Void
+    _ body: (PrimaryKey, ComparisonSQL.Finding?) throws(BatchError) -> Void
   ) throws(BatchError) {
     let statement = try connection.prepare(sql)
     try bind(part, to: statement)
@@ -109,12 +117,8 @@ struct RowComparer {
     while try statement.step() {
       encoder.removeAll()
       for column in 0..<count { statement.appendKeyComponent(at: column, to: &encoder) }
-      let answers = statement.columnCount > count
-      try body(
-        .encoded(encoder.key),
-        answers && statement.integer(at: count) == 1,
-        answers && statement.integer(at: count + 1) == 1
-      )
+      let finding = statement.columnCount > count ? statement.integer(at: count) : nil
+      try body(.encoded(encoder.key), finding.flatMap { .init(rawValue: $0) })
     }
   }
 

@@ -32,8 +32,8 @@ package struct StoreComparison: Sendable {
   package let differences: [StoreDifference]
   /// What has changed, by tables, of those in which something has; empty unless that is asked.
   package let changes: [TableChanges]
-  /// How many rows differ otherwise than expected, by tables and kinds, of those in which some do.
-  package let countsByTable: [(table: String, counts: [StoreDifference.Kind: Int])]
+  /// How much differs otherwise than expected, by tables, of those in which something does.
+  package let byTable: [TableDifferences]
   /// The tables in which most rows differ, and whose rows have nothing but a rowid that SQLite may change.
   package let movedTables: [String]
 
@@ -95,10 +95,9 @@ package struct StoreComparison: Sendable {
       changed = tallies.reduce(0) { $0 + $1.tally.changed }
       deleted = tallies.reduce(0) { $0 + $1.tally.deleted }
       copied = tallies.reduce(0) { $0 + $1.tally.copied }
-      countsByTable = tallies.flatMap { tables, tally in
+      byTable = tallies.flatMap { tables, tally in
         tables.enumerated().compactMap { index, table in
-          guard let found = tally.tables[index], found.different > 0 else { return nil }
-          return (table.name, found.counts)
+          tally.tables[index].flatMap { TableDifferences(table, $0) }
         }
       }
       var counts = tallies.reduce(into: [:]) { $0.merge($1.tally.counts, uniquingKeysWith: +) }

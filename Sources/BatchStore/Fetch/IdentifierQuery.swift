@@ -394,16 +394,15 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// Reads what is computed over groups of the rows that satisfy the request; without keys, all rows
-  /// are one group.
-  package func selectGroups(
+  /// The statement that computes something over groups of the rows that satisfy the request; without
+  /// keys, all rows are one group.
+  package func groupsSQL(
     _ expressions: [String],
     by keys: [String],
     having condition: String?,
     orderBy order: [String],
-    limit: Int?,
-    in connection: Connection
-  ) throws(BatchError) -> Statement {
+    limit: Int?
+  ) -> String {
     let rows =
       window.isWhole
       ? "\(entity.rowSource)\(self.condition)"
@@ -416,6 +415,14 @@ package struct IdentifierQuery: Sendable {
     if let condition { sql += " HAVING \(condition)" }
     if !order.isEmpty { sql += " ORDER BY \(order.joined(separator: ", "))" }
     if let limit { sql += " LIMIT \(limit)" }
+    return sql
+  }
+
+  /// Prepares a statement about the rows that satisfy the request, with the values that the request has.
+  package func prepare(
+    _ sql: String,
+    in connection: Connection
+  ) throws(BatchError) -> Statement {
     let statement = try connection.prepare(sql)
     try bind(to: statement)
     return statement

@@ -6,10 +6,19 @@ package struct ChangeUndo: Restoration {
   private let log: UndoLog<ChangeRecord>
   /// Whether rows that somebody has changed since are given back too.
   private let overwrites: Bool
+  /// Whether all of the run was undone before.
+  private let wasUndone: Bool
+  /// The rows that several chunks have changed, once somebody has asked for them.
+  private let repeated = Lock<RepeatedChanges?>(nil)
 
-  package init(_ log: UndoLog<ChangeRecord>, overwriting overwrites: Bool) {
+  package init(
+    _ log: UndoLog<ChangeRecord>,
+    overwriting overwrites: Bool,
+    again wasUndone: Bool
+  ) {
     self.log = log
     self.overwrites = overwrites
+    self.wasUndone = wasUndone
   }
 
   /// Rows of a chunk may refer to one another, or have taken each other's places in an index.
@@ -17,7 +26,7 @@ package struct ChangeUndo: Restoration {
 
   /// Rows of some records, on their way to the writer lane.
   package struct Rows: RestoredRows {
-    fileprivate var parts: [(record: ChangeRecord, rows: [Int])] = []
+    fileprivate var parts: [(record: ChangeRecord, place: Int, rows: [Int])] = []
     /// How many bytes they hold.
     package fileprivate(set) var byteCount = 0
     /// How many there are.
@@ -29,8 +38,8 @@ package struct ChangeUndo: Restoration {
   /// - Returns: Those of the first records, if not all are to be held at once.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
     var rows = Rows()
-    try log.forEachPart(of: places) { record, part in
-      rows.parts.append((record, part))
+    try log.forEachPart(of: places) { record, place, part in
+      rows.parts.append((record, place, part))
       rows.count += part.count
       rows.byteCount += record.byteCount
       return rows.byteCount < ChunkBytes.chunkLimit
@@ -50,13 +59,13 @@ package struct ChangeUndo: Restoration {
   ) throws(BatchError) -> WaitingChunk.Written {
     var written = WaitingChunk.Written()
     var position = first
-    for (record, part) in rows.parts {
+    for (record, place, part) in rows.parts {
       let restoration = try RecordRestoration(record, part, in: connection)
-      var passedOver = PassedOver()
-      let (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
-      written.passedOver.formUnion(passedOver, from: position - first)
-      let failures = refused.merging(try restoration.perform(steps)) { $1 }
-      written.succeeded += steps.count
+      let decision = try decide(restoration, at: place)
+      written.passedOver.formUnion(decision.passedOver, from: position - first)
+      let refused = decision.refused
+      let failures = refused.merging(try restoration.perform(decision.steps)) { $1 }
+      written.succeeded += decision.steps.count
       for (index, row) in part.enumerated() {
         guard let error = failures[row] else { continue }
         guard written.failures.count < policy.limit else {
@@ -68,6 +77,64 @@ package struct ChangeUndo: Restoration {
       position += part.count
     }
     return written
+  }
+
+  // MARK: Rows that several chunks have changed
+
+  /// What is to be done to the rows of a record, those that somebody has changed, and those about which
+  /// nothing is to be done, by their places among these rows.
+  private func decide(
+    _ restoration: RecordRestoration,
+    at place: Int
+  ) throws(BatchError) -> (
+    steps: [RecordRestoration.Step], refused: [Int: BatchError], passedOver: PassedOver
+  ) {
+    var passedOver = PassedOver()
+    var (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
+    // What is left after all of a run is undone may be just as a chunk has left it.
+    let isInDoubt = wasUndone ? Set(steps.map(\.row)) : []
+    var undone: Set<Int> = []
+    for (index, row) in restoration.rows.enumerated()
+    where refused[row] != nil || isInDoubt.contains(row)
+      || wasUndone && passedOver.vanished.contains(index)
+    {
+      guard try isUndone(row, of: restoration, at: place + index) else { continue }
+      undone.insert(row)
+      refused[row] = nil
+      passedOver.vanished.remove(contentsOf: index..<index + 1)
+      passedOver.unchanged.insert(index)
+    }
+    if !undone.isEmpty { steps.removeAll { undone.contains($0.row) } }
+    return (steps, refused, passedOver)
+  }
+
+  /// Whether a row is as it was before an earlier chunk: then what this one has done to it is undone too.
+  private func isUndone(
+    _ row: Int,
+    of restoration: RecordRestoration,
+    at place: Int
+  ) throws(BatchError) -> Bool {
+    let repeated = try repeatedChanges()
+    let key = restoration.record.key(of: row)
+    guard repeated.contains(key) else { return false }
+    var before = RecordRestoration.RowBefore()
+    before.goBack(before: row, of: restoration.record)
+    var isUndone = false
+    try repeated.forEachEarlierChange(of: key, before: place) { record, earlier in
+      before.goBack(before: earlier, of: record)
+      isUndone = restoration.isSame(row, as: before)
+      return !isUndone
+    }
+    return isUndone
+  }
+
+  private func repeatedChanges() throws(BatchError) -> RepeatedChanges {
+    try repeated.withLock { repeated throws(BatchError) in
+      if let repeated { return repeated }
+      let found = try RepeatedChanges(log)
+      repeated = found
+      return found
+    }
   }
 
   // MARK: Foreseeing
@@ -86,18 +153,17 @@ package struct ChangeUndo: Restoration {
     telling limit: Int,
     in reader: StoreConnection
   ) async throws(BatchError) -> (outcomes: Outcomes, errors: [BatchError]) {
-    let repeated = try repeatedKeys()
+    let repeated = try repeatedChanges()
     return try await reader.perform { connection throws(BatchError) in
       var outcomes = Outcomes()
       var errors: [BatchError] = []
       var states: [PrimaryKey: RecordRestoration.Row?] = [:]
-      try log.forEachPart(of: 0..<log.count) { record, part throws(BatchError) in
+      try log.forEachPart(of: 0..<log.count) { record, place, part throws(BatchError) in
         var restoration = try RecordRestoration(record, part, in: connection)
         for row in part where repeated.contains(record.key(of: row)) {
           if let state = states[record.key(of: row)] { try restoration.assume(state, of: row) }
         }
-        var passedOver = PassedOver()
-        let (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
+        let (steps, refused, passedOver) = try decide(restoration, at: place)
         outcomes += passedOver.counts
         outcomes.succeeded += steps.count
         outcomes.failed += refused.count
@@ -113,19 +179,5 @@ package struct ChangeUndo: Restoration {
       }
       return (outcomes, errors)
     }
-  }
-
-  /// The keys of rows that more than one chunk has changed.
-  private func repeatedKeys() throws(BatchError) -> Set<PrimaryKey> {
-    var seen: Set<PrimaryKey> = []
-    var repeated: Set<PrimaryKey> = []
-    try log.forEachPart(of: 0..<log.count) { record, part in
-      for row in part {
-        let key = record.key(of: row)
-        if !seen.insert(key).inserted { repeated.insert(key) }
-      }
-      return true
-    }
-    return repeated
   }
 }

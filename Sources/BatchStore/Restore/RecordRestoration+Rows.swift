@@ -169,3 +169,39 @@ extension RecordRestoration.Table {
     try statement.run()
   }
 }
+
+// MARK: - Before several chunks
+
+extension RecordRestoration {
+  /// What a row was before some chunks, which go back from the last one.
+  struct RowBefore {
+    /// Where the values are of the columns that these have set; nil if the row was not there.
+    private(set) var values: [String: (block: ValueBlock, row: Int, column: Int)]? = [:]
+
+    /// Goes back to what the row was before a chunk.
+    mutating func goBack(before row: Int, of record: ChangeRecord) {
+      let place = record.place(of: row)
+      let table = record.tables[place.table]
+      if table.kind(of: place.row) == .inserted { return values = nil }
+      var values = values ?? [:]
+      for (column, name) in table.columns.enumerated()
+      where table.before.kind(place.row, column) != .unset {
+        values[name] = (table.before, place.row, column)
+      }
+      self.values = values
+    }
+  }
+
+  /// Whether a row is now what it was before some chunks, as far as these have changed it.
+  func isSame(_ row: Int, as before: RowBefore) -> Bool {
+    let place = record.place(of: row)
+    let table = tables[place.table]
+    guard let current = table.places[place.row] else { return before.values == nil }
+    guard let values = before.values else { return false }
+    return values.allSatisfy { name, old in
+      table.present.columns.firstIndex(of: name).map { column in
+        table.current.isSame(current, column, as: old.block, old.row, old.column)
+      } ?? false
+    }
+  }
+}

@@ -12,9 +12,9 @@ import Darwin
 /// The SQL functions by which rows of two databases are compared, on one connection.
 ///
 /// `_batch_differs(n, a, b, …)` is whether the values of some pair are not the same, in storage class and
-/// in bytes; `n` is 1 for the first such call of a row, which counts it. `_batch_counts(column, a, b, …)`
-/// counts the columns that are not the same, the first of which has this number, and is whether the row is
-/// to be told of; it counts the row if that number is 0. `_batch_expected(what, key…)` is
+/// in bytes. `_batch_counts(column, a, b, …)` counts the columns that are not the same, the first of which
+/// has this number, and is whether the row is to be told of; 0 counts the row as well, and a number below 0
+/// is that of a column less 1, as its complement, of a row that was counted. `_batch_expected(what, key…)` is
 /// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it does.
 /// All values of two rows cross over in one call, as those of one row do in ``RowCollector``.
 @safe
@@ -58,36 +58,49 @@ final class RowComparison {
 
   // MARK: In SQL
 
-  /// Whether the values of some column are not the same in two rows, as an operand, which counts the rows if
-  /// it is the first that is asked of them.
-  static func differ(
-    _ columns: [String],
-    of row: String,
-    and other: String,
-    countsRow: Bool
-  ) -> String {
-    let calls = pairs(columns, of: row, and: other).map { first, pairs in
-      "\(differs)(\(countsRow && first == 0 ? 1 : 0)\(pairs))"
-    }
+  /// Whether the values of some column are not the same in two rows, as an operand.
+  static func differ(_ columns: [String], of row: String, and other: String) -> String {
+    let calls = pairs(columns, of: row, and: other).map { "\(differs)(0\($1))" }
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// Whether two rows are to be told of, as an operand, which counts them and their columns that differ.
-  static func count(_ columns: [String], of row: String, and other: String) -> String {
+  /// Whether two rows are to be told of, as an operand, which counts them and their columns that differ, but
+  /// for some of them.
+  static func count(
+    _ columns: [String],
+    but free: Set<String> = [],
+    of row: String,
+    and other: String
+  ) -> String {
     // The operands of OR are not all computed once the answer is known.
-    let calls = pairs(columns, of: row, and: other).map { "\(counts)(\($0)\($1))" }
+    let calls = pairs(columns, but: free, of: row, and: other).map { "\(counts)(\($0)\($1))" }
     return "(\(calls.joined(separator: " | ")))"
   }
 
-  /// The values of columns in two rows, as the arguments of each call, with the number of its first column.
+  /// Counts some columns that differ in two rows, which were counted, as an operand.
+  static func count(
+    more columns: [(number: Int, name: String)],
+    of row: String,
+    and other: String
+  ) -> String {
+    let calls = columns.map { number, name in
+      "\(counts)(\(~number), \(row).\(SQLName.quoted(name)), \(other).\(SQLName.quoted(name)))"
+    }
+    return "(\(calls.joined(separator: " | ")))"
+  }
+
+  /// The values of columns in two rows, as the arguments of each call, with the number of its first column;
+  /// of some columns nothing that could differ.
   private static func pairs(
     _ columns: [String],
+    but free: Set<String> = [],
     of row: String,
     and other: String
   ) -> [(first: Int, arguments: String)] {
     stride(from: 0, to: max(columns.count, 1), by: mostPairs).map { first in
       let pairs = columns[first..<min(first + mostPairs, columns.count)].map { column in
-        ", \(row).\(SQLName.quoted(column)), \(other).\(SQLName.quoted(column))"
+        let name = SQLName.quoted(column)
+        return free.contains(column) ? ", NULL, NULL" : ", \(row).\(name), \(other).\(name)"
       }
       return (first, pairs.joined())
     }
@@ -163,7 +176,6 @@ final class RowComparison {
   }
 
   private func differ(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
-    if unsafe sqlite3_value_int(arguments[0]) == 1 { pairs += 1 }
     var index = 1
     while index + 1 < arguments.count {
       if unsafe Self.differ(arguments[index], arguments[index + 1]) { return true }
@@ -173,11 +185,12 @@ final class RowComparison {
   }
 
   private func count(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
-    let first = unsafe Int(sqlite3_value_int(arguments[0]))
+    var first = unsafe Int(sqlite3_value_int(arguments[0]))
     if first == 0 {
       pairs += 1
       columns.beginRow()
     }
+    if first < 0 { first = ~first }
     var isTold = false
     var index = 1
     while index + 1 < arguments.count {

@@ -8,6 +8,8 @@ package struct SQLText {
   package private(set) var guarded: (condition: String, value: String)?
   /// The same thing as a column less a number.
   package private(set) var difference: (column: String, less: Double)?
+  /// The conditions that this joins, and whether all of them must be true or any.
+  private var joined: (isAll: Bool, conditions: [SQLText])?
 
   package init(_ text: String, canFail: Bool = false) {
     self.text = text
@@ -39,12 +41,7 @@ package struct SQLText {
   package static func and(_ left: SQLText, _ right: SQLText) -> SQLText {
     if left.isTrue || right.isFalse && !left.canFail { return right }
     if left.isFalse || right.isTrue { return left }
-    if left.canFail || right.canFail {
-      let both = "CASE WHEN \(left.text) THEN \(right.text) ELSE 0 END"
-      // SQLite can look the first one up in an index, if it stands alone.
-      return SQLText(left.canFail ? "(\(both))" : "(\(left.text) AND \(both))", canFail: true)
-    }
-    return SQLText("(\(left.text) AND \(right.text))")
+    return joining(left, right, all: true)
   }
 
   /// Whether all are true.
@@ -78,15 +75,46 @@ package struct SQLText {
   package static func or(_ left: SQLText, _ right: SQLText) -> SQLText {
     if left.isFalse || right.isTrue && !left.canFail { return right }
     if left.isTrue || right.isFalse { return left }
-    if left.canFail || right.canFail {
-      return SQLText("(CASE WHEN \(left.text) THEN 1 ELSE \(right.text) END)", canFail: true)
-    }
-    return SQLText("(\(left.text) OR \(right.text))")
+    return joining(left, right, all: false)
   }
 
   /// Whether it is false.
   package var negated: SQLText {
     if isTrue { return .false }
     return isFalse ? .true : SQLText("(NOT \(text))", canFail: canFail)
+  }
+
+  // MARK: Many conditions
+
+  /// Two conditions, with those that either joins in the same way, as one list.
+  ///
+  /// SQLite's parser follows parentheses and CASEs that are in each other some twenty deep, depending on
+  /// its version, and a list of any length.
+  private static func joining(_ left: SQLText, _ right: SQLText, all isAll: Bool) -> SQLText {
+    let conditions = left.conditions(all: isAll) + right.conditions(all: isAll)
+    // The operators of a list are as deep as it is long, of which SQLite admits 1,000.
+    return SQLText(conditions.count <= 32 ? conditions : [left, right], all: isAll)
+  }
+
+  private func conditions(all isAll: Bool) -> [SQLText] {
+    if let joined, joined.isAll == isAll { joined.conditions } else { [self] }
+  }
+
+  private init(_ conditions: [SQLText], all isAll: Bool) {
+    let texts = conditions.map(\.text)
+    let firstToFail = conditions.firstIndex(where: \.canFail)
+    var operands = texts
+    if let firstToFail {
+      // In their order, and no further than it takes.
+      let tests = texts.dropLast().map { text in
+        isAll ? "WHEN \(text) IS NOT TRUE THEN 0" : "WHEN \(text) THEN 1"
+      }
+      let inOrder = "CASE \(tests.joined(separator: " ")) ELSE \(texts[texts.count - 1]) END"
+      // SQLite can look those before it up in an index, if they stand alone.
+      operands = (isAll ? Array(texts[..<firstToFail]) : []) + [inOrder]
+    }
+    text = "(\(operands.joined(separator: isAll ? " AND " : " OR ")))"
+    canFail = firstToFail != nil
+    joined = (isAll, conditions)
   }
 }

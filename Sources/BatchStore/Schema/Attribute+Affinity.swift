@@ -3,8 +3,13 @@ extension Attribute {
   ///
   /// See <https://www.sqlite.org/datatype3.html> §3. A real may become an integer in a column of INTEGER or
   /// NUMERIC affinity, and a text a number.
-  package var keptClasses: StorageClasses {
+  package var keptClasses: StorageClasses { keptClasses(declared: type) }
+
+  /// The same, if the column were declared with another type.
+  package func keptClasses(declared type: String) -> StorageClasses {
     let type = type.uppercased()
+    // Elsewhere the name says nothing, which makes the affinity NUMERIC.
+    if isStrict, type == "ANY" { return [.null, .blob, .text, .integer, .real] }
     func has(_ part: String) -> Bool { type.contains(part) }
     if has("INT") { return [.null, .blob, .integer] }
     if has("CHAR") || has("CLOB") || has("TEXT") { return [.null, .blob, .text] }

@@ -156,6 +156,8 @@ public struct Attribute: Sendable, Hashable {
   public let hasDefault: Bool
   /// What a row has that is inserted without a value for it, where that is known.
   package internal(set) var defaultValue: SQLValue?
+  /// Whether the table is STRICT, where a column of type ANY keeps whatever it is given.
+  package internal(set) var isStrict = false
 }
 
 extension Attribute {
@@ -168,7 +170,8 @@ extension Attribute {
       isOptional: isOptional,
       isGenerated: isGenerated,
       hasDefault: hasDefault,
-      defaultValue: defaultValue
+      defaultValue: defaultValue,
+      isStrict: isStrict
     )
   }
 }

@@ -8,7 +8,7 @@ extension Schema {
     let uniqueKeys = try UniqueKey.read(in: connection)
     let tables = try connection.prepare(
       """
-      SELECT name, type, wr FROM pragma_table_list
+      SELECT name, type, wr, strict FROM pragma_table_list
       WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')
         AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
       ORDER BY name
@@ -17,7 +17,12 @@ extension Schema {
     while try tables.step() {
       let name = tables.text(at: 0)
       guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }
-      let columns = try readableColumns(of: name, kind, in: connection)
+      let columns = try readableColumns(
+        of: name,
+        kind,
+        isStrict: tables.integer(at: 3) != 0,
+        in: connection
+      )
       let key: EntityKey? =
         switch kind {
         case .table:
@@ -47,10 +52,11 @@ extension Schema {
 private func readableColumns(
   of table: String,
   _ kind: Entity.Kind,
+  isStrict: Bool,
   in connection: Connection
 ) throws(BatchError) -> [Column] {
   do {
-    return try Column.read(of: table, in: connection)
+    return try Column.read(of: table, isStrict: isStrict, in: connection)
   } catch {
     guard error.code == .invalidSQL, kind != .table else { throw error }
     return []
@@ -68,6 +74,8 @@ private struct Column {
   let keyPosition: Int
   let isHidden: Bool
   let isGenerated: Bool
+  /// Whether the table is STRICT.
+  let isStrict: Bool
 
   var attribute: Attribute {
     var attribute = Attribute(
@@ -78,6 +86,7 @@ private struct Column {
       isGenerated: isGenerated,
       hasDefault: defaultText != nil || !isNotNull
     )
+    attribute.isStrict = isStrict
     attribute.defaultValue = defaultText.flatMap { SQLValue(literal: $0) }
       .flatMap { attribute.stored($0) }
     return attribute
@@ -89,11 +98,15 @@ private struct Column {
   /// Whether a text stays one in the column: it has TEXT affinity, or BLOB affinity, which is none.
   var keepsText: Bool {
     if hasIntegerAffinity { return false }
-    return type.isEmpty
+    return type.isEmpty || isStrict && type.uppercased() == "ANY"
       || ["CHAR", "CLOB", "TEXT", "BLOB"].contains { type.uppercased().contains($0) }
   }
 
-  static func read(of table: String, in connection: Connection) throws(BatchError) -> [Column] {
+  static func read(
+    of table: String,
+    isStrict: Bool = false,
+    in connection: Connection
+  ) throws(BatchError) -> [Column] {
     let info = try connection.prepare(
       """
       SELECT name, type, "notnull", dflt_value, pk, hidden
@@ -111,7 +124,8 @@ private struct Column {
           defaultText: info.isNull(at: 3) ? nil : info.text(at: 3),
           keyPosition: Int(info.integer(at: 4)),
           isHidden: info.integer(at: 5) == 1,
-          isGenerated: info.integer(at: 5) >= 2
+          isGenerated: info.integer(at: 5) >= 2,
+          isStrict: isStrict
         )
       )
     }

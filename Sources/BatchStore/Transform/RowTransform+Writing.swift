@@ -134,8 +134,10 @@ extension RowTransform {
     guard !chunk.numbers.isEmpty else { return written }
     var change = target
     change.action = .assign(
-      writes.enumerated().map { index, column in
-        .init(column: column, isPartial: chunk.values.hasUnset(column: index))
+      assignments.map { assignment in
+        var assignment = assignment
+        assignment.isPartial = chunk.values.hasUnset(column: assignment.number)
+        return assignment
       }
     )
     connection.values.block = chunk.values

@@ -6,10 +6,16 @@ package import BatchIdentifiers
 package struct RowTransform: Sendable {
   /// Where the values go, and which rows still are to be changed.
   package private(set) var target: BulkChange
+  /// What the rows are read from: the entity itself, or the view of one of Core Data's model.
+  private let source: Entity
+  /// What must still hold of a row of the source.
+  private let condition: SQLExpression?
   /// The columns that are read.
   let reads: [String]
   /// The columns that are written.
   let writes: [String]
+  /// What these are in the table.
+  let assignments: [BulkChange.Assignment]
   let handler: any RowHandler
   /// What changing one row may reach beside the row.
   ///
@@ -20,9 +26,11 @@ package struct RowTransform: Sendable {
   /// How long the handler may take for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
 
-  /// A transform of the rows of `entity`; the predicate must have been checked.
+  /// A transform of the rows of `entity`, written where `written` says, if that is another table; the
+  /// predicate must have been checked.
   package init(
     entity: Entity,
+    into written: WrittenEntity? = nil,
     key: EntityKey,
     reads: [Attribute],
     writes: [Attribute],
@@ -38,11 +46,16 @@ package struct RowTransform: Sendable {
     self.writes = writes.map(\.column)
     self.handler = handler
     self.timeout = timeout
+    source = entity
+    condition = predicate
+    assignments =
+      written?.assignments(of: writes)
+      ?? writes.enumerated().map { .init(column: $1.column, number: $0) }
     target = BulkChange(
-      entity: entity,
+      entity: written?.entity ?? entity,
       key: key,
-      action: .assign(writes.map { .init(column: $0.column, isPartial: false) }),
-      predicate: predicate,
+      action: .assign(assignments),
+      predicate: written.flatMap { written in predicate.map(written.expression) } ?? predicate,
       recheck: recheck,
       parameters: parameters
     )
@@ -77,12 +90,12 @@ package struct RowTransform: Sendable {
     // In the order of the keys.
     let order = keys.isRange ? " NOT INDEXED" : ""
     return """
-      SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(target.entity.table))\(order) \
+      SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(source.table))\(order) \
       WHERE \(keys.condition(key: target.key))
       """
   }
 
-  private var predicate: SQLExpression? { target.recheck == .off ? nil : target.predicate }
+  private var predicate: SQLExpression? { target.recheck == .off ? nil : condition }
 
   /// Compiles the statements, and so whatever triggers they set off; runs nothing.
   package func compile(in connection: Connection) throws(BatchError) {

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// What a chunk of a run by objects has done to rows of several tables.
@@ -98,7 +99,7 @@ package struct ChangeRecord: StoredRecord {
           throw ByteReader.Damage("a table has no name")
         }
         let (key, columns) = (try reader.names(), try reader.names())
-        let count = try reader.count(atMost: Int(UInt32.max))
+        let count = try reader.count(atMost: RunPolicy.chunkSizeLimit)
         let inserted = try reader.count(atMost: count)
         let deleted = try reader.count(atMost: count - inserted)
         let keys = try reader.values(key.count, count)
@@ -116,8 +117,9 @@ package struct ChangeRecord: StoredRecord {
           )
         )
       }
+      guard reader.isAtEnd else { throw .tooLong }
     } catch {
-      throw .damagedRecord(error)
+      throw .damagedRecord("\(error.reason)")
     }
   }
 }

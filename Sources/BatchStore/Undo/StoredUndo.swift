@@ -15,6 +15,11 @@ package struct StoredUndo: Sendable {
   package let entity: String
   /// What was recorded.
   package let shape: UndoShape
+  /// The declared types of the recorded columns; nil if an earlier version has recorded them, or a run by
+  /// objects.
+  package let types: [String]?
+  /// The UUID of the store that the run changed; nil if an earlier version has recorded it.
+  package private(set) var store: String?
   /// How many rows can be undone.
   package private(set) var rows = 0
   /// How many bytes the records have.
@@ -28,7 +33,8 @@ package struct StoredUndo: Sendable {
     startedAt: String,
     keptUntil: String?,
     entity: String,
-    shape: UndoShape
+    shape: UndoShape,
+    types: [String]? = nil
   ) {
     self.run = run
     self.job = job
@@ -36,6 +42,7 @@ package struct StoredUndo: Sendable {
     self.keptUntil = keptUntil
     self.entity = entity
     self.shape = shape
+    self.types = types
   }
 
   // MARK: The tables
@@ -51,12 +58,14 @@ package struct StoredUndo: Sendable {
       CREATE TABLE IF NOT EXISTS _batch_undo_run (
         run TEXT PRIMARY KEY, job TEXT NOT NULL, started_at TEXT NOT NULL, kept_until TEXT,
         entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL,
-        is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0, kind TEXT
+        is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0, kind TEXT, store TEXT,
+        types TEXT
       )
       """
     )
-    if try !hasKind(in: connection) {
-      try connection.execute("ALTER TABLE _batch_undo_run ADD COLUMN kind TEXT")
+    let present = try columns(in: connection)
+    for column in addedColumns where !present.contains(column) {
+      try connection.execute("ALTER TABLE _batch_undo_run ADD COLUMN \(column) TEXT")
     }
     // A later record of a run has a higher number.
     try connection.execute(
@@ -69,21 +78,22 @@ package struct StoredUndo: Sendable {
     try connection.execute("CREATE INDEX IF NOT EXISTS _batch_undo_by_run ON _batch_undo (run)")
   }
 
-  /// Whether the table says what runs have done beside that they deleted rows.
-  private static func hasKind(in connection: Connection) throws(BatchError) -> Bool {
-    try connection.value(
-      "SELECT 1 FROM pragma_table_info('_batch_undo_run') WHERE name = 'kind'"
-    ) != nil
+  /// Columns that a table of an earlier version does not have.
+  private static let addedColumns = ["kind", "store", "types"]
+
+  private static func columns(in connection: Connection) throws(BatchError) -> [String] {
+    try connection.texts("SELECT name FROM pragma_table_info('_batch_undo_run')")
   }
 
   /// Enters a run that begins, in the transaction that enters it.
   func enter(in connection: Connection) throws(BatchError) {
     try Self.createTables(in: connection)
+    let identity = try StoreIdentity.read(in: connection)
     try connection.execute(
       """
       INSERT INTO _batch_undo_run
-        (run, job, started_at, kept_until, entity, key, columns, is_deletion, kind)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (run, job, started_at, kept_until, entity, key, columns, is_deletion, kind, store, types)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       .text(run),
       .text(job),
@@ -93,7 +103,9 @@ package struct StoredUndo: Sendable {
       .text(Self.json(shape.key)),
       .text(Self.json(shape.columns)),
       .integer(shape.isDeletion ? 1 : 0),
-      shape.kind == .objects ? .text("objects") : .null
+      shape.kind == .objects ? .text("objects") : .null,
+      identity.isDerived ? .null : .text(identity.uuid),
+      types.map { .text(Self.json($0)) } ?? .null
     )
   }
 
@@ -120,53 +132,66 @@ package struct StoredUndo: Sendable {
   /// The runs of a job that can be undone, the last one first.
   static func all(ofJob job: String, in connection: Connection) throws(BatchError) -> [StoredUndo] {
     guard try connection.value(tables) == .integer(1) else { return [] }
-    let kind = try hasKind(in: connection) ? "kind" : "NULL"
+    let present = try columns(in: connection)
+    let added = addedColumns.map { present.contains($0) ? $0 : "NULL" }
     let rows = try connection.prepare(
       """
       SELECT r.run, started_at, kept_until, entity, is_deletion,
         (SELECT sum(rows) FROM _batch_undo AS u WHERE u.run = r.run), is_undone,
-        (SELECT sum(length(bytes)) FROM _batch_undo AS u WHERE u.run = r.run), \(kind)
+        (SELECT sum(length(bytes)) FROM _batch_undo AS u WHERE u.run = r.run),
+        \(added.joined(separator: ", "))
       FROM _batch_undo_run AS r WHERE job = ? ORDER BY r.rowid DESC
       """
     )
     try rows.bind(.text(job), at: 1)
-    var found: [(String, String, String?, String, UndoShape.Kind, Int, Bool, Int)] = []
+    var found: [StoredUndo] = []
     while try rows.step() {
-      found.append(
-        (
-          rows.text(at: 0), rows.text(at: 1), rows.isNull(at: 2) ? nil : rows.text(at: 2),
-          rows.text(at: 3), Self.kind(rows.integer(at: 4) != 0, isOfObjects: !rows.isNull(at: 8)),
-          Int(rows.integer(at: 5)),
-          rows.integer(at: 6) != 0, Int(rows.integer(at: 7))
-        )
-      )
-    }
-    return try found.map {
-      run,
-      startedAt,
-      keptUntil,
-      entity,
-      kind,
-      rows,
-      isUndone,
-      bytes throws(BatchError) in
+      func text(_ column: Int) -> String? {
+        rows.isNull(at: column) ? nil : rows.text(at: column)
+      }
+      let run = rows.text(at: 0)
+      let kind = Self.kind(rows.integer(at: 4) != 0, isOfObjects: text(8) != nil)
       var undo = StoredUndo(
         run: run,
         job: job,
-        startedAt: startedAt,
-        keptUntil: keptUntil,
-        entity: entity,
+        startedAt: rows.text(at: 1),
+        keptUntil: text(2),
+        entity: rows.text(at: 3),
         shape: UndoShape(
           key: try names("key", ofRun: run, in: connection),
           columns: try names("columns", ofRun: run, in: connection),
           kind: kind
-        )
+        ),
+        types: text(10) == nil ? nil : try names("types", ofRun: run, in: connection)
       )
-      undo.rows = rows
-      undo.bytes = bytes
-      undo.isUndone = isUndone
-      return undo
+      undo.rows = Int(rows.integer(at: 5))
+      undo.isUndone = rows.integer(at: 6) != 0
+      undo.bytes = Int(rows.integer(at: 7))
+      undo.store = text(9)
+      try undo.check()
+      found.append(undo)
     }
+    return found
+  }
+
+  /// Refuses what no run has entered.
+  private func check() throws(BatchError) {
+    let lacksNames = shape.key.isEmpty || shape.columns.isEmpty && !shape.isDeletion
+    let isWhole = shape.kind == .objects || !lacksNames
+    guard isWhole, types.map({ $0.count == shape.columns.count }) ?? true, rows >= 0 else {
+      throw Self.damaged(run)
+    }
+  }
+
+  private static func damaged(_ run: String, underlying: BatchError? = nil) -> BatchError {
+    let run = SQLValue.text(run).sql
+    return BatchError(
+      .damagedFile,
+      "table _batch_undo_run has a row that no run has entered: that of run \(run)",
+      remedy: "it was changed by hand; DELETE FROM _batch_undo_run WHERE run = \(run) gives up"
+        + " undoing that run",
+      underlying: underlying
+    )
   }
 
   private static func kind(_ isDeletion: Bool, isOfObjects: Bool) -> UndoShape.Kind {
@@ -178,13 +203,18 @@ package struct StoredUndo: Sendable {
     ofRun run: String,
     in connection: Connection
   ) throws(BatchError) -> [String] {
-    let statement = try connection.prepare(
-      "SELECT j.value FROM _batch_undo_run AS r, json_each(r.\(column)) AS j WHERE r.run = ? ORDER BY j.id"
-    )
-    try statement.bind(.text(run), at: 1)
-    var names: [String] = []
-    while try statement.step() { names.append(statement.text(at: 0)) }
-    return names
+    do throws(BatchError) {
+      return try connection.texts(
+        """
+        SELECT j.value FROM _batch_undo_run AS r, json_each(r.\(column)) AS j
+        WHERE r.run = ? ORDER BY j.id
+        """,
+        .text(run)
+      )
+    } catch {
+      guard error.sqlite?.resultCode == .SQLITE_ERROR else { throw error }
+      throw damaged(run, underlying: error)
+    }
   }
 }
 

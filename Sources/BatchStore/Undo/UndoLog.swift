@@ -12,12 +12,16 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     let number: Int64
     /// The place of the first among all rows of the log.
     let first: Int
+    /// How many rows the record has.
+    let rowCount: Int
     /// Which rows; nil for all.
     let rows: [Int]?
 
+    /// How many rows there are of it.
+    var count: Int { rows?.count ?? rowCount }
+
     /// The row of the record that is at a place.
-    func row(at place: Int, of record: Record, reversed: Bool) -> Int {
-      let count = rows?.count ?? record.count
+    func row(at place: Int, reversed: Bool) -> Int {
       let index = reversed ? count - 1 - (place - first) : place - first
       return rows.map { $0[index] } ?? index
     }
@@ -43,7 +47,8 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   ///   - store: Its store.
   ///   - isReversed: Whether the rows of a record come in reverse too.
   ///   - identifiers: The rows that are wanted; nil for all.
-  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
+  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read that has wanted rows, as far as
+  ///   that is known.
   /// - Complexity: O(*n*) in the records; in the rows, and a look-up for each, if some are wanted.
   package init(
     of undo: StoredUndo,
@@ -58,6 +63,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     let wanted = try identifiers?.sortedUnique()
     var parts: [Part] = []
     var count = 0
+    var damage: BatchError?
     let records = try connection.prepare(
       "SELECT number, rows\(wanted == nil ? "" : ", bytes") FROM _batch_undo WHERE run = ?"
         + " ORDER BY number DESC"
@@ -65,29 +71,60 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     try records.bind(.text(undo.run), at: 1)
     while try records.step() {
       let number = records.integer(at: 0)
-      guard let wanted else {
-        parts.append(Part(number: number, first: count, rows: nil))
-        count += Int(records.integer(at: 1))
+      guard case .integer(let stored) = records.value(at: 1),
+        let rowCount = Int(exactly: stored), (0...Self.mostRows).contains(rowCount)
+      else { throw Self.damaged }
+      if rowCount == 0 {
+        let bytes = try connection.value(Self.bytes, .integer(number))
+        _ = try Self.record(bytes, rowCount, undo.shape)
         continue
       }
-      guard case .blob(let bytes) = records.value(at: 2) else { throw Self.damaged }
-      let record = try Record(bytes, undo.shape)
+      guard let wanted else {
+        parts.append(Part(number: number, first: count, rowCount: rowCount, rows: nil))
+        count += rowCount
+        continue
+      }
       var rows: [Int] = []
-      for row in 0..<record.count where try wanted.contains(key: record.key(of: row)) {
-        rows.append(row)
+      do throws(BatchError) {
+        let record = try Self.record(records.value(at: 2), rowCount, undo.shape)
+        for row in 0..<rowCount where try wanted.contains(key: record.key(of: row)) {
+          rows.append(row)
+        }
+      } catch {
+        guard error.code == .damagedFile else { throw error }
+        damage = error
       }
       if rows.isEmpty { continue }
-      parts.append(Part(number: number, first: count, rows: rows))
+      parts.append(Part(number: number, first: count, rowCount: rowCount, rows: rows))
       count += rows.count
     }
+    // Rows that are found elsewhere do without it.
+    if let damage, count < wanted?.count ?? 0 { throw damage }
     self.parts = parts
     self.isReversed = isReversed
     self.count = count
     reader = Lock(Reader(connection: connection))
   }
 
-  private static var damaged: BatchError {
-    BatchError(.damagedFile, "table _batch_undo has a record of no bytes")
+  /// The most rows of a record: a chunk has fewer.
+  private static var mostRows: Int { Int(UInt32.max) }
+
+  private static var bytes: String { "SELECT bytes FROM _batch_undo WHERE number = ?" }
+
+  private static var damaged: BatchError { .damagedRecord("it is none that a run has written") }
+
+  /// Reads a record of so many rows.
+  private static func record(
+    _ bytes: SQLValue?,
+    _ rowCount: Int,
+    _ shape: UndoShape
+  ) throws(BatchError) -> Record {
+    guard case .blob(let bytes) = bytes else { throw damaged }
+    let record = try Record(bytes, shape)
+    guard record.count == rowCount else {
+      throw .damagedRecord("it has \(record.count) rows, and the table says \(rowCount)")
+    }
+    return record
   }
 
   /// The identifiers of the rows: those of the last record first.
@@ -102,9 +139,13 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
       keyKind: keyKind
     )
     for part in parts {
-      try withRecord(part.number) { record in
-        for place in part.first..<part.first + (part.rows?.count ?? record.count) {
-          builder.append(record.key(of: part.row(at: place, of: record, reversed: isReversed)))
+      try withRecord(of: part) { record throws(BatchError) in
+        for place in part.first..<part.first + part.count {
+          let key = record.key(of: part.row(at: place, reversed: isReversed))
+          if keyKind == .integer, case .encoded = key {
+            throw .damagedRecord("it has a key that is no rowid")
+          }
+          builder.append(key)
         }
       }
     }
@@ -122,13 +163,13 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     var index = 0
     while index < places.count {
       let part = parts[partIndex(of: places[index])]
-      try withRecord(part.number) { record throws(BatchError) in
-        let end = part.first + (part.rows?.count ?? record.count)
+      try withRecord(of: part) { record throws(BatchError) in
+        let end = part.first + part.count
         while index < places.count, (part.first..<end).contains(places[index]) {
           try body(
             index,
             record,
-            part.row(at: places[index], of: record, reversed: isReversed)
+            part.row(at: places[index], reversed: isReversed)
           )
           index += 1
         }
@@ -139,17 +180,17 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   /// Has `body` look at the rows at some places, all of a record at a time, as long as it says so.
   func forEachPart(
     of places: Range<Int>,
-    _ body: (_ record: Record, _ rows: [Int]) throws(BatchError) -> Bool
+    _ body: (_ record: Record, _ place: Int, _ rows: [Int]) throws(BatchError) -> Bool
   ) throws(BatchError) {
     var place = places.lowerBound
     var goesOn = true
     while goesOn, place < places.upperBound {
       let part = parts[partIndex(of: place)]
-      try withRecord(part.number) { record throws(BatchError) in
-        let end = min(part.first + (part.rows?.count ?? record.count), places.upperBound)
-        let rows = (place..<end).map { part.row(at: $0, of: record, reversed: isReversed) }
+      try withRecord(of: part) { record throws(BatchError) in
+        let end = min(part.first + part.count, places.upperBound)
+        let rows = (place..<end).map { part.row(at: $0, reversed: isReversed) }
+        goesOn = try body(record, place, rows)
         place = end
-        goesOn = try body(record, rows)
       }
     }
   }
@@ -165,19 +206,16 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   }
 
   private func withRecord(
-    _ number: Int64,
+    of part: Part,
     _ body: (Record) throws(BatchError) -> Void
   ) throws(BatchError) {
     let record = try reader.withLock { reader throws(BatchError) in
-      if let known = reader.records.first(where: { $0.number == number }) { return known.record }
-      let bytes = try reader.connection.value(
-        "SELECT bytes FROM _batch_undo WHERE number = ?",
-        .integer(number)
-      )
-      guard case .blob(let bytes) = bytes else { throw Self.damaged }
-      let record = try Record(bytes, undo.shape)
+      let known = reader.records.first { $0.number == part.number }
+      if let known { return known.record }
+      let bytes = try reader.connection.value(Self.bytes, .integer(part.number))
+      let record = try Self.record(bytes, part.rowCount, undo.shape)
       if reader.records.count == Reader.mostRecords { reader.records.removeFirst() }
-      reader.records.append((number, record))
+      reader.records.append((part.number, record))
       return record
     }
     try body(record)

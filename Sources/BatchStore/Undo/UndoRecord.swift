@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// What a chunk of a run has changed, as the table `_batch_undo` keeps it.
@@ -56,15 +57,16 @@ package struct UndoRecord: StoredRecord {
       let content = try bytes.unsealed()
       var reader = ByteReader(content.span)
       guard try reader.byte() == Self.version else { throw .unknownVersion }
-      let count = try reader.count(atMost: Int(UInt32.max))
+      let count = try reader.count(atMost: RunPolicy.chunkSizeLimit)
       rows = RowsBefore(
         keys: try reader.values(shape.key.count, count),
         values: try reader.values(shape.columns.count, count)
       )
       let changed = shape.isDeletion ? 0 : shape.columns.count
       after = try reader.values(changed, count, relativeTo: rows.values)
+      guard reader.isAtEnd else { throw .tooLong }
     } catch {
-      throw .damagedRecord(error)
+      throw .damagedRecord("\(error.reason)")
     }
   }
 }
@@ -115,14 +117,15 @@ extension ByteReader {
 
 extension ByteReader.Damage {
   static let unknownVersion = Self("it is of a version that is not known")
+  static let tooLong = Self("there are bytes behind its end")
 }
 
 extension BatchError {
-  static func damagedRecord(_ damage: ByteReader.Damage) -> BatchError {
+  static func damagedRecord(_ reason: String) -> BatchError {
     BatchError(
       .damagedFile,
-      "a record of table _batch_undo cannot be read: \(damage.reason)",
-      remedy: "rows of other records can be undone; this one was cut or changed by hand"
+      "a record of table _batch_undo cannot be read: \(reason)",
+      remedy: "it was cut or edited; rows of a job's other records can be undone with --ids"
     )
   }
 }

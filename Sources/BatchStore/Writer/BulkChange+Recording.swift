@@ -17,6 +17,13 @@ extension BulkChange {
     return UndoShape(key: key.columns, columns: columns, kind: kind)
   }
 
+  /// The declared types of the recorded columns.
+  package var recordedTypes: [String] {
+    undoShape.columns.map { column in
+      entity.attributes.first { $0.column == column }?.type ?? ""
+    }
+  }
+
   /// Has the change keep what it does in the undo records of a run.
   package func recorded(forRun run: String) -> BulkChange {
     var change = self

@@ -5,7 +5,8 @@ extension BulkChange {
   ///
   /// A value is compared as it would be stored: the column gives it its affinity, which the sign takes away
   /// from an expression that has one of its own, and texts are compared by their bytes. A column that keeps
-  /// whatever it is given, such as one of no type, has 1 and 1.0 as two values.
+  /// whatever it is given, such as one of no type, has 1 and 1.0 as two values; one of type ANY is such a
+  /// column in a STRICT table, and of NUMERIC affinity in others.
   ///
   /// - Parameters:
   ///   - assignments: What the columns of `entity` are set to.
@@ -19,7 +20,7 @@ extension BulkChange {
       let (name, value) = (SQLName.quoted(column), value.sql)
       let attribute = entity.attributes.first { $0.column == column }
       let kept = attribute?.keptClasses ?? [.integer, .real]
-      if kept.contains([.integer, .real]) || attribute?.isAny == true {
+      if kept.contains([.integer, .real]) {
         return
           "\(name) COLLATE BINARY IS +\(value) AND typeof(\(name)) = typeof(\(value))"
       }
@@ -31,9 +32,4 @@ extension BulkChange {
     }
     return SQLExpression(terms.joined(separator: " AND "))
   }
-}
-
-extension Attribute {
-  /// Whether a STRICT table keeps any value in the column as it is.
-  fileprivate var isAny: Bool { type.uppercased() == "ANY" }
 }

@@ -34,8 +34,12 @@ package struct BulkChange: Sendable {
   /// A column that is set to computed values.
   package struct Assignment: Sendable {
     let column: String
+    /// Which of the values of a row it is set to.
+    let number: Int
     /// Whether some rows keep the value that they have.
-    let isPartial: Bool
+    var isPartial = false
+    /// What is made of a value; nil to set it as it is.
+    var conversion: WrittenEntity.Conversion?
   }
 
   package let entity: Entity
@@ -103,11 +107,14 @@ package struct BulkChange: Sendable {
     case .delete:
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
     case .assign(let assignments):
-      let rowID = keys.isRange ? SQLName.quoted(key.columns[0]) : "NULL"
-      let values = assignments.enumerated().map { index, assignment in
-        let column = SQLName.quoted(assignment.column)
-        let current = assignment.isPartial ? ", \(column)" : ""
-        return "\(column) = \(ValueFunction.name)(\(index), \(rowID)\(current))"
+      // A conversion may read another table, whose columns have the same names.
+      let rowID = keys.isRange ? "\(table).\(SQLName.quoted(key.columns[0]))" : "NULL"
+      let values = assignments.map { assignment in
+        let kept = SQLName.quoted(assignment.conversion?.source ?? assignment.column)
+        let current = assignment.isPartial ? ", \(table).\(kept)" : ""
+        let value = "\(ValueFunction.name)(\(assignment.number), \(rowID)\(current))"
+        let written = assignment.conversion.map { "(\($0.sql(value)))" } ?? value
+        return "\(SQLName.quoted(assignment.column)) = \(written)"
       }
       let set = values + version(beside: assignments.map(\.column))
       // Rows change in the order of their keys, as they would one by one.

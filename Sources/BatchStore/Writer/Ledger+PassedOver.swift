@@ -116,10 +116,14 @@ extension Store {
     try await connection(label: "batch.outcomes").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
         guard let ledger = try Ledger(of: run, in: connection) else { return nil }
-        var passedOver = PassedOver()
+        var passedOver = RowOutcomes.PassedOverPositions()
         var last: Int?
         while let pieces = try Ledger.passedOver(ofRun: run, after: last, in: connection) {
-          for piece in pieces { try passedOver.add(piece.bytes, from: piece.first, ofRun: run) }
+          for piece in pieces {
+            var chunk = PassedOver()
+            try chunk.add(piece.bytes, from: piece.first, ofRun: run)
+            passedOver.formUnion(chunk)
+          }
           last = pieces.last?.first
         }
         return RowOutcomes(

@@ -19,7 +19,11 @@ package struct RowSet: Sendable {
     comparing compared: [String]
   ) throws(BatchError) {
     try self.init(
-      .assign(columns.map { .init(column: $0.name, isPartial: $0.isPartial) }),
+      .assign(
+        columns.enumerated().map {
+          .init(column: $1.name, number: $0, isPartial: $1.isPartial)
+        }
+      ),
       entity,
       compared
     )

@@ -23,8 +23,6 @@ enum PlacesModels {
 }
 
 /// A row of table `moz_anno_attributes`.
-///
-/// - Unique: name.
 final class MozAnnoAttribute: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     MozAnnoAttribute.self,
@@ -33,6 +31,7 @@ final class MozAnnoAttribute: ManagedObject, PersistentModel {
     properties: [
       .attribute("id", \.id),
       .attribute("name", \.name),
+      .unique("name"),
     ]
   )
 
@@ -113,6 +112,7 @@ final class MozBookmark: ManagedObject, PersistentModel {
       .attribute("lastModified", \.lastModified),
       .attribute("guid", \.guid),
       .attribute("syncStatus", \.syncStatus),
+      .index(["fk", "type"]),
     ]
   )
 
@@ -226,6 +226,7 @@ final class MozInputhistory: ManagedObject, PersistentModel {
       .attribute("placeId", \.placeId, column: "place_id"),
       .attribute("input", \.input),
       .attribute("useCount", \.useCount, column: "use_count"),
+      .unique(["placeId", "input"]),
     ]
   )
 
@@ -256,7 +257,8 @@ final class MozMeta: ManagedObject, PersistentModel {
     entity: "MozMeta",
     table: "moz_meta",
     properties: [
-      .attribute("key", \.key)
+      .attribute("key", \.key),
+      .unique("key"),
     ]
   )
 
@@ -268,8 +270,6 @@ final class MozMeta: ManagedObject, PersistentModel {
 }
 
 /// A row of table `moz_origins`.
-///
-/// - Unique: prefix, host.
 final class MozOrigin: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     MozOrigin.self,
@@ -281,6 +281,7 @@ final class MozOrigin: ManagedObject, PersistentModel {
       .attribute("host", \.host),
       .attribute("frecency", \.frecency),
       .toMany("mozPlaces", \.mozPlaces, inverse: "origin"),
+      .unique(["prefix", "host"]),
     ]
   )
 
@@ -312,8 +313,6 @@ final class MozOrigin: ManagedObject, PersistentModel {
 }
 
 /// A row of table `moz_places`.
-///
-/// - Unique: guid.
 final class MozPlace: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     MozPlace.self,
@@ -336,6 +335,8 @@ final class MozPlace: ManagedObject, PersistentModel {
       .attribute("previewImageUrl", \.previewImageUrl, column: "preview_image_url"),
       .toOne("origin", \.origin, column: "origin_id", inverse: "mozPlaces"),
       .toOne("mozPlacesExtra", \.mozPlacesExtra, inverse: "place", onDelete: .cascade),
+      .unique("guid"),
+      .index("lastVisitDate"),
     ]
   )
 

@@ -68,6 +68,7 @@ import Testing
     (199...201, "`NSExpressionDescription`, `propertiesToGroupBy`, `havingPredicate`"),
     (202...203, "`FetchDescriptor: Sendable`; Core Data's SQL debug log"),
     (204...204, "Ours: an index never hides a row"),
+    (205...205, "Core Data's SQL debug log"),
   ]
 
   /// The number, the sentence and the file of every conformance test.

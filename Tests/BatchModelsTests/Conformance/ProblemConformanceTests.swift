@@ -291,6 +291,19 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
+  @Test func `an object whose row was not read gives its unique value up in the same save`()
+    async throws
+  {
+    let context = ModelContext(try await Club.openStrict(path))
+    let (ada, eve) = (try applicant("Ada", in: context), try applicant("Eve", in: context))
+    context.refresh(eve, mergeChanges: false)
+    context.delete(eve)
+    ada.email = "eve@x"
+    try context.save()
+    let rows = "SELECT name || ' ' || mail FROM members ORDER BY id"
+    #expect(try TestDatabase.texts(path, rows) == ["Ada eve@x", "Bob bob@x"])
+  }
+
   @Test func `C140 one-to-one partners swap in one save, mandatory or not`() async throws {
     let context = ModelContext(try await Club.openStrict(path))
     let lockers = try context.fetch(Locker.self)

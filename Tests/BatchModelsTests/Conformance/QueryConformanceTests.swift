@@ -181,6 +181,18 @@ final class Shade: ManagedObject, PersistentModel {
     let numbers = (1...2_000).map { number in #Predicate<Purchase> { $0.total == number } }
     #expect(try totals(.any(of: numbers)) == [10, 20, 30, 40, 50])
     #expect(try totals(.not(.any(of: numbers))).isEmpty)
+    // Those that can fail are asked one after the other.
+    let sums = (1...100).map { number in #Predicate<Purchase> { $0.total - number == 9 } }
+    #expect(try totals(.any(of: sums)) == [10, 20, 30, 40, 50])
+    #expect(try totals(.any(of: [.all(of: [isDear, .any(of: sums)]), .not(isDear)])).count == 5)
+    #expect(try totals(.all(of: sums.map { .not($0) })).isEmpty)
+    let all = Array(1...100)
+    #expect(
+      try totals(#Predicate { purchase in all.contains { purchase.total - $0 == 9 } }).count == 5
+    )
+    #expect(
+      try totals(#Predicate { purchase in all.allSatisfy { purchase.total < $0 + 50 } }).count == 5
+    )
     let purchase = try #require(try context.fetch(FetchDescriptor(predicate: isDear)).first)
     #expect(try Predicate<Purchase>.all(of: [isDear, .not(isOfAda)]).evaluate(purchase))
   }
@@ -384,5 +396,27 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(better.missingIndexes.isEmpty)
     #expect(better.description == "finds rows of purchases by index purchases_total (total=?)")
     #expect(try context.explain(FetchDescriptor<Purchase>()).missingIndexes.isEmpty)
+  }
+
+  @Test func `C205 a plan of groups is told as that of a fetch, and no row is read for it`()
+    async throws
+  {
+    let path = try Market.make(in: directory)
+    let context = ModelContext(try await Market.open(path))
+    let dear = FetchDescriptor<Purchase>(predicate: #Predicate { $0.total == 10 })
+    let query = AggregateQuery(dear, .group(byIdentifierOf: \.customer), .count(), .sum(\.total))
+      .having(.count()) { $0 > 1 }
+      .sorted(by: .count(), descending: true)
+    let plan = try context.explain(query)
+    #expect(plan.steps.first == "SCAN purchases")
+    #expect(plan.missingIndexes == [#"CREATE INDEX "purchases_total" ON "purchases" ("total")"#])
+    #expect(plan.description.contains("reads every row of purchases"))
+    for index in plan.missingIndexes { try Connection(path: path).execute(index) }
+    let better = try ModelContext(context.container).explain(query)
+    #expect(better.missingIndexes.isEmpty)
+    #expect(better.steps.first?.contains("INDEX purchases_total (total=?)") == true)
+    // Every row counts, and no index can help that.
+    let all = AggregateQuery(FetchDescriptor<Purchase>(), .group(by: \.total), .count())
+    #expect(try ModelContext(try await Market.open(path)).explain(all).missingIndexes.isEmpty)
   }
 }

@@ -305,6 +305,7 @@ import Testing
       Toy.self,
       Passport.self,
       Circle.self,
+      Badge.self,
       configurations: ModelConfiguration(inMemoryWith: Family.schema + Family.rows)
     )
   }

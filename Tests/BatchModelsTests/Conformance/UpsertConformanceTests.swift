@@ -363,6 +363,21 @@ private let busMapping = ModelMapping(
     #expect(try rows().count == 4)
   }
 
+  @Test func `a save that fails leaves new objects in their order`() async throws {
+    let context = ModelContext(try await Club.open(path))
+    // One that sets nothing but what its row has is not written, and is unsaved again all the same.
+    let same = Member("ada@x", "Ada")
+    let (new, wrong) = (Member("new@x", "New"), Member("wrong@x", "Wrong"))
+    for member in [same, new, wrong] { context.insert(member) }
+    wrong.age = -1
+    let error = #expect(throws: BatchError.self) { try context.save() }
+    #expect(error?.code == .constraint)
+    #expect(context.insertedModelsArray == [same, new, wrong])
+    wrong.age = 1
+    try context.save()
+    #expect([same, new, wrong].map(\.persistentModelID.primaryKey) == ["p1", "p4", "p5"])
+  }
+
   @Test func `a row of a sub-entity stays one, and one of another entity is refused`() async throws
   {
     let path = try TestDatabase.make(

@@ -18,6 +18,12 @@ import Testing
     }
   }
 
+  @Test func `a container without a database is refused, and says what to pass`() async {
+    let refused = await error()
+    #expect(refused?.code == .invalidMapping)
+    #expect(refused?.description.contains("ModelConfiguration(path: …), or .inMemory") == true)
+  }
+
   @Test func `a writable store keeps the UUID that its first container gave it`() async throws {
     let path = try TestDatabase.makeNumbers(1, in: directory)
     let first = try await ModelContainer(configurations: ModelConfiguration(path: path))

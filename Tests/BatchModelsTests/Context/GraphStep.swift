@@ -5,8 +5,8 @@ extension GraphTrial {
   /// too.
   struct Step: CustomStringConvertible, Sendable {
     enum Action: CaseIterable, Sendable {
-      case insert, insertRelated, rename, setOne, setMany, append, join, delete, deleteAndKeep
-      case rollback, save, look
+      case insert, insertRelated, upsert, rename, recode, swap, setOne, setMany, append, join
+      case delete, deleteAndKeep, refresh, forget, reset, rollback, save, look
     }
 
     let action: Action
@@ -14,7 +14,10 @@ extension GraphTrial {
     let numbers: [Int]
 
     init(using random: inout SeededGenerator) {
-      let weighted: [Action] = Action.allCases + [.insert, .setOne, .setMany, .save, .save]
+      let weighted: [Action] =
+        Action.allCases + [
+          .insert, .upsert, .upsert, .setOne, .setOne, .setMany, .save, .save, .save,
+        ]
       action = weighted[Int.random(in: 0..<weighted.count, using: &random)]
       context = Int.random(in: 0..<3, using: &random)
       numbers = (0..<4).map { _ in Int.random(in: 0..<1_000, using: &random) }

@@ -89,6 +89,30 @@ import Testing
     #expect(parent["id"] == .integer(1) && child["parent"] == .integer(1))
   }
 
+  @Test(arguments: [MergePolicy.error, .mergeByPropertyStoreTrump])
+  func `an object whose row is gone is a conflict, also where its class would validate it`(
+    policy: MergePolicy
+  ) async throws {
+    let rows = """
+      INSERT INTO badges VALUES (1, 7, 0, NULL);
+      INSERT INTO people VALUES (1, 'Ada', NULL);
+      """
+    let container = try await Family.open(rows: rows)
+    let (context, other) = (ModelContext(container), ModelContext(container))
+    context.mergePolicy = policy
+    let badge = try context.fetch(Badge.self)[0]
+    badge.keeper = try context.fetch(Person.self)[0]
+    other.delete(try other.fetch(Badge.self)[0])
+    try other.save()
+    // A fault with changes, of which validation reads something else.
+    context.refreshAllObjects()
+    var code: BatchError.Code?
+    do throws(BatchError) { try context.save() } catch { code = error.code }
+    #expect(code == (policy == .error ? .mergeConflict : nil))
+    context.rollback()
+    #expect(try context.fetchCount(FetchDescriptor<Badge>()) == 0)
+  }
+
   @Test func `a database that is locked is busy, and can be saved to later`() async throws {
     let container = try await ModelContainer(
       for: Employee.self,

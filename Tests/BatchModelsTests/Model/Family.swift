@@ -14,6 +14,7 @@ final class Person: ManagedObject, PersistentModel {
       .toMany("pets", \.pets, inverse: "owner", onDelete: .cascade),
       .toOne("passport", \.passport, inverse: "owner"),
       .toMany("clubs", \.clubs, through: "members"),
+      .toMany("badges", \.badges, inverse: "keeper", onDelete: .deny),
     ]
   )
 
@@ -40,6 +41,10 @@ final class Person: ManagedObject, PersistentModel {
   var clubs: [Circle] {
     get { self[\.clubs] }
     set { self[\.clubs] = newValue }
+  }
+  var badges: [Badge] {
+    get { self[\.badges] }
+    set { self[\.badges] = newValue }
   }
 
   convenience init(_ name: String) {
@@ -155,7 +160,43 @@ final class Circle: ManagedObject, PersistentModel {
   }
 }
 
-/// People with pets, which have toys; with a passport each, and clubs.
+/// A badge, of which there is one by each code; whoever keeps one stays.
+final class Badge: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Badge.self,
+    entity: "Badge",
+    table: "badges",
+    properties: [
+      .attribute("code", \.code), .attribute("label", \.label),
+      .toOne("keeper", \.keeper, column: "keeper_id", inverse: "badges"),
+      .unique("code"),
+    ]
+  )
+
+  var code: Int {
+    get { self[\.code] }
+    set { self[\.code] = newValue }
+  }
+  var label: Int {
+    get { self[\.label] }
+    set { self[\.label] = newValue }
+  }
+  var keeper: Person? {
+    get { self[\.keeper] }
+    set { self[\.keeper] = newValue }
+  }
+
+  convenience init(_ code: Int) {
+    self.init()
+    self.code = code
+  }
+
+  override func validate() throws {
+    if label < 0 { throw ModelValidationError(\Badge.label, "must not be negative") }
+  }
+}
+
+/// People with pets, which have toys; with a passport each, clubs, and badges.
 enum Family {
   static let schema = """
     CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL,
@@ -168,6 +209,8 @@ enum Family {
     CREATE TABLE clubs (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
     CREATE TABLE members (person INTEGER NOT NULL REFERENCES people,
       club INTEGER NOT NULL REFERENCES clubs, PRIMARY KEY (person, club)) WITHOUT ROWID;
+    CREATE TABLE badges (id INTEGER PRIMARY KEY, code INTEGER NOT NULL UNIQUE,
+      label INTEGER NOT NULL DEFAULT 0, keeper_id INTEGER REFERENCES people);
     CREATE INDEX pets_owner ON pets (owner_id);
     CREATE INDEX toys_pet ON toys (pet_id);
     """
@@ -182,7 +225,7 @@ enum Family {
     """
 
   static let types: [any PersistentModel.Type] = [
-    Person.self, Pet.self, Toy.self, Passport.self, Circle.self,
+    Person.self, Pet.self, Toy.self, Passport.self, Circle.self, Badge.self,
   ]
 
   /// The stores that a test is run with.

@@ -192,6 +192,9 @@ import Testing
       for (index, rows) in restored.enumerated() {
         #expect(rows == before[index], "\(Self.dumps[index]), seed \(seed)")
       }
+      let again = try await undo()
+      #expect(again.outcomes.total == again.outcomes.unchanged, "\(again.outcomes), seed \(seed)")
+      #expect(try dump() == before, "seed \(seed)")
       return
     }
     // Somebody else changes rows, and his triggers do.
@@ -316,6 +319,18 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["9"])
     let undone = try await undo()
     #expect(undone.outcomes.succeeded == 9)
+    #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
+    let again = try await undo()
+    #expect(again.outcomes.unchanged == 9 && again.state == .completed)
+    #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
+    // A value that the run has not left is somebody else's, unless it was there before some chunk.
+    try make("UPDATE totals SET n = 5")
+    let part = try await undo()
+    #expect(part.outcomes.unchanged == 4 && part.outcomes.succeeded == 5)
+    #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
+    // Run once more, it is the last run that is undone.
+    _ = try await run("UPDATE totals SET n = n + 1", chunk: 7)
+    #expect(try await undo().outcomes.succeeded == 9)
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
 
     // Somebody else's value stays, unless it is not to.

@@ -7,7 +7,7 @@ import Foundation
 struct VerifiedStore {
   /// What nobody has declared.
   enum Plant: CaseIterable {
-    case nothing, cell, type, rowMore, rowLess, trigger, schema
+    case nothing, cell, type, rowMore, rowLess, trigger, schema, cells
   }
 
   /// A table, as far as the changes have to know it.
@@ -18,6 +18,14 @@ struct VerifiedStore {
     let columns: [String]
     let inserts: [String]
     let definition: String
+
+    /// What tells a row from others in both databases: the rowid, by a name that no column takes.
+    var identity: [String] { definition.hasSuffix("WITHOUT ROWID") ? key : ["oid"] }
+
+    /// All columns, also those that SQLite computes and stores.
+    var storedColumns: [String] {
+      key + columns + (definition.contains(" STORED") ? ["stored"] : [])
+    }
 
     var quoted: String { SQLName.quoted(name) }
   }
@@ -250,6 +258,21 @@ struct VerifiedStore {
       if case .delete = job.action, table.name == "t", row.isChosen {
         finding.count = archive == nil ? 0 : 1
       }
+    case .cells:
+      finding = Finding(table: nil)
+      for _ in 0..<Int.random(in: 1...30, using: &random) {
+        guard let table = tables.randomElement(using: &random),
+          let row = try row(of: table, in: connection),
+          let column = table.columns.filter({ $0 != "chosen" }).randomElement(using: &random)
+        else { continue }
+        try connection.execute(
+          """
+          UPDATE \(table.quoted) SET \(SQLName.quoted(column)) = \(Self.value(using: &random))
+          WHERE \(row.condition)
+          """
+        )
+      }
+      finding.count = try countsByTable().values.reduce(0) { $0 + $1.changed }
     case .cell, .type:
       guard let row = try row(of: table, in: connection),
         let column = table.columns.filter({ $0 != "chosen" }).randomElement(using: &random)
@@ -276,6 +299,58 @@ struct VerifiedStore {
       if case .delete = job.action, table.name == "t", row.isChosen { finding.count = 1 }
     }
     return finding
+  }
+
+  // MARK: Counts
+
+  /// How many rows of each table that both databases have differ as nobody has declared, and in which
+  /// columns.
+  func countsByTable() throws -> [String: (changed: Int, columns: [String: Int])] {
+    var counts: [String: (changed: Int, columns: [String: Int])] = [:]
+    let isUpdate = if case .update = job.action { true } else { false }
+    for table in tables + (archive.map { [$0] } ?? []) {
+      let (now, before) = (try values(of: table, path), try values(of: table, copy))
+      let free = isUpdate && table.name == "t" ? Set(declared + ["stored"]) : []
+      for (key, old) in before {
+        guard let new = now[key] else { continue }
+        let isChosen = old["chosen"]?.hasPrefix("integer1") == true
+        let columns = table.storedColumns.filter { name in
+          old[name] != new[name] && !(isChosen && free.contains(name))
+        }
+        if columns.isEmpty { continue }
+        counts[table.name, default: (0, [:])].changed += 1
+        for name in columns { counts[table.name]?.columns[name, default: 0] += 1 }
+      }
+    }
+    return counts
+  }
+
+  /// The values of the rows as SQL writes them, with their types and bytes, by what identifies them.
+  private func values(
+    of table: Table,
+    _ path: String
+  ) throws -> [[String]: [String: String]] {
+    let names = table.storedColumns
+    let shown =
+      table.identity.map { "quote(\(SQLName.quoted($0)))" }
+      + names.map(SQLName.quoted).map { "typeof(\($0)) || quote(\($0)) || hex(\($0))" }
+    let connection = try Connection(path: path)
+    // The schema of one of the two may lack a table.
+    guard
+      let rows = try? connection.prepare(
+        "SELECT \(shown.joined(separator: ", ")) FROM \(table.quoted)"
+      )
+    else { return [:] }
+    var values: [[String]: [String: String]] = [:]
+    while try rows.step() {
+      let key = table.identity.indices.map { rows.text(at: $0) }
+      values[key] = Dictionary(
+        uniqueKeysWithValues: names.enumerated().map {
+          ($1, rows.text(at: table.identity.count + $0))
+        }
+      )
+    }
+    return values
   }
 
   /// A row of an AUTOINCREMENT table that is inserted shows in `sqlite_sequence` too.

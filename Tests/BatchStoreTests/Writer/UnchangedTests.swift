@@ -13,16 +13,18 @@ import Testing
 
   @Test(arguments: [
     "c", "c BLOB", "c INTEGER", "c REAL", "c NUMERIC", "c TEXT", "c TEXT COLLATE NOCASE",
-    "c TEXT COLLATE RTRIM", "c ANY", "c DATE", "c VARCHAR(10)",
+    "c TEXT COLLATE RTRIM", "c ANY", "c any", "c ANY STRICT", "c Any COLLATE NOCASE", "c DATE",
+    "c VARCHAR(10)",
   ])
   func `a row is unchanged if setting it leaves every bit as it is`(column: String) throws {
     let directory = try TemporaryDirectory()
     let rows = Self.values.flatMap { v in Self.values.map { "(\(v), \($0), \($0))" } }
-    let isStrict = column == "c ANY"
+    let isStrict = column.hasSuffix(" STRICT")
+    let definition = column.replacing(" STRICT", with: "")
     let path = try TestDatabase.make(
       in: directory,
       """
-      CREATE TABLE t (id INTEGER PRIMARY KEY, \(column), e \(isStrict ? "ANY" : ""),
+      CREATE TABLE t (id INTEGER PRIMARY KEY, \(definition), e \(isStrict ? "ANY" : ""),
         i \(isStrict ? "ANY" : "INTEGER"), u INTEGER, w TEXT) \(isStrict ? "STRICT" : "")
       """,
       "INSERT INTO t (c, e, i) VALUES \(rows.joined(separator: ", "))"

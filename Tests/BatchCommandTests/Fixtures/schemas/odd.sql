@@ -8,3 +8,10 @@ CREATE TABLE "friends" ("one" INTEGER NOT NULL REFERENCES "people", "other" INTE
 CREATE TABLE "state" ("id" INTEGER PRIMARY KEY, "modelContext" TEXT, "a very long name of a column that nobody would want to write more than once in a lifetime" TEXT NOT NULL);
 CREATE TABLE "no key" ("x" INTEGER, "y" INTEGER);
 CREATE TABLE "!!!" ("?" INTEGER PRIMARY KEY, "??" TEXT);
+CREATE UNIQUE INDEX "of some" ON "people" ("mother id") WHERE "fatherID" IS NULL;
+CREATE UNIQUE INDEX "computed" ON "people" ("full");
+CREATE UNIQUE INDEX "pair" ON "people" ("fatherID", "mother id");
+CREATE INDEX "left out" ON "people" ("anything");
+CREATE INDEX "expression" ON "state" (lower("modelContext"));
+CREATE INDEX "backwards" ON "data" ("date" DESC, "string");
+CREATE INDEX "other letters" ON "data" ("string" COLLATE NOCASE);

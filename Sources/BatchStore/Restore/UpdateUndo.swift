@@ -2,7 +2,7 @@ package import BatchEngine
 public import BatchIdentifiers
 
 /// Gives rows the values back that a run has replaced.
-package struct UndoHandler: RowHandler {
+package struct UpdateUndo: RowHandler {
   private let log: UndoLog<UndoRecord>
   /// Whether rows that somebody has changed since are given them too.
   private let overwrites: Bool

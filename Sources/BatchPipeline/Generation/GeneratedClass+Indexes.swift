@@ -1,0 +1,56 @@
+import BatchStore
+
+extension GeneratedClass {
+  /// Adds what the table has of indexes: to the mapping, or to the remarks what that cannot say.
+  ///
+  /// That something is unique is a remark unless upserts are wanted: to SQLite it means that a row is
+  /// refused, and to a mapping that it is written over the one that is there.
+  mutating func addIndexes(upserts: Bool) {
+    if upserts, let key = table.entity.key, key.origin == .primaryKey {
+      add(".unique", over: key.columns)
+    }
+    for index in table.parts.indexes where index.origin != .primaryKey {
+      let columns = index.columns.compactMap(\.name)
+      let isOverColumns = columns.count == index.columns.count && !index.isPartial
+      let isAdded =
+        if index.isUnique {
+          upserts && isOverColumns && add(".unique", over: columns)
+        } else {
+          isOverColumns && index.isInPlainOrder && add(".index", over: columns)
+        }
+      if !isAdded { remark(on: index) }
+    }
+  }
+
+  /// Adds an entry for some columns; false if one of them is no property that can be set.
+  @discardableResult
+  private mutating func add(_ kind: String, over columns: [String]) -> Bool {
+    let names = columns.compactMap { column in
+      properties.first { property in
+        !property.isReadOnly && property.column.map { SQLName.equal($0, column) } ?? false
+      }?.name
+    }
+    guard names.count == columns.count else { return false }
+    let list = names.map(Self.literal).joined(separator: ", ")
+    let entry = [kind, names.count == 1 ? list : "[\(list)]"]
+    if !constraints.contains(entry) { constraints.append(entry) }
+    return true
+  }
+
+  private mutating func remark(on index: TableParts.Index) {
+    let columns = index.columns.map { column in
+      (column.name ?? "an expression") + (column.isDescending ? " DESC" : "")
+    }
+    let rows = index.isPartial ? " in some rows" : ""
+    let remark =
+      "\(index.isUnique ? "Unique" : "Index")\(rows): \(columns.joined(separator: ", "))."
+    if !remarks.contains(remark) { remarks.append(remark) }
+  }
+}
+
+extension TableParts.Index {
+  /// Whether values are in the order of their columns, as in an index that a mapping names.
+  fileprivate var isInPlainOrder: Bool {
+    !columns.contains(where: \.isDescending) && !(sql?.uppercased().contains("COLLATE") ?? false)
+  }
+}

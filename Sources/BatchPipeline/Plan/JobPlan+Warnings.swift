@@ -1,0 +1,202 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+extension JobPlan {
+  /// What the ways of finding and writing rows mean for a run.
+  func warnings(
+    about queryPlan: QueryPlan,
+    fullScan: Bool,
+    _ lookUp: PlanReport.LookUp?,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    var warnings: [String] = []
+    let repeated = Set(queryPlan.scannedForEachRow).sorted()
+    if !repeated.isEmpty {
+      warnings.append(
+        "where looks through all of \(repeated.map(\.quotedForMessage).joined(separator: ", ")) for"
+          + " each row of \"\(entity.name)\"; an index that its subquery can use would make the"
+          + " selection much faster"
+      )
+    } else if fullScan, let condition, condition.terms.contains(where: { !$0.reads.isEmpty }) {
+      warnings.append(
+        "where is decided by looking at every row of \"\(entity.name)\", and at what its subqueries"
+          + " read; an index could help those, and the selection only"
+      )
+    } else if fullScan {
+      warnings.append(
+        "where is decided by looking at every row of \"\(entity.name)\"; an index would help"
+          + " the selection, not the rest of the run"
+      )
+    }
+    if job.action.writes, job.database.journalMode == .wal, store.journalMode != "wal" {
+      warnings.append(
+        "the database's journal mode changes from \(store.journalMode) to wal, which stays"
+      )
+    }
+    if job.action.writes, try connection.isReplicatedByLitestream() {
+      warnings.append(
+        "Litestream replicates the database: the run leaves it to Litestream to start the log anew, and"
+          + " waits for that where the log is longer than throttle.maximumWAL,"
+          + " \(ByteSize(bytes: job.throttle.maximumWAL))"
+      )
+    }
+    if job.action.writes, job.checkpoint.ledger == .file {
+      warnings.append(
+        "the ledger is a file: chunks may be done twice if the run is killed"
+      )
+    }
+    switch query.key.origin {
+    case .wholeRow:
+      warnings.append(
+        "\"\(entity.name)\" does not show the keys of its tables, so each row is found by all of its"
+          + " columns; source.key may name better ones"
+      )
+    case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
+    }
+    let compiled = if case .change(let change, _) = work { change.statements } else { statements }
+    let triggers = job.action.writes ? try connection.triggers(setOffBy: compiled) : [:]
+    warnings += try writtenEntity.warnings(
+      about: job,
+      triggers: Set(triggers.keys),
+      in: connection
+    )
+    if job.action.writes, store.coreData != nil {
+      warnings.append(
+        "this is a store of Core Data, and \(job.database.coreData == .overwrite ? "is" : "would be")"
+          + " overwritten: no app may open it again, which would know nothing of the change; neither"
+          + " delete rules nor Core Data's history are kept up"
+      )
+    }
+    var scans = false
+    for sql in compiled {
+      // A subquery of the condition may well look at all of the table: that is not how rows are found.
+      if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
+    }
+    if scans, lookUp?.isCopied != true {
+      warnings.append(
+        "each row is found by looking at all of \"\(entity.name)\"; an index on"
+          + " \(query.key.columns.joined(separator: ", ")) would make the run much faster"
+      )
+    }
+    return warnings
+  }
+
+  /// Which indexes a job writes beside the table's rows.
+  func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
+    let change: BulkChange
+    switch work {
+    case .change(let made, _): change = made
+    case .transform(let transform, _, _): change = transform.target
+    case .export: return []
+    }
+    let shape = change.undoShape
+    if shape.isDeletion { return [] }
+    let columns = shape.columns
+    var indexes: [String] = []
+    for index in try connection.texts(
+      "SELECT name FROM pragma_index_list(?)",
+      .text(change.entity.table)
+    ) {
+      let indexed = try connection.texts(
+        "SELECT ifnull(name, '') FROM pragma_index_info(?)",
+        .text(index)
+      )
+      let sql = try connection.texts(
+        "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ? AND sql IS NOT NULL",
+        .text(index)
+      )
+      // An expression, or the condition of a partial index, names its columns in its text only.
+      let isWritten = columns.contains { column in
+        indexed.contains { SQLName.equal($0, column) }
+          || (indexed.contains("") || sql.contains { $0.uppercased().contains(" WHERE ") })
+            && sql.contains { $0.hasWord(column) }
+      }
+      if isWritten { indexes.append(index) }
+    }
+    if indexes.isEmpty { return [] }
+    let names = indexes.sorted().quoted
+    return [
+      "each row that changes moves its entry in the \(indexes.count == 1 ? "index" : "indexes") \(names),"
+        + " which takes longer than the row itself, and may make the file grow"
+    ]
+  }
+
+  /// What undoing a run would leave as it is.
+  func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
+    guard job.undo != nil else { return [] }
+    let others = writes.tables.filter { $0.foldedForSQLite != writtenEntity.table.foldedForSQLite }
+    if others.isEmpty { return [] }
+    return ["the run also writes \(others.sorted().quoted), which batch undo leaves as it is"]
+  }
+
+  /// What keeps the first rows from being read, where that is not told with the values of an update.
+  func warningsAboutReading(
+    by sampler: RowSampler,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    if case .update = job.action { return [] }
+    do throws(BatchError) {
+      _ = try sampler.rows(limit: 5, in: connection)
+      return []
+    } catch {
+      guard error.isAboutRows else { throw error }
+      let end =
+        job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
+      return [
+        "one of the first rows cannot be read: \(error.sqlite?.message ?? error.message); \(end)"
+      ]
+    }
+  }
+}
+
+extension Entity {
+  /// What of the schema an operator may have forgotten.
+  fileprivate func warnings(
+    about job: Job,
+    triggers running: Set<String>,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    guard job.action.writes else { return [] }
+    var warnings: [String] = []
+    let triggers = try connection.texts(
+      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
+      .text(table)
+    ).filter(running.contains)
+    if !triggers.isEmpty {
+      warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
+    }
+    if case .delete = job.action {
+      let isEnforced = job.database.foreignKeys
+      let children = try connection.texts(
+        """
+        SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
+        WHERE s.type = 'table' AND lower(f."table") = lower(?)
+          AND (NOT ? OR f.on_delete IN ('NO ACTION', 'RESTRICT'))
+        """,
+        .text(table),
+        .integer(isEnforced ? 1 : 0)
+      )
+      if !children.isEmpty, isEnforced {
+        warnings.append(
+          "a row that rows of \(children.joined(separator: ", ")) refer to cannot be deleted"
+            + " (database.foreignKeys), and fails"
+        )
+      } else if !children.isEmpty {
+        warnings.append(
+          "rows of \(children.joined(separator: ", ")) refer to \"\(name)\" and are left as they"
+            + " are; database.foreignKeys enforces what the foreign keys say"
+        )
+      }
+    }
+    return warnings
+  }
+}
+
+extension String {
+  /// Whether SQL has this name in it, or a word of a text that looks like it.
+  fileprivate func hasWord(_ name: String) -> Bool {
+    let words = split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+    return contains(SQLName.quoted(name)) || words.contains { SQLName.equal(String($0), name) }
+  }
+}

@@ -1,0 +1,70 @@
+import BatchIdentifiers
+
+/// The rows that more than one chunk of a run by objects has changed, by where the log has them.
+final class RepeatedChanges: Sendable {
+  private let log: UndoLog<ChangeRecord>
+  /// The places of such rows in the log, in the order of their hashes, and of one row the last chunk first.
+  private let places: [(hash: UInt64, place: Int)]
+
+  /// - Complexity: O(*n* log *n*) in the rows of the log; holds 8 bytes for each, and then 16 for each of
+  ///   those rows. Another row of the same hash does no harm.
+  init(_ log: UndoLog<ChangeRecord>) throws(BatchError) {
+    self.log = log
+    var hashes: [UInt64] = []
+    hashes.reserveCapacity(log.count)
+    try log.forEachPart(of: 0..<log.count) { record, _, rows in
+      for row in rows { hashes.append(Self.hash(record.key(of: row))) }
+      return true
+    }
+    hashes.sort()
+    let repeated = zip(hashes, hashes.dropFirst()).filter { $0 == $1 }.map { $0.0 }
+    hashes = []
+    var places: [(hash: UInt64, place: Int)] = []
+    if !repeated.isEmpty {
+      try log.forEachPart(of: 0..<log.count) { record, first, rows in
+        for (offset, row) in rows.enumerated() {
+          let hash = Self.hash(record.key(of: row))
+          let index = repeated.partitioningIndex { $0 >= hash }
+          if index < repeated.count, repeated[index] == hash {
+            places.append((hash, first + offset))
+          }
+        }
+        return true
+      }
+    }
+    self.places = places.sorted { ($0.hash, $0.place) < ($1.hash, $1.place) }
+  }
+
+  private static func hash(_ key: PrimaryKey) -> UInt64 {
+    switch key {
+    case .integer(let value): UInt64(bitPattern: value)
+    case .encoded(let key): XXHash64.hash(key.bytes)
+    }
+  }
+
+  /// Whether several chunks have changed a row.
+  func contains(_ key: PrimaryKey) -> Bool {
+    let hash = Self.hash(key)
+    let index = places.partitioningIndex { $0.hash >= hash }
+    return index < places.count && places[index].hash == hash
+  }
+
+  /// Has `body` look at what earlier chunks than that of a place have done to a row, the last one first,
+  /// until it says that it has seen enough.
+  func forEachEarlierChange(
+    of key: PrimaryKey,
+    before place: Int,
+    _ body: (_ record: ChangeRecord, _ row: Int) -> Bool
+  ) throws(BatchError) {
+    let hash = Self.hash(key)
+    // The log has the last chunk first.
+    var index = places.partitioningIndex { ($0.hash, $0.place) > (hash, place) }
+    var goesOn = true
+    while goesOn, index < places.count, places[index].hash == hash {
+      try log.forEachRow(at: [places[index].place]) { _, record, row in
+        if record.key(of: row) == key { goesOn = body(record, row) }
+      }
+      index += 1
+    }
+  }
+}
