@@ -3,6 +3,8 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// Another connection held the database longer than the busy timeout.
   public static let busy = Self(rawValue: "busy")
+  /// The connection to a database server broke, or could not be made.
+  public static let connectionLost = Self(rawValue: "connectionLost")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as it must.
@@ -34,7 +36,7 @@ extension BatchError {
   }
 
   /// Whether the same again may succeed after a while.
-  package var isTransient: Bool { code == .busy || code == .retryLater }
+  package var isTransient: Bool { [.busy, .connectionLost, .retryLater].contains(code) }
 
   /// What a handler threw, as an error of this library.
   package init(thrownByHandler error: any Error) {

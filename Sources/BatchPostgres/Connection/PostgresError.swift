@@ -3,6 +3,14 @@ import BatchEngine
 public import BatchIdentifiers
 
 /// What the server or libpq said, kept as `BatchError.underlying` of the error that it led to.
+///
+/// | SQLSTATE | code | what a run does |
+/// | --- | --- | --- |
+/// | 40001, 40P01, 55P03, 53300 | `busy` | tries the chunk again after a rest |
+/// | 08xxx, 57Pxx, 25P03 | `connectionLost` | the same, on a new connection |
+/// | 57014 | `statementCancelled` | does the chunk in halves; `interrupted` where this process asked for it |
+/// | 21xxx, 22xxx, 23xxx, 38xxx, 44xxx, 54000, P0xxx | `invalidValue`, `constraint` | looks for the row, which may be passed over |
+/// | others | by what they are about | fails |
 package struct PostgresError: DatabaseError, CustomStringConvertible {
   /// The kind of error; nil where libpq itself failed before it heard of the server.
   package var state: SQLState?
@@ -33,9 +41,10 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 
   package var isAboutRows: Bool {
     switch state?.errorClass {
-    // Values that cannot be; constraints; what functions in PL/pgSQL raise.
-    case "22", "23", "P0": true
-    default: state == .checkOptionViolation
+    // Too many rows of a subquery; values that cannot be; constraints, also those of views; what functions raise.
+    case "21", "22", "23", "38", "44", "P0": true
+    // A row that is too large for its page or an index.
+    default: state == .programLimitExceeded
     }
   }
 
@@ -49,8 +58,6 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 }
 
 extension BatchError.Code {
-  /// The connection to the server broke, or could not be made.
-  public static let connectionLost = Self(rawValue: "connectionLost")
   /// The server does not let the role in, or do this.
   public static let accessDenied = Self(rawValue: "accessDenied")
   /// A time limit of the server, or somebody there, has ended the statement.
@@ -60,6 +67,9 @@ extension BatchError.Code {
 }
 
 extension BatchError {
+  /// Whether less at once may succeed: a time limit of the server has ended the statement.
+  package var isAboutAmount: Bool { code == .statementCancelled }
+
   /// The server's error behind this one, if there is one.
   package var postgres: PostgresError? { underlying as? PostgresError }
 
@@ -109,14 +119,15 @@ extension BatchError {
     case .readOnlyTransaction:
       return (.readOnly, "name the primary server, and see default_transaction_read_only")
     case .insufficientPrivilege: return (.accessDenied, "have the role granted what it lacks")
+    case .programLimitExceeded: return (.invalidValue, nil)
     case .undefinedTable: return (.unknownEntity, nil)
     case .undefinedColumn: return (.unknownAttribute, nil)
     case _ where error.isConnectionLoss: return (.connectionLost, "see that the server runs")
     default: break
     }
     switch state.errorClass {
-    case "22": return (.invalidValue, nil)
-    case "23", "44", "P0": return (.constraint, nil)
+    case "21", "22": return (.invalidValue, nil)
+    case "23", "38", "44", "P0": return (.constraint, nil)
     case "28": return (.accessDenied, nil)
     case "0A", "42": return (.invalidSQL, nil)
     default: return (.databaseAccess, nil)

@@ -38,12 +38,12 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   package static let undefinedFunction = Self(rawValue: "42883")
   /// There is no such table.
   package static let undefinedTable = Self(rawValue: "42P01")
-  /// A row does not satisfy the condition of the view that it is written through.
-  package static let checkOptionViolation = Self(rawValue: "44000")
   /// The disk of the server is full.
   package static let diskFull = Self(rawValue: "53100")
   /// The server has as many connections as it may have.
   package static let tooManyConnections = Self(rawValue: "53300")
+  /// A value is larger than the server can keep where it belongs.
+  package static let programLimitExceeded = Self(rawValue: "54000")
   /// A lock was not to be had, or not in time.
   package static let lockNotAvailable = Self(rawValue: "55P03")
   /// Somebody, or a time limit, has cancelled the statement.
