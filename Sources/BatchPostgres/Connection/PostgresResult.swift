@@ -74,6 +74,22 @@ package final class PostgresResult {
     text(row, column).flatMap { Int64($0) }
   }
 
+  /// A value of type `bytea` that was sent as text; nil for NULL.
+  package func blob(_ row: Int, _ column: Int) -> [UInt8]? {
+    withValue(row, column) { text in
+      guard let text else { return nil }
+      // libpq has a NUL behind each value, and gives the bytes away.
+      return unsafe text.withUnsafeBytes { text in
+        var count = 0
+        guard let start = text.baseAddress,
+          let bytes = unsafe PQunescapeBytea(start.assumingMemoryBound(to: UInt8.self), &count)
+        else { return nil }
+        defer { unsafe PQfreemem(bytes) }
+        return unsafe Array(UnsafeBufferPointer(start: bytes, count: count))
+      }
+    }
+  }
+
   /// Whether a value that was sent as text is true; not for NULL.
   package func isTrue(_ row: Int, _ column: Int) -> Bool { text(row, column) == "t" }
 

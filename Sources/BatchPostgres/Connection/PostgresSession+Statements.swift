@@ -176,5 +176,8 @@ package struct PostgresRow {
 
   /// A value as text; nil for NULL.
   package func text(_ column: Int) -> String? { result.text(0, column) }
+
+  /// A value of type `bytea` that was sent as text; nil for NULL.
+  package func blob(_ column: Int) -> [UInt8]? { result.blob(0, column) }
 }
 #endif

@@ -122,6 +122,22 @@ extension PostgresSession {
     return result
   }
 
+  /// Runs `body` inside an open transaction; what it did is undone if it throws.
+  package func savepoint<Result>(
+    _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try run("SAVEPOINT _batch_part")
+    let result: Result
+    do {
+      result = try body()
+    } catch {
+      if !isLost, isInTransaction { try run("ROLLBACK TO _batch_part; RELEASE _batch_part") }
+      throw error
+    }
+    try run("RELEASE _batch_part")
+    return result
+  }
+
   /// Begins a transaction, for those that end it elsewhere.
   package func begin(_ options: TransactionOptions) throws(BatchError) {
     if interrupter.isInterrupted {

@@ -71,6 +71,9 @@ package final class PostgresSession {
   /// Whether the session is over, by its own end or the server's.
   package var isLost: Bool { unsafe isClosed || PQstatus(handle) != CONNECTION_OK }
 
+  /// The socket by which the server is spoken to.
+  var socket: Int32 { unsafe PQsocket(handle) }
+
   /// Whether a transaction is open, failed or not.
   package var isInTransaction: Bool {
     unsafe !isClosed && PQtransactionStatus(handle) != PQTRANS_IDLE
@@ -175,7 +178,7 @@ package final class PostgresSession {
   /// - Returns: Whether the session is still there. Where it is not, libpq's calls return at once and change nothing, so
   ///   nobody may go on asking.
   func waitForInput() -> Bool {
-    while unsafe !Self.isReady(PQsocket(handle), for: Int16(POLLIN), within: 1_000) {
+    while !Self.isReady(socket, for: Int16(POLLIN), within: 1_000) {
       // A request that reached the server before the statement did has ended nothing.
       if interrupter.isInterrupted { interrupter.cancel() }
     }

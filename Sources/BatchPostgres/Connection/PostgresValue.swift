@@ -10,8 +10,8 @@ package enum PostgresValue: Sendable, Hashable {
   case real(Double)
   case text(String)
   case blob([UInt8])
-  /// A `bigint[]`.
-  case integers([Int64])
+  /// An array.
+  case array(PostgresArray)
   /// The text form of a value, of whatever type the server finds for the parameter.
   case literal(String)
 
@@ -24,13 +24,13 @@ package enum PostgresValue: Sendable, Hashable {
     case .real: 701
     case .null, .text: 25
     case .blob: 17
-    case .integers: 1016
+    case .array(let array): array.element.arrayType
     }
   }
 
   var isBinary: Bool {
     switch self {
-    case .blob, .integers: true
+    case .blob, .array: true
     default: false
     }
   }
@@ -53,7 +53,7 @@ package enum PostgresValue: Sendable, Hashable {
       }
       bytes.append(contentsOf: text.utf8)
     case .blob(let value): bytes += value
-    case .integers(let values): Self.append(values, to: &bytes)
+    case .array(let array): array.append(to: &bytes)
     }
   }
 
@@ -61,19 +61,6 @@ package enum PostgresValue: Sendable, Hashable {
     if value.isNaN { return "NaN" }
     if value.isInfinite { return value < 0 ? "-Infinity" : "Infinity" }
     return "\(value)"
-  }
-
-  /// Appends an array of one dimension as `array_recv` takes it.
-  private static func append(_ values: [Int64], to bytes: inout [UInt8]) {
-    bytes.reserveCapacity(bytes.count + 20 + values.count * 12)
-    for field: Int32 in [values.isEmpty ? 0 : 1, 0, 20] { bytes.append(bigEndian: field) }
-    if values.isEmpty { return }
-    bytes.append(bigEndian: Int32(values.count))
-    bytes.append(bigEndian: Int32(1))
-    for value in values {
-      bytes.append(bigEndian: Int32(8))
-      bytes.append(bigEndian: value)
-    }
   }
 }
 

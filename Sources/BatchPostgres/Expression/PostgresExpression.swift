@@ -101,7 +101,7 @@ package struct PostgresParameters: Sendable {
     case .integer: "pg_catalog.int8"
     case .real: "pg_catalog.float8"
     case .blob: "pg_catalog.bytea"
-    case .integers: "pg_catalog.int8[]"
+    case .array(let array): array.element.arrayName
     }
   }
 
@@ -130,7 +130,7 @@ extension PostgresValue {
     case .text(let text), .literal(let text): text
     case .blob(let bytes):
       bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    case .integers(let values): "{\(values.map(String.init).joined(separator: ","))}"
+    case .array: preconditionFailure("a job has no parameters that are arrays")
     }
   }
 }

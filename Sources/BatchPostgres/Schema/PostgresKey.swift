@@ -55,6 +55,9 @@ package struct PostgresKey: Sendable, Hashable {
 
   /// Whether keys are integers by themselves.
   package var isInteger: Bool { columns.count == 1 && columns[0].form == .integer }
+
+  /// Whether the rows between two keys have keys between them, and no two have the same.
+  var canBeRange: Bool { isInteger && !columns[0].isUnsigned && origin != .declared }
 }
 
 extension PostgresKey.Column {
@@ -63,6 +66,15 @@ extension PostgresKey.Column {
     let name = PostgresName.quoted(name)
     if isUnsigned { return "\(name)::bigint" }
     return form == .other ? "\(name)::text" : name
+  }
+
+  /// An array of keys in SQL, with elements that are compared with the column, by an index if there is one.
+  func comparable(_ array: String) -> String {
+    switch form {
+    case .integer: isUnsigned ? "\(array)::pg_catalog.oid[]" : array
+    case .text, .blob: array
+    case .uuid, .other: "\(array)::\(type)[]"
+    }
   }
 
   /// What stands behind `ORDER BY`, with the table's name: a bare name would be that of the column which is

@@ -29,8 +29,21 @@ import Testing
     #expect(try session.text("SELECT NOT $1", .boolean(false)) == "t")
     #expect(try session.text("SELECT encode($1, 'hex')", .blob([0, 255, 0])) == "00ff00")
     #expect(try session.text("SELECT octet_length($1)", .blob([])) == "0")
-    #expect(try session.text("SELECT $1", .integers([3, -1, .max])) == "{3,-1,\(Int64.max)}")
-    #expect(try session.text("SELECT $1", .integers([])) == "{}")
+    let integers = PostgresArray([3, -1, Int64.max])
+    #expect(try session.text("SELECT $1", .array(integers)) == "{3,-1,\(Int64.max)}")
+    #expect(try session.text("SELECT $1", .array(PostgresArray([Int64]()))) == "{}")
+    var words = PostgresArray(["a", "", "NULL", "it's \"x\", {y}"])
+    words.appendNull()
+    let word =
+      "SELECT string_agg(coalesce(w, '-'), '|' ORDER BY n) FROM unnest($1) WITH ORDINALITY AS u (w, n)"
+    #expect(try session.text(word, .array(words)) == "a||NULL|it's \"x\", {y}|-")
+    var blobs = PostgresArray(of: .blob)
+    blobs.append(bytes: [0, 255].span)
+    #expect(try session.text("SELECT encode(($1::bytea[])[1], 'hex')", .array(blobs)) == "00ff")
+    let blob = try session.execute("SELECT '\\x00ff27'::bytea, ''::bytea, NULL::bytea")
+    #expect(blob.blob(0, 0) == [0, 255, 39])
+    #expect(blob.blob(0, 1) == [])
+    #expect(blob.blob(0, 2) == nil)
     #expect(try session.text("SELECT $1 > now()", .literal("2100-01-01")) == "t")
   }
 

@@ -51,6 +51,7 @@ final class TestCluster: Sendable {
       fsync = off
       full_page_writes = off
       synchronous_commit = off
+      max_connections = 400
       unix_socket_directories = '$folder'
       listen_addresses = '127.0.0.1'
       CONF
@@ -164,9 +165,14 @@ final class TestPostgres: Sendable {
   /// Waits until a query has a row, without keeping a thread from others.
   func wait(until sql: String) async throws {
     let connection = PostgresConnection(label: "test.wait", address: try address)
+    let deadline = ContinuousClock.now + .seconds(300)
     while try await connection.perform({ session throws(BatchError) in try session.text(sql) })
       == nil
-    {}
+    {
+      guard ContinuousClock.now < deadline else {
+        throw TestCluster.Failure(description: "nothing has come of \(sql)")
+      }
+    }
     await connection.close()
   }
 
