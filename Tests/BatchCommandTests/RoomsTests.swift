@@ -29,7 +29,7 @@ import Testing
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
     ],
-    "BatchPostgres": ["Connection", "Schema", "Expression", "Fetch", "Change"],
+    "BatchPostgres": ["Connection", "Schema", "Expression", "Fetch", "Change", "Run"],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",

@@ -14,6 +14,8 @@ extension BatchError.Code {
   /// A handler throws it where what a row depends on is away; the row is tried again as `retry` says.
   /// What the closure of a context run throws is about its whole chunk.
   public static let retryLater = Self(rawValue: "retryLater")
+  /// Another process has taken over the span that a chunk is of; nothing of the chunk was done.
+  package static let leaseLost = Self(rawValue: "leaseLost")
   /// A handler did not return in time.
   public static let handlerTimeout = Self(rawValue: "handlerTimeout")
 }
