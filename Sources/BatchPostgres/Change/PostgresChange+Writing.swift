@@ -28,6 +28,8 @@ package enum WritingMethod: Sendable, Hashable {
   case counting
   /// By statements that name the rows, each in a savepoint, and halves of those that fail.
   case listing
+  /// The same, from halves on: all at once has taken too long.
+  case halving
 }
 
 extension BatchError.Code {
@@ -56,7 +58,7 @@ extension PostgresChange {
   ) throws(BatchError) -> WrittenRows {
     switch method {
     case .counting: try countRows(keys, in: session)
-    case .listing: try writeParts(keys, onFailure: policy, in: session)
+    case .listing, .halving: try writeParts(keys, method, onFailure: policy, in: session)
     }
   }
 
@@ -120,6 +122,7 @@ extension PostgresChange {
   /// Changes rows in parts: one that fails is undone and tried again in halves, down to single identifiers.
   private func writeParts(
     _ keys: RowKeys,
+    _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
   ) throws(BatchError) -> WrittenRows {
@@ -127,6 +130,7 @@ extension PostgresChange {
     // Where the chunk fails with its first row, it is still to be said which.
     let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
     var bisection = Bisection(0..<keys.count, bisected)
+    if method == .halving, let all = bisection.next(), !bisection.split(all) { bisection.add(all) }
     // What waits until the end of the transaction would fail all of the chunk then, and nobody knew of which row.
     try session.run("SET CONSTRAINTS ALL IMMEDIATE")
     while let part = bisection.next() {

@@ -63,11 +63,12 @@ package struct ChunkTransaction: Sendable {
         return try attempt(keys, at: positions, under: lease, by: .counting, in: session)
       } catch {
         guard !session.isLost, change.canBeListed(error) else { throw error }
-        method = .listing
+        method = error.isAboutAmount ? .halving : .listing
       }
     }
-    let outcomes = try attempt(keys, at: positions, under: lease, by: .listing, in: session)
-    if outcomes.succeeded == positions.count { method = .counting }
+    let outcomes = try attempt(keys, at: positions, under: lease, by: method, in: session)
+    // Where a chunk takes too long, others of its size do.
+    if method == .listing, outcomes.succeeded == positions.count { method = .counting }
     return outcomes
   }
 
@@ -90,7 +91,7 @@ package struct ChunkTransaction: Sendable {
         return outcomes
       }
       var policy = onFailure
-      if method == .listing, onFailure != .failChunk {
+      if method != .counting, onFailure != .failChunk {
         policy = onFailure.after(try fence.tables.failureCount(ofRun: fence.run, in: session))
       }
       let written = try change.write(to: keys, method, onFailure: policy, in: session)

@@ -95,12 +95,12 @@ import Testing
     #expect(try trial.texts("id") == ["4", "9"])
   }
 
-  @Test func `a statement that takes too long is done in halves`() async throws {
+  @Test(arguments: [WritingMethod.listing, .halving])
+  func `a statement that takes too long is done in halves`(method: WritingMethod) async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 0); INSERT INTO t SELECT generate_series(0, 15);
-      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;
-      CREATE TRIGGER slow BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION slow()
+      \(ChangeTrial.slowTrigger)
       """
     )
     let change = try trial.update(["n": "n + 1"])
@@ -108,10 +108,12 @@ import Testing
     let written = try trial.session.transaction(
       TransactionOptions(statementTimeout: .milliseconds(200))
     ) { () throws(BatchError) in
-      try change.write(to: keys, .listing, onFailure: .failChunk, in: trial.session)
+      try change.write(to: keys, method, onFailure: .failChunk, in: trial.session)
     }
     #expect(written.succeeded == 16)
     #expect(try trial.texts("sum(n)") == ["16"])
+    let one = try trial.write(change, by: .halving, at: 3..<4)
+    #expect(one.succeeded == 1)
   }
 
   @Test func `what is wrong with more than a row is told as it is`() async throws {

@@ -313,6 +313,23 @@ import Testing
     #expect(try trial.database.text("SELECT sum(n) FROM t WHERE id <= 30") == "34")
   }
 
+  @Test func `chunks that take too long are done in halves, and so are the ones after them`()
+    async throws
+  {
+    let trial = try await RunTrial(32, spansOf: 32, ChangeTrial.slowTrigger)
+    let a = try trial.host()
+    let lease = try a.lease().lease
+    let chunks = trial.transaction(try trial.change(), statement: .milliseconds(250))
+    var method = WritingMethod.counting
+    for positions in [0..<16, 16..<32] {
+      let keys = try trial.trial.keys(positions)
+      let outcomes = try chunks.run(keys, at: positions, under: lease, by: &method, in: a.session)
+      #expect(outcomes.succeeded == 16)
+      #expect(method == .halving)
+    }
+    #expect(try trial.counts() == ["1 x 32"])
+  }
+
   // MARK: Settings of the server
 
   @Test func `it is the same where transactions are serializable unless they say otherwise`()

@@ -35,6 +35,13 @@ struct ChangeTrial {
     )
   }
 
+  /// Has each row of `t` take 20 ms to be updated.
+  static let slowTrigger = """
+    CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;
+    CREATE TRIGGER slow BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION slow()
+    """
+
   /// Selects rows of a table in the database of another trial.
   static func again(
     _ trial: ChangeTrial,

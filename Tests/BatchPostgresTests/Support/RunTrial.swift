@@ -45,12 +45,13 @@ struct RunTrial {
   /// The transactions of chunks.
   func transaction(
     _ change: PostgresChange,
+    statement: Duration = .seconds(120),
     onFailure policy: FailurePolicy = .failChunk
   ) -> ChunkTransaction {
     ChunkTransaction(
       change,
       SpanFence(tables, run: run),
-      limits: .init(lock: .seconds(120), statement: .seconds(120), silence: .seconds(120)),
+      limits: .init(lock: .seconds(120), statement: statement, silence: .seconds(120)),
       onFailure: policy
     )
   }
