@@ -30,7 +30,7 @@ package struct UpdateUndo: RowHandler {
     let places = (0..<rows.count).map { rows.position(of: $0) }
     try log.forEachRow(at: places) { index, record, row throws(BatchError) in
       func isSame(_ values: ValueBlock) -> Bool {
-        columns.indices.allSatisfy { rows.values.isSame(index, $0, as: values, row) }
+        rows.values.isSame(index, as: values, row, columns: columns.count)
       }
       if isSame(record.before) { return }
       guard overwrites || isSame(record.after) else {

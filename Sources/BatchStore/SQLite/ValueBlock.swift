@@ -244,7 +244,13 @@ package struct ValueBlock: Sendable, Equatable {
 
   /// Whether a row has the same values as one of another block with the same columns.
   func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
-    (0..<columnCount).allSatisfy { isSame(row, $0, as: other, otherRow) }
+    isSame(row, as: other, otherRow, columns: columnCount)
+  }
+
+  /// Whether a row has the same values in the first columns as one of another block.
+  func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int, columns: Int) -> Bool {
+    for column in 0..<columns where !isSame(row, column, as: other, otherRow) { return false }
+    return true
   }
 
   /// Whether a row has the same value in a column as one of another block.

@@ -296,7 +296,7 @@ package struct RowNumbers {
       guard let number = numbers.next(rowID), number >= next, all.contains(number) else {
         return nil
       }
-      missing.insert(contentsOf: next..<number)
+      if next < number { missing.insert(contentsOf: next..<number) }
       next = number + 1
     }
     missing.insert(contentsOf: next..<all.upperBound)

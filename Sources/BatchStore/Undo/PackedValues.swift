@@ -201,85 +201,99 @@ enum PackedValues {
     to block: inout ValueBlock,
     relativeTo reference: ValueBlock?
   ) throws(ByteReader.Damage) {
-    var rows: [ValueBlock.Kind: [Int]] = [:]
-    var contents: [(row: Int, kind: ValueBlock.Kind)] = []
+    var integers: [Range<Int>] = []
+    var reals: [Range<Int>] = []
+    var contents: [(rows: Range<Int>, kind: ValueBlock.Kind)] = []
     var row = 0
     while row < block.count {
       guard let kind = ValueBlock.Kind(rawValue: try reader.byte()) else {
         throw ByteReader.Damage("a value is of no known kind")
       }
-      let next = row + (try reader.count(atMost: block.count - row))
-      guard next > row else { throw ByteReader.Damage("a run of values is empty") }
+      let rows = row..<row + (try reader.count(atMost: block.count - row))
+      guard !rows.isEmpty else { throw ByteReader.Damage("a run of values is empty") }
       switch kind {
-      case .text, .blob: contents += (row..<next).map { ($0, kind) }
-      case .unset: for row in row..<next { block.unset(row, column) }
-      case .null, .integer, .real: rows[kind, default: []] += row..<next
+      case .text, .blob: contents.append((rows, kind))
+      case .unset: for row in rows { block.unset(row, column) }
+      case .null: break
+      case .integer: integers.append(rows)
+      case .real: reals.append(rows)
       }
-      row = next
+      row = rows.upperBound
     }
-    if let integers = rows[.integer] {
-      try unpack(integers.count, from: &reader) { index, value in
-        block.set(integers[index], column, integer: value)
-      } relativeTo: { index in
-        guard let reference, reference.kind(integers[index], column) == .integer else { return 0 }
-        return reference.word(integers[index], column)
+    if !integers.isEmpty {
+      try unpack(integers, from: &reader) { row, value in
+        block.set(row, column, integer: value)
+      } relativeTo: { row in
+        guard let reference, reference.kind(row, column) == .integer else { return 0 }
+        return reference.word(row, column)
       }
     }
-    if let reals = rows[.real] { try unpack(reals, column, from: &reader, to: &block) }
+    if !reals.isEmpty { try unpack(reals, column, from: &reader, to: &block) }
     var lengths: [Int] = []
-    for _ in contents { lengths.append(try reader.count(atMost: reader.remaining)) }
-    for ((row, kind), length) in zip(contents, lengths) {
-      let content = try reader.take(length)
-      do {
-        try block.set(row, column, kind, bytes: Array(copying: content))
-      } catch {
-        throw ByteReader.Damage("values are too large")
+    for content in contents {
+      for _ in content.rows { lengths.append(try reader.count(atMost: reader.remaining)) }
+    }
+    var next = lengths.makeIterator()
+    for content in contents {
+      for row in content.rows {
+        let bytes = try reader.take(next.next() ?? 0)
+        do {
+          try block.set(row, column, content.kind, bytes: Array(copying: bytes))
+        } catch {
+          throw ByteReader.Damage("values are too large")
+        }
       }
     }
   }
 
   private static func unpack(
-    _ reals: [Int],
+    _ reals: [Range<Int>],
     _ column: Int,
     from reader: inout ByteReader,
     to block: inout ValueBlock
   ) throws(ByteReader.Damage) {
     let decimals = try reader.byte()
     if decimals == bits {
-      for row in reals {
-        block.set(row, column, real: Double(bitPattern: try reader.integer(UInt64.self)))
+      for rows in reals {
+        for row in rows {
+          block.set(row, column, real: Double(bitPattern: try reader.integer(UInt64.self)))
+        }
       }
       return
     }
     guard decimals <= mostDecimals else { throw ByteReader.Damage("a real has too many decimals") }
     let scale = scale(Int(decimals))
-    try unpack(reals.count, from: &reader) { index, value in
-      block.set(reals[index], column, real: Double(value) / scale)
+    try unpack(reals, from: &reader) { row, value in
+      block.set(row, column, real: Double(value) / scale)
     } relativeTo: { _ in
       0
     }
   }
 
+  /// Hands out integers, each with its row.
+  @inline(__always)
   private static func unpack(
-    _ count: Int,
+    _ runs: [Range<Int>],
     from reader: inout ByteReader,
-    _ set: (_ index: Int, _ value: Int64) -> Void,
-    relativeTo reference: (Int) -> Int64
+    _ set: (_ row: Int, _ value: Int64) -> Void,
+    relativeTo reference: (_ row: Int) -> Int64
   ) throws(ByteReader.Damage) {
     guard let form = IntegerForm(rawValue: try reader.byte()) else {
       throw ByteReader.Damage("integers are in no known form")
     }
     var previous: Int64 = 0
-    for index in 0..<count {
-      let number = try reader.signedVarint()
-      let value =
-        switch form {
-        case .plain: number
-        case .steps: previous &+ number
-        case .differences: reference(index) &+ number
-        }
-      previous = value
-      set(index, value)
+    for rows in runs {
+      for row in rows {
+        let number = try reader.signedVarint()
+        let value =
+          switch form {
+          case .plain: number
+          case .steps: previous &+ number
+          case .differences: reference(row) &+ number
+          }
+        previous = value
+        set(row, value)
+      }
     }
   }
 }

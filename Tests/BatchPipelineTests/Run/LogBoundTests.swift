@@ -11,14 +11,17 @@ import Testing
   /// An update whose first chunk is read until the log has passed its bound, so that nothing of it
   /// can be reused before.
   private struct ReadingProcessor: ChunkProcessor {
+    static let chunkSize = 10
+
     let list: IdentifierList
     let change: BulkChange
     let lane: WriterLane
     let bound: Int
     /// Signalled when the first chunk is read, which the others wait for: each passes it on.
     let isReading = DispatchSemaphore(value: 0)
-    /// Signalled when the log has passed the bound.
+    /// Signalled when the log has passed the bound, or all other chunks are written.
     let isLong = DispatchSemaphore(value: 0)
+    let written = Lock(0)
 
     var inOrder: Bool { false }
     var patience: Duration? { nil }
@@ -37,8 +40,7 @@ import Testing
         return try connection.transaction(.deferred) { () throws(BatchError) in
           _ = try connection.value("SELECT sum(n) FROM numbers")
           isReading.signal()
-          // Not for ever, should no chunk make it as long.
-          _ = isLong.wait(timeout: .now() + 60)
+          isLong.wait()
           return try ChunkKeys(list.packed, positions, key: change.key)
         }
       }
@@ -50,7 +52,11 @@ import Testing
       at positions: Range<Int>
     ) async throws(BatchError) -> Commit {
       let commit = try await lane.commitChange(change, to: keys, at: positions)
-      if commit.logBytes > bound { isLong.signal() }
+      let written = written.withLock { count in
+        count += positions.count
+        return count
+      }
+      if commit.logBytes > bound || written >= list.count - Self.chunkSize { isLong.signal() }
       return commit
     }
 
@@ -88,7 +94,7 @@ import Testing
     job.throttle.maximumWAL = Int64(bound)
     var loop = RunLoop(
       remaining: [0..<24_000],
-      sizing: ChunkSizing(10),
+      sizing: ChunkSizing(ReadingProcessor.chunkSize),
       workers: (0..<3).map { store.makeConnection(label: "worker \($0)") },
       processor: ReadingProcessor(
         list: list,
