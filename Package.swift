@@ -21,6 +21,8 @@ let settings: [SwiftSetting] = [
 
 /// What is there with the trait `Macros` only: nobody else fetches or builds swift-syntax.
 let withMacros = TargetDependencyCondition.when(traits: ["Macros"])
+/// What is there with the trait `PostgreSQL` only: nobody else needs libpq.
+let withPostgreSQL = TargetDependencyCondition.when(traits: ["PostgreSQL"])
 
 let package = Package(
   name: "batch",
@@ -31,6 +33,7 @@ let package = Package(
     .library(name: "BatchModels", targets: ["BatchModels"]),
     .library(name: "BatchMacros", targets: ["BatchMacros"]),
     .library(name: "BatchStore", targets: ["BatchStore"]),
+    .library(name: "BatchPostgres", targets: ["BatchPostgres"]),
     .library(name: "BatchEngine", targets: ["BatchEngine"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
     .executable(name: "batch", targets: ["BatchCommand"]),
@@ -39,7 +42,11 @@ let package = Package(
     .trait(
       name: "Macros",
       description: "@Model and its kin, in product BatchMacros; builds swift-syntax."
-    )
+    ),
+    .trait(
+      name: "PostgreSQL",
+      description: "PostgreSQL as a store, in product BatchPostgres; needs libpq."
+    ),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -59,6 +66,11 @@ let package = Package(
       providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]
     ),
     .systemLibrary(name: "CSpawn"),
+    // No `pkgConfig`: where libpq is missing, that would be a warning of builds that do without it.
+    .systemLibrary(
+      name: "CPostgres",
+      providers: [.apt(["libpq-dev"]), .brew(["libpq"])]
+    ),
     .target(
       name: "BatchIdentifiers",
       dependencies: [
@@ -83,6 +95,14 @@ let package = Package(
       dependencies: [
         "BatchEngine", "BatchIdentifiers", "CSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings + [.strictMemorySafety()]
+    ),
+    .target(
+      name: "BatchPostgres",
+      dependencies: [
+        "BatchEngine", "BatchIdentifiers",
+        .target(name: "CPostgres", condition: withPostgreSQL),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
@@ -191,6 +211,11 @@ let package = Package(
     .testTarget(
       name: "BatchStoreTests",
       dependencies: ["BatchStore", "BatchEngine", "BatchIdentifiers", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "BatchPostgresTests",
+      dependencies: ["BatchPostgres", "BatchEngine", "BatchIdentifiers", "BatchTestSupport"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -10,6 +10,7 @@ import Testing
     ("BatchMacros", "Classes by macro, with the trait `Macros`."),
     ("BatchModels", "Objects: models, predicates, containers, contexts, history, bulk requests."),
     ("BatchStore", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
+    ("BatchPostgres", "PostgreSQL as a store, with the trait `PostgreSQL`."),
     ("BatchEngine", "What is said of a run: its policy, its events, how it stands."),
     ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
   ]

@@ -9,6 +9,7 @@ import Testing
     "BatchIdentifiers": ["CLZ4"],
     "BatchEngine": ["BatchIdentifiers"],
     "BatchStore": ["BatchIdentifiers", "BatchEngine", "CSQLite"],
+    "BatchPostgres": ["BatchIdentifiers", "BatchEngine", "CPostgres"],
     "BatchModels": ["BatchIdentifiers", "BatchEngine", "BatchStore"],
     "BatchMacroExpansions": [],
     "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
@@ -23,11 +24,12 @@ import Testing
       "Support", "Errors", "FileSystem", "Keys", "Identifiers", "Codings", "Lists", "Files",
       "Text",
     ],
-    "BatchEngine": ["Policy", "Files", "Checkpoint", "Report", "Loop"],
+    "BatchEngine": ["Threads", "Policy", "Files", "Checkpoint", "Report", "Loop"],
     "BatchStore": [
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
     ],
+    "BatchPostgres": ["Connection", "Schema", "Expression", "Fetch", "Change", "Run"],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",

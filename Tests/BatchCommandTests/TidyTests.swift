@@ -23,6 +23,13 @@ import Testing
     }
   }
 
+  @Test func `libpq is called in one room only`() throws {
+    for name in try Repository.files(under: "Sources", extension: "swift")
+    where !name.hasPrefix("Sources/BatchPostgres/Connection/") {
+      #expect(try !Repository.text(name).contains(/\bPQ[a-z]/), "\(name)")
+    }
+  }
+
   @Test func `what the compiler cannot check has a reason beside it`() throws {
     for name in try Repository.files(under: "Sources", extension: "swift") {
       let lines = try Repository.text(name).split(

@@ -3,6 +3,8 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// Another connection held the database longer than the busy timeout.
   public static let busy = Self(rawValue: "busy")
+  /// The connection to a database server broke, or could not be made.
+  public static let connectionLost = Self(rawValue: "connectionLost")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as it must.
@@ -18,9 +20,25 @@ extension BatchError.Code {
   public static let handlerTimeout = Self(rawValue: "handlerTimeout")
 }
 
+/// What a database said, where it is the error behind a `BatchError`.
+package protocol DatabaseError: Error, Sendable {
+  /// Whether it is about the values of a row, see `BatchError.isAboutRows`.
+  var isAboutRows: Bool { get }
+}
+
 extension BatchError {
+  /// Whether the error is about the values of a row, so that the other rows of its chunk may fare
+  /// better: a constraint, what a trigger raises, a type, an expression that fails for these values.
+  ///
+  /// All else is about the whole run: a lock, the disk, a damaged or read-only database, memory, an
+  /// interrupt, a connection, a statement that does not compile.
+  package var isAboutRows: Bool {
+    if let error = underlying as? any DatabaseError { return error.isAboutRows }
+    return code == .constraint || code == .handlerFailed
+  }
+
   /// Whether the same again may succeed after a while.
-  package var isTransient: Bool { code == .busy || code == .retryLater }
+  package var isTransient: Bool { [.busy, .connectionLost, .retryLater].contains(code) }
 
   /// What a handler threw, as an error of this library.
   package init(thrownByHandler error: any Error) {

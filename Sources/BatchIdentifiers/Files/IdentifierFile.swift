@@ -108,8 +108,20 @@ public struct IdentifierFile: Sendable {
 extension FileLayout {
   /// Reads and checks the start of a file.
   init(reading file: OpenFile) throws(BatchError) {
-    let path = file.path
-    guard file.byteCount > 0 else {
+    try self.init(ofByteCount: file.byteCount, at: file.path) {
+      count,
+      offset throws(BatchError) in
+      try file.bytes(count, at: offset)
+    }
+  }
+
+  /// Reads and checks the start of a file, wherever its bytes are.
+  init(
+    ofByteCount byteCount: Int,
+    at path: FilePath,
+    _ read: (_ count: Int, _ offset: Int) throws(BatchError) -> [UInt8]
+  ) throws(BatchError) {
+    guard byteCount > 0 else {
       throw BatchError(
         .damagedFile,
         "the file is empty",
@@ -117,7 +129,7 @@ extension FileLayout {
         remedy: "select the identifiers again"
       )
     }
-    let preamble = try file.bytes(min(file.byteCount, Self.preambleByteCount), at: 0)
+    let preamble = try read(min(byteCount, Self.preambleByteCount), 0)
     guard preamble.starts(with: Self.magic.prefix(preamble.count)) else {
       throw BatchError(
         .damagedFile,
@@ -143,9 +155,9 @@ extension FileLayout {
     }
     let length = preamble[12..<16].reversed().reduce(0) { $0 << 8 | Int($1) }
     guard version > 0, length <= Self.maximumHeaderByteCount,
-      Self.preambleByteCount + length <= file.byteCount
+      Self.preambleByteCount + length <= byteCount
     else { throw damagedHeader("its length is out of bounds") }
-    let header = try file.bytes(length, at: Self.preambleByteCount)
+    let header = try read(length, Self.preambleByteCount)
     let checksum = preamble[16..<24].reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
     guard XXHash64.hash(Array(preamble[..<16]) + header) == checksum else {
       throw damagedHeader("its checksum does not match")
@@ -155,7 +167,7 @@ extension FileLayout {
     } catch {
       throw .damaged("the header", error, in: path)
     }
-    guard logOffset <= file.byteCount else {
+    guard logOffset <= byteCount else {
       throw .damaged(
         "the file",
         ByteReader.Damage("it was cut short inside the list"),

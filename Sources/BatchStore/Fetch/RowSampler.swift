@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// Reads the first rows of a selection, with what some expressions would make of them.

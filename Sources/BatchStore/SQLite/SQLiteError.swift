@@ -20,17 +20,19 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   }
 }
 
+extension SQLiteError: DatabaseError {
+  package var isAboutRows: Bool {
+    switch resultCode {
+    case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG: true
+    case .SQLITE_ERROR: operation == "step"
+    default: false
+    }
+  }
+}
+
 extension BatchError.Code {
-  /// The database cannot be written.
-  public static let readOnly = Self(rawValue: "readOnly")
   /// The file is not an SQLite database, is encrypted, or is damaged.
   public static let notADatabase = Self(rawValue: "notADatabase")
-  /// A constraint of the database refused a change.
-  public static let constraint = Self(rawValue: "constraint")
-  /// SQLite refused a statement or an expression.
-  public static let invalidSQL = Self(rawValue: "invalidSQL")
-  /// The operating system failed to read or write the database.
-  public static let databaseAccess = Self(rawValue: "databaseAccess")
 }
 
 extension BatchError {

@@ -34,15 +34,6 @@ public struct Schema: Sendable {
   }
 }
 
-extension BatchError.Code {
-  /// The store has no entity of this name.
-  public static let unknownEntity = Self(rawValue: "unknownEntity")
-  /// The entity has no attribute of this name.
-  public static let unknownAttribute = Self(rawValue: "unknownAttribute")
-  /// Nothing identifies the entity's rows in a way that lasts.
-  public static let unstableKey = Self(rawValue: "unstableKey")
-}
-
 extension Entity {
   /// The attribute of this name.
   ///

@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 public import BatchIdentifiers
 public import SystemPackage
 

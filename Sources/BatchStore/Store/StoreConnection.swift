@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 package import BatchIdentifiers
 
 /// A context on a thread of its own, with a connection of its own.

@@ -75,21 +75,8 @@ public struct StoreIdentity: Sendable, Hashable {
     return proposal
   }
 
-  /// A UUID of version 8, which RFC 9562 leaves to the maker, from a hash of the path.
+  /// An identity from a hash of the path.
   static func derived(fromPath path: String) -> StoreIdentity {
-    let bytes = Array(path.utf8)
-    let (high, low) = (XXHash64.hash(bytes), XXHash64.hash(bytes, seed: 1))
-    let version = high & 0xffff_ffff_ffff_0fff | 0x8000
-    let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
-    let octets = unsafe withUnsafeBytes(of: (version.bigEndian, variant.bigEndian)) {
-      unsafe [UInt8]($0)
-    }
-    let uuid = UUID(
-      uuid: (
-        octets[0], octets[1], octets[2], octets[3], octets[4], octets[5], octets[6], octets[7],
-        octets[8], octets[9], octets[10], octets[11], octets[12], octets[13], octets[14], octets[15]
-      )
-    )
-    return StoreIdentity(uuid: uuid.uuidString, isDerived: true)
+    StoreIdentity(uuid: XXHash64.uuid(of: path), isDerived: true)
   }
 }

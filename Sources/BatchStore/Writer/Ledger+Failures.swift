@@ -2,22 +2,6 @@ package import BatchEngine
 package import BatchIdentifiers
 import CSQLite
 
-extension BatchError {
-  /// Whether the error is about the values of a row, so that the other rows of its chunk may fare
-  /// better: a constraint, a trigger's `RAISE`, a type, an expression that fails for these values.
-  ///
-  /// All else is about the whole run: a lock, the disk, a damaged or read-only database, memory, an
-  /// interrupt, a statement that does not compile.
-  package var isAboutRows: Bool {
-    guard let sqlite else { return code == .constraint || code == .handlerFailed }
-    switch sqlite.resultCode {
-    case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_TOOBIG: return true
-    case .SQLITE_ERROR: return sqlite.operation == "step"
-    default: return false
-    }
-  }
-}
-
 extension Ledger {
   /// Makes the table of failed identifiers where it is missing.
   static func createFailureTable(in connection: Connection) throws(BatchError) {

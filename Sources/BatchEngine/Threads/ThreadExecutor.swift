@@ -8,8 +8,8 @@ import Musl
 import Darwin
 #endif
 
-/// A serial executor on a thread of its own, so that an actor's blocking calls to SQLite never
-/// occupy one of the cooperative pool.
+/// A serial executor on a thread of its own, so that an actor's blocking calls never
+/// occupy one of the cooperative pool's.
 package final class ThreadExecutor: SerialExecutor {
   /// How the scheduler weighs the thread against others.
   package enum Priority: Sendable {

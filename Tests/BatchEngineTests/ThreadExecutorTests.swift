@@ -2,7 +2,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-@testable import BatchStore
+@testable import BatchEngine
 
 @Suite struct ThreadExecutorTests {
   /// An actor on a thread of its own.

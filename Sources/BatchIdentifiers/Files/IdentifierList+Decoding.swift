@@ -1,0 +1,52 @@
+internal import SystemPackage
+
+extension IdentifierList {
+  /// Reads a list from the bytes of an identifier file that are kept elsewhere than in a file, and checks all of them.
+  ///
+  /// - Throws: ``BatchError`` with code `.damagedFile` if they are not those of one, `.unsupportedVersion` if they are of
+  ///   a newer version.
+  /// - Complexity: O(n) time, the memory of the packed list.
+  package init(decoding bytes: [UInt8]) throws(BatchError) {
+    let layout = try FileLayout(ofByteCount: bytes.count, at: "") { count, offset in
+      Array(bytes[offset..<offset + count])
+    }
+    let encoded = bytes[layout.directoryOffset..<layout.blocksOffset]
+    let directory: BlockDirectory
+    var blocks: [[UInt8]] = []
+    do throws(ByteReader.Damage) {
+      guard XXHash64.hash(Array(encoded)) == layout.directoryChecksum else {
+        throw ByteReader.Damage("its checksum does not match")
+      }
+      directory = try BlockDirectory(
+        decoding: Array(encoded).span,
+        keyKind: layout.keyKind,
+        blockCount: layout.blockCount,
+        count: layout.count,
+        byteCount: layout.blocksByteCount
+      )
+      for index in 0..<directory.blockCount {
+        let start = layout.blocksOffset + directory.offsets[index]
+        var block = Array(bytes[start..<start + directory.byteCount(ofBlock: index)])
+        guard XXHash64.hash(block) == directory.checksums[index] else {
+          throw ByteReader.Damage("the checksum of a block does not match")
+        }
+        block.appendZeros(PaddedBytes.padding)
+        blocks.append(block)
+      }
+    } catch {
+      throw .damaged("the list", error, in: "")
+    }
+    let keys = PackedIdentifiers(
+      header: Header(
+        storeIdentifier: layout.storeIdentifier,
+        entityName: layout.entityName,
+        keyKind: layout.keyKind
+      ),
+      isSorted: layout.isSorted,
+      directory: directory,
+      source: .memory(blocks)
+    )
+    try keys.verify()
+    self.init(inMemory: keys)
+  }
+}

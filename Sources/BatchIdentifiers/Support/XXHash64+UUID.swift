@@ -1,0 +1,19 @@
+extension XXHash64 {
+  /// A UUID of version 8, which RFC 9562 leaves to the maker, from a hash of a text; in upper case.
+  package static func uuid(of text: String) -> String {
+    let bytes = Array(text.utf8)
+    let high = hash(bytes) & 0xffff_ffff_ffff_0fff | 0x8000
+    let low = hash(bytes, seed: 1) & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
+    let digits = [high, low].map { half in
+      let digits = String(half, radix: 16, uppercase: true)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+    var parts: [Substring] = []
+    var rest = digits[...]
+    for count in [8, 4, 4, 4, 12] {
+      parts.append(rest.prefix(count))
+      rest = rest.dropFirst(count)
+    }
+    return parts.joined(separator: "-")
+  }
+}

@@ -1,0 +1,226 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// What became of the rows of a chunk.
+package struct WrittenRows: Sendable {
+  /// How many rows were changed.
+  package var succeeded = 0
+  /// The identifiers that were neither changed nor failed, by their numbers in the chunk.
+  package var passedOver = PassedOver()
+  /// Those that failed, by their numbers in the chunk, ascending.
+  package var failures: [(number: Int, error: BatchError)] = []
+
+  package init() {}
+
+  /// How many came to what.
+  package var outcomes: Outcomes {
+    var outcomes = passedOver.counts
+    outcomes.succeeded = succeeded
+    outcomes.failed = failures.count
+    return outcomes
+  }
+}
+
+/// How the rows of a chunk are changed.
+package enum WritingMethod: Sendable, Hashable {
+  /// By one statement that counts rows, which is enough where each key has one.
+  case counting
+  /// By statements that name the rows, each in a savepoint, and halves of those that fail.
+  case listing
+  /// The same, from halves on: all at once has taken too long.
+  case halving
+}
+
+extension BatchError.Code {
+  /// A selected row no longer satisfies `where`, and the job said to stop then: the code that SQLite's changes have.
+  fileprivate static let noLongerMatching = Self(rawValue: "noLongerMatching")
+  /// A chunk cannot be done as a whole: it is done again row by row, or nearly.
+  static let chunkNotWhole = Self(rawValue: "chunkNotWhole")
+}
+
+extension PostgresChange {
+  /// Changes the rows of a chunk, inside a transaction of the caller.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - method: How. After ``WritingMethod/counting`` has failed with an error of which ``canBeListed(_:)`` is true, the caller
+  ///     rolls back and tries the other one.
+  ///   - policy: What becomes of the chunk if an identifier fails.
+  ///   - session: The session.
+  /// - Returns: What became of the rows.
+  /// - Throws: `BatchError` about the row that is one too many, or whatever is about more than a row.
+  package func write(
+    to keys: RowKeys,
+    _ method: WritingMethod,
+    onFailure policy: FailurePolicy,
+    in session: PostgresSession
+  ) throws(BatchError) -> WrittenRows {
+    switch method {
+    case .counting: try countRows(keys, in: session)
+    case .listing, .halving: try writeParts(keys, method, onFailure: policy, in: session)
+    }
+  }
+
+  /// Whether a chunk that failed by counting may fare better by listing.
+  package func canBeListed(_ error: BatchError) -> Bool {
+    error.code == .chunkNotWhole || error.isAboutAmount || isAboutRows(error)
+  }
+
+  /// Whether an error is about the values of a row.
+  ///
+  /// The rights of the role were looked at before the first chunk, so that what is denied later is denied by a policy
+  /// that looks at the row.
+  private func isAboutRows(_ error: BatchError) -> Bool {
+    error.isAboutRows
+      || table.hasRowSecurity && error.postgres?.state == .insufficientPrivilege
+  }
+
+  // MARK: Counting
+
+  private func countRows(
+    _ keys: RowKeys,
+    in session: PostgresSession
+  ) throws(BatchError) -> WrittenRows {
+    let statement = try countingStatement(for: keys)
+    let result = try session.execute(statement.sql, statement.values)
+    var changed = result.affectedCount
+    if case .delete(.some) = action {
+      changed = Int(result.integer(0, 0) ?? 0)
+      try requireArchived(Int(result.integer(0, 1) ?? 0), of: changed)
+    }
+    guard changed <= keys.count else { throw ambiguousKey }
+    // A key that is not kept unique may have two rows where another has none.
+    guard changed == keys.count, key.origin != .declared else {
+      throw BatchError(.chunkNotWhole, "some rows were not changed")
+    }
+    var written = WrittenRows()
+    written.succeeded = changed
+    return written
+  }
+
+  private func requireArchived(_ archived: Int, of deleted: Int) throws(BatchError) {
+    guard archived != deleted else { return }
+    throw BatchError(
+      .constraint,
+      "\(archived) rows were archived but \(deleted) would be deleted",
+      remedy: "a trigger or a rule keeps rows out of the archive; nothing was changed"
+    )
+  }
+
+  private var ambiguousKey: BatchError {
+    let columns = key.columns.map(\.name).joined(separator: ", ")
+    return BatchError(
+      .unstableKey,
+      "a key of \(table.title.quotedForMessage) (\(columns)) has several rows",
+      advice: "name columns in \(.key) that identify a row"
+    )
+  }
+
+  // MARK: Listing
+
+  /// Changes rows in parts: one that fails is undone and tried again in halves, down to single identifiers.
+  private func writeParts(
+    _ keys: RowKeys,
+    _ method: WritingMethod,
+    onFailure policy: FailurePolicy,
+    in session: PostgresSession
+  ) throws(BatchError) -> WrittenRows {
+    var written = WrittenRows()
+    // Where the chunk fails with its first row, it is still to be said which.
+    let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
+    var bisection = Bisection(0..<keys.count, bisected)
+    if method == .halving, let all = bisection.next(), !bisection.split(all) { bisection.add(all) }
+    // What waits until the end of the transaction would fail all of the chunk then, and nobody knew of which row.
+    try session.run("SET CONSTRAINTS ALL IMMEDIATE")
+    while let part = bisection.next() {
+      do throws(BatchError) {
+        let ofPart = try session.savepoint { () throws(BatchError) in
+          try listRows(keys.part(part), in: session)
+        }
+        written.succeeded += ofPart.succeeded
+        written.passedOver.formUnion(ofPart.passedOver, from: part.lowerBound)
+      } catch {
+        if session.isLost { throw error }
+        if error.isAboutAmount, bisection.split(part) { continue }
+        guard isAboutRows(error) else { throw error }
+        let culprit = error.about(keys.key(at: part.lowerBound))
+        guard policy != .failChunk || part.count > 1 else { throw culprit }
+        try bisection.failed(part, error) { _ in culprit }
+      }
+    }
+    written.failures = bisection.failures.map { ($0.position, $0.error) }
+    return written
+  }
+
+  /// Changes rows by a statement that names them.
+  private func listRows(
+    _ keys: RowKeys,
+    in session: PostgresSession
+  ) throws(BatchError) -> WrittenRows {
+    let statement = try listingStatement(for: keys)
+    let result = try session.execute(statement.sql, statement.values)
+    let changed = try numbers(result)
+    if case .delete(.some) = action, result.count > 0 {
+      try requireArchived(Int(result.integer(0, 1) ?? 0), of: result.count)
+    }
+    var written = WrittenRows()
+    written.succeeded = changed.indexCount
+    var missed = RangeSet(0..<keys.count)
+    missed.subtract(changed)
+    if missed.isEmpty { return written }
+    written.passedOver = try passedOver(missed, of: keys, in: session)
+    let gone = written.passedOver.noLongerMatching.indexCount
+    guard condition.isRequired, gone > 0 else { return written }
+    throw BatchError(
+      .noLongerMatching,
+      "\(gone) selected rows no longer satisfy where",
+      advice: "leave \(.recheck) out to pass over such rows"
+    )
+  }
+
+  /// Looks why rows were not changed: one that is still there had what the change would give it, if such rows are left
+  /// alone, or did not satisfy `where`; the others are gone.
+  private func passedOver(
+    _ missed: RangeSet<Int>,
+    of keys: RowKeys,
+    in session: PostgresSession
+  ) throws(BatchError) -> PassedOver {
+    let places = Array(missed.ranges.joined())
+    let statement = try presenceStatement(for: keys.selecting(places))
+    let result = try session.execute(statement.sql, statement.values)
+    _ = try numbers(result)
+    var passedOver = PassedOver()
+    for row in 0..<result.count {
+      let place = places[Int(result.integer(row, 0) ?? 1) - 1]
+      if result.isTrue(row, 1) {
+        passedOver.unchanged.insert(place)
+      } else {
+        passedOver.noLongerMatching.insert(place)
+      }
+    }
+    passedOver.vanished = missed
+    passedOver.vanished.subtract(passedOver.unchanged)
+    passedOver.vanished.subtract(passedOver.noLongerMatching)
+    return passedOver
+  }
+
+  /// The numbers of keys, from 0 on, in the first column.
+  ///
+  /// - Throws: `BatchError` of code `unstableKey` if one stands there twice.
+  private func numbers(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
+    let numbers = (0..<result.count).compactMap { result.integer($0, 0).map { Int($0) - 1 } }
+      .sorted()
+    var set = RangeSet<Int>()
+    var start = 0
+    while start < numbers.count {
+      var end = start + 1
+      while end < numbers.count, numbers[end] == numbers[end - 1] + 1 { end += 1 }
+      if end < numbers.count, numbers[end] == numbers[end - 1] { throw ambiguousKey }
+      set.insert(contentsOf: numbers[start]..<(numbers[end - 1] + 1))
+      start = end
+    }
+    return set
+  }
+}
+#endif

@@ -1,0 +1,243 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// A change to rows that SQL alone can make: the keys of a chunk go to the server, and no row comes back.
+///
+/// A statement finds the rows by their keys and says how many it has changed. Only where these are fewer than the
+/// keys the chunk is done again by a statement that names them: see ``write(to:_:onFailure:in:)``.
+package struct PostgresChange: Sendable {
+  /// What is done to each row.
+  package enum Action: Sendable {
+    /// Columns set to expressions over the row as it was.
+    case update([Assignment])
+    /// The row is removed, after it was copied to another table if one is given.
+    case delete(archive: Archive?)
+  }
+
+  /// A column that is set.
+  package struct Assignment: Sendable {
+    package let column: PostgresColumn
+    package let value: CheckedExpression
+
+    /// An assignment to a column that can be set.
+    ///
+    /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for one of
+    ///   the key.
+    package init(
+      of value: CheckedExpression,
+      to name: String,
+      in table: PostgresTable,
+      key: PostgresKey
+    ) throws(BatchError) {
+      column = try table.requireColumn(named: name)
+      self.value = value
+      if column.isGenerated || column.identity == .always {
+        throw BatchError(
+          .unknownAttribute,
+          "column \(column.name.quotedForMessage) is generated and cannot be set",
+          remedy: column.isGenerated ? "set the columns it is computed from" : "leave it out"
+        ).about(.attribute(name))
+      }
+      if key.columns.contains(where: { $0.name == column.name }) {
+        throw BatchError(
+          .unstableKey,
+          "column \(column.name.quotedForMessage) identifies the rows and cannot be set",
+          remedy: "a run could not find its place again: copy the rows instead"
+        ).about(.attribute(name))
+      }
+    }
+  }
+
+  /// Where deleted rows go.
+  package struct Archive: Sendable {
+    package let table: PostgresTable
+    /// The columns that rows are copied to, which are named as those they come from.
+    let columns: [String]
+
+    /// An archive with a place for each column that is stored.
+    ///
+    /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is missing.
+    package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {
+      self.table = table
+      var columns: [String] = []
+      for column in source.columns {
+        guard let own = table.columns.first(where: { $0.name == column.name }) else {
+          if column.isGenerated { continue }
+          let name = PostgresName.quoted(column.name)
+          throw BatchError(
+            .unknownAttribute,
+            "the archive \(table.title.quotedForMessage) has no column \(column.name.quotedForMessage)",
+            remedy: "run ALTER TABLE \(table.sql) ADD COLUMN \(name) \(column.type)"
+          ).about(.entity(table.name))
+        }
+        // It computes its own.
+        if !own.isGenerated { columns.append(column.name) }
+      }
+      self.columns = columns
+    }
+  }
+
+  /// What must still hold of a row when its turn comes.
+  package struct Condition: Sendable {
+    /// The part of `where` that is applied again; nil for none.
+    package let predicate: CheckedExpression?
+    /// Whether a row for which it does not hold ends the run.
+    package let isRequired: Bool
+
+    package init(_ predicate: CheckedExpression? = nil, isRequired: Bool = false) {
+      self.predicate = predicate
+      self.isRequired = isRequired
+    }
+  }
+
+  package let table: PostgresTable
+  package let key: PostgresKey
+  package let action: Action
+  package let condition: Condition
+  /// Whether rows are left alone that have what an update would give them.
+  package let leavesUnchanged: Bool
+  package let parameters: PostgresParameters
+  /// Where names in the expressions are looked up, as they were when these were checked.
+  package let path: SearchPath
+
+  package init(
+    of table: PostgresTable,
+    key: PostgresKey,
+    _ action: Action,
+    condition: Condition = Condition(),
+    leavesUnchanged: Bool = false,
+    parameters: PostgresParameters = PostgresParameters(),
+    path: SearchPath
+  ) {
+    self.table = table
+    self.key = key
+    self.action = action
+    self.condition = condition
+    self.leavesUnchanged = leavesUnchanged
+    self.parameters = parameters
+    self.path = path
+  }
+
+  // MARK: Statements
+
+  /// What must hold of a row that is found by its key.
+  private var matching: [String] {
+    condition.predicate.map { [$0.sql(parameters, .place)] } ?? []
+  }
+
+  /// What holds of a row that has what an update would give it; nil to write such rows like others.
+  ///
+  /// Rows are compared by the bytes in which they are stored, so that 1.0 and 1.00 are two values, as are texts that
+  /// a collation has for the same.
+  private var unchanged: String? {
+    guard leavesUnchanged, case .update(let assignments) = action else { return nil }
+    let columns = assignments.map { PostgresName.qualified(table.name, $0.column.name) }
+    let values = assignments.map {
+      "\($0.value.sql(parameters, .place))::\($0.column.comparedType)"
+    }
+    let kept = zip(columns, assignments).map { "\($0)::\($1.column.comparedType)" }
+    return "pg_catalog.record_image_eq(ROW(\(kept.joined(separator: ", "))), "
+      + "ROW(\(values.joined(separator: ", "))))"
+  }
+
+  private var assignments: String {
+    guard case .update(let assignments) = action else { return "" }
+    return assignments.map {
+      "\(PostgresName.quoted($0.column.name)) = \($0.value.sql(parameters, .place))"
+    }.joined(separator: ", ")
+  }
+
+  /// The statement that changes rows and says how many.
+  ///
+  /// With an archive there is one row: how many were deleted, and how many archived.
+  func countingStatement(for keys: RowKeys) throws(BatchError) -> RowKeys.Clause {
+    let found = try keys.condition(in: table, after: parameters.values.count)
+    let conditions = [found.sql] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
+    let filter = conditions.joined(separator: " AND ")
+    let values = parameters.values + found.values
+    switch action {
+    case .update:
+      return .init(
+        sql: "UPDATE \(table.sql) SET \(assignments) WHERE \(filter)",
+        values: values
+      )
+    case .delete(nil):
+      return .init(sql: "DELETE FROM \(table.sql) WHERE \(filter)", values: values)
+    case .delete(let archive?):
+      let columns = PostgresName.list(archive.columns)
+      let sql = archive.sql(
+        deleting: "DELETE FROM \(table.sql) WHERE \(filter) RETURNING \(columns)",
+        selecting: "SELECT count(*), (SELECT count(*) FROM kept) FROM gone"
+      )
+      return .init(sql: sql, values: values)
+    }
+  }
+
+  /// The statement that changes rows and has a row for each: the number of its key, and with an archive how many rows
+  /// were archived.
+  func listingStatement(for keys: RowKeys) throws(BatchError) -> RowKeys.Clause {
+    let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
+    let conditions = [join] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
+    let filter = conditions.joined(separator: " AND ")
+    let values = parameters.values + relation.values
+    switch action {
+    case .update:
+      let sql = """
+        UPDATE \(table.sql) SET \(assignments) FROM \(relation.sql) WHERE \(filter) RETURNING \(RowKeys.number)
+        """
+      return .init(sql: sql, values: values)
+    case .delete(let archive):
+      let deletion = """
+        DELETE FROM \(table.sql) USING \(relation.sql) WHERE \(filter) RETURNING \(RowKeys.number)
+        """
+      guard let archive else { return .init(sql: deletion, values: values) }
+      let columns = archive.columns.map { PostgresName.qualified(table.name, $0) }
+      let sql = archive.sql(
+        deleting: "\(deletion), \(columns.joined(separator: ", "))",
+        selecting: "SELECT \"_batch_number\", (SELECT count(*) FROM kept) FROM gone"
+      )
+      return .init(sql: sql, values: values)
+    }
+  }
+
+  /// The statement that looks which rows are there, by the numbers of their keys, and whether they have what the change
+  /// would give them.
+  func presenceStatement(for keys: RowKeys) throws(BatchError) -> RowKeys.Clause {
+    let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
+    let isUnchanged =
+      unchanged.map { "(\((matching + [$0]).joined(separator: " AND "))) IS TRUE" } ?? "false"
+    return .init(
+      sql:
+        "SELECT \(RowKeys.number), \(isUnchanged) FROM \(table.sql), \(relation.sql) WHERE \(join)",
+      values: parameters.values + relation.values
+    )
+  }
+}
+
+extension PostgresChange.Archive {
+  /// The statement that deletes rows, keeps them, and says so.
+  fileprivate func sql(deleting deletion: String, selecting selection: String) -> String {
+    let names = PostgresName.list(columns)
+    // What identifies a row there is what did so here.
+    return """
+      WITH gone AS (\(deletion)), kept AS (INSERT INTO \(table.sql) (\(names)) OVERRIDING SYSTEM VALUE \
+      SELECT \(names) FROM gone RETURNING 1) \(selection)
+      """
+  }
+}
+
+extension PostgresColumn {
+  /// The type in which values are compared with those that are there.
+  ///
+  /// A text that is too long for the column shall be refused, and not be cut off by a cast and found to be there already.
+  fileprivate var comparedType: String {
+    switch baseType {
+    case 1043: "pg_catalog.varchar"
+    case 1042: "pg_catalog.bpchar"
+    case 1560: "pg_catalog.bit"
+    case 1562: "pg_catalog.varbit"
+    default: type
+    }
+  }
+}
+#endif

@@ -1,0 +1,247 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// The keys of a chunk, in the shape in which a statement finds rows by them.
+package struct RowKeys: Sendable {
+  private enum Keys {
+    /// All integers from one to another, so that no row is between them that was not selected.
+    case range(ClosedRange<Int64>)
+    case integers([Int64])
+    case encoded(EncodedKeys)
+  }
+
+  private let key: PostgresKey
+  private let keys: Keys
+
+  /// Reads the keys at some positions of a list.
+  package init(
+    _ list: PackedIdentifiers,
+    _ positions: Range<Int>,
+    key: PostgresKey
+  ) throws(BatchError) {
+    guard key.isInteger, list.header.keyKind == .integer else {
+      self.init(.encoded(try list.encodedKeys(in: positions)), key)
+      return
+    }
+    self.init(try list.integers(in: positions), key)
+  }
+
+  private init(_ keys: Keys, _ key: PostgresKey) {
+    self.keys = keys
+    self.key = key
+  }
+
+  private init(_ integers: [Int64], _ key: PostgresKey) {
+    if key.canBeRange, let first = integers.first, let last = integers.last, first <= last,
+      (first...last).span == integers.count - 1,
+      zip(integers, integers.dropFirst()).allSatisfy({ $0 < $1 })
+    {
+      self.init(.range(first...last), key)
+    } else {
+      self.init(.integers(integers), key)
+    }
+  }
+
+  /// A key that no row has, to have statements looked at.
+  static func sample(of key: PostgresKey) throws(BatchError) -> RowKeys {
+    if key.isInteger { return RowKeys(.integers([0]), key) }
+    var encoder = EncodedKey.Encoder()
+    for _ in key.columns { encoder.appendNull() }
+    var list = IdentifierListBuilder(storeIdentifier: "", entityName: "", keyKind: .encoded)
+    list.append(encoded: encoder.bytes.span)
+    return RowKeys(.encoded(try list.finish().encodedKeys(in: 0..<1)), key)
+  }
+
+  /// How many there are.
+  package var count: Int {
+    switch keys {
+    case .range(let range): range.span + 1
+    case .integers(let integers): integers.count
+    case .encoded(let encoded): encoded.count
+    }
+  }
+
+  /// Some of the keys.
+  func part(_ numbers: Range<Int>) -> RowKeys {
+    numbers.count == count ? self : selecting(Array(numbers))
+  }
+
+  /// The keys with some numbers, which ascend.
+  func selecting(_ numbers: [Int]) -> RowKeys {
+    switch keys {
+    case .range(let range):
+      RowKeys(numbers.map { range.lowerBound + Int64($0) }, key)
+    case .integers(let integers): RowKeys(numbers.map { integers[$0] }, key)
+    case .encoded(let encoded): RowKeys(.encoded(encoded.selecting(numbers)), key)
+    }
+  }
+
+  /// The key with a number.
+  func key(at number: Int) -> PrimaryKey {
+    switch keys {
+    case .range(let range): .integer(range.lowerBound + Int64(number))
+    case .integers(let integers): .integer(integers[number])
+    case .encoded(let encoded): .encoded(encoded[number])
+    }
+  }
+
+  // MARK: Statements
+
+  /// A condition, or a relation to join with, and the values that it takes.
+  struct Clause {
+    let sql: String
+    let values: [PostgresValue]
+  }
+
+  /// The condition that finds the rows.
+  ///
+  /// - Parameters:
+  ///   - table: The table that they are of.
+  ///   - place: How many values the statement takes before these.
+  /// - Returns: The condition and its values.
+  /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
+  func condition(in table: PostgresTable, after place: Int) throws(BatchError) -> Clause {
+    let columns = key.columns.map { PostgresName.qualified(table.name, $0.name) }
+    if case .range(let range) = keys {
+      return Clause(
+        sql: "\(columns[0]) BETWEEN $\(place + 1) AND $\(place + 2)",
+        values: [.integer(range.lowerBound), .integer(range.upperBound)]
+      )
+    }
+    let arrays = try arrays()
+    let sources = sources(arrays, after: place)
+    let values = arrays.map(PostgresValue.array)
+    if arrays.contains(where: \.hasNull) {
+      // A key that somebody declares may hold NULL, of which no index finds the row.
+      let equal = columns.enumerated().map { "\($1) IS NOT DISTINCT FROM \(Self.column($0))" }
+      return Clause(
+        sql: "EXISTS (SELECT FROM unnest(\(sources.joined(separator: ", "))) AS \(Self.alias) "
+          + "(\(Self.columns(columns.count))) WHERE \(equal.joined(separator: " AND ")))",
+        values: values
+      )
+    }
+    if columns.count == 1 {
+      return Clause(sql: "\(columns[0]) = ANY (\(sources[0]))", values: values)
+    }
+    return Clause(
+      sql: "(\(columns.joined(separator: ", "))) IN "
+        + "(SELECT * FROM unnest(\(sources.joined(separator: ", "))))",
+      values: values
+    )
+  }
+
+  /// The keys as a relation with their numbers from 1 on, and the condition that joins it with the rows.
+  ///
+  /// - Returns: The relation, whose column ``number`` has the numbers, and the condition.
+  /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
+  func relation(
+    in table: PostgresTable,
+    after place: Int
+  ) throws(BatchError) -> (relation: Clause, condition: String) {
+    let arrays = try arrays()
+    let equality = arrays.contains(where: \.hasNull) ? "IS NOT DISTINCT FROM" : "="
+    let equal = key.columns.enumerated().map { index, column in
+      "\(PostgresName.qualified(table.name, column.name)) \(equality) \(Self.column(index))"
+    }
+    let sources = sources(arrays, after: place).joined(separator: ", ")
+    let columns = Self.columns(arrays.count)
+    return (
+      Clause(
+        sql: "unnest(\(sources)) WITH ORDINALITY AS \(Self.alias) (\(columns), \"_batch_number\")",
+        values: arrays.map(PostgresValue.array)
+      ),
+      equal.joined(separator: " AND ")
+    )
+  }
+
+  /// The column of the relation that has the numbers of the keys.
+  static let number = "\(alias).\"_batch_number\""
+  // A name that no expression of a job may use, since it was checked where there is no such relation.
+  private static let alias = "\"_batch_keys\""
+
+  private static func column(_ index: Int) -> String { "\(alias).\"_batch_\(index + 1)\"" }
+
+  private static func columns(_ count: Int) -> String {
+    PostgresName.list((1...count).map { "_batch_\($0)" })
+  }
+
+  /// The arrays in SQL, with elements that are compared with the columns.
+  private func sources(_ arrays: [PostgresArray], after place: Int) -> [String] {
+    zip(key.columns, arrays).enumerated().map { index, source in
+      source.0.comparable("$\(place + index + 1)::\(source.1.element.arrayName)")
+    }
+  }
+
+  // MARK: Values
+
+  /// An array for each column of the key.
+  private func arrays() throws(BatchError) -> [PostgresArray] {
+    switch keys {
+    case .range(let range): return [PostgresArray(range)]
+    case .integers(let integers): return [PostgresArray(integers)]
+    case .encoded(let encoded):
+      var arrays = key.columns.map { PostgresArray(of: $0.form.element) }
+      var reader = EncodedKey.ComponentReader()
+      for number in encoded.indices {
+        var column = 0
+        try unsafe encoded.withBytes(at: number) { bytes throws(BatchError) in
+          try unsafe reader.forEachComponent(of: bytes) { component throws(BatchError) in
+            guard column < arrays.count, arrays[column].append(component) else {
+              throw foreign(number)
+            }
+            column += 1
+          }
+        }
+        guard column == arrays.count else { throw foreign(number) }
+      }
+      return arrays
+    }
+  }
+
+  private func foreign(_ number: Int) -> BatchError {
+    BatchError(
+      .invalidIdentifier,
+      "the key is none of the columns \(key.columns.map(\.name).joined(separator: ", "))",
+      remedy: "select the identifiers anew"
+    ).about(key(at: number))
+  }
+}
+
+extension BatchError {
+  /// The error with the key of the row that it is about.
+  func about(_ key: PrimaryKey) -> BatchError {
+    var error = self
+    error.message = "identifier \(key): \(message)"
+    return error
+  }
+}
+
+extension PostgresKey.Form {
+  /// What a key's component becomes on its way to the server.
+  fileprivate var element: PostgresArray.Element {
+    switch self {
+    case .integer: .integer
+    case .blob: .blob
+    case .text, .uuid, .other: .text
+    }
+  }
+}
+
+extension PostgresArray {
+  /// Appends a component of a key.
+  ///
+  /// - Returns: Whether it can be an element.
+  fileprivate mutating func append(_ component: RawKeyComponent) -> Bool {
+    switch (component, element) {
+    case (.null, _): appendNull()
+    case (.integer(let value), .integer): append(value)
+    case (.integer(let value), .text): append(bytes: Array(String(value).utf8).span)
+    case (.text(let bytes), .text), (.blob(let bytes), .blob):
+      // The buffer lives as long as this call.
+      append(bytes: unsafe Span(_unsafeBytes: bytes))
+    default: return false
+    }
+    return true
+  }
+}
+#endif

@@ -1,0 +1,36 @@
+#if PostgreSQL
+import BatchIdentifiers
+import CPostgres
+
+/// What the server tells beside its answers.
+package struct PostgresNotice: Sendable {
+  package let message: String
+  package let detail: String?
+}
+
+/// Hears the notices of a session.
+///
+/// Nobody else does: libpq would print them.
+final class PostgresNotices {
+  /// Who wants to hear of them now.
+  var listener: ((PostgresNotice) -> Void)?
+
+  /// Hears a session, which must end before this does.
+  func attach(to session: OpaquePointer) {
+    let receiver = unsafe Unmanaged.passUnretained(self).toOpaque()
+    _ = unsafe PQsetNoticeReceiver(
+      session,
+      { receiver, result in
+        guard let receiver = unsafe receiver, let result = unsafe result else { return }
+        let notices = unsafe Unmanaged<PostgresNotices>.fromOpaque(receiver).takeUnretainedValue()
+        guard let listener = notices.listener else { return }
+        func field(_ letter: Unicode.Scalar) -> String? {
+          unsafe PQresultErrorField(result, Int32(letter.value)).map { unsafe String(cString: $0) }
+        }
+        listener(PostgresNotice(message: field("M") ?? "", detail: field("D")))
+      },
+      receiver
+    )
+  }
+}
+#endif

@@ -1,0 +1,194 @@
+#if PostgreSQL
+import BatchEngine
+package import BatchIdentifiers
+import CPostgres
+
+/// How a transaction begins.
+package struct TransactionOptions: Sendable {
+  /// What a transaction sees of others.
+  package enum Isolation: String, Sendable {
+    case readCommitted = "READ COMMITTED"
+    case repeatableRead = "REPEATABLE READ"
+    case serializable = "SERIALIZABLE"
+  }
+
+  package var isolation: Isolation
+  package var isReadOnly: Bool
+  /// How long a statement waits for a lock; nil for what the server has.
+  package var lockTimeout: Duration?
+  /// How long a statement may take; nil for what the server has.
+  package var statementTimeout: Duration?
+  /// How long the session may say nothing before the server ends it, so that a client that is gone holds no lock;
+  /// nil for what the server has.
+  package var idleTimeout: Duration?
+  /// Where names without a schema are looked up; nil for where the session looks.
+  package var searchPath: SearchPath?
+  /// Whether the server tells how it has read each statement.
+  var printsParseTrees = false
+
+  package init(
+    _ isolation: Isolation = .readCommitted,
+    isReadOnly: Bool = false,
+    lockTimeout: Duration? = nil,
+    statementTimeout: Duration? = nil,
+    idleTimeout: Duration? = nil,
+    searchPath: SearchPath? = nil
+  ) {
+    self.isolation = isolation
+    self.isReadOnly = isReadOnly
+    self.lockTimeout = lockTimeout
+    self.statementTimeout = statementTimeout
+    self.idleTimeout = idleTimeout
+    self.searchPath = searchPath
+  }
+
+  /// A transaction in which statements are parsed and none is run that writes.
+  static func parsing(_ path: SearchPath) -> TransactionOptions {
+    var options = TransactionOptions(isReadOnly: true, searchPath: path)
+    options.printsParseTrees = true
+    return options
+  }
+
+  /// What begins it.
+  var script: String {
+    var script =
+      "BEGIN ISOLATION LEVEL \(isolation.rawValue), READ \(isReadOnly ? "ONLY" : "WRITE")"
+    for (name, limit) in [
+      ("lock_timeout", lockTimeout), ("statement_timeout", statementTimeout),
+      ("idle_in_transaction_session_timeout", idleTimeout),
+    ] {
+      guard let limit else { continue }
+      // Zero would be no limit.
+      script += "; SET LOCAL \(name) = \(min(max(1, limit.milliseconds), Int(Int32.max)))"
+    }
+    script += "; " + Self.fixedSettings
+    if let searchPath { script += "; SET LOCAL search_path = \(searchPath.sql)" }
+    if printsParseTrees {
+      // The last one, so that only what follows is printed.
+      script += "; SET LOCAL client_min_messages = log; SET LOCAL debug_pretty_print = off"
+      script += "; SET LOCAL debug_print_parse = on"
+    }
+    return script
+  }
+
+  /// What decides how values are written and read.
+  ///
+  /// It is the same on every server and for every role, so that a text means on one host what it means on the
+  /// other. The time is that of UTC, as it is in SQLite.
+  private static let fixedSettings = """
+    SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL timezone = 'UTC'; \
+    SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; \
+    SET LOCAL standard_conforming_strings = on; SET LOCAL transform_null_equals = off
+    """
+}
+
+/// Where names without a schema are looked up: in `pg_catalog` before all others, so that nobody's functions take the
+/// place of the server's, then in the schemas of the session, and last in that of temporary tables.
+package struct SearchPath: Sendable, Hashable {
+  private let schemas: [String]
+
+  /// Asks which schemas the session has.
+  package init(of session: PostgresSession) throws(BatchError) {
+    let rows = try session.execute("SELECT unnest(current_schemas(false))")
+    schemas = (0..<rows.count).compactMap { rows.text($0, 0) }
+  }
+
+  /// What stands behind `search_path =`.
+  var sql: String {
+    (["pg_catalog"] + schemas.filter { $0 != "pg_catalog" } + ["pg_temp"])
+      .map { "\"\($0.replacing("\"", with: "\"\""))\"" }.joined(separator: ", ")
+  }
+}
+
+extension PostgresSession {
+  /// Runs `body` in a transaction: committed if it returns, rolled back if it throws.
+  ///
+  /// - Throws: What `body` throws; of code `connectionLost`, with the state `transactionResolutionUnknown`, if the
+  ///   connection broke at COMMIT, so that nobody here knows whether it is done.
+  @discardableResult
+  package func transaction<Result>(
+    _ options: TransactionOptions = TransactionOptions(),
+    _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try begin(options)
+    let result: Result
+    do {
+      result = try body()
+    } catch {
+      rollBack()
+      throw error
+    }
+    try commit()
+    return result
+  }
+
+  /// Runs `body` inside an open transaction; what it did is undone if it throws.
+  package func savepoint<Result>(
+    _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try run("SAVEPOINT _batch_part")
+    let result: Result
+    do {
+      result = try body()
+    } catch {
+      if !isLost, isInTransaction { try run("ROLLBACK TO _batch_part; RELEASE _batch_part") }
+      throw error
+    }
+    try run("RELEASE _batch_part")
+    return result
+  }
+
+  /// Begins a transaction, for those that end it elsewhere.
+  package func begin(_ options: TransactionOptions) throws(BatchError) {
+    if interrupter.isInterrupted {
+      throw BatchError(.interrupted, "interrupted", at: address.description)
+    }
+    do {
+      try run(options.script)
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Ends a transaction, so that what it did is done.
+  package func commit() throws(BatchError) {
+    let tag: String
+    do {
+      try send("COMMIT", [], .text)
+      tag = try takeResults()?.tag ?? ""
+    } catch {
+      guard isLost, var lost = error.postgres else {
+        rollBack()
+        throw error
+      }
+      lost.state = .transactionResolutionUnknown
+      lost.message = "the connection broke at COMMIT: \(lost.message)"
+      throw BatchError(lost, server: address.description)
+    }
+    // The server rolls back what has failed, whatever it is asked.
+    guard tag == "COMMIT" else {
+      throw BatchError(.databaseAccess, "the transaction has failed", at: address.description)
+    }
+  }
+
+  /// Ends a transaction, if one is open, so that nothing of it is done.
+  package func rollBack() {
+    guard !isLost, isInTransaction else { return }
+    abandon()
+    // Unlike other statements this one is due after an interrupt too.
+    guard !isLost, unsafe PQsendQuery(handle, "ROLLBACK") == 1, (try? takeResults()) != nil else {
+      return close()
+    }
+  }
+}
+
+extension Duration {
+  /// The whole milliseconds.
+  var milliseconds: Int {
+    let (seconds, attoseconds) = components
+    let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000)
+    return overflow ? .max : whole + Int(attoseconds / 1_000_000_000_000_000)
+  }
+}
+#endif

@@ -1,0 +1,86 @@
+#if PostgreSQL
+/// What an expression may consist of.
+///
+/// - Functions of `pg_catalog` that the server calls `IMMUTABLE` or `STABLE`, operators and casts by the functions behind
+///   them. What writes, reads files, sleeps, locks, sends or changes settings is `VOLATILE` there.
+/// - Of the volatile ones, those that only make up values: ``volatileFunctions``.
+/// - None whose name begins with `pg_`, but for ``harmlessNames``, and none of ``hidingNames``: these look into
+///   the server, or at tables that are named in a text.
+/// - Functions of the extensions in ``extensions`` that are not volatile, so that `citext`, `hstore` and their operators
+///   work. Not those of others: `crosstab` of `tablefunc` and `xpath_table` of `xml2` are `STABLE` and run SQL that is in a
+///   text. No functions of anybody else, since nobody knows what they do.
+/// - Types of `pg_catalog` and of extensions, enumerations, and types of the columns of tables that the expression
+///   reads: a domain's condition calls what its owner likes.
+/// - Tables, partitioned and materialized ones, and views, which read what their owners let them. No foreign table,
+///   which is another server's, and no table of the system.
+/// - No `FOR UPDATE`, `TABLESAMPLE`, `CURRENT OF`, `XMLTABLE`, and no kind of node that is not in ``nodes``.
+enum AllowedCalls {
+  /// Volatile functions that only make up values.
+  static let volatileFunctions: Set<String> = [
+    "random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp",
+    "timeofday",
+  ]
+
+  /// Extensions whose functions compute with their arguments, as far as they are not volatile.
+  static let extensions: Set<String> = [
+    "btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
+    "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp",
+  ]
+
+  /// Functions whose names begin with `pg_` and that only look at their arguments.
+  static let harmlessNames: Set<String> = [
+    "pg_typeof", "pg_column_size", "pg_size_pretty", "pg_size_bytes",
+  ]
+
+  /// Functions that are `STABLE` or `IMMUTABLE` and look at what is not in their arguments.
+  static let hidingNames: Set<String> = [
+    "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
+    "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
+    "database_to_xmlschema",
+    "database_to_xml_and_xmlschema", "query_to_xml", "query_to_xmlschema",
+    "query_to_xml_and_xmlschema", "cursor_to_xml", "cursor_to_xmlschema", "txid_current", "ts_stat",
+    "domain_in", "domain_recv", "record_in", "array_in", "fmgr_c_validator", "fmgr_sql_validator",
+    "fmgr_internal_validator", "plpgsql_validator", "current_setting",
+  ]
+
+  /// Whether a function may be called.
+  ///
+  /// - Parameters:
+  ///   - name: Its name.
+  ///   - extensionName: The extension that it belongs to, wherever that has put it; nil for none.
+  ///   - isBuiltIn: Whether it is the server's own.
+  ///   - isVolatile: Whether it may give another value each time, or do something.
+  /// - Returns: Whether it only computes.
+  static func admits(
+    function name: String,
+    of extensionName: String?,
+    isBuiltIn: Bool,
+    isVolatile: Bool
+  ) -> Bool {
+    if let extensionName { return extensions.contains(extensionName) && !isVolatile }
+    guard isBuiltIn else { return false }
+    if isVolatile { return volatileFunctions.contains(name) }
+    if hidingNames.contains(name) { return false }
+    return !name.hasPrefix("pg_") || harmlessNames.contains(name)
+  }
+
+  /// The kinds of nodes of a parse tree that are known to do no harm, by the names that versions 12 to 18 have for
+  /// them.
+  static let nodes: Set<String> = [
+    // Queries.
+    "QUERY", "FROMEXPR", "RANGETBLREF", "RTE", "RANGETBLENTRY", "RTEPERMISSIONINFO", "ALIAS",
+    "TARGETENTRY", "SORTGROUPCLAUSE", "GROUPINGSET", "WINDOWCLAUSE", "COMMONTABLEEXPR",
+    "SETOPERATIONSTMT", "JOINEXPR", "RANGETBLFUNCTION",
+    // Values and calls.
+    "VAR", "CONST", "PARAM", "AGGREF", "GROUPINGFUNC", "WINDOWFUNC", "SUBSCRIPTINGREF", "FUNCEXPR",
+    "NAMEDARGEXPR", "OPEXPR", "DISTINCTEXPR", "NULLIFEXPR", "SCALARARRAYOPEXPR", "BOOLEXPR",
+    "SUBLINK",
+    "FIELDSELECT", "RELABELTYPE", "COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPEEXPR", "COLLATE",
+    "COLLATEEXPR", "CASE", "CASEEXPR", "WHEN", "CASEWHEN", "CASETESTEXPR", "ARRAY", "ARRAYEXPR",
+    "ROW",
+    "ROWEXPR", "ROWCOMPARE", "ROWCOMPAREEXPR", "COALESCE", "COALESCEEXPR", "MINMAX", "MINMAXEXPR",
+    "SQLVALUEFUNCTION", "NULLTEST", "BOOLEANTEST", "COERCETODOMAIN", "COERCETODOMAINVALUE",
+    "JSONVALUEEXPR", "JSONFORMAT", "JSONRETURNING", "JSONCONSTRUCTOREXPR", "JSONISPREDICATE",
+  ]
+}
+#endif

@@ -1,0 +1,193 @@
+#if PostgreSQL
+import BatchIdentifiers
+
+/// Reads an expression as far as is needed to know that it stays inside the parentheses that will be put around it, and where
+/// its parameters are.
+///
+/// The rules are those of the server's own lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings` on, which every
+/// transaction here has. Where versions of it differ, or a rule is hard to follow, the text is refused: dollar quotes, a
+/// quote right behind a number, a string behind an `E''` string, which would continue it.
+struct ExpressionLexer {
+  /// A part of the text.
+  enum Piece: Sendable, Hashable {
+    case text(String)
+    /// `:name`, without the colon.
+    case parameter(String)
+  }
+
+  /// Why a text is refused.
+  struct Refusal: Error, Hashable {
+    let reason: String
+    let remedy: String?
+
+    init(_ reason: String, remedy: String? = nil) {
+      self.reason = reason
+      self.remedy = remedy
+    }
+  }
+
+  /// The text, cut where parameters are.
+  private(set) var pieces: [Piece] = []
+
+  private let bytes: [UInt8]
+  private var index = 0
+  private var depth = 0
+  /// Where the text begins that is in no piece yet.
+  private var pieceStart = 0
+  private var tokenCount = 0
+  /// Whether the last token was an `E''` string.
+  private var isBehindEscapes = false
+
+  /// Reads a whole text.
+  init(_ text: String) throws(Refusal) {
+    bytes = Array(text.utf8)
+    if bytes.contains(0) { throw Refusal("the expression holds a NUL character") }
+    while let byte = peek() {
+      let isComment = byte == UInt8(ascii: "-") && peek(1) == byte
+      let isBlock = byte == UInt8(ascii: "/") && peek(1) == UInt8(ascii: "*")
+      if [0x20, 0x09, 0x0a, 0x0b, 0x0c, 0x0d].contains(byte) {
+        index += 1
+      } else if isComment {
+        while let next = peek(), next != 0x0a, next != 0x0d { index += 1 }
+      } else if isBlock {
+        try blockComment()
+      } else {
+        try token(startingWith: byte)
+        tokenCount += 1
+      }
+    }
+    if depth > 0 { throw Refusal("a parenthesis is not closed") }
+    if tokenCount == 0 { throw Refusal("the expression is empty") }
+    endPiece(at: index)
+  }
+
+  private func peek(_ offset: Int = 0) -> UInt8? {
+    index + offset < bytes.count ? bytes[index + offset] : nil
+  }
+
+  private mutating func endPiece(at end: Int) {
+    guard pieceStart < end else { return }
+    pieces.append(.text(String(decoding: bytes[pieceStart..<end], as: UTF8.self)))
+    pieceStart = end
+  }
+
+  private mutating func token(startingWith byte: UInt8) throws(Refusal) {
+    let wasBehindEscapes = isBehindEscapes
+    isBehindEscapes = false
+    switch byte {
+    case UInt8(ascii: "'"):
+      if wasBehindEscapes {
+        throw Refusal("a string follows an E'' string", remedy: "join the two with ||")
+      }
+      try quoted(by: byte)
+    case UInt8(ascii: "\""): try quoted(by: byte)
+    case UInt8(ascii: "("):
+      depth += 1
+      index += 1
+    case UInt8(ascii: ")"):
+      depth -= 1
+      if depth < 0 { throw Refusal("a parenthesis closes that was not opened") }
+      index += 1
+    case UInt8(ascii: ";"):
+      throw Refusal(
+        "a semicolon is not part of an expression",
+        remedy: "write one expression only, without a semicolon"
+      )
+    case UInt8(ascii: "$"):
+      throw Refusal(
+        "\"$\" begins no value here",
+        remedy: "write texts in single quotes, and :name for a parameter"
+      )
+    case UInt8(ascii: ":"): try colon()
+    case _ where Self.isDigit(byte): try number()
+    case _ where Self.isNameByte(byte): try word()
+    default: index += 1
+    }
+  }
+
+  private mutating func number() throws(Refusal) {
+    // Digits, exponents, `0x…`, and what is no number for the server to refuse.
+    while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: ".") { index += 1 }
+    // Some versions end a number before the e of `1e'…'`, which is then an E'' string.
+    if let next = peek(), next == UInt8(ascii: "'") || next == UInt8(ascii: "\"") {
+      throw Refusal("a quote follows a number", remedy: "write a space between the two")
+    }
+  }
+
+  private mutating func word() throws(Refusal) {
+    let start = index
+    while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: "$") { index += 1 }
+    guard index - start == 1, bytes[start] | 0x20 == UInt8(ascii: "e"), peek() == UInt8(ascii: "'")
+    else { return }
+    try quoted(by: UInt8(ascii: "'"), escapes: true)
+    isBehindEscapes = true
+  }
+
+  private mutating func quoted(by quote: UInt8, escapes: Bool = false) throws(Refusal) {
+    index += 1
+    while let next = peek() {
+      index += 1
+      if escapes, next == UInt8(ascii: "\\"), peek() != nil {
+        index += 1
+      } else if next == quote {
+        if peek() != quote { return }
+        index += 1
+      }
+    }
+    throw Refusal("a \(Character(Unicode.Scalar(quote))) is not closed")
+  }
+
+  /// Block comments hold others.
+  private mutating func blockComment() throws(Refusal) {
+    var level = 0
+    while let next = peek() {
+      if next == UInt8(ascii: "/"), peek(1) == UInt8(ascii: "*") {
+        level += 1
+        index += 2
+      } else if next == UInt8(ascii: "*"), peek(1) == UInt8(ascii: "/") {
+        level -= 1
+        index += 2
+        if level == 0 { return }
+      } else {
+        index += 1
+      }
+    }
+    throw Refusal("a comment is not closed")
+  }
+
+  private mutating func colon() throws(Refusal) {
+    // A cast, or a named argument.
+    if let next = peek(1), next == UInt8(ascii: ":") || next == UInt8(ascii: "=") {
+      index += 2
+      return
+    }
+    guard let first = peek(1), Self.isNameByte(first), !Self.isDigit(first) else {
+      // The two ends of a slice: the server knows whether it is in one.
+      index += 1
+      return
+    }
+    endPiece(at: index)
+    index += 1
+    let start = index
+    while let next = peek(), Self.isNameByte(next) { index += 1 }
+    if peek() == UInt8(ascii: "$") || peek() == UInt8(ascii: "'") || peek() == UInt8(ascii: "\"") {
+      throw Refusal("a colon starts no parameter name", remedy: "write :name")
+    }
+    pieces.append(.parameter(String(decoding: bytes[start..<index], as: UTF8.self)))
+    pieceStart = index
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), 0x80...0xff:
+      true
+    default: false
+    }
+  }
+}
+#endif

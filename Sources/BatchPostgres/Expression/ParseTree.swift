@@ -1,0 +1,115 @@
+#if PostgreSQL
+/// What the server made of a statement: the text form of its parse tree, as far as it says what is called and read.
+///
+/// The form is `{NODE :field value :field {NODE …} …}`. Texts in it have a backslash before whatever could be taken for
+/// structure, so that words split at white space and brackets are words of the server's.
+struct ParseTree {
+  /// The kinds of nodes.
+  private(set) var nodes: Set<String> = []
+  /// The functions, by their OIDs in `pg_proc`.
+  private(set) var functions: Set<Int64> = []
+  /// The operators, by their OIDs in `pg_operator`.
+  private(set) var operators: Set<Int64> = []
+  /// The types, by their OIDs in `pg_type`.
+  private(set) var types: Set<Int64> = []
+  /// The tables, by their OIDs in `pg_class`.
+  private(set) var relations: Set<Int64> = []
+  /// What each query in it does, the outermost first: the numbers of the server's `CmdType`.
+  private(set) var commands: [Int64] = []
+
+  /// Reads a tree.
+  init(_ text: String) {
+    var field: Field?
+    // `:opnos (o 97 98)`: a list belongs to the field before it.
+    var isInList = false
+    for word in Words(text) {
+      switch word.first {
+      case UInt8(ascii: "{"):
+        nodes.insert(String(decoding: word.dropFirst(), as: UTF8.self))
+        field = nil
+      case UInt8(ascii: ":"): field = Field(String(decoding: word.dropFirst(), as: UTF8.self))
+      case UInt8(ascii: "("): isInList = true
+      case UInt8(ascii: ")"):
+        isInList = false
+        field = nil
+      default:
+        if let number = Int64(String(decoding: word, as: UTF8.self)) { note(number, field) }
+        if !isInList { field = nil }
+      }
+    }
+  }
+
+  private mutating func note(_ number: Int64, _ field: Field?) {
+    switch field {
+    case .function where number != 0: functions.insert(number)
+    case .operator where number != 0: operators.insert(number)
+    case .type where number != 0: types.insert(number)
+    case .relation where number != 0: relations.insert(number)
+    case .command: commands.append(number)
+    default: break
+    }
+  }
+
+  /// What a field's number stands for, in the fields that are looked at.
+  private enum Field {
+    case function
+    case `operator`
+    case type
+    case relation
+    case command
+
+    init?(_ name: String) {
+      switch name {
+      case "funcid", "opfuncid", "aggfnoid", "winfnoid", "hashfuncid", "negfuncid",
+        "startInRangeFunc",
+        "endInRangeFunc", "elemfuncid":
+        self = .function
+      case "opno", "opnos", "eqop", "sortop", "aggsortop": self = .operator
+      case "relid": self = .relation
+      case "commandType": self = .command
+      // `consttype`, `resulttype`, `array_typeid`, `row_typeid`, `funccoltypes`, ….
+      case _ where name.hasSuffix("type") || name.hasSuffix("typeid") || name.hasSuffix("types"):
+        self = .type
+      default: return nil
+      }
+    }
+  }
+
+  /// The words of a tree: `{NODE`, `:field`, `(`, `)` and values; `}` ends a word and is none.
+  private struct Words: Sequence, IteratorProtocol {
+    private let bytes: [UInt8]
+    private var index = 0
+
+    init(_ text: String) {
+      bytes = Array(text.utf8)
+    }
+
+    mutating func next() -> ArraySlice<UInt8>? {
+      while index < bytes.count, Self.separates(bytes[index]) { index += 1 }
+      guard index < bytes.count else { return nil }
+      let start = index
+      if Self.isParenthesis(bytes[index]) {
+        index += 1
+        return bytes[start..<index]
+      }
+      if bytes[index] == UInt8(ascii: "{") { index += 1 }
+      while index < bytes.count, !Self.separates(bytes[index]), !Self.isParenthesis(bytes[index]),
+        bytes[index] != UInt8(ascii: "{")
+      {
+        // What follows a backslash is a part of the word, whatever it is.
+        index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+      }
+      index = Swift.min(index, bytes.count)
+      return bytes[start..<index]
+    }
+
+    private static func separates(_ byte: UInt8) -> Bool {
+      [0x20, 0x09, 0x0a, 0x0d, UInt8(ascii: "}")].contains(byte)
+    }
+
+    private static func isParenthesis(_ byte: UInt8) -> Bool {
+      byte == UInt8(ascii: "(") || byte == UInt8(ascii: ")")
+    }
+  }
+}
+#endif

@@ -1,0 +1,137 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// An expression of SQL as its author wrote it, and where.
+///
+/// The text comes from a job file and is not trusted: it goes into a statement only after ``PostgresExpressionCompiler`` has
+/// shown that it is one expression that reads and does nothing else.
+package struct PostgresExpression: Sendable, Hashable {
+  /// The expression.
+  package let text: String
+  /// Where it stands, such as `job.json:9:14: source.where`.
+  package let place: String?
+
+  package init(_ text: String, at place: String? = nil) {
+    self.text = text
+    self.place = place
+  }
+
+  /// The error about an expression that is refused.
+  func refusal(_ message: String, _ advice: Remedy? = nil) -> BatchError {
+    let line = text.onOneLine
+    let shown = line.count > 120 ? line.prefix(117) + "…" : line[...]
+    return BatchError(
+      .invalidSQL,
+      "\(message.onOneLine) in the expression `\(shown)`",
+      at: place,
+      advice: advice
+    ).about(.expression)
+  }
+}
+
+/// An expression that was found to be one, to be put into statements.
+package struct CheckedExpression: Sendable {
+  /// The expression.
+  package let expression: PostgresExpression
+  let pieces: [ExpressionLexer.Piece]
+
+  /// The names of the parameters that it uses.
+  package var parameters: Set<String> {
+    Set(pieces.compactMap { if case .parameter(let name) = $0 { name } else { nil } })
+  }
+
+  /// The expression as an operand, with a line break to end a trailing `--` comment.
+  package func sql(_ parameters: PostgresParameters, _ form: PostgresParameters.Form) -> String {
+    let parts = pieces.map { piece in
+      switch piece {
+      case .text(let text): text
+      case .parameter(let name): parameters.sql(name, form)
+      }
+    }
+    return "(\(parts.joined())\n)"
+  }
+}
+
+/// The values of the parameters that expressions name: each has the type of its value, and is cast where another is
+/// meant: `placed < :day::date`.
+package struct PostgresParameters: Sendable {
+  /// How a statement refers to a value.
+  package enum Form {
+    /// By its place, `$1`, for statements that take values.
+    case place
+    /// As a setting of the transaction, for COPY, which takes none.
+    case setting
+  }
+
+  /// The names in the order of their places.
+  private let names: [String]
+  /// The values in the order of their places.
+  package let values: [PostgresValue]
+
+  package init(_ values: [String: PostgresValue] = [:]) {
+    names = values.keys.sorted()
+    self.values = names.map { values[$0] ?? .null }
+  }
+
+  /// The names that may be used.
+  package var knownNames: [String] { names }
+
+  /// What stands for a value in a statement.
+  fileprivate func sql(_ name: String, _ form: Form) -> String {
+    guard let index = names.firstIndex(of: name) else {
+      preconditionFailure("an unknown parameter")
+    }
+    let type = Self.type(of: values[index])
+    switch form {
+    case .place: return "($\(index + 1)::\(type))"
+    case .setting where values[index] == .null: return "(NULL::\(type))"
+    case .setting:
+      let setting = "pg_catalog.current_setting('\(Self.setting(index))')"
+      if case .blob = values[index] { return "(pg_catalog.decode(\(setting), 'hex'))" }
+      return "(\(setting)::\(type))"
+    }
+  }
+
+  private static func setting(_ index: Int) -> String { "batch.p\(index + 1)" }
+
+  private static func type(of value: PostgresValue) -> String {
+    switch value {
+    case .null, .text, .literal: "pg_catalog.text"
+    case .boolean: "pg_catalog.bool"
+    case .integer: "pg_catalog.int8"
+    case .real: "pg_catalog.float8"
+    case .blob: "pg_catalog.bytea"
+    case .array(let array): array.element.arrayName
+    }
+  }
+
+  /// Makes the values settings of the transaction, without any of them becoming SQL.
+  package func apply(in session: PostgresSession) throws(BatchError) {
+    var bound: [PostgresValue] = []
+    var calls: [String] = []
+    for (index, value) in values.enumerated() {
+      guard let text = value.settingText else { continue }
+      bound += [.text(Self.setting(index)), .text(text)]
+      calls.append("pg_catalog.set_config($\(bound.count - 1), $\(bound.count), true)")
+    }
+    if calls.isEmpty { return }
+    try session.execute("SELECT \(calls.joined(separator: ", "))", bound)
+  }
+}
+
+extension PostgresValue {
+  /// The value as the text of a setting; nil for NULL, which a setting cannot be.
+  fileprivate var settingText: String? {
+    switch self {
+    case .null: nil
+    case .boolean(let value): value ? "t" : "f"
+    case .integer(let value): String(value)
+    case .real(let value): Self.text(of: value)
+    case .text(let text), .literal(let text): text
+    case .blob(let bytes):
+      bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    case .array: preconditionFailure("a job has no parameters that are arrays")
+    }
+  }
+}
+#endif

@@ -1,0 +1,257 @@
+#if PostgreSQL
+import BatchEngine
+package import BatchIdentifiers
+
+/// A fetch of identifiers by one or several readers, which can be interrupted.
+///
+/// The keys come by `COPY … TO STDOUT (FORMAT binary)` straight into the list, in one short transaction that is for reading only. Several readers
+/// share the work where an index finds the rows of a range of integer keys: then each fetches ranges of its own, on a
+/// connection of its own, all in one snapshot. A server that has no such COPY is asked by a SELECT.
+package struct PostgresFetch: Sendable {
+  /// How the keys come.
+  package enum Method: Sendable {
+    case copy
+    /// Row by row.
+    case select
+  }
+
+  /// How many ranges a reader gets, more or less: the next one takes it when it is done with one, since rows need not
+  /// be spread evenly.
+  private static let rangesPerReader = 8
+  /// A smaller span of keys is not worth a second connection.
+  private static let smallestSpan = 100_000
+
+  private let query: PostgresQuery
+  private let readers: [PostgresConnection]
+  private let method: Method
+
+  /// Prepares a fetch by at most so many connections at once; reads nothing.
+  package init(
+    _ query: PostgresQuery,
+    from address: ServerAddress,
+    readers count: Int = 1,
+    method: Method = .copy
+  ) {
+    self.query = query
+    self.method = method
+    readers = (0..<max(1, count)).map { index in
+      PostgresConnection(label: "batch.fetch.\(index)", address: address)
+    }
+  }
+
+  /// Makes the fetch fail with `BatchError` of code `interrupted`; from any thread.
+  package func interrupt() {
+    for reader in readers { reader.interrupt() }
+  }
+
+  /// The identifiers of committed rows, all of one moment.
+  ///
+  /// - Parameter store: The UUID that the identifiers carry.
+  /// - Returns: The identifiers, in the order of the query.
+  /// - Throws: `BatchError` by the server's code, `unstableKey` if the rows cannot be identified.
+  /// - Complexity: O(*n*) time; memory for the compressed list alone.
+  package func run(store: String) async throws(BatchError) -> IdentifierList {
+    let answer: Result<IdentifierList, BatchError>
+    do throws(BatchError) {
+      answer = .success(try await fetch(store))
+    } catch {
+      answer = .failure(error)
+    }
+    for reader in readers { await reader.close() }
+    return try answer.get()
+  }
+
+  private func fetch(_ store: String) async throws(BatchError) -> IdentifierList {
+    if readers.count > 1, method == .copy, let ranges = try await beginTogether() {
+      return try await fetch(ranges, store)
+    }
+    do {
+      return try await fetchAlone(method, store)
+    } catch {
+      let states: [SQLState] = [.featureNotSupported, .syntaxError]
+      guard method == .copy, let state = error.postgres?.state, states.contains(state) else {
+        throw error
+      }
+      return try await fetchAlone(.select, store)
+    }
+  }
+
+  private func fetchAlone(
+    _ method: Method,
+    _ store: String
+  ) async throws(BatchError) -> IdentifierList {
+    let query = query
+    return try await readers[0].perform { session throws(BatchError) in
+      try session.transaction(Self.options(query)) { () throws(BatchError) in
+        try query.parameters.apply(in: session)
+        try query.refuseDuplicates(in: session)
+        return try query.fetch(method, in: session, store: store)
+      }
+    }
+  }
+
+  /// One state of the database for all statements of a transaction.
+  private static func options(_ query: PostgresQuery) -> TransactionOptions {
+    TransactionOptions(.repeatableRead, isReadOnly: true, searchPath: query.path)
+  }
+
+  // MARK: Several readers
+
+  /// Begins a transaction of each reader in the same state of the database.
+  ///
+  /// - Returns: Ranges to be fetched; nil, with no transaction begun, if one reader is to do it.
+  private func beginTogether() async throws(BatchError) -> [ClosedRange<Int64>]? {
+    let query = query
+    let begun = try await readers[0].perform {
+      session throws(BatchError) -> (range: ClosedRange<Int64>, snapshot: String)? in
+      try session.begin(Self.options(query))
+      do throws(BatchError) {
+        try query.parameters.apply(in: session)
+        guard let range = try query.rangeOfKeys(in: session), range.span >= Self.smallestSpan,
+          let snapshot = try session.text("SELECT pg_export_snapshot()")
+        else {
+          session.rollBack()
+          return nil
+        }
+        return (range, snapshot)
+      } catch {
+        session.rollBack()
+        throw error
+      }
+    }
+    guard let begun else { return nil }
+    do {
+      for reader in readers.dropFirst() {
+        try await reader.perform { session throws(BatchError) in
+          try Self.begin(session, query, at: begun.snapshot)
+        }
+      }
+    } catch {
+      for reader in readers { await Self.rollBack(reader) }
+      // Another server behind the same address does not know the snapshot: one reader can do without.
+      guard error.postgres?.isConnectionLoss == false else { throw error }
+      return nil
+    }
+    return begun.range.split(into: readers.count * Self.rangesPerReader)
+  }
+
+  /// Begins a transaction that sees what the one sees that has exported a snapshot.
+  private static func begin(
+    _ session: PostgresSession,
+    _ query: PostgresQuery,
+    at snapshot: String
+  ) throws(BatchError) {
+    try session.begin(options(query))
+    do throws(BatchError) {
+      // The statement takes no values, and the server's own are letters, digits and hyphens.
+      guard snapshot.wholeMatch(of: /[0-9A-Za-z\-]+/) != nil else {
+        throw BatchError(.databaseAccess, "the server's snapshot has no name that can be used")
+      }
+      try session.run("SET TRANSACTION SNAPSHOT '\(snapshot)'")
+      try query.parameters.apply(in: session)
+    } catch {
+      session.rollBack()
+      throw error
+    }
+  }
+
+  private static func rollBack(_ reader: PostgresConnection) async {
+    try? await reader.perform { session throws(BatchError) in session.rollBack() }
+  }
+
+  private func fetch(
+    _ ranges: [ClosedRange<Int64>],
+    _ store: String
+  ) async throws(BatchError) -> IdentifierList {
+    let next = Lock(0)
+    let query = query
+    // Group tasks throw any error, so theirs are values.
+    let answers = await withTaskGroup(of: Result<[(Int, IdentifierList)], BatchError>.self) {
+      group in
+      for reader in readers {
+        group.addTask {
+          var lists: [(Int, IdentifierList)] = []
+          do throws(BatchError) {
+            while let index = next.withLock({ Self.take(&$0, of: ranges.count) }) {
+              let list = try await reader.perform { session throws(BatchError) in
+                try query.fetch(ranges[index], in: session, store: store)
+              }
+              lists.append((index, list))
+            }
+            return .success(lists)
+          } catch {
+            next.withLock { $0 = ranges.count }
+            return .failure(error)
+          }
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    for reader in readers { await Self.rollBack(reader) }
+    var lists: [(Int, IdentifierList)] = []
+    for answer in answers { lists += try answer.get() }
+    return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1))
+  }
+
+  private static func take(_ next: inout Int, of count: Int) -> Int? {
+    guard next < count else { return nil }
+    next += 1
+    return next - 1
+  }
+}
+
+extension PostgresQuery {
+  /// Fetches the identifiers, inside a transaction of the caller.
+  fileprivate func fetch(
+    _ method: PostgresFetch.Method,
+    in session: PostgresSession,
+    store: String
+  ) throws(BatchError) -> IdentifierList {
+    switch method {
+    case .copy: return try copy(sql(.setting), in: session, store: store)
+    case .select:
+      var keys = KeyCollector(self, store: store)
+      try session.forEachRow(sql(.place), parameters.values, format: .binary) {
+        row throws(BatchError) in
+        for column in key.columns.indices {
+          try row.withValue(column) { value throws(BatchError) in try keys.append(value, column) }
+        }
+        try keys.endRow()
+      }
+      return keys.finish()
+    }
+  }
+
+  /// Fetches the identifiers of rows whose integer key is in a range.
+  fileprivate func fetch(
+    _ range: ClosedRange<Int64>,
+    in session: PostgresSession,
+    store: String
+  ) throws(BatchError) -> IdentifierList {
+    guard session.isInTransaction else {
+      let error = PostgresError("the snapshot is gone", state: .connectionFailure)
+      throw BatchError(error, server: session.address.description)
+    }
+    return try copy(sql(.setting, in: range), in: session, store: store)
+  }
+
+  private func copy(
+    _ sql: String,
+    in session: PostgresSession,
+    store: String
+  ) throws(BatchError) -> IdentifierList {
+    var keys = KeyCollector(self, store: store)
+    try session.copyOut("COPY (\(sql)) TO STDOUT (FORMAT binary)") { bytes throws(BatchError) in
+      try keys.append(copied: bytes)
+    }
+    guard keys.isComplete else {
+      throw BatchError(
+        .databaseAccess,
+        "the server has not sent all identifiers",
+        at: session.address.description
+      )
+    }
+    return keys.finish()
+  }
+}
+#endif

@@ -1,0 +1,140 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// Which identifiers to fetch, and in which order: the SQL that selects the keys of rows.
+package struct PostgresQuery: Sendable {
+  /// A term of an order.
+  package struct SortTerm: Sendable, Hashable {
+    package let column: String
+    package let isDescending: Bool
+
+    package init(_ column: String, descending: Bool = false) {
+      self.column = column
+      isDescending = descending
+    }
+  }
+
+  package let table: PostgresTable
+  package let key: PostgresKey
+  package let parameters: PostgresParameters
+  /// Where names in the condition are looked up, as they were when it was checked.
+  package let path: SearchPath
+  private let condition: CheckedExpression?
+  private let orderBy: [SortTerm]
+  private let limit: Int?
+
+  /// A query for the keys of the rows that satisfy a condition; the key decides the order where `orderBy` leaves rows
+  /// equal, and alone where that is empty.
+  ///
+  /// - Throws: `BatchError` that names the column which is not there.
+  package init(
+    table: PostgresTable,
+    key: PostgresKey,
+    where condition: CheckedExpression? = nil,
+    orderBy: [SortTerm] = [],
+    limit: Int? = nil,
+    parameters: PostgresParameters = PostgresParameters(),
+    path: SearchPath
+  ) throws(BatchError) {
+    self.table = table
+    self.key = key
+    self.condition = condition
+    self.limit = limit
+    self.parameters = parameters
+    self.path = path
+    var terms: [SortTerm] = []
+    for term in orderBy {
+      let column = try table.requireColumn(named: term.column)
+      terms.append(SortTerm(column.name, descending: term.isDescending))
+    }
+    self.orderBy = terms
+  }
+
+  /// The SELECT, with values in the form that suits the statement that it is in.
+  ///
+  /// - Parameters:
+  ///   - form: How it refers to values.
+  ///   - range: The integer keys that are meant; nil for all.
+  /// - Returns: A statement without values of anybody's.
+  func sql(_ form: PostgresParameters.Form, in range: ClosedRange<Int64>? = nil) -> String {
+    var sql = "SELECT \(key.columns.map(\.selection).joined(separator: ", ")) FROM \(table.sql)"
+    var conditions = condition.map { [$0.sql(parameters, form)] } ?? []
+    if let range {
+      let name = PostgresName.quoted(key.columns[0].name)
+      // With parentheses: a minus binds less than a cast does.
+      conditions.append("\(name) BETWEEN (\(range.lowerBound)) AND (\(range.upperBound))")
+    }
+    if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
+    let terms = orderBy.map {
+      PostgresName.qualified(table.name, $0.column) + ($0.isDescending ? " DESC" : "")
+    }
+    sql += " ORDER BY \((terms + key.columns.map { $0.order(in: table) }).joined(separator: ", "))"
+    if let limit { sql += " LIMIT \(limit)" }
+    return sql
+  }
+
+  /// Whether this asks for integer keys in ascending order, of all rows that satisfy the condition.
+  var isOfIntegersInOrder: Bool { key.isInteger && orderBy.isEmpty && limit == nil }
+
+  /// The least and the greatest key, if the rows of a range of keys can be found without looking at others; nil
+  /// otherwise, and for a table without rows.
+  func rangeOfKeys(in session: PostgresSession) throws(BatchError) -> ClosedRange<Int64>? {
+    guard isOfIntegersInOrder, let index = key.index else { return nil }
+    let name = PostgresName.quoted(key.columns[0].name)
+    let bounds = try session.execute("SELECT min(\(name)), max(\(name)) FROM \(table.sql)")
+    guard let least = bounds.integer(0, 0), let greatest = bounds.integer(0, 1), least <= greatest
+    else { return nil }
+    let range = least...greatest
+    // A sixteenth, as a reader would get: of a greater part the server rather reads the whole table.
+    guard let part = range.split(into: 16).first else { return nil }
+    let text = try session.text("EXPLAIN (FORMAT JSON) \(sql(.setting, in: part))") ?? ""
+    let plan = try? JSONDecoder().decode([Explanation].self, from: Data(text.utf8)).first?.plan
+    let isByKey = plan?.index == index && plan?.indexCondition != nil
+    return isByKey ? range : nil
+  }
+
+  /// What EXPLAIN tells, as far as it is looked at.
+  private struct Explanation: Decodable {
+    struct Plan: Decodable {
+      /// The index, if the outermost step looks into one.
+      let index: String?
+      let indexCondition: String?
+
+      enum CodingKeys: String, CodingKey {
+        case index = "Index Name"
+        case indexCondition = "Index Cond"
+      }
+    }
+
+    let plan: Plan
+
+    enum CodingKeys: String, CodingKey {
+      case plan = "Plan"
+    }
+  }
+
+  /// Refuses a key that the database does not itself keep unique, if a selected row shares one with another row,
+  /// selected or not: the key alone finds the rows again.
+  func refuseDuplicates(in session: PostgresSession) throws(BatchError) {
+    guard key.origin == .declared else { return }
+    let columns = PostgresName.list(key.columns.map(\.name))
+    let selected = condition.map { " AND bool_or(\($0.sql(parameters, .setting)))" } ?? ""
+    let found = try session.execute(
+      "SELECT 1 FROM \(table.sql) GROUP BY \(columns) HAVING count(*) > 1\(selected) LIMIT 1"
+    )
+    guard found.count > 0 else { return }
+    throw BatchError(
+      .unstableKey,
+      "two rows of \(table.title.quotedForMessage) have the same"
+        + " \(key.columns.map(\.name).joined(separator: ", "))",
+      advice: "name columns in \(.key) that identify a row"
+    )
+  }
+}
+#endif

@@ -1,0 +1,175 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+extension RunTables {
+  /// What is done of some positions by the ledger, which has the chunks of spans that are not done as a whole.
+  func doneRanges(
+    of positions: Range<Int>,
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> DoneRanges {
+    let rows = try session.execute(
+      """
+      SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed FROM \(ledger)
+      WHERE run = $1::uuid AND first >= $2 AND first < $3 ORDER BY first
+      """,
+      .text(run),
+      .integer(Int64(positions.lowerBound)),
+      .integer(Int64(positions.upperBound))
+    )
+    return try Self.doneRanges(rows, ofRun: run)
+  }
+
+  private static func doneRanges(
+    _ rows: PostgresResult,
+    ofRun run: String
+  ) throws(BatchError) -> DoneRanges {
+    var done: [DoneRanges.Row] = []
+    for row in 0..<rows.count {
+      let (first, next) = (Int(rows.integer(row, 0) ?? 0), Int(rows.integer(row, 1) ?? 0))
+      guard first >= 0, first < next, next <= IdentifierList.maximumCount else {
+        throw damaged("the ledger of run \(run) contradicts itself")
+      }
+      let chunk = DoneRanges.Row(
+        first..<next,
+        outcomes: rows.outcomes(row, from: 3),
+        chunks: Int(rows.integer(row, 2) ?? 0)
+      )
+      // Neighbours are one, so that there are few.
+      if let last = done.last, last.next == first {
+        done[done.count - 1].next = next
+        done[done.count - 1].outcomes += chunk.outcomes
+        done[done.count - 1].chunks += chunk.chunks
+      } else {
+        done.append(chunk)
+      }
+    }
+    guard let ranges = DoneRanges(done) else {
+      throw damaged("the ledger of run \(run) contradicts itself")
+    }
+    return ranges
+  }
+
+  /// What is done of a run, by whomever.
+  package func done(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> DoneRanges {
+    let rows = try session.execute(
+      """
+      SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed
+      FROM \(span) WHERE run = $1::uuid AND done
+      UNION ALL
+      SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed
+      FROM \(ledger) WHERE run = $1::uuid ORDER BY first
+      """,
+      .text(run)
+    )
+    return try Self.doneRanges(rows, ofRun: run)
+  }
+
+  /// How many identifiers of a run have failed.
+  func failureCount(ofRun run: String, in session: PostgresSession) throws(BatchError) -> Int {
+    Int(
+      try session.integer("SELECT count(*) FROM \(failure) WHERE run = $1::uuid", .text(run)) ?? 0
+    )
+  }
+
+  /// What became of each identifier of a run, at one moment.
+  package func rowOutcomes(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> RowOutcomes {
+    try session.transaction(TransactionOptions(.repeatableRead, isReadOnly: true)) {
+      () throws(BatchError) in
+      var passedOver = RowOutcomes.PassedOverPositions()
+      try session.forEachRow(
+        "SELECT first, bytes FROM \(self.passedOver) WHERE run = $1::uuid ORDER BY first",
+        [.text(run)]
+      ) { row throws(BatchError) in
+        guard let first = row.text(0).flatMap({ Int($0) }), let bytes = row.blob(1) else { return }
+        var chunk = PassedOver()
+        do throws(ByteReader.Damage) {
+          try chunk.unpack(bytes.span, from: first)
+        } catch {
+          throw Self.damaged("what run \(run) has passed over cannot be read")
+        }
+        passedOver.formUnion(chunk)
+      }
+      return RowOutcomes(
+        done: try done(ofRun: run, in: session),
+        passedOver: passedOver,
+        failed: try failed(ofRun: run, in: session)
+      )
+    }
+  }
+
+  /// The identifiers of a run that failed, ascending.
+  package func failed(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> [FailedIdentifier] {
+    let rows = try session.execute(
+      """
+      SELECT position, code, message, attempt,
+        to_char(failed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+      FROM \(failure) WHERE run = $1::uuid ORDER BY position
+      """,
+      .text(run)
+    )
+    return (0..<rows.count).map { row in
+      FailedIdentifier(
+        position: Int(rows.integer(row, 0) ?? 0),
+        code: rows.text(row, 1) ?? "",
+        message: rows.text(row, 2) ?? "",
+        attempt: Int(rows.integer(row, 3) ?? 1),
+        failedAt: rows.text(row, 4) ?? ""
+      )
+    }
+  }
+
+  /// The processes that take part in a run, in the order in which they came.
+  package func hosts(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> [RunHostStanding] {
+    let rows = try session.execute(
+      """
+      SELECT h.host, h.name, h.process, extract(epoch FROM clock_timestamp() - h.seen_at)::float8, h.rate, h.hold,
+        (SELECT count(*) FROM \(span) AS s WHERE s.run = h.run AND s.host = h.host AND NOT s.done)
+      FROM \(host) AS h WHERE h.run = $1::uuid ORDER BY h.began_at, h.host
+      """,
+      .text(run)
+    )
+    return (0..<rows.count).map { row in
+      RunHostStanding(
+        host: rows.text(row, 0) ?? "",
+        name: rows.text(row, 1) ?? "",
+        process: Int32(rows.integer(row, 2) ?? 0),
+        silence: .seconds(rows.text(row, 3).flatMap(Double.init) ?? 0),
+        rate: rows.text(row, 4).flatMap(Double.init),
+        hold: rows.text(row, 5),
+        spanCount: Int(rows.integer(row, 6) ?? 0)
+      )
+    }
+  }
+}
+
+/// How a process that takes part in a run stands.
+package struct RunHostStanding: Sendable, Hashable {
+  /// The UUID of the process.
+  package let host: String
+  /// The name of its machine.
+  package let name: String
+  package let process: Int32
+  /// How long ago it was heard of, by the server's clock.
+  package let silence: Duration
+  /// How many identifiers a second it does.
+  package let rate: Double?
+  /// Why it does none, in words.
+  package let hold: String?
+  /// How many spans it has.
+  package let spanCount: Int
+}
+#endif

@@ -1,0 +1,178 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// The tables by which hosts share runs, in one schema of the database.
+///
+/// | table | a row |
+/// | --- | --- |
+/// | `_batch_run` | a run: how it stands, and what an operator asks of it |
+/// | `_batch_host` | a process that takes part in a run, and when it was heard of last |
+/// | `_batch_span` | a part of the positions of a run, and who works on it |
+/// | `_batch_list` | the packed identifiers of a span |
+/// | `_batch_ledger` | a chunk that is done, of a span that is not |
+/// | `_batch_failure` | an identifier that failed alone |
+/// | `_batch_passed_over` | the identifiers of a chunk that were neither changed nor failed |
+///
+/// No heartbeat touches a span, and no chunk writes to one: a chunk's transaction locks its span for as long as it
+/// lasts, beside others that do the same. ``SpanFence`` says why.
+package struct RunTables: Sendable, Hashable {
+  /// The newest version of the tables that is known here.
+  package static let version = 1
+
+  /// The schema that they are in.
+  package let schema: String
+
+  package init(schema: String) {
+    self.schema = schema
+  }
+
+  /// The tables in the first schema in which a session looks for names.
+  ///
+  /// - Throws: `BatchError` of code `invalidSQL` if there is none.
+  package init(of session: PostgresSession) throws(BatchError) {
+    guard let schema = try session.text("SELECT current_schema()") else {
+      throw BatchError(
+        .invalidSQL,
+        "there is no schema to keep a run in",
+        at: session.address.description,
+        remedy: "name a schema, or set the search_path of the role"
+      )
+    }
+    self.schema = schema
+  }
+
+  var run: String { name("_batch_run") }
+  var host: String { name("_batch_host") }
+  var span: String { name("_batch_span") }
+  var list: String { name("_batch_list") }
+  var ledger: String { name("_batch_ledger") }
+  var failure: String { name("_batch_failure") }
+  var passedOver: String { name("_batch_passed_over") }
+
+  private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
+
+  /// Whether they are there, inside a transaction of the caller.
+  package func exist(in session: PostgresSession) throws(BatchError) -> Bool {
+    try missing(in: session).isEmpty
+  }
+
+  /// Makes those that are missing, inside a transaction of the caller.
+  ///
+  /// - Throws: `BatchError` of code `accessDenied` that says what to grant.
+  package func create(in session: PostgresSession) throws(BatchError) {
+    if try missing(in: session).isEmpty { return }
+    // Two hosts may make them at once, which IF NOT EXISTS does not care for.
+    try session.execute(
+      "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+      .text("batch tables \(schema)")
+    )
+    for table in try missing(in: session) {
+      do {
+        for statement in definitions(of: table) { try session.execute(statement) }
+      } catch {
+        guard error.postgres?.state == .insufficientPrivilege else { throw error }
+        throw BatchError(
+          .accessDenied,
+          "the role may not make the tables of runs in the schema \(schema.quotedForMessage)",
+          at: session.address.description,
+          remedy: "have it granted CREATE on the schema, or name one of its own",
+          underlying: error.postgres
+        )
+      }
+    }
+  }
+
+  private static let names = [
+    "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_failure",
+    "_batch_passed_over",
+  ]
+
+  private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
+    let found = try session.execute(
+      """
+      SELECT c.relname FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname = ANY ($2)
+      """,
+      .text(schema),
+      .array(PostgresArray(Self.names))
+    )
+    let present = Set((0..<found.count).compactMap { found.text($0, 0) })
+    return Self.names.filter { !present.contains($0) }
+  }
+
+  private func definitions(of table: String) -> [String] {
+    switch table {
+    case "_batch_run":
+      [
+        """
+        CREATE TABLE \(run) (
+          run uuid PRIMARY KEY, version int NOT NULL, job text NOT NULL, run_id text,
+          state text NOT NULL CHECK (state IN ('running', 'finished', 'acknowledged', 'setAside')),
+          fingerprint text NOT NULL, metadata bytea NOT NULL, total bigint NOT NULL,
+          started_at timestamptz NOT NULL, ended_at timestamptz, control text)
+        """,
+        "CREATE INDEX ON \(run) (job)",
+      ]
+    case "_batch_host":
+      [
+        """
+        CREATE TABLE \(host) (
+          run uuid NOT NULL, host uuid NOT NULL, name text NOT NULL, process int NOT NULL,
+          began_at timestamptz NOT NULL, seen_at timestamptz NOT NULL, rate float8, hold text,
+          PRIMARY KEY (run, host)) WITH (fillfactor = 50)
+        """
+      ]
+    case "_batch_span":
+      [
+        // The unique key that has the token in it makes each change of the token one of a key.
+        """
+        CREATE TABLE \(span) (
+          run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL, host uuid,
+          token bigint NOT NULL DEFAULT 0, done boolean NOT NULL DEFAULT false,
+          \(Self.outcomes.map { "\($0) bigint NOT NULL DEFAULT 0" }.joined(separator: ", ")),
+          PRIMARY KEY (run, first), UNIQUE (run, first, token)) WITH (fillfactor = 50)
+        """
+      ]
+    case "_batch_list":
+      [
+        """
+        CREATE TABLE \(list) (
+          run uuid NOT NULL, first bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (run, first))
+        """,
+        // It is packed already.
+        "ALTER TABLE \(list) ALTER COLUMN bytes SET STORAGE EXTERNAL",
+      ]
+    case "_batch_ledger":
+      [
+        """
+        CREATE TABLE \(ledger) (
+          run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL,
+          \(Self.outcomes.map { "\($0) bigint NOT NULL" }.joined(separator: ", ")),
+          PRIMARY KEY (run, first))
+        """
+      ]
+    case "_batch_failure":
+      [
+        """
+        CREATE TABLE \(failure) (
+          run uuid NOT NULL, position bigint NOT NULL, code text NOT NULL, message text NOT NULL,
+          attempt int NOT NULL, failed_at timestamptz NOT NULL, PRIMARY KEY (run, position))
+        """
+      ]
+    default:
+      [
+        """
+        CREATE TABLE \(passedOver) (
+          run uuid NOT NULL, first bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (run, first))
+        """
+      ]
+    }
+  }
+
+  /// The columns that say what became of identifiers, in a row of the ledger and in that of a span.
+  static let outcomes = [
+    "chunks", "succeeded", "unchanged", "vanished", "no_longer_matching", "failed",
+  ]
+}
+#endif

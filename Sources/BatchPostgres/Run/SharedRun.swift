@@ -1,0 +1,187 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// A run that any number of hosts take part in: its row of `_batch_run`.
+package struct SharedRun: Sendable, Hashable {
+  /// How far a run has come.
+  package enum State: String, Sendable {
+    /// Spans are left to do.
+    case running
+    /// All are done, and whoever asked for it may not know.
+    case finished
+    /// All are done, and whoever asked for it knows.
+    case acknowledged
+    /// Another run was begun in its place.
+    case setAside
+  }
+
+  /// The run's UUID.
+  package let run: String
+  package let job: String
+  /// The identifier that the caller gave to the work, if any.
+  package let runID: String?
+  package let state: State
+  /// What decides which rows the run concerns and what it writes.
+  package let fingerprint: String
+  /// What else there is to know of the job, in the form of whoever began the run.
+  package let metadata: [UInt8]
+  /// How many identifiers were selected.
+  package let total: Int
+  /// When it began, by the server's clock: ISO 8601 in UTC.
+  package let startedAt: String
+
+  /// What is said of a run when it begins.
+  package struct Description: Sendable {
+    package var job: String
+    package var runID: String?
+    package var fingerprint: String
+    package var metadata: [UInt8]
+
+    package init(job: String, runID: String? = nil, fingerprint: String, metadata: [UInt8] = []) {
+      self.job = job
+      self.runID = runID
+      self.fingerprint = fingerprint
+      self.metadata = metadata
+    }
+  }
+}
+
+extension RunTables {
+  /// Has one host at a time decide whether a run of a job is to begin, until the end of the transaction.
+  package func lock(job: String, in session: PostgresSession) throws(BatchError) {
+    try session.execute(
+      "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+      .text("batch job \(schema) \(job)")
+    )
+  }
+
+  /// Begins a run, inside a transaction of the caller that has locked the job: its row, its spans and their lists.
+  ///
+  /// - Parameters:
+  ///   - run: The run's UUID.
+  ///   - description: What is said of it.
+  ///   - list: The identifiers.
+  ///   - length: How many positions a span has; nil for as many as suit the list.
+  ///   - session: The session.
+  /// - Throws: What the server says.
+  package func begin(
+    _ run: String,
+    _ description: SharedRun.Description,
+    over list: IdentifierList,
+    spansOf length: Int? = nil,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    try session.execute(
+      """
+      INSERT INTO \(self.run) (
+        run, version, job, run_id, state, fingerprint, metadata, total, started_at, ended_at)
+      VALUES ($1::uuid, $2, $3, $4, CASE $7 WHEN 0 THEN 'finished' ELSE 'running' END, $5, $6, $7,
+        clock_timestamp(), CASE $7 WHEN 0 THEN clock_timestamp() END)
+      """,
+      .text(run),
+      .integer(Int64(Self.version)),
+      .text(description.job),
+      description.runID.map { .text($0) } ?? .null,
+      .text(description.fingerprint),
+      .blob(description.metadata),
+      .integer(Int64(list.count))
+    )
+    let length = length ?? SpanList.length(for: list)
+    for first in stride(from: 0, to: list.count, by: length) {
+      let positions = first..<min(first + length, list.count)
+      try session.execute(
+        "INSERT INTO \(span) (run, first, next) VALUES ($1::uuid, $2, $3)",
+        .text(run),
+        .integer(Int64(positions.lowerBound)),
+        .integer(Int64(positions.upperBound))
+      )
+      try session.execute(
+        "INSERT INTO \(self.list) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
+        .text(run),
+        .integer(Int64(first)),
+        .blob(try SpanList.packed(list, positions))
+      )
+    }
+  }
+
+  /// The runs of a job, the newest last.
+  ///
+  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version has begun.
+  package func runs(
+    ofJob job: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> [SharedRun] {
+    let rows = try session.execute(
+      """
+      SELECT run, version, run_id, state, fingerprint, metadata, total,
+        to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+      FROM \(run) WHERE job = $1 ORDER BY started_at, run
+      """,
+      .text(job)
+    )
+    var runs: [SharedRun] = []
+    for row in 0..<rows.count {
+      let version = rows.integer(row, 1) ?? 0
+      guard version <= Int64(Self.version),
+        let state = SharedRun.State(rawValue: rows.text(row, 3) ?? "")
+      else {
+        throw BatchError(
+          .unsupportedVersion,
+          "a newer version of batch is at work on this job: its tables have version \(version),"
+            + " and this program reads up to \(Self.version)",
+          at: session.address.description,
+          remedy: "install the same version on all hosts"
+        )
+      }
+      runs.append(
+        SharedRun(
+          run: rows.text(row, 0) ?? "",
+          job: job,
+          runID: rows.text(row, 2),
+          state: state,
+          fingerprint: rows.text(row, 4) ?? "",
+          metadata: rows.blob(row, 5) ?? [],
+          total: Int(rows.integer(row, 6) ?? 0),
+          startedAt: rows.text(row, 7) ?? ""
+        )
+      )
+    }
+    return runs
+  }
+
+  /// Records that all spans of a run are done.
+  ///
+  /// - Returns: Whether this has ended the run: true for one host alone, which tells the end.
+  package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    try session.execute(
+      """
+      UPDATE \(self.run) SET state = 'finished', ended_at = clock_timestamp()
+      WHERE run = $1::uuid AND state = 'running'
+        AND NOT EXISTS (SELECT FROM \(span) WHERE run = $1::uuid AND NOT done)
+      """,
+      .text(run)
+    ).affectedCount == 1
+  }
+
+  /// Records that whoever asked for a run knows that all of it is done.
+  package func acknowledge(_ run: String, in session: PostgresSession) throws(BatchError) {
+    try session.execute(
+      "UPDATE \(self.run) SET state = 'acknowledged' WHERE run = $1::uuid AND state = 'finished'",
+      .text(run)
+    )
+  }
+
+  /// Has hosts do what an operator asks for, when they are heard of next; nil for nothing any more.
+  package func request(
+    _ control: String?,
+    of run: String,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    try session.execute(
+      "UPDATE \(self.run) SET control = $2 WHERE run = $1::uuid",
+      .text(run),
+      control.map { .text($0) } ?? .null
+    )
+  }
+}
+#endif

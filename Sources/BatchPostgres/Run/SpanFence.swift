@@ -1,0 +1,135 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Lets the transactions of chunks pass whose process still has the span, and enters them in the ledger.
+///
+/// A transaction locks the row of its span by `FOR KEY SHARE`, if the token in it is still the process's. Such locks do not
+/// stand in each other's way, and no heartbeat touches the row. Whoever takes the span over changes the token, which
+/// is part of a unique key, and for that needs a lock which waits for all of these. So when a span has changed
+/// hands, each transaction of the former holder is committed, and seen by the new one, or will find another token.
+///
+/// The chunk is entered before its rows are changed. If the connection breaks at COMMIT, nobody here knows whether it is
+/// done, and the server may still be at it: the same chunk, entered again, waits there for the first attempt, and
+/// finds out.
+package struct SpanFence: Sendable {
+  /// What comes of entering a chunk.
+  package enum Entry: Sendable, Hashable {
+    case entered
+    /// It is done, and this is what became of it.
+    case isThere(Outcomes)
+  }
+
+  package let tables: RunTables
+  package let run: String
+
+  package init(_ tables: RunTables, run: String) {
+    self.tables = tables
+    self.run = run
+  }
+
+  /// Enters a chunk, inside its transaction, as one of which all succeeds.
+  ///
+  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, or the positions are otherwise
+  ///   divided in the ledger.
+  package func enter(
+    _ positions: Range<Int>,
+    under lease: SpanLease,
+    in session: PostgresSession
+  ) throws(BatchError) -> Entry {
+    let values: [PostgresValue] = [
+      .text(run), .integer(Int64(lease.positions.lowerBound)), .integer(lease.token),
+      .integer(Int64(positions.lowerBound)), .integer(Int64(positions.upperBound)),
+    ]
+    let entered = try session.execute(
+      """
+      WITH fence AS MATERIALIZED (
+        SELECT FROM \(tables.span) WHERE run = $1::uuid AND first = $2 AND token = $3 FOR KEY SHARE)
+      INSERT INTO \(tables.ledger) (run, first, next, chunks, succeeded, unchanged, vanished, no_longer_matching,
+        failed)
+      SELECT $1::uuid, $4, $5, 1, $5 - $4, 0, 0, 0, 0 FROM fence ON CONFLICT (run, first) DO NOTHING
+      """,
+      values
+    )
+    if entered.affectedCount == 1 { return .entered }
+    // Seen by a statement that begins only now, after the one before has waited.
+    let found = try session.execute(
+      """
+      SELECT l.succeeded, l.unchanged, l.vanished, l.no_longer_matching, l.failed
+      FROM \(tables.ledger) AS l JOIN \(tables.span) AS s ON s.run = l.run AND s.first = $2 AND s.token = $3
+      WHERE l.run = $1::uuid AND l.first = $4 AND l.next = $5
+      """,
+      values
+    )
+    guard found.count == 1 else { throw Self.lost(lease, ofRun: run) }
+    return .isThere(found.outcomes(0, from: 0))
+  }
+
+  /// The error about a span that another process has.
+  static func lost(_ lease: SpanLease, ofRun run: String) -> BatchError {
+    BatchError(
+      .leaseLost,
+      "another process has taken positions \(lease.positions.lowerBound) to"
+        + " \(lease.positions.upperBound - 1) over",
+      at: "run \(run)"
+    )
+  }
+
+  /// Enters what became of a chunk that was entered in the same transaction, where not all has succeeded.
+  package func complete(
+    _ positions: Range<Int>,
+    _ written: WrittenRows,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    let outcomes = written.outcomes
+    guard outcomes.succeeded != positions.count else { return }
+    try session.execute(
+      """
+      UPDATE \(tables.ledger) SET succeeded = $3, unchanged = $4, vanished = $5, no_longer_matching = $6, failed = $7
+      WHERE run = $1::uuid AND first = $2
+      """,
+      .text(run),
+      .integer(Int64(positions.lowerBound)),
+      .integer(Int64(outcomes.succeeded)),
+      .integer(Int64(outcomes.unchanged)),
+      .integer(Int64(outcomes.vanished)),
+      .integer(Int64(outcomes.noLongerMatching)),
+      .integer(Int64(outcomes.failed))
+    )
+    if !written.passedOver.isEmpty {
+      try session.execute(
+        "INSERT INTO \(tables.passedOver) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
+        .text(run),
+        .integer(Int64(positions.lowerBound)),
+        .blob(written.passedOver.packed(from: 0))
+      )
+    }
+    for failure in written.failures {
+      try session.execute(
+        """
+        INSERT INTO \(tables.failure) (run, position, code, message, attempt, failed_at)
+        VALUES ($1::uuid, $2, $3, $4, 1, clock_timestamp())
+        """,
+        .text(run),
+        .integer(Int64(positions.lowerBound + failure.number)),
+        .text(failure.error.code.rawValue),
+        .text(FailedIdentifier.message(of: failure.error).replacing("\0", with: "\u{FFFD}"))
+      )
+    }
+  }
+}
+
+extension PostgresResult {
+  /// The outcomes in five columns of a row.
+  func outcomes(_ row: Int, from column: Int) -> Outcomes {
+    func count(_ offset: Int) -> Int { Int(integer(row, column + offset) ?? 0) }
+    var outcomes = Outcomes()
+    outcomes.succeeded = count(0)
+    outcomes.unchanged = count(1)
+    outcomes.vanished = count(2)
+    outcomes.noLongerMatching = count(3)
+    outcomes.failed = count(4)
+    return outcomes
+  }
+}
+#endif

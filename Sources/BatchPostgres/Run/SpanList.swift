@@ -1,0 +1,85 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// The identifiers of a span as the database keeps them: the bytes of an identifier file with these alone.
+enum SpanList {
+  /// About how many bytes a span's list may have: a host holds those of its own spans.
+  private static let byteLimit = 4 << 20
+  /// A span is as many chunks that it takes a while, and yet little of a long list.
+  private static let lengths = 10_000...500_000
+  /// So many spans at least, of a list that is long enough.
+  private static let spanCount = 64
+
+  /// How many positions a span of a list has.
+  static func length(for list: IdentifierList) -> Int {
+    guard list.count > 0 else { return lengths.lowerBound }
+    let wanted = min(max(list.count / spanCount, lengths.lowerBound), lengths.upperBound)
+    let bytesPerKey = max(1, list.payloadByteCount / list.count)
+    return max(1, min(wanted, byteLimit / bytesPerKey))
+  }
+
+  /// The identifiers at some positions, packed.
+  static func packed(
+    _ list: IdentifierList,
+    _ positions: Range<Int>
+  ) throws(BatchError) -> [UInt8] {
+    var builder = IdentifierListBuilder(
+      storeIdentifier: list.header.storeIdentifier,
+      entityName: list.header.entityName,
+      keyKind: list.header.keyKind
+    )
+    switch list.header.keyKind {
+    case .integer: builder.append(contentsOf: try list.integers(in: positions))
+    case .encoded:
+      let keys = try list.encodedKeys(in: positions)
+      unsafe keys.forEachKey { key in unsafe builder.append(encoded: key) }
+    }
+    var bytes: [UInt8] = []
+    try IdentifierFile.encode(builder.finish().packed, metadata: []) { bytes.append(copying: $0) }
+    return bytes
+  }
+}
+
+extension RunTables {
+  /// The identifiers of a span.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if they are not what was once written.
+  package func list(
+    of span: Range<Int>,
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> IdentifierList {
+    let found = try session.transaction(TransactionOptions(isReadOnly: true)) {
+      () throws(BatchError) in
+      try session.execute(
+        "SELECT bytes FROM \(list) WHERE run = $1::uuid AND first = $2",
+        .text(run),
+        .integer(Int64(span.lowerBound))
+      )
+    }
+    let place = "positions \(span.lowerBound) to \(span.upperBound - 1) of run \(run)"
+    guard found.count == 1, let bytes = found.blob(0, 0) else {
+      throw Self.damaged("\(place) have no identifiers in _batch_list")
+    }
+    let identifiers: IdentifierList
+    do {
+      identifiers = try IdentifierList(decoding: bytes)
+    } catch {
+      throw Self.damaged("\(place): \(error.message)")
+    }
+    guard identifiers.count == span.count else {
+      throw Self.damaged("\(place) have \(identifiers.count) identifiers in _batch_list")
+    }
+    return identifiers
+  }
+
+  /// The error about tables that contradict themselves.
+  static func damaged(_ what: String) -> BatchError {
+    BatchError(
+      .damagedFile,
+      what,
+      advice: "the tables were changed by hand; \(.beginAnew)"
+    )
+  }
+}
+#endif

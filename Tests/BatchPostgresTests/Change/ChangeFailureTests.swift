@@ -1,0 +1,245 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import Testing
+
+@testable import BatchPostgres
+
+@Suite struct ChangeFailureTests {
+  private static let small = """
+    CREATE TABLE t (id int PRIMARY KEY, n int CONSTRAINT small CHECK (n < 90), m int NOT NULL DEFAULT 0);
+    INSERT INTO t SELECT g, least(g, 89) FROM generate_series(0, 99) AS g
+    """
+
+  @Test func `rows that fail alone are found, and the others are done`() async throws {
+    let trial = try await ChangeTrial(Self.small)
+    try trial.session.run(
+      "UPDATE t SET n = 89 WHERE id IN (13, 14)"
+    )
+    let written = try trial.write(
+      trial.update(["n": "n + 1", "m": "m + 1"]),
+      onFailure: .skip(upTo: 13)
+    )
+    #expect(written.failures.map(\.number) == [13, 14, 89] + Array(90...99))
+    #expect(written.succeeded == 87)
+    let error = try #require(written.failures.first?.error)
+    #expect(error.code == .constraint)
+    #expect(error.postgres?.constraint == "small")
+    #expect(error.message.contains("\"small\""))
+    #expect(try trial.session.integer("SELECT sum(m) FROM t") == 87)
+    #expect(try trial.session.integer("SELECT max(n) FROM t") == 89)
+  }
+
+  @Test func `one more than may fail, and nothing of the chunk is done`() async throws {
+    let trial = try await ChangeTrial(Self.small)
+    let change = try trial.update(["n": "n + 85", "m": "1"])
+    let error = #expect(throws: BatchError.self) {
+      try trial.write(change, onFailure: .skip(upTo: 3))
+    }
+    #expect(error?.message.contains("identifier 8:") == true)
+    #expect(error?.remedy?.contains("skip") == true)
+    #expect(try trial.session.integer("SELECT sum(m) FROM t") == 0)
+  }
+
+  @Test func `a chunk that fails says with which identifier, with its column and values`()
+    async throws
+  {
+    let trial = try await ChangeTrial(Self.small)
+    let check = #expect(throws: BatchError.self) { try trial.write(trial.update(["n": "n + 20"])) }
+    #expect(check?.message.contains("identifier 70:") == true)
+    let null = #expect(throws: BatchError.self) {
+      try trial.write(trial.update(["m": "nullif(n, 41)"]))
+    }
+    #expect(null?.message.contains("identifier 41:") == true)
+    #expect(null?.postgres?.column == "m")
+    let division = #expect(throws: BatchError.self) {
+      try trial.write(trial.update(["m": "1 / (n - 77)"]))
+    }
+    #expect(division?.code == .invalidValue)
+    #expect(division?.message.contains("identifier 77:") == true)
+    #expect(try trial.session.integer("SELECT sum(m) FROM t") == 0)
+  }
+
+  @Test func `a constraint that waits for the end of the transaction fails its row alone`()
+    async throws
+  {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1), (2);
+      CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+      INSERT INTO t SELECT g, 1 FROM generate_series(0, 19) AS g
+      """
+    )
+    let change = try trial.update(["p": "CASE id WHEN 6 THEN 3 ELSE 2 END"])
+    let written = try trial.write(change, onFailure: .skip(upTo: 1))
+    #expect(written.failures.map(\.number) == [6])
+    #expect(written.failures[0].error.message.contains("Key (p)=(3) is not present"))
+    #expect(try trial.texts("count(*) FILTER (WHERE p = 2)") == ["19"])
+  }
+
+  @Test func `a row that others refer to is not deleted, and what a trigger raises is its row's`()
+    async throws
+  {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(0, 19);
+      CREATE TABLE child (t int REFERENCES t); INSERT INTO child VALUES (4);
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF OLD.id = 9 THEN RAISE 'not nine'; END IF; RETURN OLD; END $$;
+      CREATE TRIGGER refuse BEFORE DELETE ON t FOR EACH ROW EXECUTE FUNCTION refuse()
+      """
+    )
+    let written = try trial.write(trial.delete(), onFailure: .skip(upTo: 5))
+    #expect(written.failures.map(\.number) == [4, 9])
+    #expect(written.failures[1].error.message.contains("not nine"))
+    #expect(try trial.texts("id") == ["4", "9"])
+  }
+
+  @Test(arguments: [WritingMethod.listing, .halving])
+  func `a statement that takes too long is done in halves`(method: WritingMethod) async throws {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 0); INSERT INTO t SELECT generate_series(0, 15);
+      \(ChangeTrial.slowTrigger)
+      """
+    )
+    let change = try trial.update(["n": "n + 1"])
+    let keys = try trial.keys()
+    let written = try trial.session.transaction(
+      TransactionOptions(statementTimeout: .milliseconds(200))
+    ) { () throws(BatchError) in
+      try change.write(to: keys, method, onFailure: .failChunk, in: trial.session)
+    }
+    #expect(written.succeeded == 16)
+    #expect(try trial.texts("sum(n)") == ["16"])
+    let one = try trial.write(change, by: .halving, at: 3..<4)
+    #expect(one.succeeded == 1)
+  }
+
+  @Test func `what is wrong with more than a row is told as it is`() async throws {
+    let trial = try await ChangeTrial(Self.small)
+    let change = try trial.update(["m": "1"])
+    try trial.session.run("ALTER TABLE t RENAME COLUMN m TO was_m")
+    let column = #expect(throws: BatchError.self) {
+      try trial.write(change, onFailure: .skip(upTo: 100))
+    }
+    #expect(column?.code == .unknownAttribute)
+    try trial.session.run(
+      "ALTER TABLE t RENAME COLUMN was_m TO m; ALTER TABLE t ALTER id TYPE text"
+    )
+    let type = #expect(throws: BatchError.self) {
+      try trial.write(change, onFailure: .skip(upTo: 100))
+    }
+    #expect(type?.code == .invalidSQL)
+    try trial.session.run("DROP TABLE t")
+    let table = #expect(throws: BatchError.self) {
+      try trial.write(change, onFailure: .skip(upTo: 100))
+    }
+    #expect(table?.code == .unknownEntity)
+  }
+
+  // MARK: Before the first chunk
+
+  @Test func `a role that may not write is told so, and what to have it granted`() async throws {
+    let role = "reader_\(UInt32.random(in: 0 ... .max))"
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, n int, m int);
+      CREATE TABLE kept (id int, n int, m int);
+      CREATE ROLE \(role) LOGIN; GRANT SELECT, UPDATE (n) ON t TO \(role); GRANT SELECT ON kept TO \(role)
+      """,
+      role: role
+    )
+    defer { try? trial.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    #expect(try trial.update(["n": "1"]).check(in: trial.session) == [])
+    func refusal(_ change: PostgresChange) throws -> BatchError {
+      try #require(throws: BatchError.self) { try change.check(in: trial.session) }
+    }
+    let update = try refusal(trial.update(["m": "1"]))
+    #expect(update.code == .accessDenied)
+    #expect(update.message.contains("set \"m\""))
+    #expect(try refusal(trial.delete()).remedy == "have it granted DELETE")
+    try trial.database.run("GRANT DELETE ON t TO \(role)")
+    let archive = try await ChangeTrial.again(trial, role: role)
+    let insert = #expect(throws: BatchError.self) {
+      try archive.delete(archive: "kept").check(in: archive.session)
+    }
+    #expect(insert?.message.contains("insert into \"kept\"") == true)
+    try trial.database.run("ALTER ROLE \(role) SET default_transaction_read_only = on")
+    let reader = try trial.database.session(role: role)
+    let readOnly = #expect(throws: BatchError.self) {
+      try trial.update(["n": "1"]).check(in: reader)
+    }
+    #expect(readOnly?.code == .readOnly)
+  }
+
+  @Test func `policies decide which rows are seen and which fail, and that is said`() async throws {
+    let role = "tenant_\(UInt32.random(in: 0 ... .max))"
+    let trial = try await ChangeTrial(
+      """
+      CREATE ROLE \(role) LOGIN;
+      CREATE TABLE t (id int PRIMARY KEY, tenant text, n int DEFAULT 0);
+      INSERT INTO t SELECT g, CASE WHEN g < 10 THEN '\(role)' ELSE 'other' END FROM generate_series(0, 19) AS g;
+      ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY own ON t USING (tenant = current_user) WITH CHECK (n < 5);
+      GRANT SELECT, UPDATE ON t TO \(role)
+      """,
+      role: role
+    )
+    defer { try? trial.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    #expect(trial.list.count == 10)
+    let change = try trial.update(["n": "CASE WHEN id = 3 THEN 7 ELSE 1 END"])
+    let notes = try change.check(in: trial.session)
+    #expect(notes.count == 1)
+    #expect(notes.first?.contains("row security") == true)
+    let written = try trial.write(change, onFailure: .skip(upTo: 1))
+    #expect(written.failures.map(\.number) == [3])
+    #expect(written.failures[0].error.message.contains("row-level security"))
+    #expect(try trial.database.text("SELECT sum(n) FROM t") == "9")
+  }
+
+  @Test func `what no transaction of ours reaches is refused`() async throws {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, n int);
+      CREATE RULE watch AS ON UPDATE TO t DO ALSO NOTIFY changed;
+      """
+    )
+    let rule = #expect(throws: BatchError.self) {
+      try trial.update(["n": "1"]).check(in: trial.session)
+    }
+    #expect(rule?.code == .invalidSQL)
+    #expect(rule?.message.contains("\"watch\"") == true)
+    let view = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 0); INSERT INTO t VALUES (1), (2);
+      CREATE VIEW v AS SELECT * FROM t WHERE id < 2;
+      CREATE VIEW sums AS SELECT id, sum(n) AS n FROM t GROUP BY id;
+      CREATE MATERIALIZED VIEW m AS SELECT * FROM t
+      """,
+      "v",
+      key: ["id"]
+    )
+    #expect(try view.update(["n": "1"]).check(in: view.session) == [])
+    #expect(try view.write(view.update(["n": "1"])).succeeded == 1)
+    for (name, part) in [("m", "materialized"), ("sums", "cannot update view")] {
+      let trial = try await ChangeTrial.again(view, name, key: ["id"])
+      let error = #expect(throws: BatchError.self) {
+        let assignment = try PostgresChange.Assignment(
+          of: CheckedExpression(expression: PostgresExpression("1"), pieces: [.text("1")]),
+          to: "n",
+          in: trial.table,
+          key: trial.key
+        )
+        return try PostgresChange(
+          of: trial.table,
+          key: trial.key,
+          .update([assignment]),
+          path: trial.path
+        ).check(in: trial.session)
+      }
+      #expect(error?.message.contains(part) == true, "\(error?.description ?? "")")
+    }
+  }
+}
+#endif

@@ -1,0 +1,149 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import Foundation
+import Testing
+
+@testable import BatchPostgres
+
+@Suite struct SharedRunTests {
+  @Test func `a run is there with its spans and their identifiers`() async throws {
+    let trial = try await RunTrial(1_050, spansOf: 100)
+    let session = trial.trial.session
+    let runs = try trial.tables.runs(ofJob: "job", in: session)
+    #expect(runs.count == 1)
+    #expect(runs[0].run == trial.run)
+    #expect(runs[0].state == .running)
+    #expect(runs[0].total == 1_050)
+    #expect(runs[0].metadata == [0, 255])
+    #expect(try trial.tables.runs(ofJob: "another", in: session) == [])
+    for first in stride(from: 0, to: 1_050, by: 100) {
+      let span = first..<min(first + 100, 1_050)
+      let list = try trial.tables.list(of: span, ofRun: trial.run, in: session)
+      #expect(list.elementsEqual(trial.trial.list[span]))
+    }
+  }
+
+  @Test func `lists of any keys come back, in spans that are neither short nor heavy`()
+    async throws
+  {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (a text, b uuid, PRIMARY KEY (a, b));
+      INSERT INTO t SELECT repeat('long ', 20) || g, md5(g::text)::uuid FROM generate_series(1, 25000) AS g
+      """
+    )
+    let session = trial.session
+    let tables = try RunTables(of: session)
+    let run = UUID().uuidString.lowercased()
+    #expect(SpanList.length(for: trial.list) == 10_000)
+    try session.transaction { () throws(BatchError) in
+      try tables.create(in: session)
+      try tables.begin(run, .init(job: "j", fingerprint: ""), over: trial.list, in: session)
+    }
+    #expect(
+      try session.text("SELECT string_agg(next - first || '', ',' ORDER BY first) FROM _batch_span")
+        == "10000,10000,5000"
+    )
+    let last = try tables.list(of: 20_000..<25_000, ofRun: run, in: session)
+    #expect(last.elementsEqual(trial.list[20_000..<25_000]))
+  }
+
+  @Test func `an empty run has ended when it begins`() async throws {
+    let trial = try await RunTrial(0, spansOf: 10)
+    #expect(try trial.tables.runs(ofJob: "job", in: trial.trial.session)[0].state == .finished)
+    #expect(try trial.host().claim() == .exhausted)
+  }
+
+  @Test(arguments: [
+    "DELETE FROM _batch_list", "UPDATE _batch_list SET bytes = substr(bytes, 1, 90)",
+    "UPDATE _batch_list SET bytes = set_byte(bytes, 90, get_byte(bytes, 90) # 4)",
+    "UPDATE _batch_list AS l SET bytes = o.bytes FROM _batch_list AS o WHERE l.first = 0 AND o.first = 100",
+  ])
+  func `a list that was edited by hand is told as one`(edit: String) async throws {
+    let trial = try await RunTrial(150, spansOf: 100)
+    try trial.database.run(edit)
+    let error = #expect(throws: BatchError.self) {
+      try trial.tables.list(of: 0..<100, ofRun: trial.run, in: trial.trial.session)
+    }
+    #expect(error?.code == .damagedFile)
+    #expect(error?.message.contains("positions 0 to 99") == true)
+  }
+
+  @Test func `tables are made once, whoever comes at the same time`() async throws {
+    let database = try TestPostgres()
+    let address = try database.address
+    let errors = await withTaskGroup(of: BatchError?.self) { group in
+      for index in 0..<4 {
+        group.addTask {
+          let connection = PostgresConnection(label: "batch.\(index)", address: address)
+          var answer: BatchError?
+          do throws(BatchError) {
+            try await connection.perform { session throws(BatchError) in
+              let tables = try RunTables(of: session)
+              try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+            }
+          } catch {
+            answer = error
+          }
+          await connection.close()
+          return answer
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(errors.allSatisfy { $0 == nil }, "\(errors)")
+    #expect(
+      try database.text(
+        "SELECT count(*) FROM pg_class WHERE relname LIKE '\\_batch%' AND relkind = 'r'"
+      ) == "7"
+    )
+  }
+
+  @Test func `a role that may make no tables is told what to have it granted`() async throws {
+    let role = "maker_\(UInt32.random(in: 0 ... .max))"
+    let database = try TestPostgres(
+      "CREATE ROLE \(role) LOGIN; CREATE SCHEMA closed; GRANT USAGE ON SCHEMA closed TO \(role)"
+    )
+    defer { try? database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    let session = try database.session(role: role)
+    let error = #expect(throws: BatchError.self) {
+      try session.transaction { () throws(BatchError) in
+        try RunTables(schema: "closed").create(in: session)
+      }
+    }
+    #expect(error?.code == .accessDenied)
+    #expect(error?.remedy?.contains("CREATE") == true)
+  }
+
+  @Test func `a run of a newer version is left alone`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    try trial.database.run("UPDATE _batch_run SET version = 2")
+    let error = #expect(throws: BatchError.self) {
+      try trial.tables.runs(ofJob: "job", in: trial.trial.session)
+    }
+    #expect(error?.code == .unsupportedVersion)
+  }
+
+  @Test func `a sign of life brings back what an operator asks for`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    let host = try trial.host()
+    #expect(try host.heartbeat.beat(in: host.session) == .init(state: .running, control: nil))
+    try trial.tables.request("{\"pause\": true}", of: trial.run, in: trial.trial.session)
+    let answer = try host.heartbeat.beat(rate: 12.5, hold: "paused", in: host.session)
+    #expect(answer?.control == "{\"pause\": true}")
+    let hosts = try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)
+    #expect(hosts.map(\.name) == ["host"])
+    #expect(hosts[0].rate == 12.5)
+    #expect(hosts[0].hold == "paused")
+    #expect(hosts[0].silence < .seconds(5))
+    _ = try host.lease()
+    #expect(try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)[0].spanCount == 1)
+    try host.heartbeat.leave(in: host.session)
+    #expect(try host.heartbeat.beat(in: host.session) == nil)
+    #expect(try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session) == [])
+    // What it had is free at once.
+    #expect(try trial.host().lease().lease.positions == 0..<10)
+  }
+}
+#endif
