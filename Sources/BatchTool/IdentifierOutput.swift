@@ -3,6 +3,14 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// What becomes of the identifiers that a command finds.
 struct IdentifierOutput: ParsableArguments {
   /// How identifiers are printed.
