@@ -72,15 +72,13 @@ struct Report: Codable {
 
       Made by `Scripts/bench` on \(date), \(machine). Do not edit.
 
-      Each program ran in a process of its own on a fresh copy of the flights of
-      `Examples/Flights`, ten times over: 3,367,760 rows of 20 columns. Times are the best of the
-      rounds, from the start of the process to its end, or that of one round from 10 seconds on; memory is
-      the most that was resident.
-      *ratio* is the time compared with ours; above 1 is slower than we are. Programs marked "for a
-      tenth" had a tenth of the rows, and their ratio is by row. *log* is the most that the write-ahead
-      log had, where the program counts it. What bounds the figures is in the notes of
-      [Benchmarks/Results](../Benchmarks/Results). After each program the table was
-      compared with what the others had made of it. Compare ratios, not seconds: machines differ.
+      Each program ran in its own process on a fresh copy of ten times the flights of `Examples/Flights`:
+      3,367,760 rows of 20 columns. *time* runs from process start to exit: the best round, or the only one
+      above 10 seconds. *ratio* compares it with ours; above 1 is slower. *memory* is peak resident memory,
+      *log* the longest write-ahead log, where the program reports it. Programs marked "for a tenth" had a
+      tenth of the rows; their ratio is per row. [Benchmarks/Results](../Benchmarks/Results) says what bounds
+      the figures. After each program, the table was checked against the others' result. Compare ratios, not
+      seconds: machines differ.
 
       ![Seconds by case and program](\(chart))
 
@@ -95,7 +93,7 @@ struct Report: Codable {
     }
     if !memory.isEmpty {
       page += "## Memory against rows\n\n"
-      page += "An update of every row of a table of three columns.\n\n"
+      page += "An update of every row of a three-column table.\n\n"
       page += "| rows | time | memory | peak of the write-ahead log | checkpoint |\n"
       page += "| ---: | ---: | ---: | ---: | ---: |\n"
       for row in memory { page += "| \(row.cells.joined(separator: " | ")) |\n" }
