@@ -249,10 +249,21 @@ enum GraphTwin {
           self.new.remove(next)
           pairs = pairs.filter { $0.key.person != next && $0.key.club != next }
         } else if let row = store.nodes[next] {
-          deleted[next] = .some(row)
+          deleted[next] = .some(read(row, of: next))
           refresh(next)
         }
       }
+    }
+
+    /// A row as the context has read it, which is older where something was set before others have changed it.
+    private func read(_ row: Node, of number: Int) -> Node {
+      var row = row
+      if let base = names[number]?.base { row.name = base }
+      if let base = codes[number]?.base { row.code = base }
+      for (link, edit) in links[number] ?? [:] {
+        if let base = edit.base { row.links[link] = base }
+      }
+      return row
     }
 
     /// Forgets a new object; what referred to it refers to nothing.
