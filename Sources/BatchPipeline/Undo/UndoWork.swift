@@ -42,6 +42,11 @@ extension Job {
     var job = self
     // No job file can have such a name.
     job.name = StoredUndo.jobName(undoing: name)
+    if case .update = action, chunk == Chunk() {
+      // Rows are given back as computed values, whose chunks cost more beside their rows than those of an
+      // expression: at this size an undo takes as long as the update.
+      job.chunk.size *= 4
+    }
     job.action = .undo
     job.source = Source(entity: source.entity, everything: true)
     job.parameters = [:]
