@@ -125,7 +125,7 @@ extension JobPlan {
             try firstIdentifiers(max(chunkSize, Self.sampled), in: connection)
           }
         let sampler = sampler(of: list)
-        let queryPlan = try query.queryPlan(in: connection)
+        let (fetch, queryPlan) = try query.plan(forRows: matches, in: connection)
         let writes = try writes(in: connection)
         let recheck = try rechecking(first: chunkSize, of: list, in: connection)
         let fullScan = queryPlan.scans && job.source.where != nil
@@ -146,7 +146,7 @@ extension JobPlan {
           chunks: chunks,
           sql: .init(
             create: archiveCreation,
-            fetch: query.sql,
+            fetch: fetch,
             apply: statements.joined(separator: "; ")
           ),
           queryPlan: queryPlan.lines,
