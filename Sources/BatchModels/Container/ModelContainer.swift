@@ -222,3 +222,16 @@ extension BatchError.Code {
   /// More than one store of the container could be meant.
   public static let ambiguousStore = Self(rawValue: "ambiguousStore")
 }
+
+extension ModelContainer {
+  /// Refuses the place of a store where there is none.
+  func requireStore(at place: Int) throws(BatchError) {
+    guard !stores.indices.contains(place) else { return }
+    throw BatchError(
+      .invalidSQL,
+      "there is no store \(place)",
+      remedy: stores.count == 1
+        ? "the container has one store, 0" : "give 0 to \(stores.count - 1)"
+    )
+  }
+}

@@ -4,18 +4,22 @@
 /// Objects of the batch that was used last are kept, and no others: memory is bounded by the size
 /// of a batch, whichever way the collection is gone through. It shows what the fetch found; later
 /// changes of rows show in the objects. An object whose row has gone in the meantime is a fault, and
-/// using it is an error as with any fault.
+/// using it is an error as with any fault. After a reset of the context objects are made anew.
 ///
 /// Like the context, it belongs to one task or actor, and it keeps the context alive.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
   /// What makes elements, and the batch that was made last.
   private final class Batch {
     let elements: (Range<Int>) -> [Element]
+    /// How often the context has forgotten its objects, now and when the batch was made.
+    let resets: () -> Int
+    var madeAfterResets = 0
     var range = 0..<0
     var current: [Element] = []
 
-    init(_ elements: @escaping (Range<Int>) -> [Element]) {
+    init(_ elements: @escaping (Range<Int>) -> [Element], resets: @escaping () -> Int) {
       self.elements = elements
+      self.resets = resets
     }
   }
 
@@ -31,11 +35,12 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
   init(
     count: Int,
     batchSize: Int,
+    resets: @escaping () -> Int,
     _ elements: @escaping (Range<Int>) -> [Element]
   ) {
     endIndex = count
     self.batchSize = batchSize
-    batch = Batch(elements)
+    batch = Batch(elements, resets: resets)
   }
 
   /// The element at a position.
@@ -43,12 +48,14 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
   /// - Complexity: One statement where the batch is another than the last one.
   public subscript(position: Int) -> Element {
     precondition(indices.contains(position), "a position out of bounds")
-    if !batch.range.contains(position) {
+    let resets = batch.resets()
+    if !batch.range.contains(position) || batch.madeAfterResets != resets {
       let start = position / batchSize * batchSize
       // The old batch goes before the new one comes.
       batch.current = []
       batch.range = start..<Swift.min(start + batchSize, count)
       batch.current = batch.elements(batch.range)
+      batch.madeAfterResets = resets
     }
     return batch.current[position - batch.range.lowerBound]
   }

@@ -15,7 +15,11 @@ extension ModelContext {
     batchSize: Int
   ) throws(BatchError) -> FetchResultsCollection<Model> {
     let found = try find(descriptor, batchSize: batchSize)
-    return FetchResultsCollection(count: found.window.count, batchSize: batchSize) { range in
+    return FetchResultsCollection(
+      count: found.window.count,
+      batchSize: batchSize,
+      resets: { self.resetCount }
+    ) { range in
       self.modelsOrFaults(found, in: range)
     }
   }
@@ -33,7 +37,11 @@ extension ModelContext {
     batchSize: Int
   ) throws(BatchError) -> FetchResultsCollection<PersistentIdentifier> {
     let found = try find(descriptor, batchSize: batchSize)
-    return FetchResultsCollection(count: found.window.count, batchSize: batchSize) { range in
+    return FetchResultsCollection(
+      count: found.window.count,
+      batchSize: batchSize,
+      resets: { 0 }
+    ) { range in
       found.identifiers(in: range)
     }
   }

@@ -17,7 +17,8 @@ extension ModelContext {
   /// - Returns: The transactions; none if no save was ever recorded.
   /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token have
   ///   been deleted, or if the store has not got as far as the token, as after a backup was restored;
-  ///   `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0.
+  ///   `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0 and for a
+  ///   place without a store.
   /// - Complexity: O(*n*) in the changes that are returned.
   public func fetchHistory(
     after token: HistoryToken? = nil,
@@ -29,6 +30,7 @@ extension ModelContext {
       throw BatchError(.invalidSQL, "the limit is \(limit)", remedy: "give 0 or more")
     }
     let store = try token.map { token throws(BatchError) in try place(of: token) } ?? store
+    try container.requireStore(at: store)
     let connection = try connection(to: store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
       let isThere = try hasHistory(connection)

@@ -29,7 +29,8 @@ extension ModelContext {
   ///     databases.
   ///   - values: The values.
   ///   - store: The place of the store in the container.
-  /// - Throws: `BatchError` of code `readOnly` for a store that cannot be written. What is wrong with the
+  /// - Throws: `BatchError` of code `readOnly` for a store that cannot be written, `invalidSQL` for a
+  ///   place without a store. What is wrong with the
   ///   statement the save throws, with code `invalidSQL` or `constraint`, and nothing is saved then.
   public func executeOnSave(
     _ sql: String,
@@ -37,7 +38,7 @@ extension ModelContext {
     inStore store: Int = 0
   ) throws(BatchError) {
     try throwNoted()
-    precondition(container.stores.indices.contains(store), "there is no store \(store)")
+    try container.requireStore(at: store)
     try requireWritable(store)
     statements.append(UnsavedStatement(store: store, sql: sql, values: values))
   }

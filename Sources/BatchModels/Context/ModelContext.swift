@@ -52,6 +52,8 @@ public final class ModelContext {
     didSet { lastRelated = nil }
   }
   var registry = ModelRegistry()
+  /// How often all objects were forgotten.
+  private(set) var resetCount = 0
   /// What the last fetch that prefetches has read beside its objects.
   var prefetched: [ManagedObject] = []
   /// What other contexts saved; nil if the context does not live long enough to want to know.
@@ -105,6 +107,7 @@ public final class ModelContext {
     // The key of an object that is to be deleted may be another one's by now.
     for object in Set(registry.objects).union(unsaved.all()) { detach(object) }
     registry = ModelRegistry()
+    resetCount += 1
     unsaved = UnsavedModels()
     links = UnsavedLinks()
     statements = []

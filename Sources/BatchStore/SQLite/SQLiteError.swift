@@ -72,6 +72,9 @@ extension BatchError {
     case .SQLITE_ERROR, .SQLITE_AUTH, .SQLITE_PERM:
       code = .invalidSQL
       message = error.message
+      if message == "parser stack overflow" {
+        advice = "nest fewer parentheses, CASEs and subqueries in one another"
+      }
     default:
       code = .databaseAccess
       message = "\(error.message) (\(error.operation), SQLite code \(error.resultCode.rawValue))"

@@ -26,6 +26,28 @@ import Testing
 
   private let byKey = FetchDescriptor<Employee>(predicate: #Predicate { $0.salary > 20 })
 
+  @Test func `a collection makes its objects anew after a reset`() throws {
+    let context = ModelContext(container)
+    let employees = try context.fetch(byKey, batchSize: 10)
+    let first = employees[0]
+    #expect(first.salary == 21)
+    context.reset()
+    #expect(employees[0] !== first)
+    #expect(employees[0].salary == 21 && employees[979].salary == 1_000)
+    #expect(context.registeredModels.count == 10)
+  }
+
+  @Test func `a place without a store is an error`() throws {
+    let context = ModelContext(container)
+    for place in [-1, 1, .max] {
+      let history = #expect(throws: BatchError.self) {
+        try context.fetchHistory(inStore: place)
+      }
+      #expect(history?.description.contains("there is no store \(place)") == true)
+      #expect(throws: BatchError.self) { try context.executeOnSave("SELECT 1", inStore: place) }
+    }
+  }
+
   @Test func `C50 a collection makes a batch at a time and keeps the last one only`() throws {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 10)

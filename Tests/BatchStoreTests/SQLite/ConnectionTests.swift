@@ -189,4 +189,11 @@ import Testing
     let plan = try connection.explain("SELECT * FROM t WHERE v = :v")
     #expect(plan == ["SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (v=?)"])
   }
+
+  @Test func `a statement that is nested too deeply is refused with what to do`() throws {
+    let connection = try Connection(path: ":memory:")
+    let deep = String(repeating: "(", count: 200) + "1" + String(repeating: ")", count: 200)
+    let error = #expect(throws: BatchError.self) { try connection.execute("SELECT \(deep)") }
+    #expect(error?.code == .invalidSQL && error?.remedy?.contains("nest fewer") == true)
+  }
 }
