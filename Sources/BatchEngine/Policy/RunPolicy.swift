@@ -156,7 +156,7 @@ extension RunPolicy {
     public var interval: Duration
     /// Where the list of identifiers is kept.
     public var list: List
-    /// How long the identifiers of finished work are remembered; nil for ever.
+    /// How long the identifiers of finished work are remembered; nil forever.
     public var keepRunIDs: Duration?
 
     /// Makes the settings of a checkpoint.

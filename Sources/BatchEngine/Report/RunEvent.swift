@@ -1,6 +1,6 @@
 public import BatchIdentifiers
 
-/// What a run tells of itself while it goes on.
+/// What a run reports while it is in progress.
 public enum RunEvent: Sendable {
   /// A new run has selected its identifiers.
   case started(RunSummary)
@@ -12,7 +12,7 @@ public enum RunEvent: Sendable {
   case progress(RunSummary)
   /// The run is held back, for the reason that the summary gives.
   case throttled(RunSummary)
-  /// A chunk failed for the moment and is tried again.
+  /// A chunk failed transiently and will be retried.
   case retrying(ChunkRetry)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
   case setAside(String)
@@ -35,7 +35,7 @@ public enum RunEvent: Sendable {
   }
 }
 
-/// A chunk that failed for the moment and is tried again.
+/// A chunk that failed transiently and will be retried.
 public struct ChunkRetry: Sendable {
   /// Its positions in the list.
   public let positions: Range<Int>

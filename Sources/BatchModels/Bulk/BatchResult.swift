@@ -1,6 +1,6 @@
 public import BatchIdentifiers
 
-/// What a batch request tells of the rows that it changed: Core Data's result types.
+/// What a batch request reports about the rows that it changed: Core Data's result types.
 public enum BatchResultType: Sendable {
   /// No more than that it succeeded, which is what returning says: the cheapest, and Core Data's
   /// default.

@@ -88,7 +88,7 @@ final class ChangeBroadcast: Sendable {
     listeners.withLock { $0.inboxes[ObjectIdentifier(inbox)] = nil }
   }
 
-  /// Tells of a save everybody but the context that did it.
+  /// Notifies everybody of a save but the context that did it.
   func send(_ changes: ModelChanges, except own: ContextInbox?) {
     guard changes.count > 0 else { return }
     let (inboxes, streams) = listeners.withLock {

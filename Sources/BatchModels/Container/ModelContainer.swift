@@ -203,7 +203,7 @@ extension [any PersistentModel.Type] {
 }
 
 extension Store {
-  /// Whether an entity that no class claims is one all the same: not if it is a table behind the entities of
+  /// Whether an entity that no class claims is one nevertheless: not if it is a table behind the entities of
   /// Core Data's model, nor one of these whose table a class claims.
   fileprivate func isListed(_ entity: Entity, beside mappings: [ModelMapping]) -> Bool {
     guard let coreData else { return true }

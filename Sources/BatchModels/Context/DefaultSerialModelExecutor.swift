@@ -86,6 +86,6 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
 }
 
 extension BatchError.Code {
-  /// Two contexts would wait for each other for ever.
+  /// Two contexts would wait for each other forever.
   public static let deadlock = Self(rawValue: "deadlock")
 }

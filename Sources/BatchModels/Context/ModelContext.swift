@@ -77,7 +77,7 @@ public final class ModelContext {
     self.init(container, hearsOthers: true)
   }
 
-  /// Makes a context that is told of what others save, or one that is not.
+  /// Makes a context that is notified of what others save, or one that is not.
   init(_ container: ModelContainer, hearsOthers: Bool) {
     self.container = container
     inbox = hearsOthers ? ContextInbox() : nil

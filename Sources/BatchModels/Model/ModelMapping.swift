@@ -31,7 +31,7 @@ public struct ModelMapping: Sendable {
   /// Every attribute once, those of extended mappings first.
   let attributeList: [MappedAttribute]
   /// The attributes by the key paths of their properties: key paths of computed properties have no
-  /// names of their own, and can be looked up all the same.
+  /// names of their own, and can be looked up nevertheless.
   let attributes: KeyPathTable
   /// The key paths of the objects' identifiers.
   let identifierPaths: IdentifierPaths

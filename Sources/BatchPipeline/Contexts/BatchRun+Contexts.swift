@@ -20,7 +20,7 @@ extension BatchRun {
   ///     let summary = try await run.run()
   ///
   /// What the closure changes is saved when it returns, in one transaction with the record that the
-  /// chunk is done. Where another connection changes a row before that, the chunk is begun anew in
+  /// chunk is done. Where another connection changes a row before that, the chunk starts over in
   /// another context. So the closure may be called again for the same identifiers: what it does beside
   /// its context must bear that. It cannot save by itself.
   ///

@@ -20,7 +20,7 @@ public struct Rehearsal: Sendable {
     public var folder: FilePath?
     /// Whether the folder stays, with the clone in it.
     public var keepsFolder = false
-    /// How many rows are told of for each column, and for each table of those that have come or gone.
+    /// How many rows are reported for each column, and for each table of those that have come or gone.
     public var samples = 3
 
     /// The defaults.
@@ -76,7 +76,7 @@ public struct Rehearsal: Sendable {
   /// What may be behind it, in words.
   public internal(set) var notes: [String]
 
-  /// The most rows that are told of for a column or a table.
+  /// The most rows that are reported for a column or a table.
   public static let maximumSamples = 100
 }
 

@@ -63,7 +63,7 @@ public struct RecordedRun: Sendable, Encodable {
     try await self.init(Checkpoint.ofRun(run, of: job), of: job)
   }
 
-  /// Writes the report of a run anew, by its record, in place of an earlier one.
+  /// Writes a run's report again from its record, replacing an earlier one.
   ///
   /// - Parameters:
   ///   - run: Its UUID, or the first characters of it; nil for the last run.

@@ -32,7 +32,7 @@ extension BatchRun {
     }
   }
 
-  /// Runs the program that is told of a run which was refused, failed to begin, or was stopped before it had
+  /// Runs the program to notify of a run which was refused, failed to begin, or was stopped before it had
   /// begun.
   func tellRefusal(
     _ error: BatchError,

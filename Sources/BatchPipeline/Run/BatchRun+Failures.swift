@@ -4,7 +4,7 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// Tries the identifiers again that failed in the job's last run, finished or not.
+  /// Retries the identifiers that failed in the job's last run, finished or not.
   ///
   /// It is the same run, with the same checkpoint: identifiers that succeed leave the failed ones, in
   /// the transaction that changes their rows; those that fail again count one attempt more. Killed or

@@ -4,7 +4,7 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// What an unfinished run, or one whose failures are tried again, goes on with.
+  /// What an unfinished run, or one whose failures are retried, continues with.
   struct Reopened {
     let plan: any RunPlan
     let lane: WriterLane?

@@ -24,9 +24,9 @@ public final class BatchRun: Sendable {
     public var parameters: [String: ParameterValue] = [:]
     /// The same as texts, each `name=value`, if they are from a command line.
     package var parameterTexts: [String]?
-    /// The number of background contexts, in place of the job's.
+    /// The number of background contexts; overrides the job's.
     public var workers: Int?
-    /// The number of identifiers in a chunk, in place of the job's.
+    /// The number of identifiers in a chunk; overrides the job's.
     public var chunkSize: Int?
     /// Whether an unfinished checkpoint is set aside instead of resumed.
     public var fresh = false

@@ -8,13 +8,13 @@ import SystemPackage
 /// A value that performs nothing: `status` and `plan` tell it, `run` carries it out. The page
 /// `Documentation/CommandLine.md` has the same as a table.
 enum RunDecision {
-  /// Selects anew; the job's last run, if there is a checkpoint of it, is over.
+  /// Selects again; the job's last run, if there is a checkpoint of it, is over.
   case begin(after: Checkpoint?)
-  /// Goes on with the run of the checkpoint.
+  /// Resumes the run of the checkpoint.
   case resume(Checkpoint)
   /// Does what is left to do after the end of the checkpoint's run, and nothing to rows.
   case conclude(Checkpoint)
-  /// The same, and then selects anew: the work that is asked for now is not that of the checkpoint.
+  /// The same, and then selects again: the work that is asked for now is not that of the checkpoint.
   case concludeAndBegin(Checkpoint)
   /// Makes the checkpoint again from the list that the store keeps, and decides once more.
   case restore(StoredRun)
@@ -39,7 +39,7 @@ enum RunDecision {
     var runID: String?
     /// The run whose failed identifiers a process was about to try again when it was killed.
     var interruptedRetry: String?
-    /// Since when finished work is remembered; nil for ever.
+    /// Since when finished work is remembered; nil forever.
     var oldestEnd: String?
     /// Whether unfinished runs make way for a new one.
     var isFresh = false

@@ -59,7 +59,7 @@ public struct RunStatus: Sendable {
       summary.wasKilled = true
       summary.throttle = nil
     } else if summary.state.isGoingOn, let recorded = checkpoint.progress.recordedAt {
-      // Nothing is written while a run is held, and its times go on all the same.
+      // Nothing is written while a run is held, but its times continue.
       let since = max(0, Date.now.timeIntervalSince1970 - recorded)
       summary.elapsedSeconds += since
       summary.processSeconds? += since

@@ -15,7 +15,7 @@ package import BatchIdentifiers
 ///     }
 ///
 /// A row may be handled more than once: after a crash, and when another process has changed it
-/// before the new values were written. The values are written exactly once all the same; what a
+/// before the new values were written. The values are written exactly once nevertheless; what a
 /// handler does outside the store is done at least once, and ``TransformRow/idempotencyKey``, which
 /// every shape has, is there to recognize it by.
 public struct TransformHandler: Sendable {

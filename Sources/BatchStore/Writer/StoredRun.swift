@@ -60,7 +60,7 @@ package struct StoredRun: Sendable {
 
 extension StoredRun {
   /// Whether the run has done all of the work of an identifier that is not forgotten yet: one that
-  /// ended at `oldestEnd` just still is, and nil is for ever.
+  /// ended at `oldestEnd` just still is, and nil is forever.
   func isRemembered(since oldestEnd: String?) -> Bool {
     runID != nil && done.count == total && (oldestEnd ?? "") <= (endedAt ?? "")
   }

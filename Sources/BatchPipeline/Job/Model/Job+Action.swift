@@ -82,7 +82,7 @@ extension Job {
   public struct Delete: Hashable, Sendable {
     /// The entity that gets a copy of each row, in the transaction that deletes it.
     public var archive: String?
-    /// Whether the archive is made, like the table that rows are deleted from, if it is not there.
+    /// Whether to create a missing archive, like the table that rows are deleted from.
     public var createsArchive: Bool
 
     /// Makes a delete.

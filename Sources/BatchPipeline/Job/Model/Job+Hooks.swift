@@ -6,7 +6,7 @@ extension Job {
   ///
   /// What they come to changes nothing in the run.
   public struct Hooks: Hashable, Sendable {
-    /// What a program is told of.
+    /// What a program is notified of.
     public enum Event: String, CaseIterable, Sendable {
       /// A run, new or resumed, is about to do its chunks.
       case onStart

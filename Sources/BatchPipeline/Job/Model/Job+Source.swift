@@ -7,7 +7,7 @@ extension Job {
   public struct Source: Hashable, Sendable {
     /// The table or view; `query` for the rows of a query.
     public var entity: String
-    /// A SELECT whose rows are exported, in place of those of a table or view.
+    /// A SELECT whose rows are exported, instead of those of a table or view.
     public var query: String?
     /// The SQL condition that selects rows; nil for all rows.
     public var `where`: String?

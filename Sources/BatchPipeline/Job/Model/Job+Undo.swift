@@ -1,7 +1,7 @@
 extension Job {
   /// How long what a run has changed is kept, so that the run can be undone.
   public struct Undo: Hashable, Sendable {
-    /// How long, from the start of the run; nil for ever.
+    /// How long, from the start of the run; nil forever.
     ///
     /// What is older is removed when the job begins its next run, and by `batch cleanup`.
     public var keep: Duration?
