@@ -76,6 +76,12 @@ struct PlanCommand: AsyncParsableCommand {
         "unchanged \(Format.count(unchanged.count)) of the first \(Format.count(unchanged.of, "row"))"
       )
     }
+    if let tried = report.triedRows, tried > 0 {
+      let first = "the first \(Format.count(tried, "row"))"
+      try Terminal.print(
+        "tried     \(tried < report.matches ? "\(first) only; later rows may still fail" : "all rows")"
+      )
+    }
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"
       let reason = report.pace.map { "by \($0)" } ?? "a rough guess"

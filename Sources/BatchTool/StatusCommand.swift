@@ -124,7 +124,7 @@ struct StatusCommand: AsyncParsableCommand {
     return SummaryText.lines(status.summary) + SummaryText.times(of: status.summary)
       + (status.undo.map { ["  \($0.words(ofRows: nil))"] } ?? [])
       + (status.process.map { ["  process: \($0)"] } ?? [])
-      + ["  \(command): \(status.next.words)"] + (watch ? progress : [])
+      + ["  \(command): \(status.next.words)"] + progress
   }
 }
 

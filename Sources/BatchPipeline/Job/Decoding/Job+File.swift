@@ -39,9 +39,7 @@ extension Job {
     let decoder = JobDecoder(baseDirectory: file.removingLastComponent())
     let job = try decoder.decode(root, file: file.string)
     guard !decoder.problems.isEmpty, let origin = job.origin else { return job }
-    // Of a section with a stand-in value nobody knows what it says.
-    let broken = Set(decoder.problems.compactMap(\.path.section))
-    let misfits = await job.misfits(except: broken).map { $0.located(in: origin) }
+    let misfits = await job.misfits(except: decoder.broken).map { $0.located(in: origin) }
     throw BatchError.invalidJob(decoder.problems + misfits, file: file.string)
       ?? BatchError(.invalidJob, "the job is not valid", at: file.string)
   }
