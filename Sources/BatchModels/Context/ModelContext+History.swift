@@ -122,7 +122,7 @@ extension ModelContext {
       .historyTokenExpired,
       reason,
       at: token.storeIdentifier,
-      remedy: "fetch everything anew, and the history from its beginning"
+      remedy: "fetch everything again, and the history from its beginning"
     )
   }
 

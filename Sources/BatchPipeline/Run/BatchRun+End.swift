@@ -176,7 +176,7 @@ extension BatchRun {
     try checkpoint.takeUp()
     let lane = findings.lane()
     await findings.store?.close()
-    onEvent(.message("the run was finished before; only its end is told once more"))
+    onEvent(.message("the run was finished before; this concludes it"))
     if let output = checkpoint.metadata.output.map({ FilePath($0) }),
       FileSystem.status(of: output)?.identity != checkpoint.progress.outputIdentity
     {

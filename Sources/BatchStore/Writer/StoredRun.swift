@@ -227,7 +227,7 @@ extension StoredRun {
     return BatchError(
       .unfinishedRun,
       "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and the"
-        + " checkpoint of that run is not there",
+        + " checkpoint of that run is missing",
       at: checkpoint,
       advice: """
         bring the checkpoint back to resume the run, or \(.beginAnew), which may do rows again that \
