@@ -40,7 +40,7 @@ extension MacroExpansionContext {
 }
 
 extension FixIt.Change {
-  /// Writes one node in the place of another of its kind.
+  /// Replaces a node by another of its kind.
   static func replace<Node: SyntaxProtocol>(_ old: Node, with new: Node) -> FixIt.Change {
     .replace(oldNode: Syntax(old), newNode: Syntax(new))
   }

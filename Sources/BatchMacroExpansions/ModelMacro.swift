@@ -76,7 +76,7 @@ extension DeclModifierListSyntax {
 }
 
 extension TokenSyntax {
-  /// Other text in the place of the token.
+  /// Other text instead of the token.
   func replaced(by text: String) -> TokenSyntax { with(\.tokenKind, .identifier(text)) }
 }
 #endif

@@ -11,7 +11,7 @@ struct Plugin: CompilerPlugin {
   ]
 }
 #else
-/// Nothing, where the trait `Macros` is off: the target is there all the same, and is a program.
+/// Nothing, where the trait `Macros` is off: the target exists nevertheless, as a program.
 @main
 struct Plugin {
   static func main() {}

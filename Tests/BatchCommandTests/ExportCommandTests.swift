@@ -209,7 +209,7 @@ import Testing
     let resumed = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(resumed.status == 0, "\(resumed.errors)")
     let told = try JSONOutput.lines(resumed.output).compactMap { $0["message"] as? String }
-    #expect(told.contains { $0.contains(partial) && $0.contains("begins anew") }, "\(told)")
+    #expect(told.contains { $0.contains(partial) && $0.contains("starts over") }, "\(told)")
     let text = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
     #expect(text == (1...8).map { "{\"id\":\($0),\"x\":1}\n" }.joined())
   }

@@ -63,7 +63,7 @@ import Testing
     last["event"] = nil
     var status = try JSONOutput.object(succeed("status", "job.json", "--json"))
     #expect(status.removeValue(forKey: "next") as? String == "begin")
-    #expect(status.removeValue(forKey: "nextWords") as? String == "selects anew and begins a run")
+    #expect(status.removeValue(forKey: "nextWords") as? String == "starts a new run")
     #expect(status.removeValue(forKey: "undoneBy") is NSNull)
     #expect(Set(status.keys) == Set(last.keys))
     // What is measured differs from one look to the next.

@@ -130,7 +130,7 @@ import Testing
     try expectNext("refuse", "--run-id", "mon")
     let refused = try run("job.json", "--run-id", "mon")
     #expect(refused.status == 2)
-    #expect(refused.errors.contains("run \"mon\" is done, and the database does not know it"))
+    #expect(refused.errors.contains("run \"mon\" is done, but the database does not know it"))
     #expect(try run("job.json", "--run-id", "mon", "--fresh").status == 0)
     for _ in 0..<2 { #expect(try run("job.json", "--run-id", "mon").status == 0) }
     #expect(try values() == ["1: \(Self.total)"])

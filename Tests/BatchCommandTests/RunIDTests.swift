@@ -77,7 +77,7 @@ import Testing
       try Refusal.expect(
         ["run", "job.json", "--run-id", id],
         in: directory,
-        says: ["run \"\(id)\" is done, and the database does not know it", "--fresh"]
+        says: ["run \"\(id)\" is done, but the database does not know it", "--fresh"]
       )
     }
     #expect(try sum() == 200)

@@ -21,7 +21,7 @@ package final class Checkpoint {
   /// The identifiers that the file says have failed, by position, and how often they were tried.
   package private(set) var failedAttempts: [Int: Int] = [:]
   private var log: IdentifierFileLog?
-  /// What keeps the records in place of a file; waits for the disk where it is told to.
+  /// What keeps the records instead of a file; syncs them when asked to.
   private var keep: ((_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void)?
 
   /// Opens the checkpoint of a run for reading.
@@ -58,7 +58,7 @@ package final class Checkpoint {
     self.keep = keep
   }
 
-  /// Saves a selection, in place of whatever has the name; complete or not at all.
+  /// Saves a selection, replacing any file of that name; completely or not at all.
   package convenience init(
     creating path: FilePath,
     list: PackedIdentifiers,

@@ -89,7 +89,7 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     return Change(written: merged, removed: removed)
   }
 
-  /// Puts what came of failed identifiers of one row in place of their failures.
+  /// Replaces failures of one row by what became of their identifiers.
   ///
   /// - Parameters:
   ///   - count: How many there are.

@@ -51,7 +51,7 @@ package struct PassedOverRecord: Codable, Sendable {
     append(Piece(first: first, bytes: passedOver.packed(from: 0)))
   }
 
-  /// Adds all positions to others, or puts them in place of those.
+  /// Adds all positions to others, or replaces those.
   ///
   /// - Throws: `ByteReader.Damage` if the pieces are not those of ``append(_:)``.
   package func apply(

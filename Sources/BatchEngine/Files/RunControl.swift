@@ -21,7 +21,7 @@ public struct RunControl: Hashable, Sendable, Codable {
   public var isPaused = false
   /// Whether the run stops, resumable.
   public var isCancelled = false
-  /// Settings in place of those of the policy, by their path; see ``RunPolicy/liveSettings``.
+  /// Settings that override the policy's, by their path; see ``RunPolicy/liveSettings``.
   public var settings: [String: String] = [:]
 
   /// Changes what is asked of a live run.

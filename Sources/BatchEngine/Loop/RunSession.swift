@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// One process's part of a run: what it has seen committed, and what it tells of it.
+/// One process's part of a run: what it has seen committed, and what it reports.
 package final class RunSession {
   package let checkpoint: Checkpoint
   private let host: RunHost
@@ -35,7 +35,7 @@ package final class RunSession {
   private var passedOver = PassedOverRecord()
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
-  /// A session that goes on from what is done, or tries failed identifiers again.
+  /// A session that resumes from what is done, or retries failed identifiers.
   package init(
     checkpoint: Checkpoint,
     done: DoneRanges,
@@ -185,7 +185,7 @@ package final class RunSession {
     if isRecorded { try write(.running) }
   }
 
-  /// Notes that time goes by: the file is told of a pace that holds the run for long.
+  /// Notes that time passes: the file records a pace that holds the run for long.
   package func pass(recordingEvery interval: Duration) throws(BatchError) {
     if held != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
   }

@@ -12,7 +12,7 @@ import BatchIdentifiers
 /// down to one, since all of them are in memory. A worker hands over the first positions of its chunk
 /// when they hold enough; the others are handed out again before any later ones.
 ///
-/// A chunk that fails for the moment rests and is prepared again; it keeps its place among those in
+/// A chunk that fails transiently waits and is prepared again; it keeps its place among those in
 /// flight, and what it holds, and the others go on as far as the order allows.
 ///
 /// Positions are all there from the beginning, or are granted in spans while the run goes on, where
@@ -28,7 +28,7 @@ package struct RunStateMachine {
     package var inFlight: Int
     /// Whether chunks are committed in the order of their positions.
     package var inOrder: Bool
-    /// How often a chunk is tried again that failed for the moment.
+    /// How often a chunk is retried after transient failures.
     package var retries: Int
     /// Whether chunks that are committed at once share one transaction of one writer.
     package var sharesTransactions = true
@@ -98,7 +98,7 @@ package struct RunStateMachine {
       /// Prepared, and waits for the writer.
       case ready
       case committing
-      /// Failed for the moment, and rests before it is tried again.
+      /// Failed transiently, and waits for its retry.
       case resting
       /// Failed for good, and the run with it.
       case failed
@@ -106,7 +106,7 @@ package struct RunStateMachine {
 
     var positions: Range<Int>
     var state: State
-    /// How often it has failed for the moment.
+    /// How often it has failed transiently.
     var failures = 0
     /// What it holds while it waits for the writer, or for its next try.
     var bytes = 0
@@ -185,7 +185,7 @@ package struct RunStateMachine {
     return (rest.isEmpty ? [] : takeBack(rest)) + next()
   }
 
-  /// A worker could not prepare its chunk, for the moment or for good; so many bytes are kept of what it
+  /// A worker could not prepare its chunk, transiently or for good; so many bytes are kept of what it
   /// could.
   package mutating func failedToPrepare(
     _ chunk: Range<Int>,
@@ -209,7 +209,7 @@ package struct RunStateMachine {
     return next()
   }
 
-  /// The writer could not commit a chunk, for the moment or for good; it is as if it had not been
+  /// The writer could not commit a chunk, transiently or for good; it is as if it had not been
   /// tried.
   package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     let place = settle(chunk)
@@ -262,7 +262,7 @@ package struct RunStateMachine {
   /// Whether the run is held and what had been handed out has come back.
   package var isQuiet: Bool { isHeld && preparingCount == 0 && count(.committing) == 0 }
 
-  /// How often a chunk has failed for the moment.
+  /// How often a chunk has failed transiently.
   package func tries(of chunk: Range<Int>) -> Int {
     chunks.first { $0.positions == chunk }?.failures ?? 0
   }
@@ -392,7 +392,7 @@ package struct RunStateMachine {
     return !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
   }
 
-  /// Lets a chunk that failed for the moment rest, unless it has been tried often enough or the run
+  /// Lets a chunk that failed transiently wait, unless it has been tried often enough or the run
   /// is about to end.
   private mutating func retry(_ place: Int) -> [Action] {
     chunks[place].failures += 1

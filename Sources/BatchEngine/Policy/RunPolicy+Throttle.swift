@@ -1,29 +1,28 @@
 public import SystemPackage
 
 extension RunPolicy {
-  /// What holds a run back: any of them that is true, for as long as it is.
+  /// What holds a run: any of these conditions, while it is true.
   public struct Throttle: Hashable, Sendable {
-    /// The most identifiers that are committed in a second, over time.
+    /// The maximum number of identifiers committed per second.
     public var identifiersPerSecond: Double?
     /// How long to rest after a chunk, as a multiple of the time that the chunk took.
     public var sleepRatio: Double?
-    /// The length of the write-ahead log, in bytes, past which nothing is read or written until the
-    /// log is checkpointed.
+    /// The size of the write-ahead log, in bytes, above which the run waits for a checkpoint.
     public var maximumWAL: Int64
     /// The free space in bytes that the database's file system must have.
     public var minimumFreeDisk: Int64?
-    /// A file that holds the run as long as it exists.
+    /// A file that holds the run while it exists.
     public var flagFile: FilePath?
     /// The hours of the day in which the run may work.
     public var window: DailyWindow?
-    /// What becomes of the run outside of these hours.
+    /// What to do outside these hours.
     public var outsideWindow: OutsideWindow
 
-    /// What becomes of a run outside of its hours.
+    /// What a run does outside its hours.
     public enum OutsideWindow: String, CaseIterable, Sendable {
-      /// It is held until they come.
+      /// It waits for them.
       case wait
-      /// It stops, and can be resumed.
+      /// It stops and can be resumed.
       case stop
     }
 

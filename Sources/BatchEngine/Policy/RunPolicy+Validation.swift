@@ -36,7 +36,7 @@ extension RunPolicy {
 
   /// Checks every rule of the settings.
   ///
-  /// - Throws: `BatchError` of code `invalidJob` that tells of all problems, a line each.
+  /// - Throws: `BatchError` of code `invalidJob` that reports all problems, a line each.
   public func validate() throws(BatchError) {
     let errors = problems().map { problem in
       BatchError(
@@ -256,7 +256,7 @@ extension RunPolicy {
 }
 
 extension BatchError {
-  /// One error that tells of the first ten errors, a line each; nil if there are none.
+  /// One error that reports the first ten errors, a line each; nil if there are none.
   package static func joining(_ errors: [BatchError]) -> BatchError? {
     let limit = 10
     guard var first = errors.first else { return nil }

@@ -6,11 +6,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How a run goes about its work: what does not decide which rows are changed, nor to what.
+/// How a run works: everything but which rows it changes, and to what.
 ///
-/// A run may be resumed with another policy.
+/// A run can be resumed with another policy.
 public struct RunPolicy: Hashable, Sendable {
-  /// How many identifiers are done at a time.
+  /// How many identifiers to process at a time.
   public var chunk: Chunk
   /// The number of background contexts; nil for the number of cores.
   public var workers: Int?
@@ -20,14 +20,14 @@ public struct RunPolicy: Hashable, Sendable {
   public var skip: Skip
   /// What holds the run back.
   public var throttle: Throttle
-  /// Where and how often progress is kept.
+  /// Where and how often to record progress.
   public var checkpoint: Checkpoint
-  /// When a run stops, to be resumed later.
+  /// When to stop a run that can be resumed later.
   public var limits: Limits
-  /// How many records of earlier runs stay.
+  /// How many records of earlier runs to keep.
   public var history: History
 
-  /// Makes a policy; what is left out has the defaults of a job file.
+  /// Makes a policy with the defaults of a job file.
   public init(
     chunk: Chunk = Chunk(),
     workers: Int? = nil,
@@ -50,16 +50,16 @@ public struct RunPolicy: Hashable, Sendable {
 }
 
 extension RunPolicy {
-  /// How many rows are done at a time.
+  /// How many rows to process at a time.
   public struct Chunk: Hashable, Sendable {
-    /// The number of rows of a chunk, which is written in one transaction; with a target, of the
-    /// first.
+    /// The number of rows per chunk, each written in one transaction; with a target, of the
+    /// first chunk.
     public var size: Int
-    /// How long a chunk shall take, or nil for chunks of one size.
+    /// How long a chunk should take; nil for chunks of a fixed size.
     public var target: Duration?
-    /// The fewest rows of a chunk that is sized by a target; 100 if it is nil.
+    /// The fewest rows per chunk with a target; nil for 100.
     public var minimum: Int?
-    /// The most rows of a chunk that is sized by a target; 20,000 if it is nil.
+    /// The most rows per chunk with a target; nil for 20,000.
     public var maximum: Int?
 
     /// Makes the size of chunks.
@@ -86,14 +86,14 @@ extension RunPolicy {
   /// How often a chunk is retried after a transient failure: another connection holds the database
   /// longer than its `busyTimeout`, a handler throws `retryLater`, or a command asks for it.
   public struct Retry: Hashable, Sendable {
-    /// The most further tries of a chunk; with 0 the first failure is final.
+    /// The maximum retries per chunk; with 0 the first failure is final.
     public var limit: Int
-    /// About how long a chunk rests before its first further try; twice as long each time.
+    /// The approximate delay before the first retry; doubles each time.
     public var backoff: Duration
-    /// The longest rest.
+    /// The longest delay.
     public var maximumBackoff: Duration
 
-    /// Makes the settings of further tries.
+    /// Makes the settings of retries.
     public init(
       limit: Int = 3,
       backoff: Duration = .milliseconds(50),
@@ -107,16 +107,15 @@ extension RunPolicy {
 
   /// How many identifiers may fail before the run stops.
   ///
-  /// An identifier fails if the change of its row alone is refused: by a constraint, by a trigger,
-  /// by an expression that has no value for it. It is recorded, and the others of its chunk are
-  /// done.
+  /// An identifier fails if its row's change alone is refused: by a constraint, a trigger, or an
+  /// expression that fails for its values. It is recorded, and the others of its chunk are done.
   public struct Skip: Hashable, Sendable {
-    /// The most identifiers that may fail; with 0 the first failure stops the run.
+    /// How many identifiers may fail; with 0 the first failure stops the run.
     public var limit: Int
-    /// The largest part of all identifiers that may fail.
+    /// What fraction of all identifiers may fail.
     public var ratio: Double
 
-    /// Makes bounds.
+    /// Makes the limits.
     public init(limit: Int = 0, ratio: Double = 1) {
       self.limit = limit
       self.ratio = ratio
@@ -129,9 +128,9 @@ extension RunPolicy {
     }
   }
 
-  /// Where and how often progress is kept.
+  /// Where and how often to record progress.
   public struct Checkpoint: Hashable, Sendable {
-    /// Where the marks of finished chunks are kept.
+    /// Where finished chunks are recorded.
     public enum Ledger: String, CaseIterable, Sendable {
       /// In a table of the database, in the transaction of the chunk: exactly once.
       case store
@@ -143,20 +142,19 @@ extension RunPolicy {
     public enum List: String, CaseIterable, Sendable {
       /// In the checkpoint file.
       case file
-      /// In a table of the database as well, until the run is acknowledged: a file that is lost is made
-      /// again from it.
+      /// Also in a table of the database, until the run is acknowledged, to restore a lost file.
       case store
     }
 
-    /// The checkpoint file; nil for the default of whoever runs.
+    /// The checkpoint file; nil for the caller's default.
     public var path: FilePath?
-    /// Where the marks of finished chunks are kept.
+    /// Where finished chunks are recorded.
     public var ledger: Ledger
-    /// How often the checkpoint file is brought up to date.
+    /// How often to update the checkpoint file.
     public var interval: Duration
     /// Where the list of identifiers is kept.
     public var list: List
-    /// How long the identifiers of finished work are remembered; nil for ever.
+    /// How long to remember identifiers of finished work; nil for forever.
     public var keepRunIDs: Duration?
 
     /// Makes the settings of a checkpoint.
@@ -200,9 +198,9 @@ extension RunPolicy {
       }
     }
   }
-  /// When a run stops, to be resumed later.
+  /// When to stop a run that can be resumed later.
   public struct Limits: Hashable, Sendable {
-    /// How long a run may work on its chunks, counted anew each time that it is resumed.
+    /// How long a run may work on its chunks, starting again with each resumption.
     public var runtime: Duration?
 
     /// Makes limits.

@@ -1,23 +1,23 @@
 public import BatchIdentifiers
 
-/// What a run tells of itself while it goes on.
+/// What a run reports while it is in progress.
 public enum RunEvent: Sendable {
   /// A new run has selected its identifiers.
   case started(RunSummary)
-  /// An unfinished run goes on.
+  /// An unfinished run resumes.
   case resumed(RunSummary)
-  /// The identifiers that failed are tried again.
+  /// The failed identifiers are being retried.
   case retryingFailures(RunSummary)
   /// Chunks were committed.
   case progress(RunSummary)
-  /// The run is held back, for the reason that the summary gives.
+  /// The run is held, for the reason in the summary.
   case throttled(RunSummary)
-  /// A chunk failed for the moment and is tried again.
+  /// A chunk failed transiently and will be retried.
   case retrying(ChunkRetry)
   /// The checkpoint of an unfinished run was renamed to make way for a new one.
   case setAside(String)
-  /// A line that a program of a command transform, or a hook, wrote to standard error, with the
-  /// program and its process before it; or what is wrong with a hook or the report.
+  /// A line that a transform's command or a hook wrote to standard error, prefixed with the
+  /// program and its process; or a problem with a hook or the report.
   case message(String)
 
   /// The name of the event in JSON.
@@ -35,16 +35,16 @@ public enum RunEvent: Sendable {
   }
 }
 
-/// A chunk that failed for the moment and is tried again.
+/// A chunk that failed transiently and will be retried.
 public struct ChunkRetry: Sendable {
   /// Its positions in the list.
   public let positions: Range<Int>
   /// What was wrong.
   public let error: BatchError
-  /// Which further try comes, counted from 1.
+  /// Which retry comes next, counted from 1.
   public let attempt: Int
-  /// How many there may be.
+  /// The maximum number of retries.
   public let limit: Int
-  /// How long it rests before.
+  /// The delay before it.
   public let delay: Duration
 }

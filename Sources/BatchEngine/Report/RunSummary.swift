@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How a run stands, in the form of `status --json`.
+/// The state of a run, in the form of `status --json`.
 public struct RunSummary: Sendable, Encodable {
   /// The job's name.
   public var job: String
@@ -23,27 +23,27 @@ public struct RunSummary: Sendable, Encodable {
   public var outcomes: Outcomes
   /// How many chunks are committed.
   public var chunks: Int
-  /// How many identifiers were done when the run was resumed last; 0 if it never was.
+  /// How many identifiers were done when the run last resumed; 0 if it never did.
   public var resumedAt: Int
-  /// When it began first: ISO 8601 in UTC; nil if only its end is known.
+  /// When it first started, in ISO 8601 and UTC; nil if only its end is known.
   public var startedAt: String?
-  /// When it ended, finished, failed or stopped; nil while it goes on, and of one that was killed.
+  /// When it finished, failed or stopped; nil while it runs, and if it was killed.
   public var endedAt: String?
-  /// When it last said how it stood.
+  /// When it last recorded its progress.
   public var lastSeenAt: String?
-  /// Whether its process was killed: it could not say how it ended.
+  /// Whether its process was killed before recording its end.
   public var wasKilled = false
-  /// How long the run has been going on, over all its resumptions.
+  /// How long the run has taken, over all resumptions.
   public var elapsedSeconds: Double
-  /// How much of that is the last process's; nil if an earlier version has written it.
+  /// The last process's part of that; nil if written by an earlier version.
   public var processSeconds: Double?
-  /// How fast it went, or nil before anything was done.
+  /// The speed; nil before anything was done.
   public var identifiersPerSecond: Double?
-  /// How long it will still take at that speed, or nil when it is not running.
+  /// The time left at that speed; nil if it is not running.
   public var etaSeconds: Double?
-  /// The most memory that the process has had resident.
+  /// The peak resident memory of the process.
   public var peakResidentBytes: Int
-  /// The greatest size of the write-ahead log.
+  /// The peak size of the write-ahead log.
   public var peakWALBytes: Int
   /// The checkpoint file.
   public var checkpoint: String

@@ -11,7 +11,7 @@ import Darwin
 
 /// Threads of our own, for what blocks.
 ///
-/// libdispatch, which has the threads of Swift's tasks, tries for ever where the system gives it
+/// libdispatch, which has the threads of Swift's tasks, tries forever where the system gives it
 /// none. Here that is an error.
 package enum DetachedThread {
   /// Runs `body` on a new thread.

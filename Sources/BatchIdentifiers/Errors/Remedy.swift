@@ -24,7 +24,7 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
     /// How long to wait for a lock.
     case busyTimeout
     /// To set a run aside and select again.
-    case beginAnew = "begin anew"
+    case beginAnew = "start over"
     /// To do again what failed.
     case repetition = "do the same again"
     /// What starts a run.

@@ -57,7 +57,7 @@ package final class NewFile {
     if isOpen { try? descriptor.close() }
   }
 
-  /// Writes a file in place of the one that may have its name; whole or not at all.
+  /// Writes a file, replacing one of its name; completely or not at all.
   package static func write(
     _ bytes: [UInt8],
     to path: FilePath,

@@ -3,7 +3,7 @@ package import SystemPackage
 extension FileDescriptor {
   /// Opens a regular file, and nothing else.
   ///
-  /// To open a pipe waits for somebody at its other end, perhaps for ever, and a device gives what it
+  /// To open a pipe waits for somebody at its other end, perhaps forever, and a device gives what it
   /// likes for as long as it likes.
   ///
   /// - Parameters:

@@ -1,17 +1,17 @@
 public import SystemPackage
 
 extension IdentifierFile {
-  /// Writes a file, whole or not at all.
+  /// Writes a file, completely or not at all.
   ///
   /// The bytes go to a temporary file in the same folder, which is synchronized and then renamed;
   /// a process that is killed may leave the temporary file (`.NAME.PID-N.tmp`), never a part of the
   /// file itself.
   ///
   /// - Parameters:
-  ///   - path: Where the file is to be.
+  ///   - path: Where to write the file.
   ///   - list: The list.
   ///   - metadata: Anything, up to ``maximumMetadataByteCount``.
-  ///   - overwriting: Whether a file that is already there may be replaced.
+  ///   - overwriting: Whether an existing file may be replaced.
   ///   - permissions: Those of the file, but for what the process leaves out (`umask(2)`).
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, the names or the
   ///   metadata are too long, or there is a file that may not be replaced.

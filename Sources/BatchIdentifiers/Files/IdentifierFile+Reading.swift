@@ -10,8 +10,8 @@ extension IdentifierFile {
 
   /// Reads the whole list into memory, packed as it is in the file, and checks all of it.
   ///
-  /// What is returned is whole and no longer needs the file. Take the other methods where a part of
-  /// the list is enough.
+  /// The result is complete and no longer needs the file. Use the other methods for parts of the
+  /// list.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) time, the memory of the packed list.

@@ -2,17 +2,17 @@ public import SystemPackage
 
 /// A file with a list of identifiers: the one container of identifier files and checkpoints.
 ///
-/// A file has a snapshot, which is written once and never changed: names, metadata of the caller's,
-/// and the list. A log may follow it, to which an ``IdentifierFileLog`` adds records at a cost that
-/// does not depend on the length of the list. Everything has a checksum, and what does not match is
-/// refused. `Documentation/Formats.md` describes every byte.
+/// A file has a snapshot, written once and never changed: names, the caller's metadata, and the
+/// list. A log may follow, to which an ``IdentifierFileLog`` adds records at a cost independent of
+/// the list's length. Everything has a checksum; mismatches are refused. `Documentation/Formats.md`
+/// describes every byte.
 ///
 ///     try IdentifierFile.create(at: "orders.ids", list: list, metadata: [], overwriting: false)
 ///     let file = try IdentifierFile(opening: "orders.ids")
 ///     for id in try file.load() { … }
 ///
-/// A file can be damaged, cut short or taken away at any time. So whatever reads from it throws, and
-/// a list in memory, which cannot fail, is made by ``load()`` alone.
+/// A file can be damaged, truncated or removed at any time. So whatever reads from it throws; only
+/// ``load()`` makes a list in memory, which cannot fail.
 public struct IdentifierFile: Sendable {
   /// The most bytes of metadata.
   public static let maximumMetadataByteCount = FileLayout.maximumMetadataByteCount

@@ -9,8 +9,8 @@ public import SystemPackage
 
 /// Adds records to the log of an ``IdentifierFile``.
 ///
-/// A record is there as a whole after a crash, or not at all. A file has one log at a time, in one
-/// process: another one that is opened meanwhile is refused.
+/// After a crash, a record is complete or absent. A file has one open log at a time, in one
+/// process; another is refused.
 public struct IdentifierFileLog: ~Copyable, Sendable {
   private let path: FilePath
   private let descriptor: FileDescriptor
@@ -66,12 +66,12 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
 
   /// Adds a record.
   ///
-  /// If this throws, the log is as it was before, or ends in bytes that readers ignore.
+  /// If this throws, the log is unchanged, or ends in bytes that readers ignore.
   ///
   /// - Parameters:
   ///   - kind: What the record is about, not zero.
   ///   - payload: What it says, up to ``IdentifierFile/maximumRecordByteCount``.
-  ///   - sync: Whether to wait until it is on the disk; if not, the next one waits for it first.
+  ///   - sync: Whether to wait until it is on disk; if not, the next synced one also syncs it.
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
   /// - Complexity: O(payload); the lengths of list and log do not matter.
   public mutating func append(

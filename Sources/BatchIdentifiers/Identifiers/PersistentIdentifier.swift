@@ -46,9 +46,9 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     self.init(IdentifierSpace(storeIdentifier: storeIdentifier, entityName: entityName), key: key)
   }
 
-  /// The identifier of an object in a store of one's own, by a reference of any text.
+  /// The identifier of an object in a custom store, by a reference of any text.
   ///
-  /// The reference stands in the URI behind the `p`, escaped like a path: `key with/slash` becomes
+  /// The reference follows the `p` in the URI, escaped like a path: `key with/slash` becomes
   /// `pkey%20with/slash`. A reference of decimal digits is an integer key.
   public init(storeIdentifier: String?, entityName: String, reference: String) {
     let domain = IdentifierDomain.interned(.coreData, storeIdentifier, entityName)

@@ -34,7 +34,7 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     return self
   }
 
-  /// The key as it stands behind the `p` of an identifier's URI: `28`, `=EU,28`.
+  /// The key as it follows the `p` in an identifier's URI: `28`, `=EU,28`.
   public var description: String {
     switch self {
     case .integer(let value): String(value)

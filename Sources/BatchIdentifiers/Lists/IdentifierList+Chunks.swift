@@ -1,5 +1,5 @@
 extension IdentifierList {
-  /// The list in parts of some length, of which the last may be shorter.
+  /// The list in parts of some length; the last may be shorter.
   ///
   ///     for chunk in identifiers.chunks(ofCount: 1000) {
   ///       let orders = try context.fetch(chunk, as: Order.self)

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// Makes a list of identifiers that come as text, one a line, in any of the text forms.
+/// Makes a list of identifiers from text, one per line, in any of the text forms.
 ///
 /// Each line may have another form. Empty lines are skipped. Where the lines do not name the store
 /// and the entity (keys do not), they must be given; where they do, they must agree.
@@ -42,7 +42,7 @@ public struct IdentifierTextReader: ~Copyable {
     }
   }
 
-  /// Reads some bytes of the text; a line may go on in the next ones.
+  /// Reads some bytes of the text; a line may continue in the next ones.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier`, naming the line.
   /// - Complexity: O(n)

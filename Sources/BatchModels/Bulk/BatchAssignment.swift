@@ -32,10 +32,9 @@ public struct BatchAssignment<Model: PersistentModel> {
     )
   }
 
-  /// Sets a property to what an SQL expression makes of the row as it was, `price_cents + 100` for
-  /// example.
+  /// Sets a property to an SQL expression over the old row, `price_cents + 100` for example.
   ///
-  /// Nothing holds the result to the property's type.
+  /// The result is not checked against the property's type.
   public static func set<Property>(
     _ property: KeyPath<Model, Property>,
     toSQL expression: String
@@ -43,7 +42,8 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .attribute(property) { _ in .expression(SQLExpression(expression)) })
   }
 
-  /// Relates one object, or none, to each row: a relationship to one whose column is in the row's table.
+  /// Relates one object or none to each row: a to-one relationship whose column is in the row's
+  /// table.
   ///
   /// The object must have been saved.
   public static func set<Destination: ManagedObject>(

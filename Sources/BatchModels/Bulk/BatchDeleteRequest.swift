@@ -6,16 +6,15 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A deletion of all rows that satisfy a predicate, or of some identifiers, without objects: Core
-/// Data's `NSBatchDeleteRequest`.
+/// Deletes all rows that satisfy a predicate, or some identifiers, without objects: Core Data's
+/// `NSBatchDeleteRequest`.
 ///
-/// Delete rules hold as they do for objects, whether a class declares them or foreign keys say them:
-/// `cascade` deletes related rows and what follows from that, `nullify` relates them to nothing, rows
-/// of a table of pairs go, and `deny` refuses the chunk as long as there are related rows that do not
-/// go with it. A column that admits no NULL cannot be nullified, which is an error. The rules are
-/// carried out by statements over whole sets of rows.
+/// Delete rules apply as for objects, whether classes or foreign keys declare them: `cascade` also
+/// deletes related rows, `nullify` relates them to nothing, rows of a table of pairs are removed,
+/// and `deny` refuses the chunk while there are related rows that are not deleted with it.
+/// Nullifying a NOT NULL column is an error. Each rule is a statement over a whole set of rows.
 public struct BatchDeleteRequest<Model: PersistentModel> {
-  /// What the result tells.
+  /// What the result reports.
   public var resultType = BatchResultType.count
   /// How many rows one transaction deletes.
   public var chunkSize = 5_000
@@ -37,19 +36,19 @@ public struct BatchDeleteRequest<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// Deletes rows a chunk at a time, each in a transaction of its own.
+  /// Deletes rows in chunks, one transaction each.
   ///
-  /// The rows are those that satisfied the predicate when the request began, and satisfy it still when
-  /// their chunk's turn comes. A predicate that asks for related rows is not applied again, nor is any
-  /// where a delete rule nullifies a column of the entity's own table: what the request itself did
-  /// would decide. What was committed stays so if a later chunk fails, and to the rule `deny` the rows
-  /// of later chunks are rows that stay.
+  /// It deletes the rows that satisfied the predicate at the start and still do at their chunk's
+  /// turn. A predicate over related rows is not applied again, nor any predicate if a delete rule
+  /// nullifies a column of the entity's own table: the request's own changes would affect it. If a
+  /// later chunk fails, earlier commits stay; to the rule `deny`, rows of later chunks are rows
+  /// that stay.
   ///
-  /// The result counts the rows of the request's entity that were deleted, those that a cascade
-  /// reached within the entity included, so that it is the same for chunks of any size; rows of other
-  /// entities are in ``BatchResult/cascaded`` and ``BatchResult/nullified``. What foreign keys of
-  /// several columns and triggers delete is in neither. Objects stay as they are until the result is
-  /// merged: `mergeChanges(_:)`.
+  /// The result counts deleted rows of the request's entity, including those that a cascade reached
+  /// within it, so that it does not depend on the chunk size; rows of other entities are in
+  /// ``BatchResult/cascaded`` and ``BatchResult/nullified``. What multi-column foreign keys and
+  /// triggers delete is in neither. Objects do not change until the result is merged:
+  /// `mergeChanges(_:)`.
   ///
   /// - Throws: `BatchError` with code `deleteDenied` for rows that the rule `deny` keeps,
   ///   `constraint` for rows that would have to be nullified and cannot be, and for those that others

@@ -217,7 +217,7 @@ struct BatchDeletion {
       WHERE (\(table.reference)) IN (SELECT \(columns) FROM temp.\(table.workName))
       """
     if table.number == 0 {
-      // Other entities in the same table are told of beside the one that the request is about.
+      // Other entities in the same table are reported beside the one that the request is about.
       let own = entity.entity.condition.map { " AND \($0)" } ?? ""
       let statement = try connection.prepare("\(delete)\(own)\(report.requested.returning)")
       try report.run(statement, of: report.requested, in: connection)

@@ -60,7 +60,7 @@ public struct BatchInsertRequest<Model: PersistentModel> {
 
   /// What becomes of rows that break a unique constraint.
   public var conflict = Conflict.error
-  /// What the result tells.
+  /// What the result reports.
   public var resultType = BatchResultType.count
   /// How many rows one transaction inserts.
   public var chunkSize = 5_000
@@ -88,10 +88,10 @@ public struct BatchInsertRequest<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// Inserts rows a chunk at a time, each in a transaction of its own.
+  /// Inserts rows in chunks, one transaction each.
   ///
-  /// What was committed stays so if a later chunk fails. The result counts rows that were inserted
-  /// or updated, and not those that were ignored.
+  /// If a later chunk fails, earlier commits stay. The result counts inserted and updated rows, not
+  /// ignored ones.
   ///
   /// - Throws: What the request's closure throws; `BatchError` with code `unknownAttribute`,
   ///   `immutableAttribute` or `missingKey` for a row, `modelTypeMismatch` for one that would update

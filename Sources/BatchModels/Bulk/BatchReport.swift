@@ -1,9 +1,9 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What is told of the rows that a batch request changes: in its result, and in the store's history.
+/// What is reported about the rows that a batch request changes: in its result, and in the store's history.
 ///
-/// Rows are told of by the statements that change them, in their `RETURNING` clause, so nothing is
+/// Rows are reported by the statements that change them, in their `RETURNING` clause, so nothing is
 /// told that did not happen.
 final class BatchReport {
   /// Rows of one entity, and what is done to them.
@@ -143,7 +143,7 @@ final class BatchReport {
     history = tracksHistory ? HistoryLog(author: author, in: connection) : nil
   }
 
-  /// Runs a statement that is bound and tells of the rows that it changes.
+  /// Runs a bound statement and reports the rows that it changes.
   ///
   /// - Parameters:
   ///   - statement: The statement, which returns what the rows are to return.

@@ -1,6 +1,6 @@
 public import BatchIdentifiers
 
-/// What a batch request tells of the rows that it changed: Core Data's result types.
+/// What a batch request reports about the rows that it changed: Core Data's result types.
 public enum BatchResultType: Sendable {
   /// No more than that it succeeded, which is what returning says: the cheapest, and Core Data's
   /// default.
@@ -16,10 +16,10 @@ public struct BatchResult: Sendable {
   /// How many rows of the request's entity were changed, sub-entities included; nil if only the
   /// status was asked for.
   public internal(set) var count: Int?
-  /// The identifiers of those rows, if they were asked for.
+  /// The identifiers of those rows, if requested.
   ///
-  /// They name the entity of the request, of which the rows' own may be sub-entities. A deletion
-  /// also has here what a cascade reached within the entity itself.
+  /// They name the request's entity; a row's own may be a sub-entity. For a deletion, they include
+  /// what a cascade reached within the entity.
   public internal(set) var identifiers: IdentifierList?
   /// The identifiers of other rows that delete rules deleted, a list for each entity, if identifiers
   /// were asked for.
@@ -32,7 +32,7 @@ public struct BatchResult: Sendable {
 }
 
 extension ModelContext {
-  /// Brings objects up to date with what a batch request did, as merging a save does.
+  /// Updates objects with what a batch request did, as merging a save does.
   ///
   /// - Precondition: The request was asked for identifiers; there is nothing to merge otherwise.
   /// - Complexity: O(*n*) in the number of identifiers; a thousand of them are looked up at a time.

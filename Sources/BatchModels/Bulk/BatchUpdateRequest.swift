@@ -24,7 +24,7 @@ public import Foundation
 public struct BatchUpdateRequest<Model: PersistentModel> {
   /// What is set.
   public var assignments: [BatchAssignment<Model>]
-  /// What the result tells.
+  /// What the result reports.
   public var resultType = BatchResultType.count
   /// How many rows one transaction changes.
   public var chunkSize = 5_000
@@ -53,12 +53,12 @@ public struct BatchUpdateRequest<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// Changes rows a chunk at a time, each in a transaction of its own.
+  /// Changes rows in chunks, one transaction each.
   ///
-  /// The rows are those that satisfied the predicate when the request began, and satisfy it still when
-  /// their chunk's turn comes. A predicate that asks for related rows is not applied again: what the
-  /// request itself changed of them would decide. What was committed stays so if a later chunk fails.
-  /// What is unsaved in the context has no part in it.
+  /// It changes the rows that satisfied the predicate at the start and still do at their chunk's
+  /// turn. A predicate over related rows is not applied again: the request's own changes would
+  /// affect it. If a later chunk fails, earlier commits stay. Unsaved changes in the context are
+  /// ignored.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` or `predicateFailed` for the predicate,
   ///   `unknownAttribute`, `unknownRelationship`, `invalidSQL`, `immutableAttribute`, `modelTypeMismatch`

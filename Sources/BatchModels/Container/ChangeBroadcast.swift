@@ -88,7 +88,7 @@ final class ChangeBroadcast: Sendable {
     listeners.withLock { $0.inboxes[ObjectIdentifier(inbox)] = nil }
   }
 
-  /// Tells of a save everybody but the context that did it.
+  /// Notifies everybody of a save but the context that did it.
   func send(_ changes: ModelChanges, except own: ContextInbox?) {
     guard changes.count > 0 else { return }
     let (inboxes, streams) = listeners.withLock {
@@ -113,11 +113,11 @@ final class ChangeBroadcast: Sendable {
 }
 
 extension ModelContainer {
-  /// Tells what contexts of this container save from now on.
+  /// Reports what contexts of this container save from now on.
   ///
   /// Core Data's counterpart is the notification that a context did save.
   ///
-  /// - Parameter count: How many elements are kept for a reader that is slow; older ones are lost.
+  /// - Parameter count: How many elements to buffer for a slow reader; older ones are lost.
   /// - Returns: A stream with one element for each save and store.
   public func savedChanges(keeping count: Int = 256) -> AsyncStream<ModelChanges> {
     changes.stream(keeping: count)

@@ -22,10 +22,10 @@ public struct ModelConfiguration: Sendable, Hashable {
   /// Whether saves and batch requests of contexts are recorded, to be read with
   /// `ModelContext.fetchHistory`.
   public var tracksHistory = false
-  /// An SQL script that makes the tables of a database that has none, in one transaction.
+  /// An SQL script that creates the tables of a database without tables, in one transaction.
   ///
-  /// With a script, a file that does not exist is made. Without one, a container for classes makes their
-  /// tables in it; a container without classes says that there is no file.
+  /// With a script, a missing file is created. Without one, a container for classes creates the
+  /// file and their tables; a container without classes reports that there is no file.
   public var initialSchema: String?
 
   /// A database at a path; a relative one is taken from the current folder.
@@ -72,10 +72,10 @@ public struct ModelConfiguration: Sendable, Hashable {
     )
   }
 
-  /// A database in memory, or at no certain place.
+  /// A database in memory, or without a path.
   ///
-  /// Each container makes a database of its own, which all its contexts share and which lives as
-  /// long as the container.
+  /// Each container creates its own database, which all its contexts share and which lives as long
+  /// as the container.
   public init(inMemoryWith initialSchema: String, busyTimeout: Duration = .seconds(5)) {
     path = nil
     isReadOnly = false

@@ -10,9 +10,9 @@ public import Foundation
 extension ModelContainer {
   /// The identifier that a URI stands for, if it names an entity of a store of this container.
   ///
-  /// Nil for another scheme, for a store or an entity that is not here, for the URI of an object
-  /// that was never saved, and for a key that cannot be one of the entity's. Whether there is such
-  /// a row is not looked up.
+  /// Nil for another scheme, for a store or entity that the container does not have, for the URI of
+  /// an object that was never saved, and for a key that the entity cannot have. It does not check
+  /// whether the row exists.
   public func identifier(forURI uri: URL) -> PersistentIdentifier? {
     identifier(for: uri.absoluteString)
   }
@@ -23,9 +23,9 @@ extension ModelContainer {
     return (try? resolve(identifier)) == nil ? nil : identifier
   }
 
-  /// The identifier of the row with a key, in the one store that has the entity.
+  /// The identifier of a row by its key, in the one store that has the entity.
   ///
-  /// Whether there is such a row is not looked up.
+  /// It does not check whether the row exists.
   ///
   /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `ambiguousStore` if
   ///   several have, `invalidIdentifier` if the key cannot be one of the entity's.

@@ -32,11 +32,11 @@ public final class ModelContainer: Sendable {
   /// Each class claims its table in every store that has it; tables that no class claims become
   /// entities of their own name, with objects of the class `ManagedObject`.
   ///
-  /// Where there is one configuration, without a script of its own, a database that is not there or has no
-  /// tables gets those of the classes: with the columns that the properties need, unique and other
-  /// indexes, and foreign keys for relationships.
+  /// With one configuration, without a script, a missing or empty database gets the tables of the
+  /// classes: with the columns that the properties need, unique and other indexes, and foreign keys
+  /// for relationships.
   ///
-  /// A store that may be written gets the UUID by which identifiers name it, if it has none.
+  /// A writable store without a UUID, by which identifiers name it, gets one.
   ///
   /// - Throws: `BatchError` with code `fileAccess` or `notADatabase` for a store that cannot be
   ///   opened, `invalidSQL` for a script that fails, `ambiguousStore` if two stores have the same
@@ -203,7 +203,7 @@ extension [any PersistentModel.Type] {
 }
 
 extension Store {
-  /// Whether an entity that no class claims is one all the same: not if it is a table behind the entities of
+  /// Whether an entity that no class claims is one nevertheless: not if it is a table behind the entities of
   /// Core Data's model, nor one of these whose table a class claims.
   fileprivate func isListed(_ entity: Entity, beside mappings: [ModelMapping]) -> Bool {
     guard let coreData else { return true }

@@ -1,11 +1,11 @@
-/// A context on a thread of its own, for work that should not be done where it is asked for.
+/// A context on its own thread, for work that should not run on the caller's.
 ///
 ///     let background = container.newBackgroundContext()
 ///     let total = try await background.perform { context in
 ///       try context.fetch(Order.self).reduce(0) { $0 + $1.price }
 ///     }
 ///
-/// What goes in and comes out is `Sendable`: identifiers and values, no objects.
+/// Whatever goes in and out is `Sendable`: identifiers and values, not objects.
 public actor BackgroundContext: ModelActor {
   /// The container of the context.
   public nonisolated let modelContainer: ModelContainer
@@ -30,10 +30,10 @@ public actor BackgroundContext: ModelActor {
   }
 
   /// Runs `body` with the context and blocks the thread until it is done; inside the context's own
-  /// work, at once.
+  /// work, immediately.
   ///
-  /// Where the context's own work waits for the caller's, as when another context's
-  /// `performAndWait(_:)` is called from here and calls this one, that is an error.
+  /// It is an error if the context's own work waits for the caller's, as when another context's
+  /// `performAndWait(_:)` is called from here and calls this one.
   ///
   /// - Precondition: `body` can throw that error. One that throws none, or its own kind alone, ends
   ///   the process there.
@@ -46,7 +46,7 @@ public actor BackgroundContext: ModelActor {
 }
 
 extension ModelContainer {
-  /// A new context on a thread of its own.
+  /// A new context on its own thread.
   public func newBackgroundContext() -> BackgroundContext {
     BackgroundContext(self)
   }

@@ -1,11 +1,11 @@
 public import BatchIdentifiers
 import Dispatch
 
-/// Runs an actor's work on a dispatch queue of its own, so that what blocks in SQLite occupies a
-/// thread of its own and never one of the cooperative pool.
+/// Runs an actor's work on its own dispatch queue, so that blocking in SQLite never occupies a
+/// thread of the cooperative pool.
 ///
-/// What SwiftData leaves open is checked here: an actor's executor can be had from anywhere, and its
-/// context cannot.
+/// Unlike in SwiftData, access is checked: an actor's executor is available anywhere, its context
+/// is not.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
   // Sendable: the context is given out to what runs on the queue only.
   private let context: ModelContext
@@ -86,6 +86,6 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
 }
 
 extension BatchError.Code {
-  /// Two contexts would wait for each other for ever.
+  /// Two contexts would wait for each other forever.
   public static let deadlock = Self(rawValue: "deadlock")
 }

@@ -1,10 +1,10 @@
 /// What a fetch found, as identifiers that become elements a batch at a time: SwiftData's
 /// `FetchResultsCollection`.
 ///
-/// Objects of the batch that was used last are kept, and no others: memory is bounded by the size
-/// of a batch, whichever way the collection is gone through. It shows what the fetch found; later
-/// changes of rows show in the objects. An object whose row has gone in the meantime is a fault, and
-/// using it is an error as with any fault. After a reset of the context objects are made anew.
+/// Only objects of the most recently used batch are kept, so a batch bounds memory, however you
+/// traverse the collection. It shows what the fetch found; later changes of rows show in the
+/// objects. An object whose row has been deleted since is a fault, and using it is an error as with
+/// any fault. After a reset of the context, objects are made anew.
 ///
 /// Like the context, it belongs to one task or actor, and it keeps the context alive.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {

@@ -12,7 +12,7 @@ struct InsertStatement: Sendable {
   let slots: [Int]
   /// What all new rows of the entity have in some of these, whatever was set.
   let fixed: [Int: SQLValue]
-  /// Whether the key of a row is what it is given: an integer in the place of the rowid.
+  /// Whether the key of a row is what it is given: an integer that is the rowid.
   private let keepsKey: Bool
 
   /// The statement for objects on which some columns are set.

@@ -1,6 +1,6 @@
 public import BatchIdentifiers
 
-/// An actor with a context of its own.
+/// An actor with its own context.
 ///
 ///     actor Importer: ModelActor {
 ///       nonisolated let modelContainer: ModelContainer

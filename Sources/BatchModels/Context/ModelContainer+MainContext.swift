@@ -1,12 +1,12 @@
 extension ModelContainer {
   /// The context of the main actor, always the same one: SwiftData's `mainContext`.
   ///
-  /// What other contexts save shows in it by itself, with its next fetch or look-up. What it reads and
-  /// saves blocks the main actor; where that would be felt, there is ``newBackgroundContext()``.
+  /// It shows what other contexts save at its next fetch or look-up. Reading and saving block the
+  /// main actor; use ``newBackgroundContext()`` for longer work.
   ///
-  /// Container and context keep each other, so that what is unsaved in it is not lost: a container whose
-  /// main context was used is open for as long as the process runs. One that comes and goes, as in a
-  /// test, is used with a `ModelContext` of its own.
+  /// Container and context retain each other, so that unsaved changes are not lost: a container
+  /// whose main context was used stays open until the process exits. For short-lived containers, as
+  /// in tests, make your own `ModelContext`.
   @MainActor public var mainContext: ModelContext {
     if let context = keptMainContext as? ModelContext { return context }
     let context = ModelContext(self)

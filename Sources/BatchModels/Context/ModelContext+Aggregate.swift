@@ -2,10 +2,10 @@ public import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// What a query computes, a value for each of its columns and a result for each group; in the order
-  /// that the query says, and of the keys of the groups where that leaves them equal.
+  /// What a query computes: a value per column and a result per group, in the query's order and,
+  /// among equals, in the order of the groups' keys.
   ///
-  /// What was not saved does not count, as with ``fetchProperties(_:distinct:)``.
+  /// Unsaved changes do not count, as with ``fetchProperties(_:distinct:)``.
   ///
   /// - Throws: As `fetch(_:)` does for the rows; `BatchError` with code `unknownAttribute` for a
   ///   property that is no attribute, `valueMismatch` for a row that does not fit its class,

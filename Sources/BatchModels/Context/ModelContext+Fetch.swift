@@ -41,7 +41,7 @@ extension ModelContext {
 
   /// The identifiers of the rows that satisfy a request, without making any object.
   ///
-  /// They name the entity of the request, of which the rows' own may be sub-entities.
+  /// They name the request's entity; a row's own may be a sub-entity.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: One statement; memory for the compressed list alone.

@@ -4,11 +4,10 @@ import BatchStore
 extension ModelContext {
   /// The objects that a descriptor describes, in its order.
   ///
-  /// An object that is in the context already, and no fault, keeps its values, unless another context
-  /// of the container has saved the row since. With
-  /// `includePendingChanges`, what was not saved counts: objects that were inserted or changed are
-  /// found, or not, and sorted by the values that they have in memory, and those that are to be
-  /// deleted are not found; limit and offset count what is left.
+  /// An object already in the context, unless it is a fault, keeps its values, unless another
+  /// context of the container has saved the row since. With `includePendingChanges`, unsaved
+  /// changes count: inserted and changed objects are matched and sorted by their values in memory,
+  /// and deleted ones are left out; limit and offset apply to the rest.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` for a predicate or an order that SQL
   ///   cannot say, `predicateFailed` if the predicate cannot be evaluated for a row, as where an
@@ -42,9 +41,8 @@ extension ModelContext {
 
   /// The identifiers of the objects that a descriptor describes, without making any object.
   ///
-  /// Those of objects that were inserted or changed and not saved come last, in no order: temporary
-  /// ones for objects that have no row yet. All others name the entity of the class, of which the
-  /// rows' own may be sub-entities.
+  /// Those of unsaved inserted or changed objects come last, in no order; objects without a row
+  /// have temporary ones. All others name the class's entity; a row's own may be a sub-entity.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: As `fetch(_:)`.

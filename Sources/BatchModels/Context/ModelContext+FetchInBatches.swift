@@ -46,13 +46,13 @@ extension ModelContext {
     }
   }
 
-  /// Calls `body` with each object that a descriptor describes; objects are made, and let go, a
-  /// batch at a time.
+  /// Calls `body` with each object that a descriptor describes; objects are created and released
+  /// one batch at a time.
   ///
   /// - Parameters:
   ///   - descriptor: The objects and their order.
   ///   - batchSize: How many objects are in memory at once.
-  ///   - allowEscapingMutations: Whether objects may be changed and not saved, which keeps them in
+  ///   - allowEscapingMutations: Whether objects may have unsaved changes, which keep them in
   ///     memory.
   ///   - body: What is done with each object.
   /// - Throws: What `body` throws; as `fetch(_:)` does; `unsavedChanges` if the context has changes

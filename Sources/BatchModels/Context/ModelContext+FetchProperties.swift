@@ -35,8 +35,8 @@ public struct FetchedProperties<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// The `propertiesToFetch` of the rows that a descriptor describes, or all their attributes; what
-  /// was not saved does not count, as in Core Data.
+  /// The `propertiesToFetch` of the rows that a descriptor describes, or all their attributes;
+  /// unsaved changes do not count, as in Core Data.
   ///
   /// - Parameters:
   ///   - descriptor: The rows, their order, and the properties.

@@ -124,7 +124,7 @@ extension ModelContext {
       .historyTokenExpired,
       reason,
       at: token.storeIdentifier,
-      remedy: "fetch everything anew, and the history from its beginning"
+      remedy: "fetch everything again, and the history from its beginning"
     )
   }
 

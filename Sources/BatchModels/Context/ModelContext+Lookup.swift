@@ -17,9 +17,9 @@ extension ModelContext {
 
   /// The object of an identifier; a fault if it is not in the context yet.
   ///
-  /// Whether there is a row shows when the object is used; nothing is read before. An entity that
-  /// has sub-entities is the exception: a row has one object, and which class that is of only the
-  /// row says. So it is read, and the object has the identifier of its own entity.
+  /// Nothing is read before the object is used, and only then a missing row shows. Entities with
+  /// sub-entities are the exception: only the row says which class its one object has. So it is
+  /// read, and the object has the identifier of its own entity.
   public func model(for identifier: PersistentIdentifier) -> ManagedObject {
     if let object = registered(identifier) { return object }
     guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
@@ -63,7 +63,7 @@ extension ModelContext {
 
   /// The object of an identifier, if there is one and it is a `Model`.
   ///
-  /// Where the row is there and cannot be read, the next throwing call of the context throws why.
+  /// If the row exists but cannot be read, the context's next throwing call throws the reason.
   public subscript<Model: ManagedObject>(
     _ identifier: PersistentIdentifier,
     as type: Model.Type

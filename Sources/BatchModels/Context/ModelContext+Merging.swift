@@ -7,16 +7,15 @@ public import Foundation
 #endif
 
 extension ModelContext {
-  /// Whether what other contexts of the container save shows here.
+  /// Whether this context shows what other contexts of the container save.
   ///
-  /// It shows between one piece of work and the next, and never in the midst of one, where a value
-  /// could change after it was read: in a context of an actor, a ``BackgroundContext`` for example,
-  /// before each piece that its executor runs; in any other, before each fetch and look-up that can
-  /// throw. Objects with changes that were not saved keep them, as in
+  /// It shows between pieces of work, never within one, where a value could change after it was
+  /// read: in an actor's context, such as a ``BackgroundContext``, before each job of its executor;
+  /// in any other, before each fetch and look-up that can throw. Unsaved changes are kept, as in
   /// ``mergeChanges(_:)->[ManagedObject]``.
   ///
-  /// Without it, it shows in those objects that are refreshed, fetched or looked up again, and that
-  /// have nothing unsaved.
+  /// Without it, it shows in objects without unsaved changes, once refreshed, fetched or looked up
+  /// again.
   public var automaticallyMergesChangesFromParent: Bool {
     get { mergesSaved }
     set {

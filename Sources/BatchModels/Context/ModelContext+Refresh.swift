@@ -1,17 +1,16 @@
 extension ModelContext {
-  /// Turns an object into a fault, which has its row again when it is used.
+  /// Turns an object into a fault, which reads its row when used.
   ///
-  /// What another context of the container has saved shows then. Otherwise ``stalenessInterval``
-  /// says which row that is: the one that the object had, or the one that the store has then. An
-  /// object that was not saved yet is left as it is.
+  /// It then shows what another context of the container saved. Otherwise ``stalenessInterval``
+  /// decides between the row that the object had and the one in the store. An unsaved new object is
+  /// left alone.
   ///
-  /// One that is to be deleted stays so where `mergeChanges` is true, and is not to be deleted any more,
-  /// with all that its deletion took, where it is false.
+  /// A deleted object remains deleted if `mergeChanges` is true; if false, its deletion is reverted
+  /// with all its effects.
   ///
   /// - Parameters:
   ///   - object: An object of this context; one of another is left alone.
-  ///   - mergeChanges: Whether values that were set and not saved stay set; they cannot conflict
-  ///     then with what the new row has.
+  ///   - mergeChanges: Whether to keep unsaved values; they then cannot conflict with the new row.
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
     checkQueue()
     noticeSaved()

@@ -15,14 +15,13 @@ struct UnsavedStatement: Sendable {
 }
 
 extension ModelContext {
-  /// Has the next save carry out an SQL statement, in its transaction and behind what it writes of
-  /// objects.
+  /// Makes the next save run an SQL statement, in its transaction, after writing objects.
   ///
   ///     try context.executeOnSave("UPDATE totals SET orders = orders + ?", .integer(Int64(count)))
   ///
-  /// In a run by objects that is the transaction of the chunk, which holds the record that the chunk is
-  /// done: what the statement does happens exactly once as well. Rows that it changes may be those of objects,
-  /// of which the context learns nothing; ``rollback()`` and ``reset()`` forget it.
+  /// In a run by objects, that is the chunk's transaction, which also records the chunk as done:
+  /// the statement takes effect exactly once. The context does not notice which rows it changes;
+  /// ``rollback()`` and ``reset()`` forget it.
   ///
   /// - Parameters:
   ///   - sql: One statement, with a `?` for each value. It can neither end the transaction nor attach
@@ -30,8 +29,8 @@ extension ModelContext {
   ///   - values: The values.
   ///   - store: The place of the store in the container.
   /// - Throws: `BatchError` of code `readOnly` for a store that cannot be written, `invalidSQL` for a
-  ///   place without a store. What is wrong with the
-  ///   statement the save throws, with code `invalidSQL` or `constraint`, and nothing is saved then.
+  ///   place without a store. If the statement fails, the save throws `invalidSQL` or `constraint` and
+  ///   saves nothing.
   public func executeOnSave(
     _ sql: String,
     _ values: SQLValue...,

@@ -2,21 +2,20 @@ public import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// Writes whatever was not saved: inserts, changed values and deletions.
+  /// Writes all unsaved changes: insertions, changed values and deletions.
   ///
-  /// All of one store is one transaction, which is committed or leaves no trace. Where objects of
-  /// several stores are to be saved, all are written before the first store is committed; only a
-  /// commit that fails after another succeeded leaves the one store saved and the other not, and the
-  /// objects tell which.
+  /// Each store gets one transaction, which commits or leaves no trace. With several stores,
+  /// everything is written before the first commits; only if a commit fails after another
+  /// succeeded, one store is saved and the other is not, and the objects show which.
   ///
-  /// If it throws, everything that was not written is unsaved as before. Saving nothing succeeds.
+  /// If it throws, what was not written remains unsaved. Saving nothing succeeds.
   ///
-  /// Before anything is written, objects are told by ``ManagedObject/willSave()``, and looked at by
-  /// ``ManagedObject/validate()``. A new object with unique values that a row has already, as
-  /// ``ModelProperty/unique(_:)-(String)`` says, becomes that row's object: what was set on it is written
-  /// to the row, and the rest of the row, and what is related to it, stays. Of several such objects in one
-  /// save each is written over those before it. If the context has an object of the row, that one gets
-  /// the values too, and is still the one that look-ups find.
+  /// Before anything is written, it calls ``ManagedObject/willSave()`` and
+  /// ``ManagedObject/validate()``. A new object whose unique values, see
+  /// ``ModelProperty/unique(_:)-(String)``, a row already has becomes that row's object: what was
+  /// set on it is written to the row; other values and related objects stay. Of several such
+  /// objects in one save, the last wins. If the context has an object of the row, that one gets the
+  /// values too, and look-ups still find it.
   ///
   /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
   ///   ``mergePolicy``; `validationFailed` for objects that do not satisfy their classes, `constraint` for

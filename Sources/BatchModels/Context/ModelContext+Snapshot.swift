@@ -2,11 +2,11 @@ public import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// Gives an object what was changed in a snapshot of it, to be saved; reads nothing.
+  /// Applies a snapshot's changes to its object, to be saved; reads nothing.
   ///
-  /// The object has then, in all other attributes, what it had when the snapshot was taken. A row
-  /// that was changed since is a conflict when the context is saved, to be settled by its
-  /// ``mergePolicy``. So `context.delete(try context.apply(snapshot))` deletes the row only as it was.
+  /// In all other attributes, the object then has the values of the snapshot. If the row has
+  /// changed since, saving conflicts, as ``mergePolicy`` decides. So `context.delete(try
+  /// context.apply(snapshot))` deletes the row only as it was.
   ///
   /// - Returns: The object, which is unchanged if the snapshot is.
   /// - Throws: `BatchError` with code `foreignIdentifier` for a snapshot of another container's

@@ -2,7 +2,7 @@ public import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// Whether there is something to save.
+  /// Whether there are unsaved changes.
   ///
   /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
   public var hasChanges: Bool {
@@ -79,11 +79,11 @@ extension ModelContext {
     }
   }
 
-  /// Undoes whatever was not saved, and reads nothing.
+  /// Reverts all unsaved changes; reads nothing.
   ///
-  /// New objects are forgotten and in no context any more, with their attributes and without what
-  /// was related to them; values are as they were, and deleted objects are there. What could not be
-  /// set, inserted or deleted is no error any more; what could not be read still is.
+  /// New objects leave the context, with their attributes but without related objects; values and
+  /// deleted objects are restored. Pending errors of setting, inserting and deleting are forgotten;
+  /// those of reading are not.
   public func rollback() {
     checkQueue()
     let objects = unsaved.all()

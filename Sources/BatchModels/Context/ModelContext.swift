@@ -2,10 +2,10 @@ public import BatchIdentifiers
 import BatchStore
 import Dispatch
 
-/// Where objects live: it makes one object for each identifier, and reads rows when they are needed.
+/// Holds objects: one per identifier, whose rows it reads when needed.
 ///
-/// A context and its objects belong to one task or actor at a time and are not `Sendable`;
-/// identifiers go from one to another. The context keeps no object alive that has nothing to save.
+/// A context and its objects belong to one task or actor at a time and are not `Sendable`; pass
+/// identifiers between them. The context keeps only objects with unsaved changes alive.
 ///
 ///     let context = ModelContext(container)
 ///     for order in try context.fetch(Order.self, where: "price_cents > 1000") {
@@ -13,13 +13,13 @@ import Dispatch
 ///     }
 ///     try context.save()
 ///
-/// What cannot throw never hides an error: a property whose row is gone, or does not fit, reads as a
-/// placeholder, and the next throwing call of the context throws the reason.
+/// Properties cannot throw, but hide no error: one whose row is gone or does not fit reads as a
+/// placeholder, and the context's next throwing call throws the reason.
 public final class ModelContext {
   /// The stores and entities.
   public let container: ModelContainer
-  /// Whether an object whose row is gone is taken for deleted, and reads as a placeholder, rather
-  /// than for an error; not consulted by calls that throw, such as `existingModel(for:)`.
+  /// Whether an object whose row is gone counts as deleted and reads as a placeholder, instead of
+  /// being an error; calls that throw, such as `existingModel(for:)`, ignore it.
   public var shouldDeleteInaccessibleFaults = false
 
   /// How two contexts' changes of one row are settled; an error if nothing else is said.
@@ -79,7 +79,7 @@ public final class ModelContext {
     self.init(container, hearsOthers: true)
   }
 
-  /// Makes a context that is told of what others save, or one that is not.
+  /// Makes a context that is notified of what others save, or one that is not.
   init(_ container: ModelContainer, hearsOthers: Bool) {
     self.container = container
     inbox = hearsOthers ? ContextInbox() : nil

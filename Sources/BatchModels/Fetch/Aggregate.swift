@@ -1,11 +1,10 @@
 public import BatchIdentifiers
 import BatchStore
 
-/// A column of an ``AggregateQuery``: what rows are grouped by, or what is computed of the rows of a
-/// group.
+/// A column of an ``AggregateQuery``: what to group rows by, or what to compute for a group.
 ///
 /// `.group(by: \.state)`, `.count()`, `.sum(\.price)`, `.average(\.price)`, `.min(\.created)`,
-/// `.max(\.created)`. A `Decimal`, which is kept as a text, has no sum and no average here.
+/// `.max(\.created)`. A `Decimal`, stored as text, has neither sum nor average.
 public struct Aggregate<Model: PersistentModel, Value>: Sendable {
   /// Whether rows are grouped by it.
   let isKey: Bool
@@ -59,7 +58,7 @@ extension Aggregate {
     }
   }
 
-  /// A group for each value that related objects have of an attribute; nil where there is none.
+  /// One group per value of a related object's attribute; nil if there is none.
   public static func group<Related: PersistentModel, Attribute: SendableMetatype>(
     by relationship: any KeyPath<Model, Related?> & Sendable,
     _ property: any KeyPath<Related, Attribute> & Sendable
@@ -72,7 +71,7 @@ extension Aggregate {
     }
   }
 
-  /// A group for each object that rows are related to; nil where there is none.
+  /// One group per related object; nil if there is none.
   public static func group<Related: PersistentModel>(
     byIdentifierOf relationship: any KeyPath<Model, Related?> & Sendable
   ) -> Aggregate where Value == PersistentIdentifier? {

@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What is computed of rows, all together or in groups, by SQLite.
+/// Aggregates that SQLite computes over all rows or groups of them.
 ///
 ///     let sales = AggregateQuery(
 ///       FetchDescriptor<Order>(predicate: #Predicate { $0.price > 0 }),
@@ -11,8 +11,8 @@ import BatchStore
 ///     .sorted(by: .sum(\.price), descending: true)
 ///     for (state, count, sum) in try context.fetch(sales) { … }
 ///
-/// Rows are those that the descriptor describes, and what was not saved does not count, as with
-/// `fetchProperties(_:distinct:)`. Without a `group(by:)` there is one result, of no rows too.
+/// The rows are the descriptor's; unsaved changes do not count, as with
+/// `fetchProperties(_:distinct:)`. Without `group(by:)` there is one result, even without rows.
 public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
   /// The rows.
   public var descriptor: FetchDescriptor<Model>
@@ -33,7 +33,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     self.fetchLimit = fetchLimit
   }
 
-  /// Only those groups of which something holds.
+  /// Keeps only groups that satisfy a condition.
   public func having<Computed>(
     _ aggregate: Aggregate<Model, Computed>,
     _ condition: @escaping @Sendable (Computed) -> Bool

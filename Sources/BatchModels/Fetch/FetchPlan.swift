@@ -5,11 +5,11 @@ import BatchStore
 public struct FetchPlan: Sendable, CustomStringConvertible {
   /// SQLite's own words, a line a step: `SEARCH orders USING INDEX …` where an index serves.
   public let steps: [String]
-  /// The statements that make the indexes by which rows would be found that are now looked for among
-  /// all of a table; none if there is nothing to gain.
+  /// Statements that create indexes to replace scans of whole tables; empty if there is nothing to
+  /// gain.
   ///
-  /// What each is worth depends on how many rows it tells from the rest, and what it costs on how often
-  /// the table is written.
+  /// The benefit depends on how few rows the condition selects, the cost on how often the table is
+  /// written.
   public let missingIndexes: [String]
 
   init(steps: [String], missingIndexes: [String]) {

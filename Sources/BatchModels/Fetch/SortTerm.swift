@@ -1,11 +1,10 @@
 import BatchIdentifiers
 import BatchStore
 
-/// A term of an order of objects: a property, and which of its values come first.
+/// One term of a sort order: a property and a direction.
 ///
-/// The order is that of the property's type in Swift, for strings that of `<`, which is the same in
-/// all languages; nil comes before all values. (Foundation's `SortDescriptor` would sort strings by
-/// the language of the process, which SQLite does not know.)
+/// Values sort as in Swift, strings by `<`, the same in all languages, and nil first. (Foundation's
+/// `SortDescriptor` would sort strings by the process's language, which SQLite does not know.)
 public struct SortTerm<Model: PersistentModel>: Sendable {
   /// The property.
   public let property: any PartialKeyPath<Model> & Sendable
@@ -45,12 +44,12 @@ public struct SortTerm<Model: PersistentModel>: Sendable {
     SortTerm(property, { $0 }, isDescending: true)
   }
 
-  /// By a term about a related object; what is related to none comes where nil does.
+  /// Sorts by a term of a related object; objects without one sort like nil.
   ///
   ///     sortBy: [.related(\.customer, .forward(\.name)), .forward(\.number)]
   ///
-  /// What an object is related to, and the values there, count as the store has them; among objects
-  /// with changes that were not saved, as they are in memory.
+  /// Related objects and their values count as stored; for objects with unsaved changes, as in
+  /// memory.
   public static func related<Related: PersistentModel>(
     _ relationship: any KeyPath<Model, Related?> & Sendable,
     _ term: SortTerm<Related>

@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import BatchStore
 
-/// One transaction of a store's history, written by the transaction that it tells of.
+/// One transaction of a store's history, written by the transaction that it describes.
 ///
 /// It begins with its first change: where nothing was changed nothing is recorded.
 struct HistoryLog {

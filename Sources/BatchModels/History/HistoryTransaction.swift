@@ -7,12 +7,12 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What one save, or a chunk of a batch request, changed in a store, as the store remembers it.
+/// What one save, or one chunk of a batch request, changed in a store.
 ///
 /// The counterpart of SwiftData's `DefaultHistoryTransaction` and Core Data's
-/// `NSPersistentHistoryTransaction`. Recorded are the saves and the batch requests of contexts whose
-/// container was opened with ``ModelConfiguration/tracksHistory``, each chunk of a request being a
-/// transaction of its own; jobs are not, nor what foreign keys and triggers do by themselves.
+/// `NSPersistentHistoryTransaction`. Saves and batch requests of contexts are recorded if the
+/// container was opened with ``ModelConfiguration/tracksHistory``, one transaction per chunk of a
+/// request; jobs are not, nor what foreign keys and triggers do.
 public struct HistoryTransaction: Sendable {
   /// Where the transaction stands in the store's history.
   public let token: HistoryToken
@@ -39,12 +39,12 @@ public struct HistoryChange: Sendable, Hashable {
   public let identifier: PersistentIdentifier
   /// The attributes that an update set, sorted.
   public let updatedAttributes: [String]
-  /// What is left of a deleted row: those attributes that its class preserves, see
+  /// What remains of a deleted row: the attributes that its class preserves, see
   /// ``ModelProperty/preservedOnDeletion()``.
   public let tombstone: [String: SQLValue]
 }
 
-/// A place in the history of a store, to be kept and come back to.
+/// A position in a store's history, to continue from later.
 public struct HistoryToken: Sendable, Hashable, Codable, Comparable {
   /// The store.
   public let storeIdentifier: String

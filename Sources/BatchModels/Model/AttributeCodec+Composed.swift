@@ -7,11 +7,10 @@ import Foundation
 #endif
 
 extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValue: AttributeValue {
-  /// The raw value; one that stands for no case does not fit.
+  /// The raw value; one without a case does not fit.
   ///
-  /// Cases of an enumeration are found by an index of the column. Where `init(rawValue:)` takes what
-  /// is no `rawValue` of any case, as one that ignores case or has a case for all else, each row is
-  /// asked.
+  /// An index on the column finds cases. If `init(rawValue:)` accepts values that are no case's
+  /// `rawValue`, such as by ignoring case, each row is checked.
   public static func raw(
     placeholder: @autoclosure @escaping @Sendable () -> Value
   ) -> AttributeCodec {

@@ -1,12 +1,12 @@
 public import BatchStore
 
-/// How the values of an attribute are kept in the database.
+/// How an attribute's values are stored in the database.
 ///
 ///     .attribute("created", \.created, as: .iso8601)
 public struct AttributeCodec<Value>: Sendable {
   /// What the values are called in errors: `Int64`, `ISO 8601 date`.
   public let typeName: String
-  /// What a getter that cannot throw returns when there is no value to return.
+  /// What a getter, which cannot throw, returns if there is no value.
   public let placeholder: @Sendable () -> Value
   /// The Swift value, or nil if the stored one does not fit.
   public let decode: @Sendable (SQLValue) -> Value?

@@ -6,9 +6,9 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A type whose values are kept in the database in one way that goes without saying.
+/// A type with one obvious form in the database.
 ///
-/// Dates are not among them: SQLite has no type for dates, so an attribute says how it keeps them.
+/// `Date` is not one: SQLite has no date type, so each attribute declares a form.
 public protocol AttributeValue: Sendable {
   /// How the values are kept.
   static var codec: AttributeCodec<Self> { get }

@@ -22,18 +22,17 @@ extension ManagedObject {
 
   /// The one object that is related to this one, or nil; the first if there are several.
   ///
-  /// An object that the store has is a fault until it is used, and what it refers to is not looked
-  /// up before.
+  /// A stored object is a fault until used; its row is not looked up before.
   ///
   /// - Throws: As ``relatedObjects(forKey:)`` does.
   public final func relatedObject(forKey name: String) throws(BatchError) -> ManagedObject? {
     try relatedObjects(forKey: name).first
   }
 
-  /// Relates these objects and no others to this one, to be saved with the context.
+  /// Relates exactly these objects to this one, to be saved with the context.
   ///
-  /// The other side of the relationship follows by itself. New objects on either side come into the
-  /// context of the others, with all new objects that they are related to.
+  /// The other side follows automatically. New objects on either side enter the others' context,
+  /// with all new objects related to them.
   ///
   /// - Throws: `BatchError` with code `unknownRelationship`, `noContext` for objects of other
   ///   contexts, `modelTypeMismatch` for objects of another entity, or for more than one where there
@@ -120,7 +119,7 @@ extension ManagedObject {
 extension PersistentModel {
   /// The object of a relationship to one that the mapping registers; for the property's accessors.
   ///
-  /// What cannot be thrown here, the next throwing call of the context throws.
+  /// Errors are thrown by the context's next throwing call.
   ///
   /// - Precondition: The mapping registers the property.
   public subscript<Destination: ManagedObject>(
@@ -139,13 +138,12 @@ extension PersistentModel {
     }
   }
 
-  /// The objects of a relationship to many that the mapping registers; for the property's accessors.
+  /// The objects of a registered to-many relationship; for the property's accessors.
   ///
-  /// What cannot be thrown here, the next throwing call of the context throws.
+  /// Errors are thrown by the context's next throwing call.
   ///
-  /// What is appended again and again to the relationship of one object takes the time that it takes to
-  /// compare the addresses of those that are there already: 8 bytes for each. Whoever reads the array in
-  /// between has it copied.
+  /// Repeated appending to one object's relationship only compares the addresses of existing
+  /// objects, 8 bytes each. Reading the array in between copies it.
   ///
   /// - Precondition: The mapping registers the property.
   public subscript<Destination: ManagedObject>(

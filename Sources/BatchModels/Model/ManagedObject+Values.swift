@@ -2,12 +2,11 @@ public import BatchIdentifiers
 public import BatchStore
 
 extension ManagedObject {
-  /// The value of an attribute, set or stored.
+  /// An attribute's value, set or stored.
   ///
-  /// Reading gives NULL where ``value(forKey:)`` would throw, and setting does nothing where
-  /// ``setValue(_:forKey:)`` would; then the next throwing call of the context throws that error.
-  /// Where there is no context any more to throw it, that is a mistake at which builds for debugging
-  /// stop.
+  /// Where ``value(forKey:)`` would throw, reading gives NULL; where ``setValue(_:forKey:)`` would,
+  /// setting does nothing. The context's next throwing call throws that error. Without a context,
+  /// debug builds trap.
   public final subscript(_ attribute: String) -> SQLValue {
     get {
       do {
@@ -26,11 +25,10 @@ extension ManagedObject {
     }
   }
 
-  /// The value of an attribute, set or stored; loaded if the object is a fault.
+  /// An attribute's value, set or stored; a fault loads.
   ///
-  /// An attribute of a new object that was not set has the column's default, once the object is in a
-  /// context, where that is a constant; what an expression comes to, `CURRENT_TIMESTAMP` for example, is
-  /// NULL until the object is saved.
+  /// Once a new object is in a context, unset attributes have their columns' constant defaults; the
+  /// value of an expression, such as `CURRENT_TIMESTAMP`, is NULL until the object is saved.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` if the row is gone, `valueMismatch` if it
   ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
@@ -48,8 +46,7 @@ extension ManagedObject {
 
   /// Sets the value of an attribute, to be saved with the context.
   ///
-  /// A fault loads first: what was there before tells, when the change is saved, whether somebody
-  /// else changed it too.
+  /// A fault loads first: the old value shows, when saved, whether somebody else changed it too.
   ///
   /// - Throws: `BatchError` with code `valueMismatch` if the value is not of the attribute's type,
   ///   `immutableAttribute` for a generated column, a version, a view, and for the key of an object

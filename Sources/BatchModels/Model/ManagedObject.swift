@@ -1,20 +1,18 @@
 public import BatchIdentifiers
 import BatchStore
 
-/// An object of a context: a row, read when it is needed.
+/// An object of a context: a row, read when needed.
 ///
-/// Objects of tables that no class claims are of this class itself, and are read by the names of
-/// their attributes. An object belongs to its context and does not leave it: it is not `Sendable`.
-/// What leaves is its ``persistentModelID``.
+/// Tables without a class have objects of this class, with values by attribute name. An object
+/// belongs to its context and is not `Sendable`: pass its ``persistentModelID`` instead.
 ///
-/// An object does not keep its context alive. One that outlives it has what it has read, and nowhere
-/// to read the rest from and nobody to complain to: calls that throw do throw, builds for debugging
-/// stop at a property that would have to be read, at a relationship and at whatever is set, and other
-/// builds give the placeholder, nobody related, and lose what is set. An object that was never
-/// inserted keeps what is set on it.
+/// An object does not keep its context alive. Without it, the object has only what it has read:
+/// throwing calls throw; in debug builds, unread properties, relationships and setting trap; other
+/// builds return placeholders and no related objects, and lose what is set. An object that was
+/// never inserted keeps what is set on it.
 ///
-/// A new object that is related to one of a context comes into that context, whichever of the two
-/// was told of the other, with all new objects that it is related to.
+/// A new object related to one in a context enters that context, whichever side was set, with all
+/// new objects related to it.
 open class ManagedObject {
   /// What a save will do with an object.
   enum Unsaved {
@@ -112,7 +110,7 @@ open class ManagedObject {
   /// Whether the object has values that the next save writes to its row.
   public final var isUpdated: Bool { unsaved == .update }
 
-  /// Whether the next save deletes the object's row, or the row turned out to be gone.
+  /// Whether the next save deletes the object's row, or the row was found to be gone.
   ///
   /// False again after that save, as in Core Data: the object is then in no context.
   public final var isDeleted: Bool { unsaved == .delete || isGone }
@@ -122,18 +120,18 @@ open class ManagedObject {
 
   // MARK: Hooks
 
-  /// Called once for each save that will insert, update or delete the object, before anything is
-  /// validated or written; does nothing by itself.
+  /// Called once per save that will insert, update or delete the object, before validation and
+  /// writing; does nothing by default.
   ///
-  /// What it sets on this object and on others is part of the save. Objects that get something to save
-  /// by that are told too; those that were told already are not told again, unlike in Core Data.
+  /// What it sets, on any object, is part of the save. Objects that change because of it get the
+  /// call too, but none gets it twice, unlike in Core Data.
   open func willSave() {}
 
-  /// Called when a save has inserted, updated or deleted the object, and is committed; does nothing by
-  /// itself.
+  /// Called after the commit of a save that inserted, updated or deleted the object; does nothing
+  /// by default.
   ///
-  /// What it sets is unsaved until the next save. A run by objects does not call it: the objects of a
-  /// chunk are gone when the chunk is committed.
+  /// What it sets is unsaved until the next save. A run by objects does not call it: a chunk's
+  /// objects are gone when it commits.
   open func didSave() {}
 
   /// Called when the object is marked to be deleted, by ``ModelContext/delete(_:)`` or by a delete rule;
@@ -143,7 +141,7 @@ open class ManagedObject {
   /// again for what they delete where such a save fails and is repeated.
   open func willDelete() {}
 
-  /// Called before the object is inserted or updated by a save; finds nothing wrong by itself.
+  /// Called before a save inserts or updates the object; accepts everything by default.
   ///
   ///     override func validate() throws {
   ///       var problems = ModelValidationError()
@@ -152,7 +150,7 @@ open class ManagedObject {
   ///       try problems.throwIfAny()
   ///     }
   ///
-  /// The save throws `BatchError` with code `validationFailed` for all objects that are wrong, and writes
+  /// The save throws `BatchError` with code `validationFailed` for all invalid objects, and writes
   /// nothing.
   ///
   /// - Throws: A ``ModelValidationError``, or any error that says what is wrong.
@@ -206,6 +204,6 @@ extension ManagedObject: Hashable, Identifiable {
 }
 
 extension BatchError.Code {
-  /// An object is in no context, or its context is gone or was reset.
+  /// An object has no context, or its context is gone or was reset.
   public static let noContext = Self(rawValue: "noContext")
 }

@@ -1,10 +1,10 @@
 public import BatchStore
 
-/// How a class's objects are kept: the entity's name, its table, and a column for each property.
+/// How a class's objects are stored: the entity's name, its table, and a column per property.
 ///
 /// Classes of a hierarchy share a table, and a discriminator column tells their rows apart. A
-/// mapping that extends another one has its properties too. To Swift `\SportCar.maker` is another
-/// key path than `\Car.maker`: what predicates about the extending class ask for is named again.
+/// mapping that extends another one has its properties too. In Swift, `\SportCar.maker` differs
+/// from `\Car.maker`: register again what predicates over the extending class use.
 ///
 ///     class var mapping: ModelMapping { carMapping }
 ///     private let carMapping = ModelMapping(
@@ -31,7 +31,7 @@ public struct ModelMapping: Sendable {
   /// Every attribute once, those of extended mappings first.
   let attributeList: [MappedAttribute]
   /// The attributes by the key paths of their properties: key paths of computed properties have no
-  /// names of their own, and can be looked up all the same.
+  /// names of their own, and can be looked up nevertheless.
   let attributes: KeyPathTable
   /// The key paths of the objects' identifiers.
   let identifierPaths: IdentifierPaths
@@ -67,7 +67,7 @@ public struct ModelMapping: Sendable {
     identifierPaths = IdentifierPaths(type)
   }
 
-  /// Maps a class to those rows of another mapping's table that have a discriminator of their own.
+  /// Maps a class to the rows of another mapping's table that have its discriminator.
   ///
   /// - Precondition: The mapping that is extended has a discriminator.
   public init<Model: PersistentModel>(

@@ -1,15 +1,15 @@
 extension ModelProperty {
-  /// Says that a table which is made for the class has an index over a property: SwiftData's `#Index`.
+  /// Declares an index over a property, for tables created for the class: SwiftData's `#Index`.
   ///
   ///     properties: [.attribute("placed", \.placed, as: .iso8601), .index("placed")]
   ///
-  /// A table that is there already keeps the indexes that it has.
+  /// Existing tables keep their indexes.
   ///
   /// - Parameter name: The name of an attribute or of a relationship to one.
   /// - Returns: What the mapping's list of properties takes.
   public static func index(_ name: String) -> ModelProperty { index([name]) }
 
-  /// Says that a table which is made for the class has an index over several properties, in their order.
+  /// Declares an index over several properties in this order, for tables created for the class.
   ///
   /// - Parameter names: The names of attributes and of relationships to one.
   /// - Returns: As for a single property.

@@ -8,7 +8,7 @@ public import Foundation
 // have one name for all, and the compiler takes the one for the type.
 
 extension ModelProperty {
-  /// A property of a type that is kept in one way that goes without saying.
+  /// A property of a type with one obvious form.
   ///
   /// - Parameters:
   ///   - name: What the attribute is called.
@@ -39,7 +39,7 @@ extension ModelProperty {
     kept(name, property, column, Value.codec.optional, makeDefault)
   }
 
-  /// A date, kept as SwiftData keeps it: in seconds since 2001, which lose nothing and compare in SQL.
+  /// A date, stored as in SwiftData: in seconds since 2001, lossless and comparable in SQL.
   ///
   /// The parameters are those of other types.
   ///
@@ -67,7 +67,7 @@ extension ModelProperty {
     kept(name, property, column, AttributeCodec<Date>.referenceSeconds.optional, makeDefault)
   }
 
-  /// An enumeration, kept by its raw values.
+  /// An enumeration, stored by its raw values.
   ///
   /// The parameters are those of other types.
   ///
@@ -100,7 +100,7 @@ extension ModelProperty {
     return kept(name, property, column, codec.optional, makeDefault)
   }
 
-  /// A value of any other type that is `Codable`, kept as JSON.
+  /// A value of any other `Codable` type, stored as JSON.
   ///
   /// The parameters are those of other types.
   ///
@@ -134,7 +134,7 @@ extension ModelProperty {
     return kept(name, property, column, codec.optional, makeDefault)
   }
 
-  /// A property that is kept as a codec says, and has a default.
+  /// A property with a codec and a default.
   ///
   /// The parameters are those of other types.
   ///
@@ -149,7 +149,7 @@ extension ModelProperty {
     kept(name, property, column, codec, makeDefault)
   }
 
-  /// A property that may be NULL and is otherwise kept as a codec says, and has a default.
+  /// A property that may be NULL, with a codec and a default.
   ///
   /// The parameters are those of other types.
   ///
@@ -206,15 +206,14 @@ extension ModelProperty {
 extension ModelProperty {
   /// A relationship to at most one object.
   ///
-  /// Its inverse, and the column that it is kept in, are those that the other class says, or else the
-  /// only ones that there can be.
+  /// Its inverse and column are those that the other class declares, or the only possible ones.
   ///
   /// - Parameters:
   ///   - name: What the relationship is called.
   ///   - property: The property.
   ///   - column: The column, where this side has it; nil for the name of the relationship with `_id`.
   ///   - inverse: The relationship back.
-  ///   - rule: What becomes of the other object when this one is deleted.
+  ///   - rule: What happens to the other object when this one is deleted.
   /// - Returns: The property, for a mapping's list.
   public static func property<Destination: PersistentModel>(
     _ name: String,
@@ -242,8 +241,7 @@ extension ModelProperty {
 
   /// A relationship to any number of objects, of one to many or of many to many.
   ///
-  /// Its inverse, and where it is kept, are what the other class says, or else the only ones that there
-  /// can be.
+  /// Its inverse and storage are what the other class declares, or the only possible ones.
   ///
   /// - Parameters:
   ///   - name: What the relationship is called.
@@ -251,7 +249,7 @@ extension ModelProperty {
   ///   - column: The table of pairs, where there is one and this side names it; nil for a name that is
   ///     made of the class's table and the relationship.
   ///   - inverse: The relationship back.
-  ///   - rule: What becomes of the other objects when this one is deleted.
+  ///   - rule: What happens to the other objects when this one is deleted.
   /// - Returns: The property, for a mapping's list.
   public static func property<Destination: PersistentModel>(
     _ name: String,

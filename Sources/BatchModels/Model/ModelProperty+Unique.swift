@@ -2,15 +2,15 @@ import BatchIdentifiers
 import BatchStore
 
 extension ModelProperty {
-  /// Says that no two objects have the same value of a property: SwiftData's `#Unique`.
+  /// Declares a property's values unique: SwiftData's `#Unique`.
   ///
   ///     properties: [.attribute("email", \.email), .unique("email")]
   ///
-  /// A new object with the value of a row that is there is not refused when it is saved: it takes over the
-  /// row's identifier, and what was set on it is written to the row; see ``ModelContext/save()``.
-  /// NULL is the same as nothing.
+  /// A new object with an existing row's value is not refused when saved: it gets the row's
+  /// identifier, and what was set on it is written to the row; see ``ModelContext/save()``. NULL
+  /// equals nothing.
   ///
-  /// The table needs a unique index over just that column, or has it for its primary key.
+  /// The table needs a unique index over exactly that column, or has it as its primary key.
   ///
   /// - Parameter name: The name of an attribute or of a relationship to one.
   /// - Returns: What the mapping's list of properties takes.

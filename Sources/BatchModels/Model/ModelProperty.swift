@@ -1,6 +1,6 @@
 import BatchStore
 
-/// A property of a class and the column that it is kept in.
+/// A property of a class and its column.
 public struct ModelProperty<Model: PersistentModel>: Sendable {
   let name: String
   let keyPath: any AnyKeyPath & Sendable
@@ -13,7 +13,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   /// The properties that an index is over, if that is what this says.
   var index: [String]?
 
-  /// A property that is kept as the codec says.
+  /// A property with a codec.
   public static func attribute<Value>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,
@@ -24,7 +24,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     return ModelProperty(name: name, keyPath: property, attribute: attribute)
   }
 
-  /// A property that may be NULL and is otherwise kept as the codec says.
+  /// A property that may be NULL, with a codec.
   @inlinable
   public static func attribute<Value>(
     _ name: String,
@@ -35,7 +35,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     attribute(name, property, column: column, as: codec.optional)
   }
 
-  /// A property of a type that is kept in one way that goes without saying.
+  /// A property of a type with one obvious form.
   @inlinable
   public static func attribute<Value: AttributeValue>(
     _ name: String,

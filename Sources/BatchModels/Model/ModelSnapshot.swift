@@ -1,10 +1,10 @@
 public import BatchIdentifiers
 public import BatchStore
 
-/// The values of an object as they were at one time, which may be sent anywhere and changed there.
+/// An object's values at one moment, which you can send anywhere and change there.
 ///
-/// What somebody else did to the row since then is found when the snapshot's changes are saved, just
-/// as if the object itself had been kept.
+/// Saving the snapshot's changes detects what somebody else did to the row since, as if the object
+/// itself had been kept.
 ///
 ///     var snapshot = try ModelSnapshot(of: order)
 ///     snapshot.price = 500                        // anywhere
@@ -21,7 +21,7 @@ public struct ModelSnapshot<Model: ManagedObject>: Sendable, Hashable {
   /// The attributes that were changed in the object, or in the snapshot.
   private(set) var changed: Set<String>
 
-  /// Takes the values of an object that was saved, those that were set and not saved too.
+  /// Takes the values of a saved object, including unsaved changes.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` for an object that was not saved yet or whose
   ///   row is gone, and as `value(forKey:)` does.
@@ -39,7 +39,7 @@ public struct ModelSnapshot<Model: ManagedObject>: Sendable, Hashable {
 
   /// The stored value of an attribute; NULL for a name that the object does not have.
   ///
-  /// What is set is looked at when the snapshot is applied.
+  /// New values are checked when the snapshot is applied.
   public subscript(_ attribute: String) -> SQLValue {
     get { values[attribute] ?? .null }
     set {

@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// A class whose objects are rows: it says which table and columns its properties are kept in.
+/// A class whose objects are rows, with the table and columns of its properties.
 ///
 ///     final class Order: ManagedObject, PersistentModel {
 ///       static let mapping = ModelMapping(
@@ -17,8 +17,8 @@ public protocol PersistentModel: ManagedObject, SendableMetatype {
 extension PersistentModel {
   /// The value of a property that the mapping registers; for the property's own accessors.
   ///
-  /// A fault loads. Where that fails, the value is the placeholder of the property's codec, and the
-  /// next throwing call of the context throws the reason. So it does where a value cannot be set.
+  /// A fault loads. If that fails, the value is the placeholder of the property's codec, and the
+  /// context's next throwing call throws the reason, also if a value cannot be set.
   ///
   /// - Precondition: The mapping registers the property.
   /// - Parameters:

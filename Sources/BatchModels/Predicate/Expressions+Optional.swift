@@ -87,7 +87,7 @@ extension PredicateExpressions.ForcedUnwrap: TranslatableExpression {
       throw BatchError(
         .unsupportedPredicate,
         "a predicate for SQL cannot have an object that is unwrapped by force",
-        remedy: "write ?. in the place of !."
+        remedy: "write ?. instead of !."
       )
     case .computed(let computation):
       return .computed(computation.map { value in if let value { value } else { throw isNil } })

@@ -8,14 +8,14 @@ import BatchIdentifiers
 import BatchStore
 
 extension Predicate {
-  /// True where all of some predicates are, and where there are none; Core Data's
+  /// True if all predicates are, or there are none; Core Data's
   /// `NSCompoundPredicate(andPredicateWithSubpredicates:)`.
   ///
   ///     var conditions = [#Predicate<Order> { $0.price > 1000 }]
   ///     if let name { conditions.append(#Predicate { $0.customer?.name == name }) }
   ///     let orders = try context.fetch(FetchDescriptor<Order>(predicate: .all(of: conditions)))
   ///
-  /// What is false ends the evaluation, as `&&` does. Evaluated by `evaluate(_:)`, one that fails is
+  /// The first false one ends the evaluation, as with `&&`. In `evaluate(_:)`, one that fails is
   /// false.
   public static func all<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
     PredicateMatches(.all, predicates).predicate

@@ -2,7 +2,7 @@ import BatchIdentifiers
 import BatchStore
 
 /// What is unsaved of the objects that a predicate asks for beside the one that it is about, as rows and
-/// pairs that count in place of those of the store.
+/// pairs that count instead of those in the store.
 struct UnsavedRelated {
   /// The objects of one table.
   struct Rows {

@@ -71,7 +71,7 @@ package final class ChunkContext: @unchecked Sendable {
         guard !connection.hasUnresolvedForeignKeys else {
           throw BatchError(
             .constraint,
-            "FOREIGN KEY constraint failed: a row refers to one that is not there",
+            "FOREIGN KEY constraint failed: a row refers to one that does not exist",
             at: connection.path,
             remedy: "save what is referred to in the same chunk, and delete what refers with it"
           )

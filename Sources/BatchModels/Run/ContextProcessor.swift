@@ -35,7 +35,7 @@ package struct ContextProcessor: ChunkProcessor {
     hasWritten = Lock(ledger == .store)
   }
 
-  /// How often a part of a chunk is begun anew because somebody else changed its rows before it was
+  /// How often a part of a chunk starts over because somebody else changed its rows before it was
   /// saved.
   private static let conflictLimit = 50
 

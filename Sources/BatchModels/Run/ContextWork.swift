@@ -4,7 +4,7 @@ import BatchStore
 
 /// What is done about identifiers without a row.
 public enum MissingRows: Sendable, Hashable {
-  /// They count as vanished, and the chunk goes on without them.
+  /// They count as vanished, and the chunk continues without them.
   case counted
   /// They fail with `BatchError` of code `objectNotFound`.
   case refused
@@ -54,7 +54,7 @@ package struct ContextWork: Sendable {
     holding byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> ChunkContext {
-    // What others save meanwhile makes the chunk begin anew.
+    // What others save meanwhile makes the chunk start over.
     let context = ModelContext(container, hearsOthers: false)
     return try context.reading(store, through: connection) { () throws(BatchError) in
       let chunk = try context.objects(

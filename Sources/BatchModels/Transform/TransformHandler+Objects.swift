@@ -1,12 +1,12 @@
 public import BatchStore
 
 extension TransformHandler {
-  /// A handler that is called with an object for each row, in a context.
+  /// A handler called with an object for each row, in a context.
   ///
   ///     TransformHandler.objects(Order.self) { order in order.price = order.cost * 2 }
   ///
-  /// The easiest shape, and the one that costs most. What is set on the object is written; the
-  /// object's context is for reading, and whatever is done there to other objects fails the row.
+  /// The easiest and slowest shape. What you set on the object is written; its context is for
+  /// reading, and changing other objects fails the row.
   ///
   /// - Parameters:
   ///   - type: The class of the objects, all of whose columns the job must read.

@@ -30,7 +30,7 @@ extension Checkpoint {
         .damagedFile,
         "the ledger in the database and the checkpoint do not belong together",
         at: path.string,
-        remedy: "run with --fresh to select anew"
+        remedy: "run with --fresh to select again"
       )
     }
     return outcomes

@@ -9,7 +9,7 @@ public struct UndoableRun: Sendable, Encodable {
   public let run: String
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
-  /// Until when its records are kept, as an ISO 8601 timestamp in UTC; nil for ever.
+  /// Until when its records are kept, as an ISO 8601 timestamp in UTC; nil forever.
   public let keptUntil: String?
   /// How many rows were recorded.
   public let rows: Int

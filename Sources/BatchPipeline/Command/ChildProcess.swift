@@ -32,7 +32,7 @@ final class ChildProcess {
   let identifier: pid_t
   private var input: Int32
   private let output: Int32
-  /// Its standard error, or -1 once that is at its end: `poll` would report the end for ever.
+  /// Its standard error, or -1 once that is at its end: `poll` would report the end forever.
   private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
   private var standardError = StandardErrorLines()
@@ -281,7 +281,7 @@ final class ChildProcess {
         pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
         pollfd(fd: isOpen ? output : -1, events: Int16(POLLIN), revents: 0),
       ]
-      // An end that no descriptor tells of is seen at the next look.
+      // An end that no descriptor reports is noticed at the next look.
       _ = unsafe poll(&waits, nfds_t(waits.count), 5)
     }
     return status

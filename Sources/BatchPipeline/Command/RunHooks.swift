@@ -55,7 +55,7 @@ final class RunHooks: Sendable {
   /// - Parameters:
   ///   - event: The event.
   ///   - summary: How the run stands.
-  ///   - variables: What the program is told in place of what the summary says.
+  ///   - variables: Variables that override those from the summary.
   func run(
     _ event: Job.Hooks.Event,
     _ summary: RunSummary,
@@ -125,9 +125,9 @@ final class RunHooks: Sendable {
       let child = try ChildProcess(command)
       let problem = child.complete(within: patience)
       keep(child.takeErrors().map { "\(name)[\(child.identifier)]: \($0)" })
-      if let problem { keep(["\(name): the program \(problem); the run goes on without it"]) }
+      if let problem { keep(["\(name): the program \(problem); the run continues without it"]) }
     } catch {
-      keep(["\(name): \(error.message); the run goes on without it"])
+      keep(["\(name): \(error.message); the run continues without it"])
     }
   }
 

@@ -4,8 +4,8 @@ public import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// A run by objects: a closure is given the identifiers that a fetch finds, a chunk at a time, with a
-  /// fresh background context for each.
+  /// A run by objects: a closure gets the identifiers that a fetch finds, one chunk at a time, each with a
+  /// fresh background context.
   ///
   ///     let run = BatchRun(
   ///       container,
@@ -19,29 +19,29 @@ extension BatchRun {
   ///     }
   ///     let summary = try await run.run()
   ///
-  /// What the closure changes is saved when it returns, in one transaction with the record that the
-  /// chunk is done. Where another connection changes a row before that, the chunk is begun anew in
-  /// another context. So the closure may be called again for the same identifiers: what it does beside
-  /// its context must bear that. It cannot save by itself.
+  /// What the closure changes is saved when it returns, in the transaction that records the chunk as done.
+  /// If another connection changes a row before that, the chunk starts over in another context. So the
+  /// closure may be called again for the same identifiers: its effects outside the context must tolerate
+  /// that. It cannot save by itself.
   ///
-  /// With a checkpoint the run is resumed by the same call, however it ended: the fetch is carried out
-  /// only if there is no unfinished run, and a run that goes on works through the identifiers that it
-  /// selected first. Without one nothing is recorded, and a chunk that changes nothing takes no lock,
-  /// so that rows of a store that is read only can be gone through.
+  /// With a checkpoint, the same call resumes the run, however it ended: it fetches only if there is no
+  /// unfinished run, and otherwise works through the identifiers selected first. Without one, nothing is
+  /// recorded, and a chunk that changes nothing takes no lock, so a read-only store can be processed.
   ///
   /// - Parameters:
-  ///   - container: The stores and classes.
-  ///   - name: What the work is called: of `A-Z a-z 0-9 . _ -`, at most 100 characters. A checkpoint of
-  ///     other work is refused.
+  ///   - container: The container with its stores and classes.
+  ///   - name: The name of the work: `A-Z a-z 0-9 . _ -`, at most 100 characters. A checkpoint of other work
+  ///     is refused.
   ///   - descriptor: What to fetch; the predicate is read at once.
   ///   - policy: Chunks, workers, retries, skipping, throttle, limits, and the path of the checkpoint.
-  ///   - missingRows: What is done about identifiers without a row.
-  ///   - timeLimit: How long the closure has for a chunk; nil for any time. A closure that has not
-  ///     returned by then fails the run with `BatchError` of code `handlerTimeout`.
-  ///   - undo: How long what the run changes is kept, so that ``init(undoing:run:only:overwriting:options:)``
-  ///     and `batch undo CHECKPOINT` can give it back; nil to keep nothing. All rows of the store count that
-  ///     come, change and go, by triggers and cascades too; a chunk that writes a virtual table fails with
-  ///     `BatchError` of code `unrecordable`.
+  ///   - missingRows: What to do with identifiers without a row.
+  ///   - timeLimit: How long the closure may take for a chunk; nil for no limit. If it exceeds that, the run fails
+  ///     with `BatchError` of code `handlerTimeout`.
+  ///   - undo: How long to keep what the run changes, so that
+  ///     ``init(undoing:run:only:overwriting:options:)`` and `batch undo CHECKPOINT` can undo it; nil to
+  ///     keep nothing. It covers all rows of the store that are inserted, changed or deleted, also by
+  ///     triggers and cascades; a chunk that writes a virtual table fails with `BatchError` of code
+  ///     `unrecordable`.
   ///   - options: What may differ from one run to the next.
   ///   - body: Changes objects of the context, and keeps none. Called on the threads of the workers.
   public convenience init<Model: PersistentModel>(
@@ -124,8 +124,8 @@ extension BatchRun {
 
   /// A run by objects over a list of identifiers; see the initializer that takes a `FetchDescriptor`.
   ///
-  /// The list is one of any of the container's stores; nil is to go on with an unfinished run, which has
-  /// its own. If there is one, a list that is given must be the same.
+  /// The list belongs to any of the container's stores; nil resumes an unfinished run, which has its own.
+  /// If there is one, a given list must be the same.
   public convenience init(
     _ container: ModelContainer,
     named name: String,

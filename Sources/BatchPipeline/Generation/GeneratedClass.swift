@@ -42,7 +42,7 @@ struct GeneratedClass {
   /// Adds the property of a column that refers to nothing.
   mutating func add(_ attribute: Attribute, types: Set<String>) {
     guard let type = table.type(of: attribute) else {
-      leftOut.append("\(attribute.column): no type is declared, and no value tells of one")
+      leftOut.append("\(attribute.column): no type is declared, and no value shows one")
       return
     }
     let name = names.take(SwiftName.property(table.plain(attribute.column)))

@@ -119,7 +119,7 @@ public struct ModelSource: Sendable {
 }
 
 extension ModelSource {
-  /// Writes the text to a file, in place of one that was made so.
+  /// Writes the text to a file, replacing one made in the same way.
   ///
   /// - Throws: `BatchError` with code `fileAccess` for a file that somebody else has made.
   public func write(to path: FilePath) throws(BatchError) {

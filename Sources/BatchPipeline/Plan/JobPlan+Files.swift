@@ -40,7 +40,7 @@ extension JobPlan {
   package func refuseOccupiedOutput() throws(BatchError) {
     guard case .export(_, let export) = work else { return }
     let previous = try? Checkpoint(ofJob: job)
-    // What is unfinished goes on with a file of its own.
+    // What is unfinished continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {
       try ExportFile.checkName(

@@ -36,7 +36,7 @@ extension JobPlan {
     }
     if job.action.writes, try connection.isReplicatedByLitestream() {
       warnings.append(
-        "Litestream replicates the database: the run leaves it to Litestream to start the log anew, and"
+        "Litestream replicates the database: the run leaves it to Litestream to restart the log, and"
           + " waits for that where the log is longer than throttle.maximumWAL,"
           + " \(ByteSize(bytes: job.throttle.maximumWAL))"
       )

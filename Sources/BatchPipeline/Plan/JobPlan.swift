@@ -5,7 +5,7 @@ import SystemPackage
 
 /// A job resolved against its database: every name found, every expression compiled, nothing run.
 ///
-/// Making a plan writes nothing and reads the schema only.
+/// Making a plan writes nothing and reads only the schema.
 public struct JobPlan: Sendable {
   /// The job.
   public let job: Job
@@ -19,7 +19,7 @@ public struct JobPlan: Sendable {
   let condition: Condition?
   /// What is done with them.
   package let work: Work
-  /// The programs that are told what becomes of a run.
+  /// The programs to notify about a run.
   let hooks: RunHooks
 
   /// What a run does with each chunk.

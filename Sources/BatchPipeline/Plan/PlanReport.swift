@@ -301,7 +301,7 @@ extension JobPlan {
     }
   }
 
-  /// What was read; nil if a row cannot be, which is told of by itself.
+  /// What was read; nil if a row cannot be, which is reported separately.
   private func readable<Rows>(
     _ read: () throws(BatchError) -> Rows
   ) throws(BatchError) -> Rows? {

@@ -3,24 +3,23 @@ public import BatchIdentifiers
 public import BatchStore
 public import SystemPackage
 
-/// A run of a job on a clone of its database, and what it has changed there.
+/// A run of a job on a clone of its database, and what it changed there.
 ///
 ///     let rehearsal = try await Rehearsal(of: job)
 ///     for table in rehearsal.tables { print(table.table, table.changed) }
 ///
-/// The database is read only, and the job's checkpoint is left alone. The run is a new one, whatever
-/// earlier runs have left, and nothing holds it back but the length of its write-ahead log. The file of an
-/// export goes into the folder of the rehearsal; hooks are not run, and no report is written. The handler or the
-/// command of a transform is called: `TransformColumns.isRehearsal`, and the variable
-/// `BATCH_REHEARSAL`, tell it.
+/// The database is only read, and the job's checkpoint is left alone. The run is always a new one, and only the
+/// length of its write-ahead log can hold it. An export's file goes into the rehearsal's folder; hooks do not run,
+/// and no report is written. The handler or command of a transform is called: it can check
+/// `TransformColumns.isRehearsal` or the variable `BATCH_REHEARSAL`.
 public struct Rehearsal: Sendable {
-  /// What is up to whoever rehearses.
+  /// The settings of a rehearsal.
   public struct Settings: Sendable {
-    /// Where the folder of the rehearsal is made; nil for beside the database.
+    /// Where to make the rehearsal's folder; nil for beside the database.
     public var folder: FilePath?
-    /// Whether the folder stays, with the clone in it.
+    /// Whether to keep the folder with the clone.
     public var keepsFolder = false
-    /// How many rows are told of for each column, and for each table of those that have come or gone.
+    /// How many rows to report per column, and how many new and removed ones per table.
     public var samples = 3
 
     /// The defaults.
@@ -29,13 +28,13 @@ public struct Rehearsal: Sendable {
 
   /// What happens in a rehearsal.
   public enum Event: Sendable {
-    /// The clone is about to be made in a folder; the database has so many bytes.
+    /// Cloning starts in a folder; the database has this many bytes.
     case began(folder: FilePath, bytes: Int64)
-    /// So many bytes were copied.
+    /// The number of bytes copied so far.
     case copied(Int64)
-    /// Something in the run.
+    /// An event of the run.
     case run(RunEvent)
-    /// So many rows were compared.
+    /// The number of rows compared so far.
     case compared(Int)
   }
 
@@ -55,9 +54,9 @@ public struct Rehearsal: Sendable {
   public let database: String
   /// The folder of the rehearsal.
   public let folder: String
-  /// Whether it is still there.
+  /// Whether it still exists.
   public internal(set) var isKept: Bool
-  /// Whether the clone shares the blocks of the database, and was not copied.
+  /// Whether the clone shares the database's blocks instead of copying them.
   public let sharesBlocks: Bool
   /// How long the clone was before the run, in bytes.
   public let bytesBefore: Int64
@@ -69,14 +68,14 @@ public struct Rehearsal: Sendable {
   public let comparedTables: Int
   /// How many rows were compared.
   public let comparedRows: Int
-  /// The tables in which something has changed, by the run itself, by triggers or by foreign keys.
+  /// The tables that the run, triggers or foreign keys changed.
   public let tables: [TableChanges]
-  /// Why identifiers failed, the most frequent reason first, 100 at most.
+  /// Why identifiers failed, most frequent reason first, at most 100.
   public let failures: [FailureCount]
-  /// What may be behind it, in words.
+  /// Possible causes, in words.
   public internal(set) var notes: [String]
 
-  /// The most rows that are told of for a column or a table.
+  /// The maximum number of rows to report for a column or table.
   public static let maximumSamples = 100
 }
 
@@ -87,13 +86,13 @@ extension Rehearsal {
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - options: The parameters, and how many work on what; an ID of the work has no meaning here.
+  ///   - options: Parameters, workers and chunk size; an ID of the work is ignored.
   ///   - handlers: What the `handler` of a transform may name.
-  ///   - settings: What is up to whoever rehearses.
-  ///   - onEvent: Told what happens, on any thread.
+  ///   - settings: The settings of a rehearsal.
+  ///   - onEvent: Called with each event, on any thread.
   /// - Throws: `BatchError` if nothing was run: of code `diskFull` if there is no room for a clone,
-  ///   `alreadyRunning` if the job is running, or what a run throws; `interrupted` if it was cancelled. The
-  ///   folder is removed then unless it is to be kept.
+  ///   `alreadyRunning` if the job is running, or what a run throws; `interrupted` if it was cancelled. Then
+  ///   the folder is removed unless it is to be kept.
   /// - Complexity: The run, and O(*n*) in the bytes and in the rows of the database.
   public init(
     of job: Job,

@@ -3,14 +3,14 @@ public import BatchIdentifiers
 import BatchStore
 public import SystemPackage
 
-/// The last runs of a job, as far as their records have stayed: the last one, earlier ones as many as the
-/// job's `history` says, and those that were set aside.
+/// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's `history`
+/// says, and those that were set aside.
 public struct JobHistory: Sendable, Encodable {
   /// The folder with the records of earlier runs.
   public let folder: String
   /// The size of these records, in bytes.
   public let bytes: Int64
-  /// The runs, the last one first.
+  /// The runs, newest first.
   public let runs: [RecordedRun]
 
   /// Reads the records of a job.
@@ -41,11 +41,11 @@ public struct RecordedRun: Sendable, Encodable {
   public let condition: String?
   /// The values of its parameters, in words.
   public let parameters: [String: String]
-  /// Who has begun it, and from where; nil if an earlier version has.
+  /// Who started it, and from where; nil if an earlier version did.
   public let invocation: RunInvocation?
-  /// The run that it has undone, if it has undone one.
+  /// The run that it undid, if any.
   public let undone: String?
-  /// The run that has undone it, if one has come to its end.
+  /// The completed run that undid it, if any.
   package let undo: CompletedUndo?
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
@@ -63,7 +63,7 @@ public struct RecordedRun: Sendable, Encodable {
     try await self.init(Checkpoint.ofRun(run, of: job), of: job)
   }
 
-  /// Writes the report of a run anew, by its record, in place of an earlier one.
+  /// Writes a run's report again from its record, replacing an earlier one.
   ///
   /// - Parameters:
   ///   - run: Its UUID, or the first characters of it; nil for the last run.

@@ -35,7 +35,7 @@ struct RunReport: Encodable {
   let summary: RunSummary
   let failures: [Failure]
 
-  /// Tells of a run by its record alone: the job may be another one by now.
+  /// Reports a run by its record alone: the job may have changed since.
   init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
     summary = run.summary
     description = nil
@@ -47,7 +47,7 @@ struct RunReport: Encodable {
     failures = try Self.failures(checkpoint)
   }
 
-  /// Tells of a run by its checkpoint.
+  /// Reports a run by its checkpoint.
   ///
   /// - Throws: `BatchError` if the checkpoint cannot be read.
   init(
@@ -97,7 +97,7 @@ struct RunReport: Encodable {
     try container.encode(failures, forKey: .failures)
   }
 
-  /// Writes the report in place of an earlier one; complete or not at all.
+  /// Writes the report, replacing an earlier one; completely or not at all.
   func write(
     to report: Job.Report,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]

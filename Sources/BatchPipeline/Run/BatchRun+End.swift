@@ -32,7 +32,7 @@ extension BatchRun {
     }
   }
 
-  /// Runs the program that is told of a run which was refused, failed to begin, or was stopped before it had
+  /// Runs the program to notify of a run which was refused, failed to begin, or was stopped before it had
   /// begun.
   func tellRefusal(
     _ error: BatchError,
@@ -176,7 +176,7 @@ extension BatchRun {
     try checkpoint.takeUp()
     let lane = findings.lane()
     await findings.store?.close()
-    onEvent(.message("the run was finished before; only its end is told once more"))
+    onEvent(.message("the run was finished before; this concludes it"))
     if let output = checkpoint.metadata.output.map({ FilePath($0) }),
       FileSystem.status(of: output)?.identity != checkpoint.progress.outputIdentity
     {

@@ -4,20 +4,20 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// Tries the identifiers again that failed in the job's last run, finished or not.
+  /// Retries the identifiers that failed in the job's last run, finished or not.
   ///
-  /// It is the same run, with the same checkpoint: identifiers that succeed leave the failed ones, in
-  /// the transaction that changes their rows; those that fail again count one attempt more. Killed or
-  /// stopped, it is taken up by calling it again; ``run(onEvent:answer:)`` leaves the rest of them failed.
+  /// It continues the same run, with the same checkpoint: identifiers that succeed leave the failed ones in
+  /// the transaction that changes their rows; those that fail again count another attempt. After a kill or
+  /// stop, call it again; ``run(onEvent:answer:)`` would leave the rest failed.
   ///
-  /// Its end is acknowledged as that of ``run(onEvent:answer:)``: finished and not acknowledged, the next
-  /// call tries nothing again.
+  /// Its end is acknowledged like that of ``run(onEvent:answer:)``: if it finished unacknowledged, the next
+  /// call retries nothing.
   ///
   /// - Parameters:
-  ///   - onEvent: Told what happens, on no particular thread, one event at a time.
-  ///   - answer: Told how the run stands, at least once, as the last thing before it is acknowledged.
-  /// - Returns: How the run stands afterwards.
-  /// - Throws: `BatchError` if nothing was tried: there is no run, it belongs to something else, or
+  ///   - onEvent: Called with each event, one at a time, on no particular thread.
+  ///   - answer: Called with the summary, at least once, just before the run is acknowledged.
+  /// - Returns: The state of the run afterwards.
+  /// - Throws: `BatchError` if nothing was retried: there is no run, it belongs to something else, or
   ///   another is alive.
   public func retryFailures(
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },

@@ -4,7 +4,7 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// What an unfinished run, or one whose failures are tried again, goes on with.
+  /// What an unfinished run, or one whose failures are retried, continues with.
   struct Reopened {
     let plan: any RunPlan
     let lane: WriterLane?
@@ -32,7 +32,7 @@ extension BatchRun {
         .damagedFile,
         "the ledger and the checkpoint do not belong together",
         at: checkpoint.path.string,
-        remedy: "run with --fresh to select anew"
+        remedy: "run with --fresh to select again"
       )
     }
     let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
@@ -53,7 +53,7 @@ extension BatchRun {
     var run = try await reopen(checkpoint, findings)
     try checkpoint.takeUp()
     if let loss = checkpoint.lossOfOutput() {
-      onEvent(.message("\(loss); an export only reads, so its output begins anew"))
+      onEvent(.message("\(loss); an export only reads, so its output starts over"))
       try checkpoint.beginOutputAnew()
       run.done = DoneRanges()
     }

@@ -16,33 +16,33 @@ import Foundation
 ///     print(summary.outcomes.succeeded)
 ///
 /// Writes inside the store happen exactly once, however often the process is killed, since the
-/// record of a chunk commits with the chunk. An exported file comes out the same, byte for byte.
+/// record of a chunk commits with the chunk. An exported file is the same, byte for byte.
 public final class BatchRun: Sendable {
-  /// What may differ from one run of a job to the next.
+  /// Options that may differ from one run of a job to the next.
   public struct Options: Sendable {
     /// Values for the job's parameters: `["rate": 1.1, "country": "CZ"]`.
     public var parameters: [String: ParameterValue] = [:]
     /// The same as texts, each `name=value`, if they are from a command line.
     package var parameterTexts: [String]?
-    /// The number of background contexts, in place of the job's.
+    /// The number of background contexts; overrides the job's.
     public var workers: Int?
-    /// The number of identifiers in a chunk, in place of the job's.
+    /// The number of identifiers in a chunk; overrides the job's.
     public var chunkSize: Int?
-    /// Whether an unfinished checkpoint is set aside instead of resumed.
+    /// Whether to set an unfinished checkpoint aside instead of resuming it.
     public var fresh = false
     /// The identifier of the work, of up to 200 bytes; nil for none.
     ///
-    /// The work of one identifier is done at most once, whoever asks for it however late: once it is
-    /// done, the summary of its run is told again and nothing else happens. Kept in the checkpoint and in
-    /// the store, so that the loss of either does not undo it.
+    /// The work of an identifier is done at most once, whoever repeats the call however late: once it is
+    /// done, the call only returns its run's summary again. The identifier is kept in the checkpoint and in
+    /// the store, so losing either does not repeat work.
     public var runID: String?
-    /// Programs that are told what becomes of a run by objects; a job has its own.
+    /// Programs to notify about a run by objects; a job has its own.
     public var hooks = Job.Hooks()
-    /// Where it is told how a run by objects ended; a job has its own.
+    /// Where to report how a run by objects ended; a job has its own.
     public var report: Job.Report?
     /// The command line that asks for the run, which its record keeps.
     package var commandLine: [String]?
-    /// How often progress is told.
+    /// How often to report progress.
     public var progressInterval = Duration.milliseconds(200)
 
     /// The defaults.
@@ -68,7 +68,7 @@ public final class BatchRun: Sendable {
   /// - Parameters:
   ///   - job: The job.
   ///   - options: What may differ from one run to the next.
-  ///   - handlers: What the `handler` of a transform may name.
+  ///   - handlers: Handlers that the `handler` of a transform may name.
   public init(
     _ job: Job,
     options: Options = Options(),
@@ -86,15 +86,15 @@ public final class BatchRun: Sendable {
     self.work = work
   }
 
-  /// What happens in the run that goes on, or in the next one, until it ends.
+  /// The events of the current run, or of the next one, until it ends.
   ///
   ///     let events = run.events()
   ///     async let summary = run.run()
   ///     for await event in events { print(event.name) }
   ///
-  /// Each call gives a stream of its own. Call it before ``run(onEvent:answer:)`` to miss nothing.
+  /// Each call returns its own stream. Call it before ``run(onEvent:answer:)`` to miss nothing.
   ///
-  /// - Parameter limit: How many events wait for a reader who is slow; of more the newest are kept.
+  /// - Parameter limit: How many events to buffer for a slow reader; beyond that, the newest are kept.
   /// - Returns: A stream that ends with the run.
   public func events(keepingNewest limit: Int = 1000) -> AsyncStream<RunEvent> {
     let (events, listener) = AsyncStream.makeStream(
@@ -135,27 +135,27 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// What is told at the end, as the last thing before a run counts as acknowledged.
+  /// Called at the end, just before a run counts as acknowledged.
   public typealias Answer = @Sendable (RunSummary) throws(BatchError) -> Void
 
-  /// Runs the job to its end, or resumes it, or tells the end of a run that nobody may know of.
+  /// Runs the job, resumes it, or concludes a finished run that was not acknowledged.
   ///
   /// A run is *finished* when all rows are done, the result is in place and both are durable. It is
   /// *acknowledged* by the last write before this returns, after the log, the report, the hooks and
-  /// `answer`. Of a finished run that is not acknowledged, since the process was killed in between, the
-  /// next call does only what comes after the end: it touches no row.
+  /// `answer`. If the process was killed in between, the next call does only what comes after the end:
+  /// it touches no row.
   ///
   /// Cancelling the task is the same as calling ``stop()``.
   ///
   /// - Parameters:
-  ///   - onEvent: Told what happens, on no particular thread, one event at a time.
-  ///   - answer: Told how the run ended, at least once. If it throws, a finished run is not
+  ///   - onEvent: Called with each event, one at a time, on no particular thread.
+  ///   - answer: Called with the summary at the end, at least once. If it throws, a finished run is not
   ///     acknowledged, and the summary says why in `RunSummary/unacknowledged`.
   /// - Returns: How the run ended, which may be `RunState/stopped` or `RunState/failed`; both
   ///   can be resumed.
-  /// - Throws: `BatchError` if nothing was run: the job does not fit the database, another run
-  ///   is alive, a checkpoint is damaged or belongs to something else. The database, the
-  ///   checkpoint and the output are then as they were.
+  /// - Throws: `BatchError` if nothing ran: the job does not fit the database, another run
+  ///   is alive, or a checkpoint is damaged or belongs to something else. Database,
+  ///   checkpoint and output are then unchanged.
   public func run(
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }

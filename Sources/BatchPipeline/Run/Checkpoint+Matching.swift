@@ -76,7 +76,7 @@ extension Checkpoint {
         + " of this run",
       at: path.string,
       remedy: "the database may have been restored from a backup; run with --fresh to select"
-        + " anew"
+        + " again"
     )
   }
 

@@ -8,21 +8,21 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What `batch run` would do now, by what is on the disk.
+/// What `batch run` would do now, given what is on disk.
 public struct NextStep: Sendable, Encodable {
   /// In a word: `begin`, `resume`, `acknowledge`, `acknowledgeAndBegin`, `nothing`, or `refuse`.
   public let name: String
-  /// In a clause, with the reason where the run would be refused.
+  /// In a clause, with the reason if the run would be refused.
   public let words: String
 
   /// Decides as a run would; writes nothing.
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - options: What may differ from one run to the next. Parameters of which one is missing are not
-  ///     compared with those of an unfinished run.
-  ///   - handlers: What the `handler` of a transform may name. Without that of the job, it is not looked
-  ///     whether the job fits its database.
+  ///   - options: What may differ from one run to the next. If a parameter is missing, they are not compared
+  ///     with those of an unfinished run.
+  ///   - handlers: Handlers that the `handler` of a transform may name. Without the job's, whether the job fits
+  ///     its database is not checked.
   public init(
     of job: Job,
     options: BatchRun.Options = .init(),

@@ -8,13 +8,13 @@ import SystemPackage
 /// A value that performs nothing: `status` and `plan` tell it, `run` carries it out. The page
 /// `Documentation/CommandLine.md` has the same as a table.
 enum RunDecision {
-  /// Selects anew; the job's last run, if there is a checkpoint of it, is over.
+  /// Selects again; the job's last run, if there is a checkpoint of it, is over.
   case begin(after: Checkpoint?)
-  /// Goes on with the run of the checkpoint.
+  /// Resumes the run of the checkpoint.
   case resume(Checkpoint)
   /// Does what is left to do after the end of the checkpoint's run, and nothing to rows.
   case conclude(Checkpoint)
-  /// The same, and then selects anew: the work that is asked for now is not that of the checkpoint.
+  /// The same, and then selects again: the work that is asked for now is not that of the checkpoint.
   case concludeAndBegin(Checkpoint)
   /// Makes the checkpoint again from the list that the store keeps, and decides once more.
   case restore(StoredRun)
@@ -39,7 +39,7 @@ enum RunDecision {
     var runID: String?
     /// The run whose failed identifiers a process was about to try again when it was killed.
     var interruptedRetry: String?
-    /// Since when finished work is remembered; nil for ever.
+    /// Since when finished work is remembered; nil forever.
     var oldestEnd: String?
     /// Whether unfinished runs make way for a new one.
     var isFresh = false
@@ -199,10 +199,10 @@ extension RunDecision.Findings {
     }
     throw BatchError(
       .otherRun,
-      "the checkpoint says that run \(done.id.quotedForMessage) is done, and the database does not know"
+      "the checkpoint says that run \(done.id.quotedForMessage) is done, but the database does not know"
         + " it: another file has its name, or a backup was restored",
       at: checkpoint?.path.string,
-      remedy: "bring the right database back; --fresh does the work anew"
+      remedy: "bring the right database back; --fresh repeats the work"
     )
   }
 }
@@ -215,9 +215,9 @@ extension Checkpoint {
   func isNotTold(_ problem: BatchError) -> BatchError {
     BatchError(
       .unfinishedRun,
-      "the end of the last run could not be told, so that nothing was begun: \(problem.message)",
+      "the last run could not be concluded, so nothing was started: \(problem.message)",
       at: path.string,
-      remedy: "give the command again where its output can be written",
+      remedy: "repeat the command where its output can be written",
       underlying: problem
     )
   }
@@ -225,10 +225,10 @@ extension Checkpoint {
   fileprivate var isUnknown: BatchError {
     BatchError(
       .otherRun,
-      "run \(metadata.runID?.quotedForMessage ?? metadata.run) is finished by the word of the checkpoint,"
-        + " and the database does not know it: another file has its name, or a backup was restored",
+      "run \(metadata.runID?.quotedForMessage ?? metadata.run) is finished according to the checkpoint,"
+        + " but the database does not know it: another file has its name, or a backup was restored",
       at: path.string,
-      remedy: "bring the right database back; --fresh sets the checkpoint aside and selects anew"
+      remedy: "bring the right database back; --fresh starts a new run"
     )
   }
 
@@ -259,12 +259,12 @@ extension RunDecision {
   /// The decision in words.
   var words: String {
     switch self {
-    case .begin: "selects anew and begins a run"
+    case .begin: "starts a new run"
     case .resume: "resumes the unfinished run"
-    case .restore: "makes the lost checkpoint again from the database and resumes the run"
+    case .restore: "restores the lost checkpoint from the database and resumes the run"
     case .conclude, .acknowledge:
-      "does nothing to rows: the run is finished, and only its end is told once more"
-    case .concludeAndBegin: "tells the end of the last run once more, then begins a run"
+      "changes no row: concludes the finished run"
+    case .concludeAndBegin: "concludes the last run, then starts a new one"
     case .repeatSummary: "does nothing: the work of this run ID is done"
     }
   }

@@ -9,23 +9,23 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How the last run of a job stands, whoever runs it.
+/// The state of a job's last run, whoever runs it.
 public struct RunStatus: Sendable {
-  /// The counts, which for a live run are those of this moment.
+  /// The counts; of a live run, as of now.
   public let summary: RunSummary
   /// The process that is running it, or nil.
   public let process: Int32?
   /// The run that has undone it, if one has come to its end.
   package let undo: CompletedUndo?
-  /// What `batch run` would do now.
+  /// What `batch run` would do next.
   public let next: NextStep
 
   /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - options: What the next run may be told.
-  ///   - handlers: What the `handler` of a transform may name; see ``NextStep``.
+  ///   - options: The options of the next run.
+  ///   - handlers: Handlers that the `handler` of a transform may name; see ``NextStep``.
   /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
   public init(
     of job: Job,
@@ -61,7 +61,7 @@ public struct RunStatus: Sendable {
     } else if summary.state.isGoingOn,
       let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
     {
-      // Nothing is written while a run is held, nor in its first moments, and its times go on all the same.
+      // Nothing is written while a run is held, nor in its first moments, but its times continue.
       let since = max(0, Date.now.timeIntervalSince1970 - recorded)
       summary.elapsedSeconds += since
       summary.processSeconds? += since

@@ -16,7 +16,7 @@ protocol RunWork: Sendable {
   /// - Throws: `BatchError` if it does not fit the store; nothing is written then.
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan
 
-  /// What is left to do after the end of a run: the programs that are told of it.
+  /// What is left to do after the end of a run: the programs to notify.
   ///
   /// - Throws: `BatchError` of code `otherRun` if the checkpoint is that of other work.
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks

@@ -14,7 +14,7 @@ extension Store {
           .unfinishedRun,
           "a run of the job is being undone: \(undo.done.count) of \(undo.total) rows are",
           at: path,
-          remedy: "finish that with batch undo, or begin anew with --fresh"
+          remedy: "finish that with batch undo, or start over with --fresh"
         )
       }
     }
@@ -28,7 +28,7 @@ extension Store {
     if undos.contains(where: { $0.run == checkpoint.metadata.run && $0.isUndone }) {
       throw checkpoint.refusal(
         "what it has done was undone, so it is not resumed",
-        remedy: "begin anew with --fresh"
+        remedy: "start over with --fresh"
       )
     }
   }

@@ -4,32 +4,32 @@ import BatchStore
 
 /// What undoing a run would do, in the form of `undo --plan --json`.
 public struct UndoReport: Sendable, Encodable {
-  /// The entity whose rows are given back what they had.
+  /// The entity whose rows would be restored.
   public let entity: String
   /// The run that would be undone.
   public let run: UndoableRun
-  /// The other runs of the job that can be undone, the last one first.
+  /// The job's other undoable runs, newest first.
   public let others: [UndoableRun]
-  /// How many rows would be undone, are as they were before, are gone, or would be left alone since somebody
-  /// has changed them.
+  /// How many rows would be undone, are as before, are gone, or would be left alone because somebody changed
+  /// them.
   public let outcomes: Outcomes
   /// The first of the rows that would be left alone, with the values.
   public let changedSince: [String]
-  /// What an operator should know before.
+  /// What an operator should know first.
   public let warnings: [String]
 
-  /// Whether every row that the run has recorded is as it has left it.
+  /// Whether every row that the run recorded is as the run left it.
   public var isAsLeft: Bool { outcomes.total == outcomes.succeeded }
 
-  /// Looks at every row that a run has recorded; writes nothing.
+  /// Checks every row that a run recorded; writes nothing.
   ///
   /// - Parameters:
   ///   - job: The job.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - identifiers: The rows that are wanted; nil for all.
-  ///   - overwrites: Whether rows that somebody has changed since are undone too.
-  ///   - limit: How many rows that would be left alone are told.
-  /// - Throws: What ``BatchRun/init(undoing:run:only:overwriting:options:)`` is refused with when it runs.
+  ///   - identifiers: The rows to check; nil for all.
+  ///   - overwrites: Whether to also undo rows that somebody changed since.
+  ///   - limit: How many of the rows that would be left alone to report.
+  /// - Throws: The errors with which ``BatchRun/init(undoing:run:only:overwriting:options:)`` would be refused.
   /// - Complexity: O(*n*) in the rows; a chunk of them is held at once.
   public init(
     undoing job: Job,

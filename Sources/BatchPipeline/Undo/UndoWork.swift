@@ -4,20 +4,20 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// Undoes a run of a job, or resumes that.
+  /// Undoes a run of a job, or resumes undoing it.
   ///
-  /// It is a run as any other, with a checkpoint of its own beside the job's. Rows get back what the run
-  /// has replaced or deleted, the last chunk first. A row that somebody has changed since fails, with both
-  /// values in its error, and so does one that was inserted anew; what was undone before is left as it is.
-  /// What triggers, cascades and inserted rows have changed in other tables is not undone, but for a run by
-  /// objects: of that all is undone, in whatever table, and nothing sets off a trigger.
+  /// It is an ordinary run, with its own checkpoint beside the job's. Rows get back what the run replaced or
+  /// deleted, last chunk first. A row that somebody changed since fails, with both values in its error, and so
+  /// does one that was inserted again; what was undone before stays. What triggers, cascades and inserted rows
+  /// changed in other tables is not undone, except for a run by objects: all of it is undone, in any table,
+  /// without firing triggers.
   ///
   /// - Parameters:
-  ///   - job: The job, which has said ``Job/undo-swift.property``; that of a run by objects is
+  ///   - job: The job, with ``Job/undo-swift.property`` set; that of a run by objects is
   ///     ``Job/init(ofRunAt:)-(FilePath)`` of its checkpoint.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - identifiers: The rows that are wanted, of a job's run; nil for all.
-  ///   - overwrites: Whether rows that somebody has changed since are undone too.
+  ///   - identifiers: The rows to undo, of a job's run; nil for all.
+  ///   - overwrites: Whether to also undo rows that somebody changed since.
   ///   - options: What may differ from one run to the next.
   public convenience init(
     undoing job: Job,

@@ -3,18 +3,17 @@ public import BatchIdentifiers
 public import BatchStore
 public import SystemPackage
 
-/// Whether a job's last run has changed what the job says and nothing else, by a copy of the database from
-/// before it.
+/// Whether a job's last run changed what the job declares and nothing else, compared with a copy of the database
+/// from before it.
 ///
 ///     let verification = try await Verification(of: job, against: "shop-before.db")
 ///     for difference in verification.differences { print(difference.table, difference.key) }
 ///
-/// Every row of every table is compared by its key, in storage class and bytes. In the rows that the run
-/// has done, an update may have set the columns that it names, a transform those that it may write, and a
-/// deletion may have removed them, in which case each has its copy in the archive, if there is one, and
-/// the archive has gained no other row. All else is a difference, also what triggers and foreign keys have
-/// written. Left out are views, virtual tables (not the tables in which those keep their data), the tables
-/// `_batch_…` of runs and the statistics of SQLite.
+/// Every row of every table is matched by key and compared by storage class and bytes. In the rows that the run
+/// did, an update may set the columns it names, a transform those it may write; a deletion may remove them, with
+/// a copy of each in the archive, if any, and no other new row there. Everything else is a difference, also
+/// what triggers and foreign keys wrote. Left out are views, virtual tables (but not the tables that hold their
+/// data), the `_batch_…` tables of runs and SQLite's statistics.
 public struct Verification: Sendable, Encodable {
   /// The job's name.
   public let job: String
@@ -22,58 +21,58 @@ public struct Verification: Sendable, Encodable {
   public let run: String
   /// The database of the job.
   public let database: String
-  /// The copy that it was compared with.
+  /// The copy.
   public let file: String
-  /// How many identifiers the run has done.
+  /// How many identifiers the run did.
   public let selected: Int
   /// How many tables were compared.
   public let tables: Int
-  /// How many rows were compared, those that one of the two alone has included.
+  /// How many rows were compared, including those in only one of the two.
   public let rows: Int
   /// How many rows differ in columns that the job sets.
   public let changedAsDeclared: Int
-  /// How many rows the job has deleted.
+  /// How many rows the job deleted.
   public let deletedAsDeclared: Int
   /// How many rows of the archive are their copies.
   public let archivedAsDeclared: Int
   /// How many rows have values that the job does not explain.
   public let changed: Int
-  /// How many rows the database alone has.
+  /// How many rows are only in the database.
   public let added: Int
-  /// How many rows the copy alone has.
+  /// How many rows are only in the copy.
   public let removed: Int
-  /// How many tables, indexes, triggers and views are not the same.
+  /// How many tables, indexes, triggers and views differ.
   public let schema: Int
   /// How many rows, and in which columns, differ in each table in which some do.
   package let byTable: [TableDifferences]
   /// The first of these differences.
   public let differences: [StoreDifference]
-  /// What may be behind them, in words.
+  /// Possible causes, in words.
   public let notes: [String]
 
   /// How many differences there are that the job does not explain.
   public var differenceCount: Int { changed + added + removed + schema }
-  /// Whether nothing differs but what the job explains.
+  /// Whether only what the job explains differs.
   public var isAsDeclared: Bool { differenceCount == 0 }
 
   /// Compares the database of a job with a copy of it.
   ///
-  /// Both are read only, in transactions that last as long as the comparison: others may write meanwhile
-  /// where there is a write-ahead log, which then grows.
+  /// Both are only read, in transactions that last as long as the comparison: with a write-ahead log, others
+  /// may write meanwhile, and the log grows.
   ///
   /// - Parameters:
   ///   - job: The job.
   ///   - file: A backup or a clone of its database, from before the run.
   ///   - name: The UUID of one of the job's last runs, or the first characters of it; nil for the last.
-  ///   - columns: Columns of the job's table that may differ too in the rows that the run has done, each as
-  ///     `table.column`: what a trigger keeps up, for example.
-  ///   - limit: The most differences that are kept, up to ``maximumLimit``; all are counted.
-  ///   - progress: Called with the number of rows that were compared so far, on any thread.
-  /// - Throws: `BatchError` of code `otherStore` if the file is no copy of the database, `alreadyRunning`
-  ///   if the run goes on, `otherRun` if the job is no longer the one of its checkpoint, or what a file
-  ///   that cannot be read says.
-  /// - Complexity: O(*n*) in the rows of both. Holds the packed list of identifiers, 8 bytes for each where
-  ///   they are no integers, and the differences that are kept.
+  ///   - columns: Columns of the job's table that may also differ in the rows that the run did, each as
+  ///     `table.column`: one that a trigger maintains, for example.
+  ///   - limit: How many differences to keep, up to ``maximumLimit``; all are counted.
+  ///   - progress: Called with the number of rows compared so far, on any thread.
+  /// - Throws: `BatchError` of code `otherStore` if the file is not a copy of the database, `alreadyRunning`
+  ///   if the run is alive, `otherRun` if the job is no longer that of its checkpoint, or the error of a
+  ///   file that cannot be read.
+  /// - Complexity: O(*n*) in the rows of both. Holds the packed list of identifiers, 8 bytes each unless
+  ///   they are integers, and the kept differences.
   public init(
     of job: Job,
     against file: FilePath,
@@ -145,7 +144,7 @@ public struct Verification: Sendable, Encodable {
       }
   }
 
-  /// The most differences that are kept.
+  /// The maximum number of differences to keep.
   public static let maximumLimit = 1000
 
   /// The path of a copy, which is not the database itself.

@@ -5,7 +5,7 @@ package enum ComparisonAim: Sendable {
   /// What has changed, by tables and columns, with the first rows of each.
   case changes(samples: Int)
 
-  /// The most rows that one of those who compare tells of, where it tells of them by tables and columns.
+  /// The most rows that one worker reports, if it reports them by tables and columns.
   static let sampleLimit = 10_000
 
   /// What may differ.
@@ -19,10 +19,10 @@ package enum ComparisonAim: Sendable {
     return expected?.archive.map { $0.isCreated && SQLName.equal($0.table, table) } ?? false
   }
 
-  /// Whether all that differs is told of, by columns.
+  /// Whether all differences are reported, by columns.
   var countsColumns: Bool { if case .changes = self { true } else { false } }
 
-  /// How many rows are told of for each column, and for each table of those that one database alone has.
+  /// How many rows are reported for each column, and for each table of those that one database alone has.
   var samples: Int { if case .changes(let samples) = self { samples } else { 0 } }
 
   /// The most differences that are told.

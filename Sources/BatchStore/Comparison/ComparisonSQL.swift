@@ -76,7 +76,7 @@ struct ComparisonSQL {
   /// The keys in `a` whose row is not as it should be, and the number of a ``Finding``; the columns that
   /// are not the same are counted.
   ///
-  /// Where all that differs is told of, of the rows that both have the first ones only.
+  /// If all differences are reported, only the first of the rows that both have.
   var changed: String {
     let free = freeColumns
     let isMissing = "\(key("b")[0]) IS NULL"

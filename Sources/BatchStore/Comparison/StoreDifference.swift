@@ -55,6 +55,6 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     self.detail = detail
   }
 
-  /// The most columns that are told of a row.
+  /// The most columns that are reported for a row.
   static let columnLimit = 20
 }

@@ -20,7 +20,7 @@ public struct TableChanges: Sendable, Hashable, Encodable {
     public let after: String
   }
 
-  /// A row that has come or gone.
+  /// An added or removed row.
   public struct Row: Sendable, Hashable, Encodable {
     /// Its key.
     public let key: [StoreDifference.Key]
@@ -42,13 +42,13 @@ public struct TableChanges: Sendable, Hashable, Encodable {
   public let changed: Int
   /// How many rows have come.
   public let added: Int
-  /// How many rows have gone.
+  /// How many rows were removed.
   public let removed: Int
   /// The columns that have other values, in their order in the table.
   public let columns: [Column]
   /// The first rows that have come.
   public let addedRows: [Row]
-  /// The first rows that have gone.
+  /// The first removed rows.
   public let removedRows: [Row]
 
   /// The tables in which something has changed, of those that were compared.

@@ -155,7 +155,7 @@ package final class ExportFile {
         .damagedFile,
         "the unfinished output has \(size) bytes, but \(count) were written",
         at: partial.string,
-        advice: "\(.repetition): it begins the output anew"
+        advice: "\(.repetition): it starts the output over"
       )
     }
     do {

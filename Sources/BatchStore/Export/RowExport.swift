@@ -12,7 +12,7 @@ package struct RowExport: Sendable {
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
-  /// What rows are read from in place of the entity; nil if they are looked up there.
+  /// What rows are read from instead of the entity; nil if they are looked up there.
   private var copy: RowCopy?
 
   /// An export of some attributes of the rows of `entity`; the predicate must have been checked.

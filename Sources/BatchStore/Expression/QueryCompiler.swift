@@ -3,7 +3,7 @@ package import BatchIdentifiers
 /// Makes an entity of a job's query, of which it shows that it is one SELECT that only reads.
 ///
 /// The rows of the query are those of a view that no schema has: wherever rows of an entity are
-/// read, the query stands in parentheses in place of a table. What stands between the text and the
+/// read, the query stands in parentheses instead of a table. What stands between the text and the
 /// database is what stands there for an expression; see ``ExpressionCompiler``.
 package struct QueryCompiler {
   private let connection: Connection

@@ -19,7 +19,7 @@ public struct FetchRequest: Sendable {
 
   /// The entity.
   public var entity: String
-  /// A SELECT whose rows stand in place of those of an entity.
+  /// A SELECT whose rows replace those of an entity.
   package var query: SQLExpression?
   /// The condition that rows must satisfy; nil for all rows.
   public var predicate: SQLExpression?

@@ -3,15 +3,16 @@ public import BatchIdentifiers
 extension Store {
   /// Fetches the identifiers of the rows that satisfy a request, in one read transaction.
   ///
-  /// The identifiers are those of committed rows; the transaction ends before this returns, so the
-  /// list pins nothing and later changes do not show in it.
+  /// They are the identifiers of committed rows; the transaction ends before this returns, so the
+  /// list pins nothing and does not show later changes.
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
   ///   request that does not fit the store, `unstableKey` if the rows cannot be identified.
   /// - Parameters:
   ///   - request: Which rows.
-  ///   - readers: At most how many connections read at once, each a range of the keys. One reads
-  ///     alone where that would make each look at rows of the others, or the order is not the keys'.
+  ///   - readers: The maximum number of connections that read at once, each a range of keys. Only
+  ///     one reads if each would have to look at rows of the others, or the order is not that of
+  ///     the keys.
   /// - Returns: The identifiers, in the order of the request.
   /// - Complexity: One statement, or some for each reader; memory for the compressed list alone.
   public func fetchIdentifiers(

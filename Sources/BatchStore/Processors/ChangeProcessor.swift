@@ -82,7 +82,7 @@ extension WriterLane: ChunkWriter {
 
   package nonisolated var logRemedy: String {
     leavesLogToLitestream
-      ? "Litestream holds a read lock on it and starts it anew once it has copied it; see that it runs"
+      ? "Litestream holds a read lock on it and restarts it once it has copied it; see that it runs"
       : "another connection is reading from it and keeps it from being emptied: look for a long"
         + " SELECT, an open transaction or a backup, as with fuser -v \(path)"
   }

@@ -108,7 +108,7 @@ package struct TransformProcessor: LaneProcessor {
           in: connection
         )
       }
-      // Rare enough for the whole chunk to be done anew.
+      // Rare enough to redo the whole chunk.
       if let error = chunk.postponement { throw error }
     }
   }

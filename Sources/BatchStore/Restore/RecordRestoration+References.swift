@@ -113,7 +113,7 @@ extension Reference {
     BatchError(
       .constraint,
       "FOREIGN KEY constraint failed: a row of \(child.quotedForMessage) would refer to one of"
-        + " \(parent.quotedForMessage) that is not there",
+        + " \(parent.quotedForMessage) that does not exist",
       remedy: "bring that row back, or let the other one refer elsewhere, and undo again"
     )
   }

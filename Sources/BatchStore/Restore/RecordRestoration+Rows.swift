@@ -91,7 +91,7 @@ extension RecordRestoration.Table {
       BatchError(
         .changedSince,
         "somebody has changed the row since the run has inserted it: \(list)",
-        remedy: "with --overwrite it is deleted all the same"
+        remedy: "use --overwrite to delete it anyway"
       )
     case .deleted:
       BatchError(
@@ -103,7 +103,7 @@ extension RecordRestoration.Table {
       BatchError(
         .changedSince,
         "somebody has changed the row since: \(list)",
-        remedy: "with --overwrite it is undone all the same"
+        remedy: "use --overwrite to undo it anyway"
       )
     }
   }

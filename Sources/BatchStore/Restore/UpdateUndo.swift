@@ -61,7 +61,7 @@ extension UndoLog where Record == UndoRecord {
     return BatchError(
       .changedSince,
       "somebody has changed the row since: \(differences.joined(separator: "; "))",
-      remedy: "with --overwrite it is undone all the same"
+      remedy: "use --overwrite to undo it anyway"
     )
   }
 

@@ -3,7 +3,7 @@ import CSQLite
 
 /// Notes the rowids of the rows of a table that statements update or delete.
 ///
-/// SQLite tells of each of them, whatever index it finds them by, but for those that `ON CONFLICT REPLACE`
+/// SQLite reports each of them, whatever index it finds them by, but for those that `ON CONFLICT REPLACE`
 /// removes; see <https://www.sqlite.org/c3ref/update_hook.html>. That is in the way of every row that is
 /// changed, so what is noted stands in memory of its own, which costs no more than to write it.
 @safe

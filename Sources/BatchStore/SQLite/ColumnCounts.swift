@@ -1,6 +1,6 @@
 /// In how many rows of a table each column differs.
 struct ColumnCounts {
-  /// How many rows are told of for each column.
+  /// How many rows are reported for each column.
   private let samples: Int
   /// In how many rows each column differs.
   private(set) var columns: [Int]

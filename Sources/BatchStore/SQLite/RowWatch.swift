@@ -3,7 +3,7 @@ import CSQLite
 
 /// Watches whether statements that change one row each change other rows of its table, by triggers.
 ///
-/// SQLite tells of every row of a rowid table that is inserted, updated or deleted, whoever does it,
+/// SQLite reports every row of a rowid table that is inserted, updated or deleted, whoever does it,
 /// but for those that `ON CONFLICT REPLACE` removes; see <https://www.sqlite.org/c3ref/update_hook.html>.
 @safe
 final class RowWatch {

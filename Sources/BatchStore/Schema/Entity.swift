@@ -40,7 +40,7 @@ public struct Entity: Sendable, Hashable {
   /// The columns that a unique index keeps from having the same values in two rows.
   package internal(set) var uniqueKeys: [UniqueKey] = []
 
-  /// What rows are read from in place of the table, under its name: a query, or a copy of the rows.
+  /// What rows are read from instead of the table, under its name: a query, or a copy of the rows.
   var standIn: String?
 
   /// What stands behind `FROM` where rows are read.

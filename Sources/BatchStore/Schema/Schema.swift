@@ -9,7 +9,7 @@ public import BatchIdentifiers
 public struct Schema: Sendable {
   /// The entities, ordered by name.
   public let entities: [Entity]
-  /// Tables that are not listed, and found by their names all the same.
+  /// Tables that are not listed, but found by their names.
   package let tables: [Entity]
 
   /// A schema of these entities.

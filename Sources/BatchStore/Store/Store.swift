@@ -4,8 +4,8 @@ public import SystemPackage
 
 /// A SQLite database, as it is, seen as a store of entities.
 ///
-/// Opening reads the schema and the store's identity and leaves nothing open. Every call then works
-/// on a connection of its own, on a thread of its own, so a store may be used from any task.
+/// Opening reads the schema and the store's identity and leaves nothing open. Every call then uses
+/// its own connection on its own thread, so any task may use a store.
 ///
 ///     let store = try await Store(path: "shop.db")
 ///     let orders = try await store.fetchIdentifiers(
@@ -37,7 +37,7 @@ public struct Store: Sendable {
   ///
   /// - Parameters:
   ///   - path: The database; a relative path is taken from the current folder.
-  ///   - isReadOnly: Whether to open it for reading even where it could be written.
+  ///   - isReadOnly: Whether to open it read-only even if it could be written.
   ///   - busyTimeout: How long to wait for another connection's lock.
   /// - Throws: `BatchError` with code `fileAccess` if there is no such file, `notADatabase` if it
   ///   is something else, is encrypted or is damaged.

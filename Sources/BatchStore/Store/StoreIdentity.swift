@@ -6,12 +6,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What tells one store from another: the UUID in the identifiers of its rows.
+/// What distinguishes stores: the UUID in the identifiers of their rows.
 ///
 /// The UUID is kept in the table `_batch_store`, which the first run that writes makes, and travels
-/// with the file: a copy has the same one, as a copy of a Core Data store has. A database that was
-/// never written by this library has a UUID derived from its path instead, which another path
-/// changes. A store that Core Data made is known by the UUID in its table `Z_METADATA`.
+/// with the file: a copy has the same one, as a copy of a Core Data store has. A database that this
+/// library never wrote has a UUID derived from its path instead, which another path changes. A Core
+/// Data store has the UUID in its table `Z_METADATA`.
 public struct StoreIdentity: Sendable, Hashable {
   /// The UUID, in upper case.
   public let uuid: String

@@ -91,7 +91,7 @@ package struct ChunkRows: Sendable {
     return part
   }
 
-  /// Where each row is among others of the same chunk; nil if it is not there, or has other values.
+  /// Where each row is among others of the same chunk; nil if it is missing, or has other values.
   func places(in others: ChunkRows) -> [Int?] {
     var place = 0
     return (0..<count).map { row in

@@ -1,7 +1,7 @@
 import BatchEngine
 public import BatchIdentifiers
 
-/// A column of the rows of a chunk, for loops that go through many values at once.
+/// A column of a chunk's rows, for loops over many values at once.
 ///
 /// Where ``isNull`` says so the value is 0 and means nothing.
 public struct NumberColumn<Number: FixedWidthNumber>: Sendable {
@@ -195,13 +195,13 @@ public struct TransformChunk: ~Copyable {
   /// Leaves a row as it is, whatever was set.
   public mutating func leave(_ row: Int) { left.append(row) }
 
-  /// Has a row fail alone, whatever was set.
+  /// Makes a single row fail, whatever was set.
   ///
   /// - Parameters:
   ///   - row: The row.
-  ///   - error: Why it fails. If it is a `BatchError` of code `retryLater`, the handler is called again
-  ///     with such rows alone after a rest, as the job key `retry` says; what it has set for the others
-  ///     is kept.
+  ///   - error: Why it fails. If it is a `BatchError` of code `retryLater`, the handler is called
+  ///     again with only such rows after a delay, as the job key `retry` says; what it set for the
+  ///     others is kept.
   public mutating func fail(_ row: Int, with error: any Error) { failed.append((row, error)) }
 
   private func check(_ number: Int, _ column: Int) throws(BatchError) {

@@ -3,8 +3,9 @@ package import BatchIdentifiers
 
 /// Swift code that computes new values for the rows of a `transform`, in one of three shapes.
 ///
-/// In two of them the outer closure is called once, before anything is written: it asks for the columns and
-/// parameters that it needs. The inner one is called with the rows, from several threads at once.
+/// In two of them, the outer closure is called once, before anything is written, and requests the
+/// columns and parameters it needs. The inner one is called with the rows, from several threads at
+/// once.
 ///
 ///     TransformHandler.rows { columns in
 ///       let cost = try columns.input("cost", as: Int64.self)
@@ -14,10 +15,10 @@ package import BatchIdentifiers
 ///       }
 ///     }
 ///
-/// A row may be handled more than once: after a crash, and when another process has changed it
-/// before the new values were written. The values are written exactly once all the same; what a
-/// handler does outside the store is done at least once, and ``TransformRow/idempotencyKey``, which
-/// every shape has, is there to recognize it by.
+/// A row may be handled more than once: after a crash, and if another process changes it before the
+/// new values are written. The values are still written exactly once; effects outside the store
+/// happen at least once: use ``TransformRow/idempotencyKey``, which every shape has, to deduplicate
+/// them.
 public struct TransformHandler: Sendable {
   private let make: @Sendable (TransformColumns) throws -> any RowHandler
 

@@ -1,10 +1,10 @@
 import BatchEngine
 public import BatchIdentifiers
 
-/// One row in the hands of a handler: the columns that were read, and the values it is to get.
+/// One row for a handler: the columns that were read, and its new values.
 ///
-/// No object is made for a row; this is a place in the columns of its chunk. What is not set stays
-/// as it is, and a row of which nothing is set counts as unchanged.
+/// It is not an object but a position in the chunk's columns. Unset columns keep their values, and
+/// a row with nothing set counts as unchanged.
 public struct TransformRow: ~Copyable {
   private let rows: ChunkRows
   private let run: String
@@ -55,7 +55,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The number in a column; nil for NULL, an error for anything that is no number.
+  /// The number in a column; nil for NULL, an error for anything else.
   @inlinable public subscript(column: InputColumn<Double>) -> Double? {
     get throws(BatchError) {
       let place = column.index * capacity + index

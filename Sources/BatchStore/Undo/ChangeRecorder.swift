@@ -240,7 +240,7 @@ package final class ChangeRecorder {
       "the run has written \(tables.map(\.quotedForMessage).joined(separator: ", ")), which belongs to a virtual table or hides its rowids: it"
         + " could not be undone",
       at: path,
-      remedy: "run without undo, or leave that table alone and fill it anew afterwards"
+      remedy: "run without undo, or leave that table alone and fill it again afterwards"
     )
   }
 }

@@ -9,7 +9,7 @@ package struct StoredUndo: Sendable {
   package let job: String
   /// When it began, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// Until when the records are kept, as an ISO 8601 timestamp in UTC; nil for ever.
+  /// Until when the records are kept, as an ISO 8601 timestamp in UTC; nil forever.
   package let keptUntil: String?
   /// The entity whose rows it changed.
   package let entity: String

@@ -27,7 +27,7 @@ struct Courtesy {
     othersWriteUntil = now + Self.memory
   }
 
-  /// Whether others are cared for that have been seen to write.
+  /// Whether to leave gaps for others that have been seen to write.
   func othersWrite(at now: ContinuousClock.Instant) -> Bool {
     othersWriteUntil.map { now < $0 } ?? false
   }

@@ -21,7 +21,7 @@ extension Ledger {
     )
   }
 
-  /// Removes those of a chunk that have not failed once more, and puts their outcomes in place of
+  /// Removes those of a chunk that have not failed once more, and puts their outcomes instead of
   /// their failures.
   func replacingFailures(
     _ retried: RetriedIdentifiers,

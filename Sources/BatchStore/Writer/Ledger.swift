@@ -35,7 +35,7 @@ struct Ledger {
   ///   - job: The job's name.
   ///   - runs: Runs that are removed whether they are finished or not.
   ///   - kept: One that stays in any case.
-  ///   - oldestEnd: Since when finished runs with an identifier are remembered; nil for ever.
+  ///   - oldestEnd: Since when finished runs with an identifier are remembered; nil forever.
   ///   - connection: The connection, in a transaction.
   /// - Returns: How many there were.
   /// - Throws: What SQLite says, and `BatchError` of code `damagedFile` for a ledger that contradicts
@@ -152,7 +152,7 @@ struct Ledger {
     return copy
   }
 
-  /// Writes a row in place of the one that begins where it does.
+  /// Writes a row, replacing the one that begins where it does.
   func write(_ written: DoneRanges.Row, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "INSERT OR REPLACE INTO _batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -60,7 +60,7 @@ package struct StoredRun: Sendable {
 
 extension StoredRun {
   /// Whether the run has done all of the work of an identifier that is not forgotten yet: one that
-  /// ended at `oldestEnd` just still is, and nil is for ever.
+  /// ended at `oldestEnd` just still is, and nil is forever.
   func isRemembered(since oldestEnd: String?) -> Bool {
     runID != nil && done.count == total && (oldestEnd ?? "") <= (endedAt ?? "")
   }
@@ -227,7 +227,7 @@ extension StoredRun {
     return BatchError(
       .unfinishedRun,
       "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and the"
-        + " checkpoint of that run is not there",
+        + " checkpoint of that run is missing",
       at: checkpoint,
       advice: """
         bring the checkpoint back to resume the run, or \(.beginAnew), which may do rows again that \

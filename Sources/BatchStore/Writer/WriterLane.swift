@@ -20,7 +20,7 @@ package struct WriterConfiguration: Sendable {
   package var enforcesForeignKeys = false
   /// Whether triggers run.
   package var runsTriggers = true
-  /// How long others that write shall wait for a chunk at most; nil for no care of them.
+  /// How long other writers may wait for a chunk; nil to ignore them.
   package var courtesyTarget: Duration?
   /// The size of the write-ahead log in bytes past which it is checkpointed.
   package var checkpointBytes = 8 << 20
@@ -173,7 +173,7 @@ package actor WriterLane {
   ///   - job: The job's name.
   ///   - runs: Runs that are removed whether they are finished or not.
   ///   - kept: One that stays in any case.
-  ///   - oldestEnd: Since when identifiers of work are remembered; nil for ever.
+  ///   - oldestEnd: Since when identifiers of work are remembered; nil forever.
   /// - Returns: How many were removed.
   /// - Throws: What SQLite says.
   package func removeRuns(

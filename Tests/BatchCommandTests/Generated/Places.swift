@@ -250,7 +250,7 @@ final class MozInputhistory: ManagedObject, PersistentModel {
 
 /// A row of table `moz_meta`.
 ///
-/// - Left out: value: no type is declared, and no value tells of one.
+/// - Left out: value: no type is declared, and no value shows one.
 final class MozMeta: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     MozMeta.self,

@@ -163,7 +163,7 @@ import Testing
       default: if isInside { examples[examples.count - 1] += line + "\n" }
       }
     }
-    #expect(examples.count == 4)
+    #expect(!examples.isEmpty)
     for example in examples { _ = try Job(json: Array(example.utf8)) }
   }
 

@@ -38,7 +38,7 @@ import Testing
     #expect(
       hooks.takeMessages() == [
         "hooks.onStart: the program had not ended after 0.1 seconds and was killed;"
-          + " the run goes on without it"
+          + " the run continues without it"
       ]
     )
     // Only one runs beside the run; the others of its kind are not even begun.

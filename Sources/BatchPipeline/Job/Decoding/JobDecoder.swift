@@ -9,7 +9,7 @@ package import SystemPackage
 /// as many problems as it can; no job with a stand-in value ever leaves ``job(from:file:)``.
 package final class JobDecoder {
   private(set) var problems: [JobProblem] = []
-  /// The values that a stand-in is in the place of, as far as they were to be decoded.
+  /// The values that stand-ins replace, of those that were to be decoded.
   private(set) var broken: Set<JobPath> = []
   /// The keys that were asked for, by the path of their object: those that a file may have.
   package private(set) var askedKeys: [JobPath: [String]] = [:]

@@ -116,7 +116,7 @@ extension JobSection {
   /// - Parameters:
   ///   - key: The key.
   ///   - required: Whether it must be there.
-  ///   - parts: What a string in place of the array would be as one, to show how to write it.
+  ///   - parts: What a string given instead of the array would be as one, to show how to write it.
   /// - Returns: The strings, or nil if they are not there or no array.
   mutating func strings(
     _ key: String,
@@ -291,7 +291,7 @@ extension JobSection {
   /// - Parameters:
   ///   - key: The key.
   ///   - required: Whether it must be there.
-  ///   - onlyKey: The key that a string in place of the object may be meant for, to show how to write it.
+  ///   - onlyKey: The key that a string given instead of the object may be meant for, to show how to write it.
   ///   - numberKey: The same for a number.
   ///   - decode: Decodes the object.
   /// - Returns: What it says; nil if it is missing or no object.

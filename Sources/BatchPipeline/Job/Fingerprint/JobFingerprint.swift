@@ -64,7 +64,7 @@ extension Job.Action {
       // All expressions see the row as it was, so the order in which columns are set says nothing.
       let pairs = update.set.map { ($0.column, CanonicalJSON.string($0.expression)) }
       members["set"] = .object(Dictionary(pairs) { first, _ in first })
-      // Left out where rows are written all the same, as it was before there was such a thing.
+      // Left out if unchanged rows are written, as in versions without this setting.
       if update.unchanged != .write { members["unchanged"] = .string(update.unchanged.rawValue) }
     case .delete(let delete):
       members["archive"] = CanonicalJSON(delete.archive)

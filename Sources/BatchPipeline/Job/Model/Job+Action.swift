@@ -4,7 +4,7 @@ public import SystemPackage
 extension Job {
   /// What a job does to its rows.
   ///
-  /// More actions come in later versions, so a `switch` needs a `default`.
+  /// Later versions may add actions, so a `switch` needs a `default`.
   public enum Action: Hashable, Sendable {
     /// Sets columns to the values of SQL expressions.
     case update(Update)
@@ -14,11 +14,11 @@ extension Job {
     case export(Export)
     /// Sets columns to what a program computes.
     case transform(Transform)
-    /// Has a closure change objects of background contexts: what a ``BatchRun`` of a container does. No job
-    /// file can say so.
+    /// Lets a closure change objects in background contexts, as a ``BatchRun`` of a container does. Not
+    /// available in job files.
     case contexts
-    /// Gives rows back what a run has taken from them: what ``BatchRun/init(undoing:run:only:overwriting:options:)``
-    /// does. No job file can say so.
+    /// Restores what a run changed, as ``BatchRun/init(undoing:run:only:overwriting:options:)`` does. Not
+    /// available in job files.
     case undo
 
     /// The name of the action in a job file.
@@ -44,9 +44,9 @@ extension Job {
 
   /// The action that sets columns.
   public struct Update: Hashable, Sendable {
-    /// What is set to what, in the order of the job file.
+    /// The columns to set and their expressions, in the order of the job file.
     public var set: [Assignment]
-    /// What becomes of a row that has what it would be set to already.
+    /// What to do with a row that already has the new values.
     public var unchanged: Unchanged
 
     /// Makes an update.
@@ -56,7 +56,7 @@ extension Job {
     }
   }
 
-  /// What becomes of a row that has what an update would set it to.
+  /// What to do with a row that already has the new values of an update.
   public enum Unchanged: String, CaseIterable, Hashable, Sendable {
     /// It is written like others, and its triggers run.
     case write
@@ -66,7 +66,7 @@ extension Job {
 
   /// A column and the expression for its new value.
   public struct Assignment: Hashable, Sendable {
-    /// The column that is set.
+    /// The column to set.
     public var column: String
     /// The SQL expression, over the row as it was before and the parameters.
     public var expression: String
@@ -82,7 +82,7 @@ extension Job {
   public struct Delete: Hashable, Sendable {
     /// The entity that gets a copy of each row, in the transaction that deletes it.
     public var archive: String?
-    /// Whether the archive is made, like the table that rows are deleted from, if it is not there.
+    /// Whether to create a missing archive, like the table that rows are deleted from.
     public var createsArchive: Bool
 
     /// Makes a delete.
@@ -94,11 +94,11 @@ extension Job {
 
   /// The action that writes rows to a file.
   public struct Export: Hashable, Sendable {
-    /// The file that is written.
+    /// The file to write.
     public var file: FilePath
-    /// The form of the file.
+    /// The format of the file.
     public var format: RowFormat
-    /// The columns that are written, in this order; all of them if nil.
+    /// The columns to write, in this order; nil for all.
     public var columns: [String]?
     /// Whether a file that the job did not make may be replaced.
     public var overwrite: Bool
@@ -119,19 +119,19 @@ extension Job {
 
   /// The action that sets columns to what a program computes.
   public struct Transform: Hashable, Sendable {
-    /// Who computes.
+    /// What computes the values.
     public enum Program: Hashable, Sendable {
       /// A handler that the Swift program has registered by this name.
       case handler(String)
-      /// A command with its arguments, which reads rows and writes changes, one JSON object a line.
+      /// A command with its arguments, which reads rows and writes changes, one JSON object per line.
       case command([String])
     }
 
-    /// The columns that are read, and no others.
+    /// The only columns to read.
     public var columns: [String]
     /// The columns that may be written.
     public var writes: [String]
-    /// Who computes.
+    /// What computes the values.
     public var program: Program
     /// How long the rows of a chunk may take.
     public var timeout: Duration

@@ -1,32 +1,31 @@
 public import SystemPackage
 
 extension Job {
-  /// Programs that are told what becomes of a run: the name of each and its arguments, never a line
-  /// for a shell.
+  /// Programs to notify about a run: each a name and its arguments, never a shell command line.
   ///
-  /// What they come to changes nothing in the run.
+  /// They cannot affect the run.
   public struct Hooks: Hashable, Sendable {
-    /// What a program is told of.
+    /// What a program is notified of.
     public enum Event: String, CaseIterable, Sendable {
-      /// A run, new or resumed, is about to do its chunks.
+      /// A new or resumed run is about to process its chunks.
       case onStart
       /// It is complete, with failed identifiers or without.
       case onFinish
-      /// It came to an error.
+      /// It failed with an error.
       case onFailure
-      /// It is held back by something else than a mere pace.
+      /// It is held by something other than its pace.
       case onThrottle
       /// It was stopped by a signal, a limit or its hours, and can be resumed.
       case onStop
       /// It was stopped by an operator, and can be resumed.
       case onCancel
-      /// It was refused, or could not begin.
+      /// It was refused, or could not start.
       case onRefuse
-      /// It is resumed, and the process before was killed.
+      /// It resumes after its previous process was killed.
       case onKill
     }
 
-    /// The program for each event that one is to be told of.
+    /// The program to run for each event.
     public var commands: [Event: [String]]
 
     /// Makes hooks.
@@ -35,14 +34,14 @@ extension Job {
     }
   }
 
-  /// A file that tells how a run ended, for people or for programs.
+  /// A file that reports how a run ended, for people or programs.
   public struct Report: Hashable, Sendable {
-    /// The forms of a report.
+    /// The formats of a report.
     public enum Format: String, CaseIterable, Sendable {
       case html, json
     }
 
-    /// The file, whose extension says the form.
+    /// The file; its extension determines the format.
     public var path: FilePath
 
     /// Makes the settings of a report.

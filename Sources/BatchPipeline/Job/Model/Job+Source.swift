@@ -3,21 +3,21 @@ public import BatchStore
 public import SystemPackage
 
 extension Job {
-  /// The rows that a job concerns.
+  /// Which rows a job processes.
   public struct Source: Hashable, Sendable {
     /// The table or view; `query` for the rows of a query.
     public var entity: String
-    /// A SELECT whose rows are exported, in place of those of a table or view.
+    /// A SELECT whose rows are exported, instead of those of a table or view.
     public var query: String?
     /// The SQL condition that selects rows; nil for all rows.
     public var `where`: String?
-    /// The order in which rows are done; the order of their keys if empty.
+    /// The order in which to process rows; key order if empty.
     public var orderBy: [OrderTerm]
-    /// The most rows to select.
+    /// The maximum number of rows to select.
     public var limit: Int?
-    /// Says that an update or delete without `where` is meant to concern every row.
+    /// Confirms that an update or delete without `where` applies to every row.
     public var everything: Bool
-    /// What to do about a row that no longer matches `where` when its turn comes.
+    /// What to do with a row that no longer matches `where` at its turn.
     public var recheck: Recheck
     /// A file of identifiers that names the rows instead of `where`.
     public var identifiers: FilePath?
@@ -45,7 +45,7 @@ extension Job {
       self.key = key
     }
 
-    /// Makes a source of the rows of one SELECT, which columns of its result identify.
+    /// Makes a source of the rows of one SELECT, identified by columns of its result.
     public init(
       query: String,
       key: [String],

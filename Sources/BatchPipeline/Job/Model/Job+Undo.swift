@@ -1,12 +1,12 @@
 extension Job {
-  /// How long what a run has changed is kept, so that the run can be undone.
+  /// How long to keep what a run changed, so that the run can be undone.
   public struct Undo: Hashable, Sendable {
-    /// How long, from the start of the run; nil for ever.
+    /// How long, from the start of the run; nil forever.
     ///
-    /// What is older is removed when the job begins its next run, and by `batch cleanup`.
+    /// The job's next run and `batch cleanup` remove what is older.
     public var keep: Duration?
 
-    /// Keeps it for some time: a week, if nothing else is said.
+    /// Makes the setting; the default is a week.
     public init(keep: Duration? = .seconds(7 * 86_400)) {
       self.keep = keep
     }

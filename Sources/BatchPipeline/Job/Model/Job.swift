@@ -27,13 +27,13 @@ public struct Job: Sendable {
   public var description: String?
   /// The database and how to open it.
   public var database: DatabaseOptions
-  /// The values that are given anew for each run, by name.
+  /// The values that each run sets, by name.
   public var parameters: [String: ParameterDeclaration]
-  /// The rows that the job concerns.
+  /// Which rows to process.
   public var source: Source
-  /// What is done to the rows.
+  /// What to do with the rows.
   public var action: Action
-  /// How many rows are done at a time.
+  /// How many rows to process at a time.
   public var chunk: Chunk
   /// The number of background contexts; nil for the number of cores.
   public var workers: Int?
@@ -43,23 +43,23 @@ public struct Job: Sendable {
   public var skip: Skip
   /// What holds the run back.
   public var throttle: Throttle
-  /// Where and how often progress is kept.
+  /// Where and how often to record progress.
   public var checkpoint: Checkpoint
-  /// When a run stops, to be resumed later.
+  /// When to stop a run that can be resumed later.
   public var limits: Limits
-  /// How many records of earlier runs stay.
+  /// How many records of earlier runs to keep.
   public var history: History
-  /// Whether what a run changes is kept, so that it can be undone; nil if it is not.
+  /// How long to keep what a run changes, so that it can be undone; nil not to keep it.
   public var undo: Undo?
-  /// Programs that are told what becomes of a run.
+  /// Programs to notify about a run.
   public var hooks: Hooks
-  /// Where it is told how a run ended; nil for nowhere.
+  /// Where to report how a run ended; nil for no report.
   public var report: Report?
   /// The folder that the relative paths of the job file were resolved against.
   public var baseDirectory: FilePath
-  /// Where the values of the job stand in its file; nil for a job made in code.
+  /// Where the job's values are in its file; nil for a job made in code.
   package var origin: JobOrigin?
-  /// Whether a run is a rehearsal, which its programs are told.
+  /// Whether a run is a rehearsal; its programs can check.
   package var isRehearsal = false
 
   /// Makes a job in code.
@@ -104,7 +104,7 @@ public struct Job: Sendable {
     self.baseDirectory = baseDirectory
   }
 
-  /// How many rows are done at a time.
+  /// How many rows to process at a time.
   public typealias Chunk = RunPolicy.Chunk
   /// How often a chunk is retried after a transient failure.
   public typealias Retry = RunPolicy.Retry
@@ -112,14 +112,14 @@ public struct Job: Sendable {
   public typealias Skip = RunPolicy.Skip
   /// What holds a run back.
   public typealias Throttle = RunPolicy.Throttle
-  /// Where and how often progress is kept.
+  /// Where and how often to record progress.
   public typealias Checkpoint = RunPolicy.Checkpoint
-  /// When a run stops, to be resumed later.
+  /// When to stop a run that can be resumed later.
   public typealias Limits = RunPolicy.Limits
-  /// How many records of earlier runs stay.
+  /// How many records of earlier runs to keep.
   public typealias History = RunPolicy.History
 
-  /// How the job goes about its work.
+  /// How the job works.
   public var policy: RunPolicy {
     get {
       RunPolicy(
@@ -158,7 +158,7 @@ public struct Job: Sendable {
     checkpoint.path ?? baseDirectory.appending("\(name).batch")
   }
 
-  /// Where a value of the job stands, for an error: `job.json:9:14: action.set.price`.
+  /// Where a value of the job is, for an error: `job.json:9:14: action.set.price`.
   ///
   /// The path alone if the job was made in code; the place of what would contain the value if the
   /// file leaves the value out.
