@@ -6,7 +6,7 @@ struct SchemaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
     abstract:
-      "Lists the entities of a database: keys, attributes, counts, indexes, foreign keys, triggers."
+      "Lists tables, columns, keys, indexes and triggers."
   )
 
   @Argument(help: "The database.", completion: .file())
