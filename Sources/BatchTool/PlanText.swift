@@ -98,6 +98,11 @@ struct PlanText {
       let looked = Format.count(unchanged.of, "row")
       facts.append(("unchanged", "\(Format.count(unchanged.count)) of the first \(looked)"))
     }
+    if let tried = report.triedRows, tried > 0 {
+      let first = "the first \(Format.count(tried, "row"))"
+      let isPart = tried < report.matches
+      facts.append(("tried", isPart ? "\(first) only; later rows may still fail" : "all rows"))
+    }
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"
       let reason = report.pace.map { "by \($0)" } ?? "a rough guess"

@@ -132,7 +132,7 @@ struct StatusCommand: AsyncParsableCommand {
       width: isDrawn ? nil : Terminal.outputColumns,
       hasColor: !isDrawn && Terminal.outputHasColor
     )
-    return watch && status.process != nil ? lines + [ProgressPrinter.line(status.summary)] : lines
+    return status.process != nil ? lines + [ProgressPrinter.line(status.summary)] : lines
   }
 }
 

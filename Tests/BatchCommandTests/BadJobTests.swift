@@ -163,6 +163,39 @@ import Testing
     )
   }
 
+  @Test func `an unknown key or a value of another type hides no problem beside it`() throws {
+    try Refusal.ofEveryCommand(
+      """
+      { "version": 1, "name": "job", "database": { "path": "test.db", "tiemout": "1s" },
+        "source": { "entity": "numbers", "where": "nn = 1", "limit": "ten", "filtre": "n > 0" },
+        "action": { "type": "update", "set": { "m": "1" }, "unchanged": "leave", "wheer": "1" } }
+      """,
+      in: directory,
+      says: [
+        "database.tiemout: unknown key", "source.where: no such column: nn",
+        "source.limit: expected a whole number", "source.filtre: unknown key",
+        "action.set.m: ", "action.unchanged: unknown unchanged", "action.wheer: unknown key",
+      ],
+      lines: 7
+    )
+  }
+
+  @Test func `of a value that cannot be read nothing is said by the database`() throws {
+    try Refusal.ofEveryCommand(
+      """
+      { "version": 1, "name": "job", "database": { "path": "test.db" },
+        "source": { "entity": "numbers", "where": 1, "orderBy": "labl" },
+        "action": { "type": "updaet", "set": { "m": "1" } } }
+      """,
+      in: directory,
+      says: [
+        "source.where: expected a string", "source.orderBy: expected an array",
+        "action.type: unknown type",
+      ],
+      lines: 3
+    )
+  }
+
   @Test func `a script that is not there is refused, and what is none is not looked for`() throws {
     try directory.write("echo", to: "there.sh")
     func job(_ command: [String]) throws -> String {

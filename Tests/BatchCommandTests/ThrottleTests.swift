@@ -98,6 +98,23 @@ import Testing
     #expect(last["done"] as? Int == 0)
   }
 
+  @Test func `the status of a run that goes on says how long it will still take`() throws {
+    try write(["identifiersPerSecond": 10], ["chunk": ["size": 1]])
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    // Of a paced run this says that its first chunk is committed.
+    try program.wait(forEvent: "throttled")
+    let text = try BatchProgram.run("status", "job.json", in: directory).output
+    let status = try JSONOutput.object(
+      BatchProgram.run("status", "job.json", "--json", in: directory).output
+    )
+    #expect(text.contains(#/job  0%  [0-9]+ of 2,000  .*/s  ETA /#), "\(text)")
+    #expect(status["etaSeconds"] as? Double ?? 0 > 1, "\(status)")
+    program.send(SIGKILL)
+    _ = program.wait()
+    let killed = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(!killed.contains("ETA"), "\(killed)")
+  }
+
   @Test func `too little free space holds the run`() throws {
     try write(["minimumFreeDisk": "8000TB"])
     let (program, event) = try startHeld()

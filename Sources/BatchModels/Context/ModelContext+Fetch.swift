@@ -47,7 +47,9 @@ extension ModelContext {
   /// - Complexity: One statement; memory for the compressed list alone.
   public func fetchIdentifiers(_ request: FetchRequest) throws(BatchError) -> IdentifierList {
     try read(request) { query, entity, connection throws(BatchError) in
-      try query.fetch(in: connection, store: container.stores[entity.store].identity)
+      let store = container.stores[entity.store].identity
+      if let few = try query.fetchFew(in: connection, store: store) { return few }
+      return try query.fetch(in: connection, store: store)
     }
   }
 

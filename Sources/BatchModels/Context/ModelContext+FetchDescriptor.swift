@@ -82,7 +82,9 @@ extension ModelContext {
   ) throws(BatchError) -> IdentifierList {
     try read(Model.self) { entity, connection throws(BatchError) in
       let query = try descriptor.query(of: entity, in: container)
-      return try query.fetch(in: connection, store: container.stores[entity.store].identity)
+      let store = container.stores[entity.store].identity
+      if let few = try query.fetchFew(in: connection, store: store) { return few }
+      return try query.fetch(in: connection, store: store)
     }
   }
 

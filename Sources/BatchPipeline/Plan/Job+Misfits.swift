@@ -15,12 +15,13 @@ extension Job {
     return .invalidJob(misfits, file: origin?.file) ?? error
   }
 
-  /// The names and expressions of the job that do not fit its database, but for those in some sections.
+  /// The names and expressions of the job that do not fit its database.
   ///
-  /// Nothing is said of a database that cannot be read: nobody knows what fits it.
-  func misfits(except broken: Set<String> = []) async -> [JobProblem] {
-    guard action != .contexts, action != .undo, !broken.contains("database"),
-      !broken.contains("source"),
+  /// - Parameter broken: Values that nobody knows, and of which nothing is said.
+  /// - Returns: What does not fit; nothing if the database or the entity cannot be read.
+  func misfits(except broken: Set<JobPath> = []) async -> [JobProblem] {
+    let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
+    guard action != .contexts, action != .undo, broken.isDisjoint(with: needed),
       let store = try? await Store(
         path: database.path.string,
         isReadOnly: true,
@@ -30,10 +31,14 @@ extension Job {
     let problems = try? await store.makeConnection(label: "batch.misfits").perform {
       connection throws(BatchError) in
       var misfits = Misfits(job: self, schema: store.schema, connection: connection)
-      misfits.find(inAction: !broken.contains("action"))
+      misfits.find(
+        inAction: broken.isDisjoint(with: [JobPath("action"), JobPath("action", "type")])
+      )
       return misfits.problems
     }
-    return problems ?? []
+    return (problems ?? []).filter { problem in
+      !sequence(first: problem.path, next: \.parent).contains { broken.contains($0) }
+    }
   }
 }
 

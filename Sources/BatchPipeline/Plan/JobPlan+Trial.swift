@@ -8,15 +8,22 @@ extension JobPlan {
   /// How many bytes of texts and blobs of them.
   private static let triedBytes = 16 << 20
 
-  /// What would become of some rows of an update, or of a deletion with an archive: which a table
-  /// refuses, and which `lower()` or `upper()` does not do as one might expect.
+  /// What was found by trying the change on the first rows.
+  struct Trial {
+    /// How many rows were tried.
+    var rows = 0
+    /// Which rows a table would refuse, and which `lower()` or `upper()` would not fully convert.
+    var warnings: [String] = []
+  }
+
+  /// Tries an update, or a deletion with an archive, on the first rows; nil for any other change.
   ///
   /// - Complexity: A look at up to 1,000 rows, and one by each unique index that changes.
-  func warningsAboutRows(
+  func trial(
     of list: PackedIdentifiers?,
     in connection: Connection
-  ) throws(BatchError) -> [String] {
-    guard case .change(let change, _) = work else { return [] }
+  ) throws(BatchError) -> Trial? {
+    guard case .change(let change, _) = work else { return nil }
     switch change.action {
     case .update where !assignments.isEmpty:
       let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
@@ -32,7 +39,7 @@ extension JobPlan {
       }
       .compactMap { LetterCase(of: $0.0, column: $0.1) }
       let after = columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
-      return try warnings(from: trial, columns, after, letters, of: list, in: connection)
+      return try tried(trial, columns, after, letters, of: list, in: connection)
     case .delete(let archive?) where archive.creation == nil && entity.kind == .table:
       let trial = try ConstraintTrial(
         insertingInto: archive.entity,
@@ -41,19 +48,19 @@ extension JobPlan {
         in: connection
       )
       let after = archive.columns.map { SQLExpression(SQLName.quoted($0)) }
-      return try warnings(from: trial, archive.columns, after, [], of: list, in: connection)
-    case .update, .delete, .assign: return []
+      return try tried(trial, archive.columns, after, [], of: list, in: connection)
+    case .update, .delete, .assign: return nil
     }
   }
 
-  private func warnings(
-    from trial: ConstraintTrial?,
+  private func tried(
+    _ trial: ConstraintTrial?,
     _ columns: [String],
     _ after: [SQLExpression],
     _ letters: [LetterCase],
     of list: PackedIdentifiers?,
     in connection: Connection
-  ) throws(BatchError) -> [String] {
+  ) throws(BatchError) -> Trial {
     var rows = 0
     var bytes = 0
     var problems: [String: Int] = [:]
@@ -79,7 +86,8 @@ extension JobPlan {
       return "\(row ?? "an expression fails for the row after \(rows) of the first"):"
         + " \(failure.sqlite?.message ?? failure.message); \(end)"
     }
-    return [failing].compactMap(\.self)
+    let warnings =
+      [failing].compactMap(\.self)
       + problems.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
         "\($0.value) \(first) would fail: \($0.key); \(end)"
       }
@@ -87,6 +95,7 @@ extension JobPlan {
         "\(letter.function)() changes the letters A to Z only: \(found.count) \(first) keep others, as"
           + " \(String(found.example.prefix(40)).quotedForMessage) does; a transform can change all letters"
       }
+    return Trial(rows: rows, warnings: warnings)
   }
 
   /// The key of a row of a list for which an expression fails, and its column; nil if none does.

@@ -97,6 +97,9 @@ public struct PlanReport: Sendable, Encodable {
   public let identifiers: String?
   /// How many of the first rows would be left alone; nil where the job says nothing of `unchanged`.
   public let unchanged: Unchanged?
+  /// How many of the first rows were tried against the table's constraints, which says nothing of the others;
+  /// nil where the action is not tried.
+  public let triedRows: Int?
   /// The first rows of the selection.
   public let sample: [Sample]
 }
@@ -122,12 +125,13 @@ extension JobPlan {
             try firstIdentifiers(max(chunkSize, Self.sampled), in: connection)
           }
         let sampler = sampler(of: list)
-        let queryPlan = try query.queryPlan(in: connection)
+        let (fetch, queryPlan) = try query.plan(forRows: matches, in: connection)
         let writes = try writes(in: connection)
         let recheck = try rechecking(first: chunkSize, of: list, in: connection)
         let fullScan = queryPlan.scans && job.source.where != nil
         let estimate = try estimate(matches: matches, by: sampler, in: connection)
         let lookUp = try lookUp(bytesPerRow: estimate?.bytesPerRow, in: connection)
+        let trial = try trial(of: list, in: connection)
         // A copy takes about as long as it takes to find all rows.
         let selections = lookUp?.isCopied == true ? 2.0 : 1.0
         let time = paced(
@@ -142,7 +146,7 @@ extension JobPlan {
           chunks: chunks,
           sql: .init(
             create: archiveCreation,
-            fetch: query.sql,
+            fetch: fetch,
             apply: statements.joined(separator: "; ")
           ),
           queryPlan: queryPlan.lines,
@@ -153,7 +157,7 @@ extension JobPlan {
             + warnings(about: queryPlan, fullScan: fullScan, lookUp, in: connection)
             + warnings(about: recheck, chunks: chunks, writes: writes)
             + warningsAboutValues(writes: writes, in: connection)
-            + warningsAboutRows(of: list, in: connection)
+            + (trial?.warnings ?? [])
             + warningsAboutIndexes(in: connection)
             + warningsAboutReading(by: sampler, in: connection)
             + warningsAboutUndo(writes),
@@ -163,6 +167,7 @@ extension JobPlan {
           unchanged: try readable { () throws(BatchError) in
             try unchanged(by: sampler, in: connection)
           } ?? nil,
+          triedRows: trial?.rows,
           sample: try sample(by: sampler, in: connection)
         )
       }

@@ -58,15 +58,21 @@ public struct RunStatus: Sendable {
       summary.state = .stopped
       summary.wasKilled = true
       summary.throttle = nil
-    } else if summary.state.isGoingOn, let recorded = checkpoint.progress.recordedAt {
-      // Nothing is written while a run is held, and its times go on all the same.
+    } else if summary.state.isGoingOn,
+      let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
+    {
+      // Nothing is written while a run is held, nor in its first moments, and its times go on all the same.
       let since = max(0, Date.now.timeIntervalSince1970 - recorded)
       summary.elapsedSeconds += since
       summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
     if summary.elapsedSeconds > 0, summary.done > 0 {
-      summary.identifiersPerSecond = Double(summary.done) / summary.elapsedSeconds
+      let rate = Double(summary.done) / summary.elapsedSeconds
+      summary.identifiersPerSecond = rate
+      if process != nil, summary.state == .running {
+        summary.etaSeconds = Double(summary.total - summary.done) / rate
+      }
     }
     self.summary = summary
     self.process = process
@@ -74,5 +80,13 @@ public struct RunStatus: Sendable {
       checkpoint.metadata.undone == nil
       ? CompletedUndo(of: checkpoint.metadata.run, ofJob: job) : nil
     self.next = next
+  }
+}
+
+extension RunMetadata {
+  /// When the run began first, in seconds since 1970.
+  fileprivate var startSeconds: Double? {
+    guard let start = try? Date(startedAt, strategy: .iso8601) else { return nil }
+    return start.timeIntervalSince1970 + Double(startedMicroseconds ?? 0) / 1_000_000
   }
 }

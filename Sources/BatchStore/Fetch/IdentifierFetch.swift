@@ -35,12 +35,13 @@ package struct IdentifierFetch: Sendable {
   /// - Complexity: O(*n*) time; memory for the compressed list alone.
   package func run(store: StoreIdentity) async throws(BatchError) -> IdentifierList {
     let query = query
-    let unbroken = try await readers[0].perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) in
-        try query.fetchUnbroken(in: connection, store: store)
+    let list = try await readers[0].perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) -> IdentifierList? in
+        if let all = try query.fetchUnbroken(in: connection, store: store) { return all }
+        return try query.fetchFew(in: connection, store: store)
       }
     }
-    if let unbroken { return unbroken }
+    if let list { return list }
     if readers.count > 1, let ranges = try await beginTogether() {
       return try await fetch(ranges, store)
     }

@@ -5,7 +5,7 @@ package struct IdentifierQuery: Sendable {
   package let entity: Entity
   package let key: EntityKey
   /// ` WHERE …`, or nothing.
-  private let condition: String
+  let condition: String
   private let order: String
   /// The order without the key, or nothing.
   private let termOrder: String
@@ -187,12 +187,12 @@ package struct IdentifierQuery: Sendable {
   private static let smallestUnbroken = 10_000
 
   /// Whether this asks for rowids in ascending order, of all rows that satisfy its condition.
-  private var isOfRowIDs: Bool {
+  var isOfRowIDs: Bool {
     key.origin == .rowID && order == SQLName.quoted(key.columns[0]) && window.isWhole
   }
 
   /// The least and the greatest rowid of the table; nil if it has no rows.
-  private func boundsOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
+  func boundsOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
     let column = SQLName.quoted(key.columns[0])
     let table = SQLName.quoted(entity.table)
     guard case .integer(let least) = try connection.value("SELECT min(\(column)) FROM \(table)"),
@@ -239,7 +239,7 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// The error about rowids that do not ascend, which is how SQLite finds them.
-  private func outOfOrder(in connection: Connection) -> BatchError {
+  func outOfOrder(in connection: Connection) -> BatchError {
     BatchError(
       .notADatabase,
       "the database is damaged: the rowids of \"\(entity.name)\" are not in their order",

@@ -45,6 +45,11 @@ package struct Statement: ~Copyable {
   /// How many rows the last statement of the connection changed, triggers not counted.
   package var changes: Int { connection.changes }
 
+  /// Starts counting anew the steps that ``Connection/within(steps:_:)`` limits.
+  func resetStepCount() {
+    _ = unsafe sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1)
+  }
+
   /// Whether SQLite says that the statement writes nothing.
   package var isReadOnly: Bool { unsafe sqlite3_stmt_readonly(statement) != 0 }
 

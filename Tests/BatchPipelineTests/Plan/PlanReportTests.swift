@@ -237,6 +237,24 @@ import Testing
     #expect(lower.first?.contains("\"École10\"") == true)
   }
 
+  @Test func `a report says how many rows were tried`() async throws {
+    func tried(_ action: Job.Action) async throws -> Int? {
+      try await report(
+        .test(in: directory, .init(entity: "numbers", everything: true), action)
+      ).triedRows
+    }
+    let update = Job.Action.update(.init(set: [.init("n", to: "n + 1")]))
+    #expect(try await tried(update) == 95)
+    #expect(try await tried(.delete(.init())) == nil)
+    try Connection(path: path).execute(
+      """
+      WITH RECURSIVE c(i) AS (SELECT 5000 UNION ALL SELECT i + 1 FROM c WHERE i < 7000)
+      INSERT INTO numbers (id, n) SELECT i, i FROM c
+      """
+    )
+    #expect(try await tried(update) == 1_000)
+  }
+
   @Test func `rows that an archive would refuse are counted`() async throws {
     try TestDatabase.make(
       in: directory,

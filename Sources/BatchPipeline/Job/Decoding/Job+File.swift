@@ -71,9 +71,7 @@ extension Job {
   /// A job without problems; with some, they are thrown together with what does not fit the database.
   private static func sound(_ job: Job, of decoder: JobDecoder) async throws(BatchError) -> Job {
     guard !decoder.problems.isEmpty, let origin = job.origin else { return job }
-    // Of a section with a stand-in value nobody knows what it says.
-    let broken = Set(decoder.problems.compactMap(\.path.section))
-    let misfits = await job.misfits(except: broken).map { $0.located(in: origin) }
+    let misfits = await job.misfits(except: decoder.broken).map { $0.located(in: origin) }
     throw BatchError.invalidJob(decoder.problems + misfits, file: origin.file)
       ?? BatchError(.invalidJob, "the job is not valid", at: origin.file)
   }

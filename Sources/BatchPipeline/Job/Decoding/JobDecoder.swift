@@ -9,6 +9,8 @@ package import SystemPackage
 /// as many problems as it can; no job with a stand-in value ever leaves ``job(from:file:)``.
 package final class JobDecoder {
   private(set) var problems: [JobProblem] = []
+  /// The values that a stand-in is in the place of, as far as they were to be decoded.
+  private(set) var broken: Set<JobPath> = []
   /// The keys that were asked for, by the path of their object: those that a file may have.
   package private(set) var askedKeys: [JobPath: [String]] = [:]
   private let baseDirectory: FilePath
@@ -17,7 +19,14 @@ package final class JobDecoder {
     self.baseDirectory = baseDirectory
   }
 
+  /// Notes a problem with a value that a stand-in takes the place of.
   func report(_ problem: JobProblem) {
+    problems.append(problem)
+    broken.insert(problem.path)
+  }
+
+  /// Notes a key that nothing is decoded from: all values that the job has are its own.
+  func report(superfluous problem: JobProblem) {
     problems.append(problem)
   }
 
@@ -65,10 +74,10 @@ package final class JobDecoder {
     }
     if root.members != nil {
       // What else is wrong, as far as it is not about a stand-in value.
-      let broken = Set(problems.compactMap(\.path.section))
+      let sections = Set(broken.compactMap(\.section))
       for problem in job.problems() {
-        guard let section = problem.path.section, !broken.contains(section),
-          section != "source" || !broken.contains("action")
+        guard let section = problem.path.section, !sections.contains(section),
+          section != "source" || !sections.contains("action")
         else { continue }
         report(problem.located(in: origin))
       }

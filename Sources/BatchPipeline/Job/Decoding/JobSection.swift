@@ -35,11 +35,16 @@ struct JobSection {
       let path = path.appending(member.key)
       if later.contains(member.key) {
         decoder.report(
-          JobProblem(path, "not supported yet", remedy: "remove it", position: member.keyPosition)
+          superfluous: JobProblem(
+            path,
+            "not supported yet",
+            remedy: "remove it",
+            position: member.keyPosition
+          )
         )
       } else if let owner = elsewhere.first(where: { $0.value.contains(member.key) }) {
         decoder.report(
-          JobProblem(
+          superfluous: JobProblem(
             path,
             "is a key of the action \(owner.key)",
             remedy: "remove it, or change the type",
@@ -48,7 +53,7 @@ struct JobSection {
         )
       } else {
         decoder.report(
-          JobProblem(
+          superfluous: JobProblem(
             path,
             "unknown key",
             remedy: remedy(forUnknown: member.key),
