@@ -37,10 +37,10 @@ enum SummaryText {
     let title =
       "\(summary.job): \(prefix)\(state), \(Format.count(summary.done)) of"
       + " \(Format.count(summary.total)) done\(time)"
-    let facts = facts(of: summary, isReal: isReal) + more
+    let facts = (facts(of: summary, isReal: isReal) + more).map { ("\($0.label):", $0.text) }
     return [title]
       + TextLayout.labelled(facts, width: width, indent: 2).map { line in
-        line.hasPrefix("  failed ") ? marked(line, .bad) : line
+        line.hasPrefix("  failed: ") ? marked(line, .bad) : line
       }
   }
 

@@ -107,7 +107,7 @@ import Testing
     )
     try run()
     let status = try BatchProgram.run("status", "job.json", in: directory).output
-    #expect(status.contains("unchanged  49"), "\(status)")
+    #expect(status.contains("unchanged: 49"), "\(status)")
     // What was filled in counts.
     let script = try String(decoding: directory.read("count.py"), as: UTF8.self)
     try directory.write(
