@@ -164,8 +164,11 @@ extension JobDraft {
     return [name: .rows { _ in { _ in } }]
   }
 
-  /// Refuses files that are there already.
+  /// Refuses files that are there already, and a folder that is not.
   func refuseOccupied() throws(BatchError) {
+    if !folder.isEmpty, FileSystem.status(of: folder) == nil {
+      throw BatchError(.fileAccess, "there is no such folder", at: folder.string, remedy: "make it")
+    }
     for path in [output.map { FilePath($0) }, skeleton?.path].compactMap(\.self) {
       guard FileSystem.status(of: path) == nil else { throw Self.occupied(path) }
     }

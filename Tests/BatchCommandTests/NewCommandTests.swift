@@ -162,6 +162,8 @@ import Testing
       "job.json",
     ]
     try Refusal.expect(arguments, in: directory, says: ["job.json: there is already a file"])
+    let elsewhere = Array(arguments.dropLast()) + ["no/job.json"]
+    try Refusal.expect(elsewhere, in: directory, says: ["error: no: there is no such folder"])
     try directory.write("mine", to: "count.py")
     try Refusal.expect(
       [
