@@ -155,6 +155,8 @@ let package = Package(
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      // What `batch explain` shows: links to the pages themselves, which thus have no copy.
+      resources: [.embedInCode("JobFile.md"), .embedInCode("job.schema.json")],
       swiftSettings: settings
     ),
     .executableTarget(

@@ -13,30 +13,29 @@ import Musl
 import Darwin
 #endif
 
+/// What the program is called: an executable with handlers of its own has a name of its own.
+private let toolName = FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch"
+
+/// How a command is called, in a line that fits.
+func usage(_ command: String) -> String { "\(toolName) \(command)" }
+
 /// The `batch` command.
 struct Batch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    // An executable with handlers of its own has a name of its own.
-    commandName: FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch",
+    commandName: toolName,
     abstract: "Runs batch jobs over the rows of an SQLite database, exactly once.",
     discussion: """
-      A job file says which rows of which database, and what to do with them. `batch` fetches \
-      their identifiers first, then works through them in chunks. Kill it at any moment: the same \
-      command goes on where it was.
+        batch new                writes a job file, and asks what it needs
+        batch plan job.json      shows what would happen; writes nothing
+        batch run job.json       runs the job, or resumes it after a kill
 
-        batch plan job.json      what would happen; writes nothing
-        batch rehearse job.json  what does happen, on a clone
-        batch run job.json       run, or resume
-        batch status job.json    how it stands
-
-      Exit status: 0 completed · 1 failed, resumable · 2 refused, nothing was written · \
-      3 stopped, resumable · 4 completed with failed identifiers · 5 another run is alive · \
-      6 done, but the output could not be written · \
-      64 wrong usage.
+      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 completed with failed \
+      identifiers, 5 another run is alive, 6 done but not all said, 64 wrong usage.
       """,
     version: batchVersion,
     subcommands: [
-      ValidateCommand.self, PlanCommand.self, RehearseCommand.self, RunCommand.self,
+      NewCommand.self, ExplainCommand.self, ValidateCommand.self, PlanCommand.self,
+      RehearseCommand.self, RunCommand.self,
       RetryFailedCommand.self,
       UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
@@ -74,10 +73,10 @@ extension Batch {
   private static let synonyms = [
     "start": "run", "exec": "run", "execute": "run", "go": "run", "stop": "cancel",
     "kill": "cancel",
-    "retry": "retry-failed", "check": "validate", "lint": "validate", "explain": "plan",
+    "retry": "retry-failed", "check": "validate", "lint": "validate",
     "preview": "plan", "rehearsal": "rehearse", "simulate": "rehearse", "test": "rehearse",
     "list": "ids", "show": "status", "rollback": "undo", "revert": "undo",
-    "tables": "schema", "clean": "cleanup",
+    "tables": "schema", "clean": "cleanup", "create": "new", "init": "new", "doc": "explain",
   ]
 
   /// What is wrong with a command line that names no command, or an option of other programs.
@@ -89,8 +88,8 @@ extension Batch {
         meant.map { "did you mean batch \($0)?" } ?? remedyListing(commands, kind: "commands")
       return "there is no command \(first.quotedForMessage); \(advice)"
     }
-    guard arguments.contains("--dry-run") else { return nil }
-    return "there is no option --dry-run; batch plan JOB says what would happen, and writes nothing"
+    guard arguments.contains("--dry-run"), arguments.first != "run" else { return nil }
+    return "only batch run has --dry-run; batch plan JOB says what would happen, and writes nothing"
   }
 }
 

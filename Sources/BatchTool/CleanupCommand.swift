@@ -6,7 +6,7 @@ import SystemPackage
 struct CleanupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cleanup",
-    abstract: "Removes what past runs of a job have left and nobody needs any more.",
+    abstract: "Removes what past runs left and nobody needs.",
     discussion: """
       These are checkpoints that --fresh has set aside, with their unfinished exports, and the \
       ledgers in the database of those runs and of finished ones. What can be resumed by `batch run` \
@@ -16,7 +16,7 @@ struct CleanupCommand: AsyncParsableCommand {
   )
 
   @Argument(
-    help: "The job file, or the checkpoint of a program's own run.",
+    help: "The job file (- for standard input), or the checkpoint of a program's own run.",
     completion: .file(extensions: ["json", "batch"])
   )
   var job: String
@@ -25,7 +25,7 @@ struct CleanupCommand: AsyncParsableCommand {
   var history = false
 
   func run() async throws {
-    let cleanup = try await JobCleanup(of: Job(ofRunAt: FilePath(job)), removingHistory: history)
+    let cleanup = try await JobCleanup(of: Job(ofRunNamed: job), removingHistory: history)
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
     for undo in cleanup.undoable {

@@ -7,7 +7,7 @@ import SystemPackage
 struct GenerateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "generate",
-    abstract: "Writes Swift for a database.",
+    abstract: "Writes Swift classes for a database.",
     discussion: "batch generate models shop.db --output Models.swift",
     subcommands: [GenerateModelsCommand.self]
   )
@@ -17,6 +17,7 @@ struct GenerateModelsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "models",
     abstract: "Writes a class for each table: attributes, relationships, enumerations, indexes.",
+    usage: usage("generate models <database> [<options>]"),
     discussion: """
       Relationships come of foreign keys and of tables that join two others, enumerations of \
       CHECK (column IN ('a', 'b')). Views, and tables whose rows nothing identifies, are named in a \

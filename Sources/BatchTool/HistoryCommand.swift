@@ -6,7 +6,7 @@ import SystemPackage
 struct HistoryCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "history",
-    abstract: "Shows the last runs of a job, the last one first.",
+    abstract: "Lists the last runs of a job, newest first.",
     discussion: """
       A run is named by the first characters of its UUID, which --run of status, ids, report and undo \
       take. How many records stay says the job's "history": 20 unless it says something else.
@@ -14,7 +14,7 @@ struct HistoryCommand: AsyncParsableCommand {
   )
 
   @Argument(
-    help: "The job file, or the checkpoint of a program's own run.",
+    help: "The job file (- for standard input), or the checkpoint of a program's own run.",
     completion: .file(extensions: ["json", "batch"])
   )
   var job: String
@@ -23,7 +23,7 @@ struct HistoryCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    let history = try await JobHistory(of: Job(ofRunAt: FilePath(job)))
+    let history = try await JobHistory(of: Job(ofRunNamed: job))
     if json { return try Terminal.printJSON(history, pretty: true) }
     if history.runs.isEmpty { return try Terminal.print("the job has not run") }
     try Terminal.print(

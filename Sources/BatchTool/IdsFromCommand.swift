@@ -9,6 +9,7 @@ struct IdsFromCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "from",
     abstract: "Makes a list from text: a URI, a key or a JSON object a line.",
+    usage: usage("ids from <text> --database <database> --entity <entity> [<options>]"),
     discussion: """
       The forms are those that `batch ids --format` prints. The order of the lines is kept. Whether \
       there are rows for the identifiers shows when a job uses them.

@@ -6,7 +6,8 @@ import SystemPackage
 struct IdsUnionCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "union",
-    abstract: "Finds the identifiers that are in any of the sources, in the order of their keys."
+    abstract: "Finds the identifiers that are in any of the sources, in the order of their keys.",
+    usage: usage("ids union <sources> ... [<options>]")
   )
 
   @OptionGroup var sources: IdentifierSources
@@ -23,7 +24,8 @@ struct IdsUnionCommand: AsyncParsableCommand {
 struct IdsIntersectCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "intersect",
-    abstract: "Finds the identifiers that are in all of the sources, in the order of their keys."
+    abstract: "Finds the identifiers that are in all of the sources, in the order of their keys.",
+    usage: usage("ids intersect <sources> ... [<options>]")
   )
 
   @OptionGroup var sources: IdentifierSources
@@ -40,7 +42,8 @@ struct IdsIntersectCommand: AsyncParsableCommand {
 struct IdsSubtractCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "subtract",
-    abstract: "Finds the identifiers of the first source that are in none of the others."
+    abstract: "Finds the identifiers of the first source that are in none of the others.",
+    usage: usage("ids subtract <source> <others> ... [<options>]")
   )
 
   @OptionGroup var sources: IdentifierSources

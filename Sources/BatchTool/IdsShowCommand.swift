@@ -7,7 +7,8 @@ import SystemPackage
 struct IdsShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Prints, counts or saves the identifiers of a source (the default)."
+    abstract: "Prints, counts or saves the identifiers of a source (the default).",
+    usage: usage("ids show <source> [<options>]")
   )
 
   @Argument(help: "A job file, identifier file or checkpoint.", completion: .file())
@@ -98,6 +99,13 @@ func selection(
   outcome: IdentifierSelection.Outcome = .all,
   run: String? = nil
 ) async throws(BatchError) -> IdentifierSelection {
+  if source == Job.standardInputName {
+    return try await IdentifierSelection(
+      ofJob: Job(ofRunNamed: source),
+      outcome: outcome,
+      run: run
+    )
+  }
   let path = FilePath(source)
   guard Job.isJobFile(path) else {
     // What is done of a run by objects its store knows.

@@ -8,7 +8,7 @@ import SystemPackage
 struct InspectCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect",
-    abstract: "Shows what a checkpoint or identifier file holds, and checks all of it."
+    abstract: "Shows and checks a checkpoint or identifier file."
   )
 
   @Argument(

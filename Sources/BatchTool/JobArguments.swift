@@ -3,9 +3,17 @@ import BatchIdentifiers
 import BatchPipeline
 import SystemPackage
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// What every command about a job takes.
 struct JobArguments: ParsableArguments {
-  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
+  @Argument(help: "The job file, or - for standard input.", completion: .file(extensions: ["json"]))
   var job: String
 
   @Option(
@@ -19,6 +27,10 @@ struct JobArguments: ParsableArguments {
 
   /// Reads and checks the job file.
   func load() async throws(BatchError) -> Job {
+    if job == Job.standardInputName {
+      Job.announceReading()
+      return try await Job.readingStandardInput()
+    }
     let path = FilePath(job)
     if !Job.isJobFile(path), (try? FileInspection(of: path)) != nil {
       throw BatchError(
@@ -32,7 +44,7 @@ struct JobArguments: ParsableArguments {
   }
 
   /// Reads the job file, or the checkpoint that a program's own run has left.
-  func loadRun() throws(BatchError) -> Job { try Job(ofRunAt: FilePath(job)) }
+  func loadRun() throws(BatchError) -> Job { try Job(ofRunNamed: job) }
 
   /// Reads the job file and resolves it against its database.
   func plan() async throws(BatchError) -> JobPlan {
@@ -46,5 +58,27 @@ struct JobArguments: ParsableArguments {
     let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
     try plan.refuseOccupiedOutput()
     return plan
+  }
+}
+
+extension Job {
+  /// What stands for standard input on a command line.
+  static let standardInputName = "-"
+
+  /// The job of an argument: that of a job file, of a checkpoint that a program's own run has left, or on
+  /// standard input.
+  init(ofRunNamed argument: String) throws(BatchError) {
+    guard argument == Self.standardInputName else {
+      self = try Job(ofRunAt: FilePath(argument))
+      return
+    }
+    Self.announceReading()
+    self = try Job.ofStandardInput()
+  }
+
+  /// Says what a command waits for that would else seem to hang.
+  fileprivate static func announceReading() {
+    guard isatty(STDIN_FILENO) == 1 else { return }
+    Terminal.say("reading the job from standard input; Ctrl-D ends it")
   }
 }

@@ -15,7 +15,8 @@ import Darwin
 struct RehearseCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rehearse",
-    abstract: "Runs a job on a clone of its database, and shows what has changed.",
+    abstract: "Runs a job on a clone and shows what changed.",
+    usage: usage("rehearse <job> [<options>]"),
     discussion: """
       The database is read only, and so is all else that the job has: its checkpoint, the file of an export, \
       its report. What a run does is done in a folder of the rehearsal's own, which is removed at the end \
@@ -171,18 +172,28 @@ private final class RehearsalPrinter: Sendable {
 /// A rehearsal for people.
 private enum RehearsalText {
   static func print(_ rehearsal: Rehearsal) throws(BatchError) {
-    try SummaryText.print(rehearsal.summary, of: "rehearsed: ", isReal: false)
     let seconds = rehearsal.seconds
     let clone = rehearsal.sharesBlocks ? "clone (shares blocks)" : "copy"
-    let place = rehearsal.isKept ? rehearsal.folder : "removed"
-    let lines = [
-      "  time: \(clone) \(Format.seconds(seconds.clone)), run \(Format.seconds(seconds.run)),"
-        + " comparison \(Format.seconds(seconds.comparison))",
-      "  database: \(bytes(rehearsal.bytesBefore)) before, \(bytes(rehearsal.bytesAfter)) after",
-      "  clone: \(place)",
-      "  compared: \(Format.count(rehearsal.comparedRows, "row")) in"
-        + " \(Format.count(rehearsal.comparedTables, "table"))",
+    let facts: [SummaryText.Fact] = [
+      (
+        "time",
+        "\(clone) \(Format.seconds(seconds.clone)), run \(Format.seconds(seconds.run)),"
+          + " comparison \(Format.seconds(seconds.comparison))"
+      ),
+      ("database", "\(bytes(rehearsal.bytesBefore)) before, \(bytes(rehearsal.bytesAfter)) after"),
+      ("clone", rehearsal.isKept ? rehearsal.folder : "removed"),
+      (
+        "compared",
+        "\(Format.count(rehearsal.comparedRows, "row")) in"
+          + " \(Format.count(rehearsal.comparedTables, "table"))"
+      ),
     ]
+    let lines = SummaryText.lines(
+      rehearsal.summary,
+      of: "rehearsed: ",
+      isReal: false,
+      adding: facts
+    )
     try Terminal.print(lines.joined(separator: "\n"))
     if !rehearsal.failures.isEmpty { try Terminal.print("\nfailed:") }
     for failure in rehearsal.failures {

@@ -5,12 +5,12 @@ import SystemPackage
 struct ReportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report",
-    abstract: "Writes the report of a run anew, from its record.",
+    abstract: "Writes a run's report again from its record.",
     discussion: "batch report job.json --run 8CF1CAB5 --output run.html"
   )
 
   @Argument(
-    help: "The job file, or the checkpoint of a program's own run.",
+    help: "The job file (- for standard input), or the checkpoint of a program's own run.",
     completion: .file(extensions: ["json", "batch"])
   )
   var job: String
@@ -29,7 +29,7 @@ struct ReportCommand: AsyncParsableCommand {
   func run() async throws {
     try await RecordedRun.report(
       recorded.run,
-      of: Job(ofRunAt: FilePath(job)),
+      of: Job(ofRunNamed: job),
       to: FilePath(output)
     )
   }

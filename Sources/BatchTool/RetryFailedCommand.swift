@@ -5,7 +5,8 @@ import BatchPipeline
 struct RetryFailedCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retry-failed",
-    abstract: "Tries the identifiers again that failed in the last run of a job.",
+    abstract: "Retries the identifiers that failed in the last run.",
+    usage: usage("retry-failed <job> [<options>]"),
     discussion: """
       It is the same run: identifiers that succeed leave the failed ones, those that fail again \
       stay with one attempt more. `batch ids JOB --outcome failed` prints what is left. The status \

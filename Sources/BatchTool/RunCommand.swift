@@ -5,7 +5,8 @@ import BatchPipeline
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Runs a job, or resumes an unfinished run of it.",
+    abstract: "Runs a job, or resumes an unfinished run.",
+    usage: usage("run <job> [<options>]"),
     discussion: """
       A run that was killed or stopped is resumed by the same command. A run that was killed after \
       its last row only has its end told. A finished job starts anew, with a new selection; with \
@@ -24,9 +25,27 @@ struct RunCommand: AsyncParsableCommand {
   @Flag(help: "Set an unfinished checkpoint aside and select anew.")
   var fresh = false
 
+  @Flag(help: "Show what the run would do, as batch plan does, and write nothing.")
+  var dryRun = false
+
   @OptionGroup var runID: RunIDArgument
 
+  func validate() throws {
+    if dryRun, arguments.quiet {
+      throw ValidationError("--dry-run prints a plan, and --quiet would print nothing.")
+    }
+  }
+
   func run() async throws {
+    if dryRun {
+      return try await PlanText.print(
+        of: arguments.job,
+        chunkSize: arguments.chunkSize,
+        runID: runID.value,
+        fresh: fresh,
+        json: arguments.json
+      )
+    }
     var options = arguments.options
     options.fresh = fresh
     options.runID = runID.value

@@ -6,7 +6,7 @@ struct SchemaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
     abstract:
-      "Lists the entities of a database: keys, attributes, counts, indexes, foreign keys, triggers."
+      "Lists tables, columns, keys, indexes and triggers."
   )
 
   @Argument(help: "The database.", completion: .file())
@@ -63,9 +63,10 @@ struct SchemaCommand: AsyncParsableCommand {
     let width = entity.attributes.map(\.name.count).max() ?? 0
     for attribute in entity.attributes {
       let padding = String(repeating: " ", count: width - attribute.name.count)
-      try Terminal.print(
-        "  \(attribute.name)\(padding)  \(attribute.type)\(attribute.optional ? "" : " not null")"
-      )
+      // A column may have no type.
+      let words = [attribute.type, attribute.optional ? "" : "not null"].filter { !$0.isEmpty }
+      let declared = words.isEmpty ? "" : "\(padding)  \(words.joined(separator: " "))"
+      try Terminal.print("  \(attribute.name)\(declared)")
     }
     for relationship in entity.relationships ?? [] {
       let many = relationship.toMany ? "many " : ""

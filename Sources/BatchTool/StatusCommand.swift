@@ -7,11 +7,11 @@ import SystemPackage
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Shows how the last run of a job stands, live or finished."
+    abstract: "Shows the last run of a job, live or finished."
   )
 
   @Argument(
-    help: "The job file, or the checkpoint of a program's own run.",
+    help: "The job file (- for standard input), or the checkpoint of a program's own run.",
     completion: .file(extensions: ["json", "batch"])
   )
   var job: String
@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try Job(ofRunAt: .init(job))
+    let job = try Job(ofRunNamed: job)
     if let name = recorded.run {
       let run = try await RecordedRun(name, of: job)
       return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
@@ -120,11 +120,19 @@ struct StatusCommand: AsyncParsableCommand {
       case .undo: "batch undo"
       default: "batch run"
       }
-    let progress = status.process == nil ? [] : [ProgressPrinter.line(status.summary)]
-    return SummaryText.lines(status.summary) + SummaryText.times(of: status.summary)
-      + (status.undo.map { ["  \($0.words(ofRows: nil))"] } ?? [])
-      + (status.process.map { ["  process: \($0)"] } ?? [])
-      + ["  \(command): \(status.next.words)"] + progress
+    var facts = SummaryText.times(of: status.summary)
+    if let undo = status.undo { facts.append(("undone", undo.words(ofRows: nil))) }
+    if let process = status.process { facts.append(("process", "\(process)")) }
+    facts.append((command, status.next.words))
+    // What is drawn in place is cut to the width, and must have no colours.
+    let isDrawn = watch && Terminal.canRedraw
+    let lines = SummaryText.lines(
+      status.summary,
+      adding: facts,
+      width: isDrawn ? nil : Terminal.outputColumns,
+      hasColor: !isDrawn && Terminal.outputHasColor
+    )
+    return status.process != nil ? lines + [ProgressPrinter.line(status.summary)] : lines
   }
 }
 

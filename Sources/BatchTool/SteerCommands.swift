@@ -6,7 +6,7 @@ import SystemPackage
 struct PauseCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pause",
-    abstract: "Lets the live run of a job do nothing more until batch resume."
+    abstract: "Pauses the live run until batch resume."
   )
 
   @OptionGroup var job: LiveJob
@@ -17,7 +17,7 @@ struct PauseCommand: AsyncParsableCommand {
 struct ResumeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Lets a run go on that was paused."
+    abstract: "Continues a paused run."
   )
 
   @OptionGroup var job: LiveJob
@@ -28,7 +28,7 @@ struct ResumeCommand: AsyncParsableCommand {
 struct CancelCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cancel",
-    abstract: "Stops the live run of a job, so that batch run resumes it."
+    abstract: "Stops the live run; batch run resumes it."
   )
 
   @OptionGroup var job: LiveJob
@@ -39,7 +39,7 @@ struct CancelCommand: AsyncParsableCommand {
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
-    abstract: "Changes settings of the live run of a job, until that ends.",
+    abstract: "Changes settings of the live run until it ends.",
     discussion: """
       The settings are \(RunPolicy.liveSettings.joined(separator: ", ")); none takes one away.
 
@@ -68,14 +68,14 @@ struct SetCommand: AsyncParsableCommand {
 /// A job that is running.
 struct LiveJob: ParsableArguments {
   @Argument(
-    help: "The job file, or the checkpoint of a program's own run.",
+    help: "The job file (- for standard input), or the checkpoint of a program's own run.",
     completion: .file(extensions: ["json", "batch"])
   )
   var job: String
 
   /// Asks something of the run, which hears it after its chunk.
   func ask(_ change: (inout RunControl) -> Void) throws {
-    let job = try Job(ofRunAt: FilePath(job))
+    let job = try Job(ofRunNamed: job)
     try RunControl.change(of: job.files, job.policy, change)
   }
 }

@@ -6,98 +6,132 @@ import BatchStore
 enum SummaryText {
   /// Prints a summary.
   ///
+  /// - Throws: `BatchError` if it cannot be written.
+  static func print(_ summary: RunSummary) throws(BatchError) {
+    try Terminal.print(lines(summary).joined(separator: "\n"))
+  }
+
+  /// A summary, line by line.
+  ///
   /// - Parameters:
   ///   - summary: The run.
   ///   - prefix: What comes before its state.
   ///   - isReal: Whether it can be resumed and looked at; that of a rehearsal cannot.
-  /// - Throws: `BatchError` if it cannot be written.
-  static func print(
-    _ summary: RunSummary,
-    of prefix: String = "",
-    isReal: Bool = true
-  ) throws(BatchError) {
-    let lines = lines(summary, of: prefix, isReal: isReal)
-    try Terminal.print(lines.joined(separator: "\n"))
-  }
-
-  /// A summary, line by line.
+  ///   - more: What else is said of the run.
+  ///   - width: The longest line; nil for any.
+  ///   - hasColor: Whether what matters is coloured.
+  /// - Returns: The lines.
   static func lines(
     _ summary: RunSummary,
     of prefix: String = "",
-    isReal: Bool = true
+    isReal: Bool = true,
+    adding more: [Fact] = [],
+    width: Int? = Terminal.outputColumns,
+    hasColor: Bool = Terminal.outputHasColor
   ) -> [String] {
-    let state = words(for: summary, isReal: isReal)
-    var lines = [
+    func marked(_ text: String, _ meaning: Terminal.Meaning) -> String {
+      hasColor ? Terminal.marked(text, meaning) : text
+    }
+    let state = marked(words(for: summary, isReal: isReal), meaning(of: summary))
+    let time = summary.elapsedSeconds > 0 ? " in \(Format.seconds(summary.elapsedSeconds))" : ""
+    let title =
       "\(summary.job): \(prefix)\(state), \(Format.count(summary.done)) of"
-        + " \(Format.count(summary.total)) done"
-        + (summary.elapsedSeconds > 0 ? " in \(Format.seconds(summary.elapsedSeconds))" : "")
-    ]
+      + " \(Format.count(summary.total)) done\(time)"
+    let facts = (facts(of: summary, isReal: isReal) + more).map { ("\($0.label):", $0.text) }
+    return [title]
+      + TextLayout.labelled(facts, width: width, indent: 2).map { line in
+        line.hasPrefix("  failed: ") ? marked(line, .bad) : line
+      }
+  }
+
+  /// Something that is said of a run, with its name.
+  typealias Fact = (label: String, text: String)
+
+  private static func facts(of summary: RunSummary, isReal: Bool) -> [Fact] {
     let outcomes = [
       ("succeeded", summary.outcomes.succeeded),
       ("unchanged", summary.outcomes.unchanged),
       ("vanished", summary.outcomes.vanished),
       ("no longer matching", summary.outcomes.noLongerMatching),
       ("failed", summary.outcomes.failed),
-    ]
-    for (name, count) in outcomes where count > 0 || name == "succeeded" {
-      lines.append("  \(name): \(Format.count(count))")
+    ].filter { $1 > 0 || $0 == "succeeded" }
+    // Numbers stand below one another.
+    let counts = outcomes.map { Format.count($0.1) }
+    let width = counts.map(\.count).max() ?? 0
+    var facts: [Fact] = zip(outcomes, counts).map { outcome, count in
+      (outcome.0, String(repeating: " ", count: width - count.count) + count)
     }
-    if summary.peakWALBytes > 0 {
-      lines.append("  peak WAL: \(Format.bytes(summary.peakWALBytes))")
-    }
-    if let output = summary.output { lines.append("  output: \(output)") }
-    if !summary.state.isFinished, isReal { lines.append("  checkpoint: \(summary.checkpoint)") }
+    if summary.peakWALBytes > 0 { facts.append(("peak WAL", Format.bytes(summary.peakWALBytes))) }
+    if let output = summary.output { facts.append(("output", output)) }
+    if !summary.state.isFinished, isReal { facts.append(("checkpoint", summary.checkpoint)) }
     if summary.throttledSeconds > 0 {
-      lines.append("  held back: \(Format.seconds(summary.throttledSeconds))")
+      facts.append(("held back", Format.seconds(summary.throttledSeconds)))
     }
-    if let reason = summary.throttle { lines.append("  held: \(reason)") }
-    if let reason = summary.stopReason { lines.append("  reason: \(reason)") }
-    if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
+    if let reason = summary.throttle { facts.append(("held", reason)) }
+    if let reason = summary.stopReason { facts.append(("reason", reason)) }
+    if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
     if summary.state == .completedWithFailures, isReal {
-      lines.append("  which and why: batch ids \(summary.checkpoint) --outcome failed --reasons")
+      facts.append(
+        ("which and why", "batch ids \(summary.checkpoint) --outcome failed --reasons")
+      )
     }
-    return lines
+    return facts
   }
 
   /// When a run was at work, and for how long.
-  static func times(of summary: RunSummary) -> [String] {
-    var lines: [String] = []
-    if let id = summary.runID { lines.append("  run ID: \(id)") }
-    if let start = summary.startedAt { lines.append("  began: \(start)") }
+  static func times(of summary: RunSummary) -> [Fact] {
+    var facts: [Fact] = []
+    if let id = summary.runID { facts.append(("run ID", id)) }
+    if let start = summary.startedAt { facts.append(("began", start)) }
     if let end = summary.endedAt {
-      lines.append("  ended: \(end)")
+      facts.append(("ended", end))
     } else if let last = summary.lastSeenAt {
-      lines.append("  last sign of life: \(last)")
+      facts.append(("last sign of life", last))
     }
     if let seconds = summary.processSeconds, summary.elapsedSeconds - seconds > 0.001 {
-      lines.append(
-        "  time: \(Format.seconds(summary.elapsedSeconds)) over all its processes,"
-          + " \(Format.seconds(seconds)) of the last one"
+      facts.append(
+        (
+          "time",
+          "\(Format.seconds(summary.elapsedSeconds)) over all its processes,"
+            + " \(Format.seconds(seconds)) of the last one"
+        )
       )
     }
-    return lines
+    return facts
   }
 
   /// A run of the history, with who has run it.
   static func print(_ run: RecordedRun) throws(BatchError) {
-    try print(run.summary)
-    var lines = ["  run: \(run.summary.run)"] + times(of: run.summary)
-    if let undo = run.undo { lines.append("  \(undo.words(ofRows: nil))") }
-    if let undone = run.undone { lines.append("  undone: \(undone)") }
+    var facts: [Fact] = [("run", run.summary.run)] + times(of: run.summary)
+    if let undo = run.undo { facts.append(("undone", undo.words(ofRows: nil))) }
+    if let undone = run.undone { facts.append(("undid", undone)) }
     for (name, value) in run.parameters.sorted(by: { $0.key < $1.key }) {
-      lines.append("  \(name) = \(value.onOneLine)")
+      facts.append(("parameter", "\(name) = \(value.onOneLine)"))
     }
     if let invocation = run.invocation {
-      lines.append(
-        "  by: \(invocation.user) on \(invocation.host), process \(invocation.pid), version"
-          + " \(invocation.version)"
+      facts.append(
+        (
+          "by",
+          "\(invocation.user) on \(invocation.host), process \(invocation.pid), version"
+            + " \(invocation.version)"
+        )
       )
       if let command = invocation.command {
-        lines.append("  command: \(command.joined(separator: " ").onOneLine)")
+        facts.append(("command", command.joined(separator: " ").onOneLine))
       }
-      if let file = invocation.jobFile { lines.append("  job file: \(file)") }
+      if let file = invocation.jobFile { facts.append(("job file", file)) }
     }
-    try Terminal.print(lines.joined(separator: "\n"))
+    try Terminal.print(lines(run.summary, adding: facts).joined(separator: "\n"))
+  }
+
+  private static func meaning(of summary: RunSummary) -> Terminal.Meaning {
+    if summary.wasKilled { return .attention }
+    return switch summary.state {
+    case .completed: .good
+    case .failed, .completedWithFailures: .bad
+    case .running: .strong
+    case .throttled, .paused, .stopped: .attention
+    }
   }
 
   private static func words(for summary: RunSummary, isReal: Bool) -> String {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
 import SystemPackage
@@ -22,19 +23,44 @@ enum Terminal {
   static let isInteractive = isatty(STDERR_FILENO) == 1
 
   /// Whether messages may be coloured: on a terminal, unless `NO_COLOR` is set or it is dumb.
-  static let hasColor: Bool = {
-    let environment = ProcessInfo.processInfo.environment
-    return isInteractive && environment["NO_COLOR"]?.isEmpty ?? true
-      && environment["TERM"] != "dumb"
-  }()
+  static let hasColor =
+    isInteractive && allowsColor && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+
+  private static var allowsColor: Bool {
+    ProcessInfo.processInfo.environment["NO_COLOR"]?.isEmpty ?? true
+  }
 
   /// The width of the terminal, or 80.
-  static var columns: Int { columns(of: STDERR_FILENO) }
+  static var columns: Int { columns(of: STDERR_FILENO) ?? TextLayout.standardWidth }
 
-  private static func columns(of descriptor: Int32) -> Int {
+  /// The width that results should have: that of the terminal, or what `COLUMNS` says; nil for any, so
+  /// that programs which read results find each on one line.
+  static var outputColumns: Int? {
+    let said = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }
+    return (columns(of: STDOUT_FILENO) ?? said).map { max($0, 40) }
+  }
+
+  private static func columns(of descriptor: Int32) -> Int? {
     var size = winsize()
-    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
     return Int(size.ws_col)
+  }
+
+  /// What a colour says of a part of a result.
+  enum Meaning: String {
+    case good = "32"
+    case bad = "31"
+    case attention = "33"
+    case strong = "1"
+    case faint = "2"
+  }
+
+  /// Whether results may be coloured: on a terminal, unless `NO_COLOR` is set or it is dumb.
+  static let outputHasColor = canRedraw && allowsColor
+
+  /// A part of a result, coloured by what it means, if results may be.
+  static func marked(_ text: String, _ meaning: Meaning) -> String {
+    outputHasColor ? "\u{1b}[\(meaning.rawValue)m\(text)\u{1b}[0m" : text
   }
 
   /// Whether standard output is a terminal that can be drawn on.
@@ -48,7 +74,7 @@ enum Terminal {
   ///   - count: How many lines they replace.
   /// - Throws: `BatchError` of code `outputFailed`.
   static func redraw(_ lines: [String], over count: Int) throws(BatchError) {
-    let width = columns(of: STDOUT_FILENO)
+    let width = columns(of: STDOUT_FILENO) ?? TextLayout.standardWidth
     let text = lines.map { "\($0.onOneLine.shortened(to: width - 1))\u{1b}[K\n" }.joined()
     let up = count > 0 ? "\u{1b}[\(count)A\r" : ""
     try print("\(up)\(text)\u{1b}[J", terminator: "")
@@ -140,6 +166,12 @@ enum Terminal {
     }
     return nil
   }
+}
+
+/// Complains of a command line, in which what is wrong shows only after all of it was read.
+func wrongUsage(_ text: String) -> ExitCode {
+  Terminal.say(Terminal.hasColor ? "\u{1b}[31merror:\u{1b}[0m \(text)" : "error: \(text)")
+  return .validationFailure
 }
 
 /// The time now, as an ISO 8601 timestamp in UTC.

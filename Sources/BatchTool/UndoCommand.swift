@@ -6,7 +6,8 @@ import SystemPackage
 struct UndoCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo",
-    abstract: "Gives rows back what a run of a job has taken from them.",
+    abstract: "Undoes the last run of a job.",
+    usage: usage("undo <job> [<options>]"),
     discussion: """
       The job must have said "undo": true before it ran. Undoing is a run as any other: it can be stopped, \
       killed and resumed, and its checkpoint is JOB.undo. A row that somebody has changed since fails, and \

@@ -6,7 +6,7 @@ import BatchStore
 struct ValidateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "validate",
-    abstract: "Checks a job file against its database; writes nothing.",
+    abstract: "Checks a job against its database; writes nothing.",
     discussion: "Decodes the job, finds every name in the schema and compiles every expression."
   )
 

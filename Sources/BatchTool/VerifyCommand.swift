@@ -7,7 +7,8 @@ import SystemPackage
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Shows whether the last run of a job changed what the job says and nothing else.",
+    abstract: "Checks that a run changed only what the job declares.",
+    usage: usage("verify <job> [<options>]"),
     discussion: """
       Compares every row of every table with a copy of the database from before the run, a backup for \
       example. The rows that the run has done may differ in the columns that the job sets, or be gone if it \
@@ -61,7 +62,7 @@ struct VerifyCommand: AsyncParsableCommand {
     do {
       defer { progress.end() }
       verification = try await Verification(
-        of: Job(ofRunAt: FilePath(job)),
+        of: Job(ofRunNamed: job),
         against: FilePath(against),
         run: recorded.run,
         allowing: allow,
@@ -81,7 +82,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let report: UndoReport
     do throws(BatchError) {
       report = try await UndoReport(
-        undoing: Job(ofRunAt: FilePath(job)),
+        undoing: Job(ofRunNamed: job),
         run: recorded.run,
         showing: limit
       )

@@ -96,4 +96,19 @@ import Testing
       #expect(help.contains("\(status) "))
     }
   }
+
+  @Test func `the help of each command fits a screen`() throws {
+    let directory = try TemporaryDirectory()
+    for command in try ["batch"] + Self.commands().map(\.commandName) {
+      let words = command.split(separator: " ").dropFirst().map(String.init)
+      let help = try BatchProgram(
+        ["help"] + words,
+        in: directory,
+        environment: ["COLUMNS": "80"]
+      ).wait()
+      let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
+      #expect(help.status == 0 && lines.count <= 41, "\(command): \(lines.count) lines")
+      #expect(lines.filter { $0.count > 80 } == [], "\(command)")
+    }
+  }
 }

@@ -70,7 +70,7 @@ import Testing
         == """
         job: rehearsed: completed, 10 of 10 done
           succeeded: 10
-          compared: 2,011 rows in 3 tables
+          compared:  2,011 rows in 3 tables
         changed:
           log: 1 row added
             + rowid = 1  what: 'gone'
@@ -140,7 +140,7 @@ import Testing
     #expect(result.output.contains("\nnothing changed\n"))
     #expect(result.errors.contains("out.ndjson exists, and batch run does not replace it"))
     let folder = try #require(try directory.names().first { $0.hasPrefix("job.rehearsal.") })
-    #expect(result.output.contains("clone: \(directory.file(folder))\n"))
+    #expect(result.output.contains("clone:     \(directory.file(folder))\n"))
     #expect(try directory.read("\(folder)/output/out.ndjson").count(where: { $0 == 10 }) == 3)
     let attributes = try FileManager.default.attributesOfItem(atPath: directory.file(folder))
     #expect(attributes[.posixPermissions] as? Int == 0o700)

@@ -29,8 +29,8 @@ import Testing
     try release()
     let lines = watch.wait().output.split(separator: "\n")
     #expect(lines.first?.hasPrefix("job: completed, 50 of 50 done") == true, "\(lines)")
-    #expect(lines.contains { $0.hasPrefix("  began: 20") })
-    #expect(lines.contains { $0.hasPrefix("  ended: 20") })
+    #expect(lines.contains { $0.hasPrefix("  began:     20") })
+    #expect(lines.contains { $0.hasPrefix("  ended:     20") })
   }
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")))

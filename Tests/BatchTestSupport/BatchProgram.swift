@@ -32,11 +32,13 @@ public struct BatchProgram: Sendable {
   private let errorLines = LinesRead()
   private let ended = DispatchSemaphore(value: 0)
 
-  /// Starts the program, or another by its absolute path, in a folder, with some more variables in its environment.
+  /// Starts the program, or another by its absolute path, in a folder, with some more variables in its environment
+  /// and a file of the folder as its standard input.
   public init(
     _ arguments: [String],
     of name: String = "batch",
     in directory: TemporaryDirectory,
+    input: String? = nil,
     environment: [String: String] = [:]
   ) throws {
     process.executableURL = URL(fileURLWithPath: Self.path(of: name))
@@ -45,7 +47,9 @@ public struct BatchProgram: Sendable {
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     process.standardOutput = output
     process.standardError = errors
-    process.standardInput = FileHandle.nullDevice
+    process.standardInput =
+      try input.map { try FileHandle(forReadingFrom: URL(fileURLWithPath: directory.file($0))) }
+      ?? .nullDevice
     process.terminationHandler = { [ended] _ in ended.signal() }
     try process.run()
   }
@@ -114,9 +118,10 @@ public struct BatchProgram: Sendable {
   public static func run(
     _ arguments: String...,
     in directory: TemporaryDirectory,
+    input: String? = nil,
     environment: [String: String] = [:]
   ) throws -> Result {
-    try BatchProgram(arguments, in: directory, environment: environment).wait()
+    try BatchProgram(arguments, in: directory, input: input, environment: environment).wait()
   }
 }
 

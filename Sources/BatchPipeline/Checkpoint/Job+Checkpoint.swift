@@ -28,7 +28,8 @@ extension Job {
         .invalidJob,
         "this is the checkpoint of job \"\(checkpoint.metadata.job)\", which has a job file",
         at: path.string,
-        remedy: "name the job file instead of the checkpoint"
+        remedy:
+          "name the job file instead of the checkpoint, or - to give the job on standard input"
       )
     }
     self.init(

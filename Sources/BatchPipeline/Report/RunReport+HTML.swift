@@ -9,6 +9,7 @@ extension RunReport {
     <html lang="en">
     <head>
     <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width">
     <meta name="generator" content="\(Self.mark)">
     <title>\(summary.job.escapedForHTML): \(summary.state.rawValue)</title>
     <style>
@@ -18,11 +19,14 @@ extension RunReport {
     th, td { text-align: left; vertical-align: top; padding: .2rem 1rem .2rem 0 }
     th { font-weight: 600 }
     td { overflow-wrap: anywhere }
+    \(Self.pictureStyles)
     </style>
     </head>
     <body>
     <h1>\(summary.job.escapedForHTML): \(summary.state.rawValue)</h1>
     \(description.map { "<p>\($0.escapedForHTML)</p>" } ?? "")
+    \(outcomePicture)
+    \(ratePicture)
     \(Self.table(rows))
     \(failedTable)
     </body>
@@ -36,14 +40,17 @@ extension RunReport {
     var rows = [
       ("Run", summary.run), ("Started", startedAt), ("Database", database),
       ("Entity", entity), ("Where", condition ?? "all that were selected"), ("Action", action),
-      ("Identifiers", "\(summary.done) of \(summary.total) done"),
-      ("Succeeded", "\(outcomes.succeeded)"), ("Unchanged", "\(outcomes.unchanged)"),
-      ("Vanished", "\(outcomes.vanished)"),
-      ("No longer matching", "\(outcomes.noLongerMatching)"), ("Failed", "\(outcomes.failed)"),
-      ("Chunks", "\(summary.chunks)"), ("Seconds", "\(Self.tenths(summary.elapsedSeconds))"),
-      ("Seconds held back", "\(Self.tenths(summary.throttledSeconds))"),
-      ("Most bytes of memory", "\(summary.peakResidentBytes)"),
-      ("Most bytes of write-ahead log", "\(summary.peakWALBytes)"),
+      ("Identifiers", "\(Self.grouped(summary.done)) of \(Self.grouped(summary.total)) done"),
+      ("Succeeded", Self.grouped(outcomes.succeeded)),
+      ("Unchanged", Self.grouped(outcomes.unchanged)),
+      ("Vanished", Self.grouped(outcomes.vanished)),
+      ("No longer matching", Self.grouped(outcomes.noLongerMatching)),
+      ("Failed", Self.grouped(outcomes.failed)),
+      ("Chunks", Self.grouped(summary.chunks)),
+      ("Time", Duration.seconds(summary.elapsedSeconds).shown),
+      ("Time held back", Duration.seconds(summary.throttledSeconds).shown),
+      ("Peak memory", "\(ByteSize(bytes: Int64(summary.peakResidentBytes)))"),
+      ("Peak write-ahead log", "\(ByteSize(bytes: Int64(summary.peakWALBytes)))"),
       ("Checkpoint", summary.checkpoint),
     ]
     if let output = summary.output { rows.append(("Output", output)) }
@@ -74,7 +81,6 @@ extension RunReport {
     return "<table>\n\(rows.joined(separator: "\n"))\n</table>"
   }
 
-  private static func tenths(_ seconds: Double) -> Double { (seconds * 10).rounded() / 10 }
 }
 
 extension String {

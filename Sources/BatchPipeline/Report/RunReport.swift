@@ -34,6 +34,8 @@ struct RunReport: Encodable {
   let startedAt: String
   let summary: RunSummary
   let failures: [Failure]
+  /// How many identifiers were done when.
+  let pace: RunPace
 
   /// Reports a run by its record alone: the job may have changed since.
   init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
@@ -45,6 +47,7 @@ struct RunReport: Encodable {
     action = run.action ?? ""
     startedAt = run.startedAt
     failures = try Self.failures(checkpoint)
+    pace = try checkpoint.pace()
   }
 
   /// Reports a run by its checkpoint.
@@ -63,6 +66,7 @@ struct RunReport: Encodable {
     action = job.action.type
     startedAt = checkpoint.metadata.startedAt
     failures = try Self.failures(checkpoint)
+    pace = try checkpoint.pace()
   }
 
   private static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
@@ -81,7 +85,8 @@ struct RunReport: Encodable {
   private enum CodingKeys: String, CodingKey {
     // The mark sorts before all other keys, and so stands at the beginning of the file.
     case form = "$form"
-    case description, database, entity, condition = "where", action, startedAt, summary, failures
+    case description, database, entity, condition = "where", action, startedAt, summary, failures,
+      pace
   }
 
   func encode(to encoder: any Encoder) throws {
@@ -95,6 +100,7 @@ struct RunReport: Encodable {
     try container.encode(startedAt, forKey: .startedAt)
     try container.encode(summary, forKey: .summary)
     try container.encode(failures, forKey: .failures)
+    try container.encode(pace, forKey: .pace)
   }
 
   /// Writes the report, replacing an earlier one; completely or not at all.

@@ -1,5 +1,4 @@
 import BatchEngine
-import SystemPackage
 
 extension Job {
   /// Who runs the job, and from where; secret values are left out.
@@ -21,7 +20,7 @@ extension Job {
     return RunInvocation(
       version: batchVersion,
       command: command,
-      jobFile: origin.map { FileSystem.absolute(FilePath($0.file)).string }
+      jobFile: (origin?.path).map { FileSystem.absolute($0).string }
     )
   }
 }

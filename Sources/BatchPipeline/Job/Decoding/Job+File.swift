@@ -38,10 +38,42 @@ extension Job {
     let root = try JSONReader.read(try read(file), file: file.string)
     let decoder = JobDecoder(baseDirectory: file.removingLastComponent())
     let job = try decoder.decode(root, file: file.string)
+    return try await sound(job, of: decoder)
+  }
+
+  /// Reads a job from standard input: one of the current folder, whose files have the job's name.
+  ///
+  /// - Throws: As ``reading(_:)``.
+  package static func readingStandardInput() async throws(BatchError) -> Job {
+    let decoder = JobDecoder(baseDirectory: "")
+    let job = try decoder.decode(try standardInput(), file: nil)
+    return try await sound(job, of: decoder)
+  }
+
+  /// The job on standard input, to look at its runs; see ``readingStandardInput()``.
+  package static func ofStandardInput() throws(BatchError) -> Job {
+    try JobDecoder(baseDirectory: "").job(from: try standardInput(), file: nil)
+  }
+
+  private static func standardInput() throws(BatchError) -> JSONValue {
+    let bytes = try read(.standardInput, named: JobOrigin.standardInput)
+    guard bytes.contains(where: { !" \t\r\n".utf8.contains($0) }) else {
+      throw BatchError(
+        .invalidJSON,
+        "there is no job",
+        at: JobOrigin.standardInput,
+        remedy: "pipe a job into the command, such as batch run - < job.json"
+      )
+    }
+    return try JSONReader.read(bytes, file: JobOrigin.standardInput)
+  }
+
+  /// A job without problems; with some, they are thrown together with what does not fit the database.
+  private static func sound(_ job: Job, of decoder: JobDecoder) async throws(BatchError) -> Job {
     guard !decoder.problems.isEmpty, let origin = job.origin else { return job }
     let misfits = await job.misfits(except: decoder.broken).map { $0.located(in: origin) }
-    throw BatchError.invalidJob(decoder.problems + misfits, file: file.string)
-      ?? BatchError(.invalidJob, "the job is not valid", at: file.string)
+    throw BatchError.invalidJob(decoder.problems + misfits, file: origin.file)
+      ?? BatchError(.invalidJob, "the job is not valid", at: origin.file)
   }
 
   /// Whether a file is a job file, and neither a checkpoint nor a list of identifiers: by its name, or by
@@ -57,22 +89,11 @@ extension Job {
   }
 
   private static func read(_ file: FilePath) throws(BatchError) -> [UInt8] {
-    let limit = JSONReader.byteLimit
-    let bytes: [UInt8]
     do {
       let descriptor = try FileDescriptor.open(file, .readOnly)
-      bytes = try descriptor.closeAfter {
-        var bytes: [UInt8] = []
-        while bytes.count <= limit {
-          // A byte more than the limit tells a file that is too long.
-          let room = min(1 << 16, limit + 1 - bytes.count)
-          let piece = try descriptor.read(atMost: room)
-          if piece.isEmpty { break }
-          bytes += piece
-          if bytes.starts(with: databaseMark) { break }
-        }
-        return bytes
-      }
+      return try descriptor.closeAfter { try read(descriptor, named: file.string) }
+    } catch let error as BatchError {
+      throw error
     } catch {
       let isMissing = (error as? Errno) == .noSuchFileOrDirectory
       throw BatchError(
@@ -83,11 +104,36 @@ extension Job {
         underlying: error
       )
     }
+  }
+
+  private static func read(
+    _ descriptor: FileDescriptor,
+    named name: String
+  ) throws(BatchError) -> [UInt8] {
+    let limit = JSONReader.byteLimit
+    var bytes: [UInt8] = []
+    do {
+      while bytes.count <= limit {
+        // A byte more than the limit tells a file that is too long.
+        let room = min(1 << 16, limit + 1 - bytes.count)
+        let piece = try descriptor.read(atMost: room)
+        if piece.isEmpty { break }
+        bytes += piece
+        if bytes.starts(with: databaseMark) { break }
+      }
+    } catch {
+      throw BatchError(
+        .fileAccess,
+        "cannot read the job: \(error)",
+        at: name,
+        underlying: error
+      )
+    }
     if bytes.starts(with: databaseMark) {
       throw BatchError(
         .invalidJob,
         "this is an SQLite database",
-        at: file.string,
+        at: name,
         remedy: "name a job file, which names the database"
       )
     }

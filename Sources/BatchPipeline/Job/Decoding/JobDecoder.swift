@@ -41,17 +41,21 @@ package final class JobDecoder {
 
   /// Decodes a whole job.
   ///
+  /// - Parameters:
+  ///   - root: The content of the file.
+  ///   - file: The file; nil for standard input.
+  /// - Returns: The job.
   /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
-  package func job(from root: JSONValue, file: String) throws(BatchError) -> Job {
+  package func job(from root: JSONValue, file: String?) throws(BatchError) -> Job {
     let job = try decode(root, file: file)
-    if let error = BatchError.invalidJob(problems, file: file) { throw error }
+    if let error = BatchError.invalidJob(problems, file: job.origin?.file) { throw error }
     return job
   }
 
   /// Decodes a whole job, with stand-in values in sections that have problems.
   ///
   /// - Throws: A `BatchError` with code `invalidJob` if the job is of another version.
-  func decode(_ root: JSONValue, file: String) throws(BatchError) -> Job {
+  func decode(_ root: JSONValue, file: String?) throws(BatchError) -> Job {
     let origin = JobOrigin(file: file, root: root)
     // A file for another version may have any keys: nothing but its version is worth a word.
     if case .integer(let version)? = root.members?.first(where: { $0.key == "version" })?
@@ -60,12 +64,12 @@ package final class JobDecoder {
       report(Job.problem(withVersion: version))
       problems[0].position = origin.position(of: JobPath("version"))
     }
-    if let error = BatchError.invalidJob(problems, file: file) { throw error }
+    if let error = BatchError.invalidJob(problems, file: origin.file) { throw error }
 
     var job = decodeJob(root)
     job.origin = origin
     if job.checkpoint.path == nil {
-      let stem = FilePath(file).lastComponent?.stem ?? job.name
+      let stem = origin.path?.lastComponent?.stem ?? job.name
       job.checkpoint.path = resolve(FilePath("\(stem).batch"))
     }
     if root.members != nil {

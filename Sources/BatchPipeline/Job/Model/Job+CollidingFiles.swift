@@ -11,8 +11,8 @@ extension Job {
       let file = FilePath(store.string + suffix)
       files.append(NamedFile(.database, "the file \(suffix) of the database", file))
     }
-    if let origin {
-      files.insert(NamedFile(JobPath(), "the job file", FilePath(origin.file)), at: 0)
+    if let file = origin?.path {
+      files.insert(NamedFile(JobPath(), "the job file", file), at: 0)
     }
     let others: [(JobPath, String, FilePath?)] = [
       (.identifiers, "the file of identifiers", source.identifiers),

@@ -1,12 +1,20 @@
+import SystemPackage
+
 /// The file that a job was read from, and where each of its values stands in it.
 package struct JobOrigin: Sendable {
+  /// What errors call a job that is in no file.
+  static let standardInput = "standard input"
+
   /// The name of the file, as errors name it.
   package let file: String
+  /// The file; nil for standard input.
+  let path: FilePath?
   private let root: JSONValue
 
   /// Keeps the document that a job was read from.
-  package init(file: String, root: JSONValue) {
-    self.file = file
+  package init(file: String?, root: JSONValue) {
+    self.file = file ?? Self.standardInput
+    path = file.map { FilePath($0) }
     self.root = root
   }
 

@@ -1,0 +1,83 @@
+import BatchIdentifiers
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// How many identifiers were done when, as a checkpoint's records say.
+package struct RunPace: Sendable, Encodable {
+  /// A moment of a run.
+  package struct Point: Sendable, Encodable {
+    /// How long the run had been going on, over all its resumptions.
+    package let seconds: Double
+    /// How many identifiers were done.
+    package let done: Int
+  }
+
+  /// The most points that there are, however long the run took.
+  package static let pointLimit = 240
+
+  /// The points, the earliest first.
+  package private(set) var points: [Point] = []
+  /// Of so many records one is a point.
+  private var stride = 1
+  private var skipped = 0
+  private var last: Point?
+
+  /// A run without records.
+  package init() {}
+
+  /// Adds a record; of a long run, every second point makes room for the rest now and then.
+  package mutating func add(seconds: Double, done: Int) {
+    let point = Point(seconds: seconds, done: done)
+    // The clock goes on while nothing is done; what goes back tells of a restored database.
+    guard seconds >= last?.seconds ?? 0 else { return }
+    last = point
+    skipped += 1
+    guard skipped >= stride else { return }
+    skipped = 0
+    points.append(point)
+    guard points.count >= Self.pointLimit else { return }
+    points = points.enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
+    stride *= 2
+  }
+
+  /// Ends with the last record, whatever its turn.
+  package mutating func finish() {
+    if let last, points.last?.seconds != last.seconds { points.append(last) }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(points)
+  }
+}
+
+extension Checkpoint {
+  /// How many identifiers were done when.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
+  package func pace() throws(BatchError) -> RunPace {
+    var pace = RunPace()
+    if path.isEmpty { return pace }
+    try IdentifierFile(opening: path).forEachRecord { record throws(BatchError) in
+      guard record.kind == CheckpointEntry.progressKind else { return }
+      do {
+        let progress = try JSONDecoder().decode(RunProgress.self, from: Data(record.payload))
+        pace.add(seconds: progress.elapsedSeconds, done: progress.done.count)
+      } catch {
+        throw BatchError(
+          .damagedFile,
+          "a record of progress cannot be read",
+          at: path.string,
+          remedy: "it was written by another version, or by hand",
+          underlying: error
+        )
+      }
+    }
+    pace.finish()
+    return pace
+  }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+
+struct ExplainCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain",
+    abstract: "Explains a key of the job file.",
+    discussion: """
+      Without a key, all keys are listed; a key with others below it lists those. The text is \
+      that of the page about the job file.
+
+        batch explain throttle.maximumWAL
+        batch explain throttle
+        batch explain --schema > job.schema.json   for editors
+      """
+  )
+
+  @Argument(
+    help: "The key, such as source.where or parameters.NAME.type.",
+    completion: .custom { _, _, _ in JobPage.embedded.keys.map(\.path) }
+  )
+  var key: String?
+
+  @Flag(help: "Print the JSON schema of job files instead.")
+  var schema = false
+
+  func validate() throws {
+    if schema, key != nil { throw ValidationError("--schema takes no key.") }
+  }
+
+  func run() throws {
+    if schema { return try Terminal.print(bytes: PackageResources.job_schema_json) }
+    let page = JobPage.embedded
+    let width = Terminal.outputColumns ?? TextLayout.standardWidth
+    guard let key else {
+      let rows = page.keys.map { (label: $0.path, text: $0.summary) }
+      return try Terminal.print(
+        TextLayout.labelled(rows, width: width, cutting: true).joined(separator: "\n")
+      )
+    }
+    switch page.find(key) {
+    case .key(let path):
+      try Terminal.print(page.lines(about: path, width: width).joined(separator: "\n"))
+    case .several(let paths):
+      throw wrongUsage(
+        "several keys have the name \(key.quotedForMessage): \(paths.joined(separator: ", "))"
+      )
+    case .none(let nearest):
+      let advice =
+        nearest.map { "did you mean \($0.quotedForMessage)?" }
+        ?? "batch explain lists all keys"
+      throw wrongUsage("there is no key \(key.quotedForMessage); \(advice)")
+    }
+  }
+}

@@ -1,0 +1,231 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+import SystemPackage
+
+/// A job that `batch new` writes.
+struct JobDraft {
+  /// What is done with the rows.
+  enum Action {
+    case update(set: [(column: String, expression: String)])
+    case delete(archive: String?)
+    case export(file: String, format: String, columns: [String])
+    case transform(columns: [String], writes: [String], language: TransformSkeleton.Language)
+  }
+
+  /// The database, as the command line names it.
+  var database: String
+  var table: String
+  /// The columns that identify a row, where the table has no key.
+  var key: [String] = []
+  /// Which rows; nil for all of them.
+  var condition: String?
+  var action: Action
+  var name: String
+  /// The file that the job is written to; nil for standard output.
+  var output: String?
+
+  /// A name for a job: `update-orders`, made of the letters that names may have.
+  static func name(_ action: String, _ table: String) -> String {
+    var name = action
+    for character in " \(table)" {
+      if character.isASCII, character.isLetter || character.isNumber || character == "_" {
+        name.append(character)
+      } else if name.last != "-" {
+        name.append("-")
+      }
+    }
+    while name.last == "-" { name.removeLast() }
+    return String(name.prefix(100))
+  }
+
+  /// The folder that the paths of the job lead from.
+  private var folder: FilePath { output.map { FilePath($0).removingLastComponent() } ?? "" }
+
+  /// A path of the command line as the job has it: absolute if the job is in another folder.
+  private func path(_ text: String) -> String {
+    let path = FilePath(text)
+    return folder.isEmpty || path.isAbsolute ? text : FileSystem.absolute(path).string
+  }
+
+  /// What a transform calls: a script or a package beside the job.
+  var skeleton: TransformSkeleton? {
+    guard case .transform(let columns, let writes, let language) = action else { return nil }
+    return TransformSkeleton(
+      name: name,
+      columns: columns,
+      writes: writes,
+      language: language,
+      folder: folder
+    )
+  }
+
+  /// The job file.
+  var text: String {
+    var source = [("entity", Self.json(table))]
+    if !key.isEmpty { source.append(("key", Self.json(key))) }
+    if let condition {
+      source.append(("where", Self.json(condition)))
+    } else if writes {
+      source.append(("everything", "true"))
+    }
+    return """
+      {
+        "$schema": "job.schema.json",
+        "version": 1,
+        "name": \(Self.json(name)),
+        "database": { "path": \(Self.json(path(database))) },
+        "source": { \(Self.members(source)) },
+        "action": \(actionText)
+      }
+
+      """
+  }
+
+  /// Whether a job over all rows has to say so.
+  private var writes: Bool {
+    switch action {
+    case .update, .delete, .transform: true
+    case .export: false
+    }
+  }
+
+  private var actionText: String {
+    var members: [(String, String)]
+    switch action {
+    case .update(let set):
+      let lines = set.map { "      \(Self.json($0.column)): \(Self.json($0.expression))" }
+      members = [
+        ("type", "\"update\""), ("set", "{\n\(lines.joined(separator: ",\n"))\n    }"),
+      ]
+    case .delete(let archive):
+      members = [("type", "\"delete\"")]
+      if let archive {
+        members.append(("archive", "{ \"entity\": \(Self.json(archive)), \"create\": true }"))
+      }
+    case .export(let file, let format, let columns):
+      members = [
+        ("type", "\"export\""), ("file", Self.json(path(file))), ("format", Self.json(format)),
+      ]
+      if !columns.isEmpty { members.append(("columns", Self.json(columns))) }
+    case .transform(let columns, let writes, _):
+      members = [
+        ("type", "\"transform\""), ("columns", Self.json(columns)), ("writes", Self.json(writes)),
+      ]
+      if let skeleton {
+        members.append(
+          skeleton.command.map { ("command", Self.json($0)) } ?? ("handler", Self.json(name))
+        )
+      }
+    }
+    let lines = members.map { "    \"\($0.0)\": \($0.1)" }
+    return "{\n\(lines.joined(separator: ",\n"))\n  }"
+  }
+
+  private static func members(_ members: [(String, String)]) -> String {
+    members.map { "\"\($0.0)\": \($0.1)" }.joined(separator: ", ")
+  }
+
+  private static func json(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    JSONString.append(text, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func json(_ texts: [String]) -> String {
+    "[\(texts.map(json).joined(separator: ", "))]"
+  }
+}
+
+extension JobDraft {
+  /// The job against its database, as `batch validate` looks at it.
+  ///
+  /// - Throws: `BatchError` with the place in the file to be.
+  func plan() async throws(BatchError) -> JobPlan {
+    let job = try Job(
+      json: Array(text.utf8),
+      file: output ?? "\(name).json",
+      baseDirectory: folder
+    )
+    let values = try ParameterValues(
+      arguments: [],
+      declarations: job.parameters,
+      runStartedAt: currentTimestamp(),
+      runID: "00000000-0000-0000-0000-000000000000"
+    )
+    let plan = try await JobPlan(job, parameters: values, handlers: handlers)
+    try plan.refuseOccupiedOutput()
+    return plan
+  }
+
+  /// A stand-in for the handler that is still to be written.
+  var handlers: [String: TransformHandler] {
+    guard case .transform = action else { return [:] }
+    return [name: .rows { _ in { _ in } }]
+  }
+
+  /// Refuses files that are there already, and a folder that is not.
+  func refuseOccupied() throws(BatchError) {
+    if !folder.isEmpty, FileSystem.status(of: folder) == nil {
+      throw BatchError(.fileAccess, "there is no such folder", at: folder.string, remedy: "make it")
+    }
+    for path in [output.map { FilePath($0) }, skeleton?.path].compactMap(\.self) {
+      guard FileSystem.status(of: path) == nil else { throw Self.occupied(path) }
+    }
+  }
+
+  /// Checks the job, and writes it and what it calls.
+  ///
+  /// - Returns: The plan of the job.
+  func write() async throws(BatchError) -> JobPlan {
+    try refuseOccupied()
+    try skeleton?.write()
+    let plan: JobPlan
+    do throws(BatchError) {
+      plan = try await self.plan()
+      if let output {
+        try Self.create(FilePath(output), text)
+      } else {
+        try Terminal.print(text, terminator: "")
+      }
+    } catch {
+      // What was made for a job that there is not is of no use.
+      skeleton?.remove()
+      throw error
+    }
+    if let skeleton { Terminal.say("\(skeleton.path): \(skeleton.advice)") }
+    return plan
+  }
+
+  /// Writes a new file.
+  ///
+  /// - Throws: `BatchError` of code `fileAccess`, also if there is a file already.
+  static func create(_ path: FilePath, _ text: String) throws(BatchError) {
+    do {
+      let file = try FileDescriptor.open(
+        path,
+        .writeOnly,
+        options: [.create, .exclusiveCreate],
+        permissions: [.ownerReadWrite, .groupRead, .otherRead]
+      )
+      _ = try file.closeAfter { try file.writeAll(text.utf8) }
+    } catch {
+      if (error as? Errno) == .fileExists { throw occupied(path) }
+      throw BatchError(
+        .fileAccess,
+        "cannot be written: \(error)",
+        at: path.string,
+        underlying: error
+      )
+    }
+  }
+
+  private static func occupied(_ path: FilePath) -> BatchError {
+    BatchError(
+      .fileAccess,
+      "there is already a file of this name",
+      at: path.string,
+      remedy: "choose another name, or remove it"
+    )
+  }
+}

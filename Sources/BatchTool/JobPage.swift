@@ -1,0 +1,263 @@
+import BatchIdentifiers
+
+/// The page about the job file, read as `batch explain` shows it.
+///
+/// Tables whose rows begin with a key in backticks say what the key means; the paragraphs of a section
+/// say the rest. `Documentation/JobFile.md` is the page, embedded as it stands.
+struct JobPage {
+  /// A key of the job file.
+  struct Key {
+    /// Its path, such as `throttle.window.hours`, with `NAME` for the name of a parameter.
+    let path: String
+    /// What the page says in the columns after the key, by their titles.
+    let columns: [(title: String, text: String)]
+
+    /// What the value is.
+    var value: String { columns.first { ["value", "runs"].contains($0.title) }?.text ?? "" }
+    /// The value of a file that leaves the key out; nil where the page says nothing.
+    var fallback: String? {
+      columns.first { $0.title == "default" && !$0.text.isEmpty }?.text
+    }
+    /// The actions that have the key; nil where all have it.
+    var types: String? { columns.first { $0.title == "type" && !$0.text.isEmpty }?.text }
+
+    /// All of it on one line.
+    var summary: String {
+      let actions = types.map { "\($0): " } ?? ""
+      let end: String =
+        switch fallback {
+        case nil: ""
+        case "required": "; required"
+        case let fallback?: "; default: \(fallback)"
+        }
+      return actions + value + end
+    }
+  }
+
+  /// Something of a section that is shown whole or not at all.
+  private struct Block {
+    enum Kind {
+      case paragraph, item, code, table
+    }
+
+    let kind: Kind
+    /// The lines of the page.
+    var lines: [String]
+
+    /// Whether it names a key in backticks, with or without those above it.
+    func mentions(_ path: String) -> Bool {
+      let name = path.split(separator: ".").last.map(String.init) ?? path
+      let codes = lines.joined(separator: " ").split(
+        separator: "`",
+        omittingEmptySubsequences: false
+      )
+      return codes.enumerated().contains { index, code in
+        guard !index.isMultiple(of: 2) else { return false }
+        return code == path || code == name || code.hasPrefix("\"\(name)\":")
+      }
+    }
+  }
+
+  /// What a path names.
+  enum Finding {
+    case key(String)
+    case several([String])
+    case none(nearest: String?)
+  }
+
+  /// The page of this version.
+  static let embedded = JobPage(String(decoding: PackageResources.JobFile_md, as: UTF8.self))
+
+  /// The keys, in the order of the page; those of a section follow the section.
+  let keys: [Key]
+  private let blocks: [String: [Block]]
+
+  /// Reads a page.
+  init(_ text: String) {
+    var reader = Reader()
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      reader.read(String(line))
+    }
+    let byParent = Dictionary(grouping: reader.keys) { Self.parent(of: $0.path) }
+    func inOrder(below path: String) -> [Key] {
+      byParent[path, default: []].flatMap { [$0] + inOrder(below: $0.path) }
+    }
+    // The name of a parameter is a key of the file's own, which no table has.
+    keys = inOrder(below: "").flatMap { key in
+      key.path == "parameters" ? [key] + inOrder(below: "parameters.NAME") : [key]
+    }
+    blocks = reader.blocks
+  }
+
+  private static func parent(of path: String) -> String {
+    path.split(separator: ".").dropLast().joined(separator: ".")
+  }
+
+  /// Finds a key by its path, whatever its letter case, or by its last part if no other key has that.
+  func find(_ text: String) -> Finding {
+    var steps = text.split(separator: ".", omittingEmptySubsequences: false).map {
+      String($0.prefix { $0 != "[" })
+    }
+    if steps.first?.lowercased() == "parameters", steps.count > 1 { steps[1] = "NAME" }
+    let sought = steps.joined(separator: ".")
+    let paths = keys.map(\.path) + ["parameters.NAME"]
+    if let path = paths.first(where: { $0 == sought }) { return .key(path) }
+    if let path = paths.first(where: { $0.lowercased() == sought.lowercased() }) {
+      return .key(path)
+    }
+    func last(_ path: String) -> String {
+      path.split(separator: ".").last.map(String.init) ?? path
+    }
+    let named = paths.filter { last($0).lowercased() == sought.lowercased() }
+    if named.count == 1 { return .key(named[0]) }
+    if named.count > 1 { return .several(named) }
+    if let nearest = nearestName(to: sought, among: paths) { return .none(nearest: nearest) }
+    let nearest = nearestName(to: last(sought), among: paths.map(last))
+    return .none(nearest: paths.first { last($0) == nearest })
+  }
+
+  /// What the page says of a key.
+  func lines(about path: String, width: Int) -> [String] {
+    let key = keys.first { $0.path == path }
+    var lines = [Terminal.marked(path, .strong)]
+    let indent = 2
+    if let key {
+      lines += [""] + TextLayout.wrapped(key.value, width: width, indent: indent)
+      if let types = key.types { lines += ["", "  of      \(types)"] }
+      if let fallback = key.fallback {
+        let text = fallback == "required" ? fallback : "default \(fallback)"
+        lines += key.types == nil ? [""] : []
+        lines += TextLayout.wrapped(text, width: width, indent: indent)
+      }
+    }
+    let section = path == "parameters" ? "parameters.NAME" : path
+    let children = keys.filter { Self.parent(of: $0.path) == section }
+    if !children.isEmpty {
+      let rows = children.map { child in
+        (label: String(child.path.dropFirst(section.count + 1)), text: child.summary)
+      }
+      let title = section == path ? [] : ["", "  \(section)"]
+      lines += title + [""] + TextLayout.labelled(rows, width: width, indent: indent)
+    }
+    let own = blocks[section, default: []]
+    let around = path.isEmpty ? [] : blocks[Self.parent(of: path), default: []]
+    var previous: Block.Kind?
+    for block in around.filter({ $0.mentions(path) }) + own {
+      // The items of a list stand together.
+      if block.kind != .item || previous != .item { lines.append("") }
+      previous = block.kind
+      lines += Self.lines(of: block, width: width, indent: indent)
+    }
+    return lines
+  }
+
+  private static func lines(of block: Block, width: Int, indent: Int) -> [String] {
+    let margin = String(repeating: " ", count: indent)
+    switch block.kind {
+    case .paragraph:
+      return TextLayout.wrapped(
+        plain(block.lines.joined(separator: " ")),
+        width: width,
+        indent: indent
+      )
+    case .item:
+      let text = plain(block.lines.joined(separator: " ").dropFirst(2))
+      return TextLayout.wrapped(text, width: width, indent: indent + 2, first: "\(margin)- ")
+    case .code: return block.lines.map { "\(margin)  \($0)" }
+    case .table:
+      let rows = block.lines.map(cells)
+      guard let titles = rows.first else { return [] }
+      let body = rows.dropFirst().filter { !$0.allSatisfy { $0.allSatisfy { "-: ".contains($0) } } }
+      return TextLayout.table([titles] + body, width: width, indent: indent)
+    }
+  }
+
+  /// The cells of a line of a table, as plain text.
+  fileprivate static func cells(_ line: String) -> [String] {
+    let bar = "\u{0}"
+    let parts = line.replacing("\\|", with: bar).split(
+      separator: "|",
+      omittingEmptySubsequences: false
+    )
+    return parts.dropFirst().dropLast().map { part in
+      plain(part.trimmingSpaces).replacing(bar, with: "|")
+    }
+  }
+
+  /// Text of the page without its marks: links, emphasis, code.
+  fileprivate static func plain(_ text: some StringProtocol) -> String {
+    var plain = String(text)
+    plain.replace(/\[([^\]]*)\]\([^)]*\)/) { String($0.output.1) }
+    plain.replace("**", with: "")
+    plain.replace("`", with: "")
+    return plain
+  }
+}
+
+extension JobPage {
+  /// Goes through the lines of a page.
+  private struct Reader {
+    var keys: [Key] = []
+    var blocks: [String: [Block]] = [:]
+    /// The section that the lines belong to; nil for one about no key.
+    private var section: String?
+    private var titles: [String] = []
+    /// What the next line may belong to.
+    private var open: Block?
+    private var isCode = false
+
+    mutating func read(_ line: String) {
+      if line.hasPrefix("```") {
+        if isCode { close() } else { begin(.code, with: nil) }
+        isCode.toggle()
+      } else if isCode {
+        open?.lines.append(line)
+      } else if line.hasPrefix("#") {
+        close()
+        section = Self.section(ofHeading: line)
+      } else if line.hasPrefix("|") {
+        readRow(line)
+      } else if line.isEmpty {
+        close()
+      } else if line.hasPrefix("- ") {
+        begin(.item, with: line)
+      } else if open?.kind == .paragraph || open?.kind == .item {
+        open?.lines.append(line.trimmingSpaces)
+      } else {
+        begin(.paragraph, with: line)
+      }
+    }
+
+    /// The path in the backticks of a heading; that of the file for its own section.
+    private static func section(ofHeading line: String) -> String? {
+      let parts = line.split(separator: "`", omittingEmptySubsequences: false)
+      if parts.count > 1 { return String(parts[1]) }
+      return line == "## The whole file" ? "" : nil
+    }
+
+    private mutating func readRow(_ line: String) {
+      let cells = JobPage.cells(line)
+      if line.hasPrefix("| key |") {
+        close()
+        titles = cells
+      } else if line.hasPrefix("| `"), let section, let name = cells.first {
+        let path = section.isEmpty ? name : "\(section).\(name)"
+        let columns = zip(titles, cells).dropFirst().map { (title: $0, text: $1) }
+        keys.append(Key(path: path, columns: columns))
+      } else if titles.isEmpty {
+        if open?.kind == .table { open?.lines.append(line) } else { begin(.table, with: line) }
+      }
+    }
+
+    private mutating func begin(_ kind: Block.Kind, with line: String?) {
+      close()
+      open = Block(kind: kind, lines: line.map { [$0] } ?? [])
+    }
+
+    private mutating func close() {
+      if let open, let section { blocks[section, default: []].append(open) }
+      open = nil
+      titles = []
+    }
+  }
+}

@@ -1,0 +1,242 @@
+import ArgumentParser
+import BatchIdentifiers
+import BatchPipeline
+import SystemPackage
+
+struct NewCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "new",
+    abstract: "Writes a job file.",
+    discussion: """
+      Checks the job against its database and prints it, or writes it to a new file. On a \
+      terminal it asks for what the command line leaves out, and shows the plan at the end.
+
+        batch new
+        batch new update shop.db orders --set "price = 1" --everything > job.json
+        batch new delete shop.db orders --where cancelled | batch run -
+      """,
+    subcommands: [
+      NewUpdateCommand.self, NewDeleteCommand.self, NewExportCommand.self,
+      NewTransformCommand.self,
+    ]
+  )
+
+  func run() async throws {
+    try await JobQuestions.Given().write(nil, missing: ["an action and what it needs"])
+  }
+}
+
+/// What every job has that `batch new` writes.
+struct NewJobArguments: ParsableArguments {
+  @Argument(help: "The database.", completion: .file())
+  var database: String?
+
+  @Argument(help: "The table, or for an export a view.")
+  var table: String?
+
+  @Option(
+    name: .customLong("where"),
+    help: ArgumentHelp("Which rows.", valueName: "condition")
+  )
+  var condition: String?
+
+  @Flag(help: "All rows.")
+  var everything = false
+
+  @Option(
+    help: ArgumentHelp(
+      "A column that identifies a row of a view or of a table without a key; may be repeated.",
+      valueName: "column"
+    )
+  )
+  var key: [String] = []
+
+  @Option(help: "The name of the job, instead of one like update-orders.")
+  var name: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The new file, instead of standard output; never replaces one.",
+      valueName: "job.json"
+    ),
+    completion: .file(extensions: ["json"])
+  )
+  var output: String?
+
+  func validate() throws {
+    if everything, condition != nil {
+      throw ValidationError("--where and --everything exclude each other.")
+    }
+  }
+
+  /// What was said of the job.
+  var given: JobQuestions.Given {
+    JobQuestions.Given(
+      database: database,
+      table: table,
+      condition: condition,
+      everything: everything,
+      key: key,
+      name: name,
+      output: output
+    )
+  }
+}
+
+struct NewUpdateCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "update",
+    abstract: "Writes a job that updates rows.",
+    usage: usage("new update <database> <table> [<options>]"),
+    discussion: """
+      batch new update shop.db orders --where "price_cents IS NULL" \\
+        --set "price_cents = CAST(round(price * 100) AS INTEGER)" > job.json
+      """
+  )
+
+  @OptionGroup var arguments: NewJobArguments
+
+  @Option(
+    help: ArgumentHelp(
+      "A column and an SQL expression over the old row; may be repeated.",
+      valueName: "column=expression"
+    )
+  )
+  var set: [String] = []
+
+  func validate() throws {
+    for text in set where Self.assignment(text) == nil {
+      throw ValidationError("\(text.quotedForMessage) is not of the form column=expression.")
+    }
+  }
+
+  func run() async throws {
+    let assignments = set.compactMap(Self.assignment)
+    try await arguments.given.write(
+      assignments.isEmpty ? nil : .update(set: assignments),
+      kind: .update,
+      missing: assignments.isEmpty ? ["--set"] : []
+    )
+  }
+
+  /// The column and the expression of `column = expression`.
+  static func assignment(_ text: String) -> (column: String, expression: String)? {
+    guard let sign = text.firstIndex(of: "=") else { return nil }
+    let column = text[..<sign].trimmingSpaces
+    let expression = text[text.index(after: sign)...].trimmingSpaces
+    return column.isEmpty || expression.isEmpty ? nil : (column, expression)
+  }
+}
+
+struct NewDeleteCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "delete",
+    abstract: "Writes a job that deletes rows.",
+    usage: usage("new delete <database> <table> [<options>]"),
+    discussion: """
+      batch new delete shop.db orders --where cancelled --archive orders_archive > job.json
+      """
+  )
+
+  @OptionGroup var arguments: NewJobArguments
+
+  @Option(
+    help: ArgumentHelp(
+      "A table that gets a copy of each row first; made if it is not there.",
+      valueName: "table"
+    )
+  )
+  var archive: String?
+
+  func run() async throws {
+    try await arguments.given.write(.delete(archive: archive), kind: .delete)
+  }
+}
+
+struct NewExportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Writes a job that exports rows to a file.",
+    usage: usage("new export <database> <table> [<options>]"),
+    discussion: """
+      batch new export shop.db orders --everything --file orders.csv > job.json
+      """
+  )
+
+  @OptionGroup var arguments: NewJobArguments
+
+  @Option(help: "The file to export to.", completion: .file())
+  var file: String?
+
+  @Option(help: "csv or ndjson; left out, the ending of the file decides.")
+  var format: String?
+
+  @Option(
+    help: ArgumentHelp("A column to export, instead of all; may be repeated.", valueName: "column")
+  )
+  var column: [String] = []
+
+  func validate() throws {
+    if let format, !["csv", "ndjson"].contains(format) {
+      throw ValidationError("--format must be csv or ndjson.")
+    }
+  }
+
+  func run() async throws {
+    guard let file else {
+      return try await arguments.given.write(nil, kind: .export, missing: ["--file"])
+    }
+    try await arguments.given.write(
+      .export(file: file, format: format ?? Self.format(of: file), columns: column),
+      kind: .export
+    )
+  }
+
+  /// The format that the name of a file stands for.
+  static func format(of file: String) -> String {
+    FilePath(file).extension?.lowercased() == "csv" ? "csv" : "ndjson"
+  }
+}
+
+struct NewTransformCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "transform",
+    abstract: "Writes a job that computes columns, and the beginning of its program.",
+    usage: usage("new transform <database> <table> [<options>]"),
+    discussion: """
+      The program is a Python script, or a Swift package, beside the job. It leaves rows as they \
+      are until you fill it in.
+
+        batch new transform shop.db orders --everything --read price --write gross \\
+          --output gross.json
+      """
+  )
+
+  @OptionGroup var arguments: NewJobArguments
+
+  @Option(
+    help: ArgumentHelp("A column that the program reads; may be repeated.", valueName: "column")
+  )
+  var read: [String] = []
+
+  @Option(
+    help: ArgumentHelp("A column that the program may set; may be repeated.", valueName: "column")
+  )
+  var write: [String] = []
+
+  @Option(help: "python or swift.")
+  var language = TransformSkeleton.Language.python
+
+  func run() async throws {
+    var missing: [String] = []
+    if read.isEmpty { missing.append("--read") }
+    if write.isEmpty { missing.append("--write") }
+    try await arguments.given.write(
+      missing.isEmpty ? .transform(columns: read, writes: write, language: language) : nil,
+      kind: .transform,
+      missing: missing
+    )
+  }
+}
+
+extension TransformSkeleton.Language: ExpressibleByArgument {}

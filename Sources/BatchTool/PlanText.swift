@@ -1,0 +1,154 @@
+import BatchIdentifiers
+import BatchPipeline
+import BatchStore
+
+/// A plan for people.
+struct PlanText {
+  let plan: JobPlan
+  let report: PlanReport
+  let next: NextStep
+
+  /// Looks at what a run would do.
+  init(
+    _ plan: JobPlan,
+    chunkSize: Int? = nil,
+    options: BatchRun.Options,
+    handlers: [String: TransformHandler] = BatchTool.handlers
+  ) async throws(BatchError) {
+    self.plan = plan
+    report = try await plan.report(chunkSize: chunkSize)
+    next = await NextStep(of: plan.job, options: options, handlers: handlers)
+  }
+
+  /// Prints the plan of a job.
+  static func print(
+    of arguments: JobArguments,
+    chunkSize: Int?,
+    runID: String?,
+    fresh: Bool = false,
+    json: Bool
+  ) async throws(BatchError) {
+    var options = BatchRun.Options()
+    options.runID = runID
+    options.fresh = fresh
+    options.parameterTexts = arguments.parameters
+    let text = try await PlanText(arguments.plan(), chunkSize: chunkSize, options: options)
+    if json {
+      let line = PlanLine(report: text.report, next: text.next)
+      return try Terminal.printJSON(line, pretty: true)
+    }
+    let lines = text.lines(width: Terminal.outputColumns)
+    try Terminal.print(lines.joined(separator: "\n"))
+    for warning in text.report.warnings { Terminal.warn(warning) }
+  }
+
+  /// The plan, line by line.
+  func lines(width: Int?) -> [String] {
+    var lines = TextLayout.labelled(facts, width: width)
+    if !report.sample.isEmpty {
+      let unknown = plan.program.map {
+        ", before; what comes after only the \($0) knows, and a plan does not call it"
+      }
+      lines += [""]
+      lines += TextLayout.wrapped(
+        "the first \(report.sample.count)\(unknown ?? ""):",
+        width: width
+      )
+      lines += SampleText(report.sample, of: plan.entity).lines(
+        width: width ?? TextLayout.standardWidth
+      )
+    }
+    return lines + [""] + TextLayout.wrapped("batch run \(next.words)", width: width)
+  }
+
+  private var facts: [(label: String, text: String)] {
+    let key = plan.entity.key?.columns.joined(separator: ", ") ?? ""
+    var facts: [(label: String, text: String)] = [
+      ("job", "\(plan.job.name) (\(plan.job.action.type))"),
+      ("database", plan.store.path),
+      ("entity", "\(plan.entity.name), identified by \(key)"),
+      (
+        "matches",
+        "\(Format.count(report.matches, "row")) in \(Format.count(report.chunks, "chunk"))"
+      ),
+    ]
+    if let file = report.identifiers {
+      facts.append(("rows", "those that \(file) names, in its order"))
+    } else {
+      facts.append(("fetch", Self.oneLine(report.sql.fetch)))
+      facts += report.queryPlan.map { ("", $0) }
+    }
+    if let create = report.sql.create { facts.append(("create", Self.oneLine(create))) }
+    facts.append(("apply", Self.oneLine(report.sql.apply)))
+    if let lookUp = report.lookUp {
+      facts += lookUp.queryPlan.map { ("", $0) }
+      if lookUp.isCopied {
+        let size = lookUp.copyBytes.map { ", about \(Format.bytes($0))" } ?? ""
+        facts.append(
+          (
+            "copy",
+            "the rows are read once, into a temporary file\(size): to find one by its key SQLite"
+              + " looks at many"
+          )
+        )
+      }
+    }
+    facts.append(("recheck", Self.text(of: report.recheck)))
+    if let unchanged = report.unchanged {
+      let looked = Format.count(unchanged.of, "row")
+      facts.append(("unchanged", "\(Format.count(unchanged.count)) of the first \(looked)"))
+    }
+    if let tried = report.triedRows, tried > 0 {
+      let first = "the first \(Format.count(tried, "row"))"
+      let isPart = tried < report.matches
+      facts.append(("tried", isPart ? "\(first) only; later rows may still fail" : "all rows"))
+    }
+    if let seconds = report.estimatedSeconds {
+      let about = report.recheck.isInterrupted ? "more than" : "about"
+      let reason = report.pace.map { "by \($0)" } ?? "a rough guess"
+      facts.append(("time", "\(about) \(Format.seconds(seconds)), \(reason)"))
+    } else if let program = plan.program {
+      facts.append(("time", "unknown: it depends on the \(program)"))
+    }
+    return facts
+  }
+
+  /// What must still hold of a row, and what need not and why.
+  private static func text(of recheck: PlanReport.Rechecking) -> String {
+    let terms = recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
+    let omitted = recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
+    let row = terms.isEmpty ? "the row" : "the row, and \(terms)"
+    if recheck.mode == "off" { return "the row only: recheck is off" }
+    return omitted.isEmpty ? row : "\(row); not rechecked: \(omitted.joined(separator: "; "))"
+  }
+
+  private static func oneLine(_ sql: String) -> String {
+    sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
+  }
+}
+
+extension JobPlan {
+  /// What computes the rows of a transform, in words; nil of other actions.
+  fileprivate var program: String? {
+    guard case .transform(let transform) = job.action else { return nil }
+    return switch transform.program {
+    case .handler(let name): "handler \(name.quotedForMessage)"
+    case .command: "command"
+    }
+  }
+}
+
+/// A plan with what comes next beside its fields.
+private struct PlanLine: Encodable {
+  let report: PlanReport
+  let next: NextStep
+
+  private enum CodingKeys: CodingKey { case next, nextWords }
+
+  func encode(to encoder: any Encoder) throws {
+    try report.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(next.name, forKey: .next)
+    try container.encode(next.words, forKey: .nextWords)
+  }
+}

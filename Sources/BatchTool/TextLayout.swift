@@ -1,0 +1,98 @@
+/// Text for a terminal of some width: wrapped, beside labels, in tables.
+enum TextLayout {
+  /// The width where nobody says another.
+  static let standardWidth = 80
+
+  /// Text in lines that are not longer than a width, unless a word is.
+  ///
+  /// - Parameters:
+  ///   - text: The text.
+  ///   - width: The longest line; nil for one line however long.
+  ///   - indent: The spaces before each line.
+  ///   - first: What the first line begins with instead.
+  /// - Returns: The lines.
+  static func wrapped(
+    _ text: String,
+    width: Int?,
+    indent: Int = 0,
+    first: String? = nil
+  ) -> [String] {
+    let margin = String(repeating: " ", count: indent)
+    var lines: [String] = []
+    var line = first ?? margin
+    var isEmpty = true
+    for word in text.split(separator: " ") {
+      if let width, !isEmpty, line.count + 1 + word.count > width {
+        lines.append(line)
+        line = margin
+        isEmpty = true
+      }
+      line += isEmpty ? String(word) : " \(word)"
+      isEmpty = false
+    }
+    return lines + [line]
+  }
+
+  /// Labels in one column and their texts in another.
+  ///
+  /// - Parameters:
+  ///   - rows: Both of each line.
+  ///   - width: The longest line; nil for one line each however long.
+  ///   - indent: The spaces before each line.
+  ///   - cutting: Whether a text that is too long ends in an ellipsis instead of going on below.
+  /// - Returns: The lines.
+  static func labelled(
+    _ rows: [(label: String, text: String)],
+    width: Int?,
+    indent: Int = 0,
+    cutting: Bool = false
+  ) -> [String] {
+    let margin = String(repeating: " ", count: indent)
+    let column = rows.map(\.label.count).max() ?? 0
+    return rows.flatMap { label, text in
+      let start = margin + padded(label, to: column) + "  "
+      if cutting, let width {
+        return [start + text.shortened(to: max(width - start.count, 1))]
+      }
+      // So long a label would leave no room beside it.
+      if let width, start.count > width / 2 {
+        return [margin + label] + wrapped(text, width: width, indent: indent + 4)
+      }
+      return wrapped(text, width: width, indent: start.count, first: start)
+    }
+  }
+
+  /// A table, whose widest columns are cut until it fits.
+  static func table(_ rows: [[String]], width: Int, indent: Int = 0) -> [String] {
+    let count = rows.map(\.count).max() ?? 0
+    var widths = (0..<count).map { column in
+      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
+    }
+    let gaps = indent + 2 * max(count - 1, 0)
+    while widths.reduce(gaps, +) > width, let widest = widths.max(), widest > 4 {
+      widths[widths.firstIndex(of: widest) ?? 0] -= 1
+    }
+    let margin = String(repeating: " ", count: indent)
+    return rows.map { row in
+      let cells = row.enumerated().map { index, cell in
+        let cell = cell.shortened(to: widths[index])
+        return index == row.count - 1 ? cell : padded(cell, to: widths[index])
+      }
+      return margin + cells.joined(separator: "  ")
+    }
+  }
+
+  /// Text with spaces behind it.
+  static func padded(_ text: String, to width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+}
+
+extension StringProtocol {
+  /// The text without the spaces around it.
+  var trimmingSpaces: String {
+    let start = drop { $0 == " " }
+    guard let last = start.lastIndex(where: { $0 != " " }) else { return "" }
+    return String(start[...last])
+  }
+}

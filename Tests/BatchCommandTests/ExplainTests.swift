@@ -1,0 +1,84 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// `batch explain`, which shows the page about the job file.
+@Suite struct ExplainTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func explain(_ arguments: String...) throws -> BatchProgram.Result {
+    try BatchProgram(["explain"] + arguments, in: directory).wait()
+  }
+
+  /// The keys of the schema, by path, with `NAME` for that of a parameter.
+  private static func keysOfSchema() throws -> Set<String> {
+    let data = try Data(Repository.text("Documentation/job.schema.json").utf8)
+    let schema = try #require(JSONSerialization.jsonObject(with: data) as? [String: Any])
+    var keys: Set<String> = []
+    func collect(_ section: [String: Any], _ path: String) {
+      for part in section["oneOf"] as? [[String: Any]] ?? [] { collect(part, path) }
+      for (name, value) in section["properties"] as? [String: [String: Any]] ?? [:] {
+        let below = path.isEmpty ? name : "\(path).\(name)"
+        keys.insert(below)
+        collect(value, below)
+      }
+      for value in (section["patternProperties"] as? [String: [String: Any]] ?? [:]).values {
+        collect(value, "\(path).NAME")
+      }
+    }
+    collect(schema, "")
+    return keys
+  }
+
+  @Test func `it lists the keys of the schema, and explains each in 80 columns`() throws {
+    let list = try explain()
+    #expect(list.status == 0)
+    let lines = list.output.split(separator: "\n")
+    let keys = lines.map { String($0.prefix { $0 != " " }) }
+    #expect(try Set(keys) == Self.keysOfSchema())
+    #expect(Set(keys).count == keys.count)
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    for key in keys {
+      let result = try explain(key)
+      #expect(result.status == 0, "\(key): \(result.errors)")
+      let lines = result.output.split(separator: "\n")
+      #expect(lines.first.map(String.init) == key && lines.count > 1, "\(key)")
+      // An example on the page is not broken.
+      let long = lines.filter { $0.count > 80 && !$0.hasPrefix("    ") }
+      #expect(long == [], "\(key)")
+      #expect(!result.output.contains("`") && !result.output.contains("]("), "\(key)")
+    }
+  }
+
+  @Test func `a key is told with its default and what the page says of it`() throws {
+    let text = try explain("throttle.maximumWAL").output
+    #expect(text.contains("size of the write-ahead log above which"))
+    #expect(text.contains("\n  default \"64MB\"\n"))
+    #expect(text.contains("The log is checkpointed every 8 MB"))
+    let section = try explain("throttle").output
+    for key in ["maximumWAL", "window"] { #expect(section.contains("\n  \(key) ")) }
+    #expect(try explain("THROTTLE.maximumwal").output == text)
+    #expect(try explain("maximumWAL").output == text)
+    let parameter = try explain("parameters.before.type").output
+    #expect(parameter == (try explain("parameters.NAME.type").output))
+  }
+
+  @Test func `a misspelt key suggests the nearest`() throws {
+    for (key, advice) in [
+      ("throttle.maxWAL", "did you mean \"throttle.maximumWAL\"?"),
+      ("wehre", "did you mean \"source.where\"?"),
+      ("path", "database.path, checkpoint.path, report.path"),
+      ("zzzzzz", "batch explain lists all keys"), ("", "batch explain lists all keys"),
+    ] {
+      let result = try explain(key)
+      #expect(result.status == 64 && result.output == "", "\(key)")
+      #expect(result.errors.contains(advice), "\(key): \(result.errors)")
+    }
+  }
+
+  @Test func `the schema is that of the documentation`() throws {
+    #expect(try explain("--schema").output == Repository.text("Documentation/job.schema.json"))
+  }
+}

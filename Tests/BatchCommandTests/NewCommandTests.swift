@@ -1,0 +1,284 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// `batch new`, which writes jobs.
+@Suite struct NewCommandTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = try TestDatabase.makeNumbers(2500, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      #"CREATE TABLE "order items" ("a ""b""" TEXT, "größe" REAL, PRIMARY KEY ("a ""b""")) WITHOUT ROWID"#,
+      #"INSERT INTO "order items" VALUES ('k', 1.5), ('ü', 2)"#,
+      "CREATE VIEW small AS SELECT id AS number, label FROM numbers WHERE id < 10 LIMIT 5"
+    )
+  }
+
+  /// Writes a job to standard output, and checks that it names the schema and is valid.
+  private func make(_ arguments: String...) throws -> String {
+    let result = try BatchProgram(["new"] + arguments, in: directory).wait()
+    #expect(result.status == 0, "\(arguments): \(result.errors)")
+    #expect(try JSONOutput.object(result.output)["$schema"] as? String == "job.schema.json")
+    try directory.write(result.output, to: "job.json")
+    let check = try BatchProgram.run("validate", "job.json", in: directory)
+    #expect(check.status == 0, "\(arguments): \(check.errors)")
+    return result.output
+  }
+
+  private func run(_ status: Int32 = 0) throws {
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == status, "\(result.errors)")
+  }
+
+  @Test func `it writes an update, with the columns in order`() throws {
+    let text = try make(
+      "update",
+      "test.db",
+      "numbers",
+      "--set",
+      "n = id = 3",
+      "--set",
+      "label='it''s \"x\"'",
+      "--where",
+      "id <= 100"
+    )
+    let n = try #require(text.range(of: #""n": "id = 3""#))
+    let label = try #require(text.range(of: #""label": "'it''s \"x\"'""#))
+    #expect(n.lowerBound < label.lowerBound)
+    try run()
+    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["1"])
+    #expect(
+      try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE label = 'it''s \"x\"'")
+        == ["100"]
+    )
+  }
+
+  @Test func `it writes a delete with an archive, of a table with odd names`() throws {
+    let text = try make(
+      "delete",
+      "test.db",
+      "order items",
+      "--everything",
+      "--archive",
+      "old \"items\""
+    )
+    #expect(text.contains(#""name": "delete-order-items""#))
+    try run()
+    #expect(try TestDatabase.texts(path, #"SELECT count(*) FROM "old ""items""""#) == ["2"])
+    #expect(try TestDatabase.texts(path, #"SELECT count(*) FROM "order items""#) == ["0"])
+  }
+
+  @Test func `it writes an export, also of a view`() throws {
+    _ = try make(
+      "export",
+      "test.db",
+      "small",
+      "--key",
+      "number",
+      "--everything",
+      "--file",
+      "small.csv",
+      "--column",
+      "label"
+    )
+    try run()
+    #expect(try String(decoding: directory.read("small.csv"), as: UTF8.self).contains("label 5"))
+    let text = try make("export", "test.db", "numbers", "--where", "id < 3", "--file", "n.txt")
+    #expect(text.contains(#""format": "ndjson""#))
+  }
+
+  @Test func `it writes a transform, whose script leaves rows as they are`() throws {
+    _ = try make(
+      "transform",
+      "test.db",
+      "numbers",
+      "--where",
+      "id < 50",
+      "--read",
+      "label",
+      "--write",
+      "n",
+      "--name",
+      "count"
+    )
+    try run()
+    let status = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(status.contains("unchanged: 49"), "\(status)")
+    // What was filled in counts.
+    let script = try String(decoding: directory.read("count.py"), as: UTF8.self)
+    try directory.write(
+      script.replacing("# answer[\"n\"] = …", with: "answer[\"n\"] = len(row[\"label\"])"),
+      to: "count.py"
+    )
+    try run()
+    #expect(try TestDatabase.texts(path, "SELECT n FROM numbers WHERE id = 7") == ["7"])
+  }
+
+  @Test(.timeLimit(.minutes(5)))
+  func `it writes a transform in Swift that compiles`() throws {
+    let result = try BatchProgram.run(
+      "new",
+      "transform",
+      "test.db",
+      "order items",
+      "--everything",
+      "--read",
+      "größe",
+      "--read",
+      "a \"b\"",
+      "--write",
+      "größe",
+      "--language",
+      "swift",
+      "--name",
+      "items",
+      "--output",
+      "items.json",
+      in: directory
+    )
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try directory.names().contains("items.json"))
+    let source = String(
+      decoding: try directory.read("items/Sources/items/main.swift"),
+      as: UTF8.self
+    )
+    let check = try SwiftCompiler.typecheck(
+      // The call at the end is of a module whose dependencies are not all among the tests' modules.
+      source.replacing(/import BatchTool\n/, with: "").replacing(/await BatchTool[^\n]*/, with: ""),
+      in: directory
+    )
+    #expect(check.status == 0, "\(check.messages)")
+    #expect(source.contains(#"await BatchTool(handlers: ["items": handler]).run()"#))
+  }
+
+  @Test func `what it writes replaces nothing`() throws {
+    try directory.write("mine", to: "job.json")
+    let arguments = [
+      "new", "update", "test.db", "numbers", "--everything", "--set", "n = 1", "--output",
+      "job.json",
+    ]
+    try Refusal.expect(arguments, in: directory, says: ["job.json: there is already a file"])
+    let elsewhere = Array(arguments.dropLast()) + ["no/job.json"]
+    try Refusal.expect(elsewhere, in: directory, says: ["error: no: there is no such folder"])
+    try directory.write("mine", to: "count.py")
+    try Refusal.expect(
+      [
+        "new", "transform", "test.db", "numbers", "--everything", "--read", "n", "--write", "n",
+        "--name", "count", "--output", "count.json",
+      ],
+      in: directory,
+      says: ["count.py: there is already a file"]
+    )
+  }
+
+  @Test(arguments: [
+    (["update", "none.db", "numbers", "--everything", "--set", "n=1"], "none.db: no such file"),
+    (["update", "test.db", "nubers", "--everything", "--set", "n=1"], "did you mean \"numbers\"?"),
+    (
+      ["update", "test.db", "numbers", "--everything", "--set", "lable=1"],
+      "did you mean \"label\"?"
+    ),
+    (["update", "test.db", "numbers", "--where", "n >", "--set", "n=1"], "syntax error"),
+    (
+      ["update", "test.db", "numbers", "--where", "1; DROP TABLE x", "--set", "n=1"], "source.where"
+    ),
+    (["delete", "test.db", "small", "--everything"], "is a view, which cannot be written"),
+    (["transform", "test.db", "numbers", "--everything", "--read", "m", "--write", "n"], "\"m\""),
+    (["export", "test.db", "numbers", "--everything", "--file", "no/n.csv"], "no folder"),
+  ])
+  func `what is wrong is told, and nothing is written`(arguments: [String], says: String) throws {
+    try Refusal.expect(["new"] + arguments, in: directory, says: [says])
+    try Refusal.expect(["new"] + arguments + ["--output", "new.json"], in: directory, says: [says])
+  }
+
+  @Test func `without a terminal it says what is missing`() throws {
+    for (arguments, missing) in [
+      (["new"], "the database, the table, --where or --everything, an action"),
+      (["new", "update", "test.db"], "the table, --where or --everything, --set"),
+      (["new", "export", "test.db", "numbers", "--everything"], "give --file;"),
+    ] {
+      try Refusal.expect(arguments, in: directory, status: 64, says: [missing])
+    }
+    let result = try BatchProgram.run(
+      "new",
+      "update",
+      "test.db",
+      "numbers",
+      "--everything",
+      "--set",
+      "n",
+      in: directory
+    )
+    #expect(result.status == 64 && result.errors.contains("not of the form column=expression"))
+  }
+
+  // MARK: - Questions
+
+  @Test func `on a terminal it asks, counts while one types, and shows the plan`() throws {
+    let terminal = try PseudoTerminal(["new"], in: directory)
+    #expect(terminal.shows("Database file: "))
+    terminal.type("no.db\r")
+    #expect(terminal.shows("no such file or directory"))
+    terminal.type("test.db\r")
+    #expect(terminal.shows("2,500 rows"))
+    #expect(terminal.shows("Table: "))
+    terminal.type("nubers\r")
+    #expect(terminal.shows("did you mean \"numbers\"?"))
+    terminal.type("numbers\r")
+    #expect(terminal.shows("What to do: "))
+    terminal.type("update\r")
+    #expect(terminal.shows("empty for all"))
+    terminal.type("label = 'x")
+    #expect(terminal.shows("is not closed"))
+    terminal.type("\u{15}id <= 500")
+    #expect(terminal.shows("500 rows, of 2,500 rows"))
+    terminal.type("\r")
+    #expect(terminal.shows("Set (column = expression): "))
+    terminal.type("lable = 1\r")
+    #expect(terminal.shows("did you mean \"label\"?"))
+    terminal.type("n = 7\r")
+    #expect(terminal.shows("Set (empty if that is all): "))
+    terminal.type("\r")
+    #expect(terminal.shows("[update-numbers.json]: "))
+    terminal.type("\r")
+    #expect(terminal.shows("500 rows in 1 chunk"))
+    let end = terminal.wait()
+    #expect(end.status == 0)
+    #expect(end.rest.contains("update-numbers.json is written"))
+    let result = try BatchProgram.run("run", "update-numbers.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["3500"])
+  }
+
+  @Test func `it asks for what is missing only, and standard output gets the job alone`() throws {
+    let terminal = try PseudoTerminal(
+      ["new", "export", "test.db", "numbers", "--everything"],
+      in: directory,
+      output: "out.json"
+    )
+    #expect(terminal.shows("[export-numbers.csv]: "))
+    terminal.type("all.ndjson\r")
+    #expect(terminal.wait().status == 0)
+    let result = try BatchProgram.run("run", "-", in: directory, input: "out.json")
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try directory.names().contains("all.ndjson"))
+  }
+
+  @Test(arguments: ["\u{3}", "\u{4}"])
+  func `Ctrl-C and Ctrl-D end the questions, and nothing is written`(key: String) throws {
+    let before = try directory.contents()
+    let terminal = try PseudoTerminal(["new", "delete", "test.db"], in: directory)
+    #expect(terminal.shows("Table: "))
+    terminal.type("numbers\r")
+    #expect(terminal.shows("empty for all"))
+    terminal.type("id = 1\(key)")
+    let end = terminal.wait()
+    #expect(end.status == 3)
+    #expect(end.rest.contains("no job was written"))
+    #expect(try directory.changes(since: before) == [])
+  }
+}
