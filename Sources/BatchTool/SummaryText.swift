@@ -39,7 +39,7 @@ enum SummaryText {
       + " \(Format.count(summary.total)) done\(time)"
     let facts = (facts(of: summary, isReal: isReal) + more).map { ("\($0.label):", $0.text) }
     return [title]
-      + TextLayout.labelled(facts, width: width, indent: 2).map { line in
+      + TextLayout.labelled(facts, width: width, indent: 2, gap: 1).map { line in
         line.hasPrefix("  failed: ") ? marked(line, .bad) : line
       }
   }

@@ -39,18 +39,20 @@ enum TextLayout {
   ///   - rows: Both of each line.
   ///   - width: The longest line; nil for one line each however long.
   ///   - indent: The spaces before each line.
+  ///   - gap: The spaces after the longest label.
   ///   - cutting: Whether a text that is too long ends in an ellipsis instead of going on below.
   /// - Returns: The lines.
   static func labelled(
     _ rows: [(label: String, text: String)],
     width: Int?,
     indent: Int = 0,
+    gap: Int = 2,
     cutting: Bool = false
   ) -> [String] {
     let margin = String(repeating: " ", count: indent)
     let column = rows.map(\.label.count).max() ?? 0
     return rows.flatMap { label, text in
-      let start = margin + padded(label, to: column) + "  "
+      let start = margin + padded(label, to: column + gap)
       if cutting, let width {
         return [start + text.shortened(to: max(width - start.count, 1))]
       }

@@ -177,7 +177,7 @@ import Testing
     try writeEnds(adding: ["throttle": ["window": ["hours": hours, "otherwise": "stop"]]])
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 3, "\(run.errors)")
-    #expect(run.output.contains("reason: throttle.window: it is not \(hours)"))
+    #expect(run.output.contains("reason:     throttle.window: it is not \(hours)"))
     #expect(try told().last == "onStop stopped 3 0/50 [throttle.window: it is not \(hours)]")
     try writeEnds(adding: ["throttle": ["window": ["hours": "00:00-24:00", "otherwise": "stop"]]])
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)

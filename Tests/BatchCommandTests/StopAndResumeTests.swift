@@ -141,7 +141,7 @@ import Testing
       #expect(last["event"] as? String == "stopped")
       #expect(last["stopReason"] as? String == "the time of limits.runtime is over")
       let status = try BatchProgram.run("status", "job.json", in: directory)
-      #expect(status.output.contains("reason: the time of limits.runtime is over"))
+      #expect(status.output.contains("reason:     the time of limits.runtime is over"))
     }
     #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n <> (id <= 500)") == [])
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory)

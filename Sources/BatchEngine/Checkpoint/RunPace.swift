@@ -1,4 +1,5 @@
-import BatchIdentifiers
+package import BatchIdentifiers
+import SystemPackage
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -14,6 +15,9 @@ package struct RunPace: Sendable, Encodable {
     package let seconds: Double
     /// How many identifiers were done.
     package let done: Int
+
+    /// The beginning of a run, before its first record.
+    package static let start = Point(seconds: 0, done: 0)
   }
 
   /// The most points that there are, however long the run took.

@@ -91,7 +91,7 @@ extension RunReport {
 
   /// The rate from each record to the next.
   private var steps: [(start: Double, end: Double, rate: Double)] {
-    let points = [RunPace.Point(seconds: 0, done: 0)] + pace.points
+    let points = [RunPace.Point.start] + pace.points
     return zip(points, points.dropFirst()).compactMap { first, second in
       let seconds = second.seconds - first.seconds
       guard seconds > 0.001 else { return nil }
