@@ -214,7 +214,7 @@ import Testing
     try runUntold("--run-id mon")
     let refused = try BatchProgram.shell("run job.json --run-id tue >/dev/full", in: directory)
     #expect(refused.status == 2)
-    #expect(refused.errors.contains("nothing was begun"))
+    #expect(refused.errors.contains("nothing was started"))
     #expect(try values() == ["1: \(Self.total)"])
     for _ in 0..<2 { #expect(try run("job.json", "--run-id", "tue").status == 0) }
     #expect(try values() == ["2: \(Self.total)"])
