@@ -113,7 +113,12 @@ import Testing
     let undo = try complete(["undo", "job.json", "--quiet"], kills: 3, &generator)
     #expect(undo.status == 4, "seed \(seed): \(undo.errors)")
     let status = try BatchProgram.run("status", "job.undo", "--json", in: directory)
-    #expect(try JSONOutput.object(status.output)["outcomes"] as? [String: Int] == foreseen)
+    let outcomes = try #require(JSONOutput.object(status.output)["outcomes"] as? [String: Int])
+    // Killed after its last write, the undo is given once more, and finds its rows undone.
+    var again = foreseen
+    again["unchanged"] = foreseen["succeeded"]
+    again["succeeded"] = 0
+    #expect(outcomes == foreseen || outcomes == again, "seed \(seed)")
     #expect(foreseen["failed"] == 1)
     let rest = "\(selection.replacingOccurrences(of: "ORDER", with: "WHERE NOT (\(key)) ORDER"))"
     let others = try TestDatabase.rows(path, rest)
