@@ -26,7 +26,7 @@ import Testing
   @Test func `every kind of value has its form in NDJSON`() throws {
     let result = try run(JobText.export(to: "out.ndjson"))
     #expect(result.status == 0, "\(result.errors)")
-    #expect(result.output.contains("output: out.ndjson"))
+    #expect(result.output.contains("output:    out.ndjson"))
     let text = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
     #expect(
       text == #"""

@@ -54,7 +54,7 @@ import Testing
     for id in ["mon", "tue"] { #expect(try run(id).status == 0) }
     for id in ["mon", "tue"] {
       let text = try BatchProgram.run("status", "job.json", "--run-id", id, in: directory)
-      #expect(text.status == 0 && text.output.contains("run ID: \(id)\n"), "\(text.output)")
+      #expect(text.status == 0 && text.output.contains("  run ID:    \(id)\n"), "\(text.output)")
       let json = try BatchProgram(
         ["status", "job.json", "--run-id", id, "--json"],
         in: directory

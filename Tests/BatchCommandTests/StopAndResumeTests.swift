@@ -198,7 +198,7 @@ import Testing
     let fresh = try BatchProgram.run("run", "job.json", "--fresh", in: directory)
     #expect(fresh.status == 5)
     let live = try BatchProgram.run("status", "job.json", in: directory)
-    #expect(live.output.contains("process: \(first.identifier)"))
+    #expect(live.output.contains("  process:           \(first.identifier)"))
     try waitForProgress(first)
     first.send(SIGKILL)
     #expect(first.wait().status == -SIGKILL)
