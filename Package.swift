@@ -140,6 +140,7 @@ let package = Package(
         "BatchModels",
         "BatchStore",
         "BatchIdentifiers",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
         "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -185,7 +186,10 @@ let package = Package(
     ),
     .target(
       name: "BatchTestSupport",
-      dependencies: ["BatchIdentifiers", "BatchStore"],
+      dependencies: [
+        "BatchIdentifiers", "BatchStore",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
+      ],
       path: "Tests/BatchTestSupport",
       exclude: ["Fixtures"],
       swiftSettings: settings
@@ -251,6 +255,7 @@ let package = Package(
       dependencies: [
         "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchEngine",
         "BatchIdentifiers",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
         "BatchTestSupport", "CrashingContexts",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
