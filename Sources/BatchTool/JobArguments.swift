@@ -31,20 +31,36 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
-  /// Reads the job file, or the checkpoint that a program's own run has left.
-  func loadRun() throws(BatchError) -> Job { try Job(ofRunAt: FilePath(job)) }
+  /// Reads the job file, or the checkpoint that a program's own run has left, for a command that knows files of SQLite only.
+  func loadRun(for command: String) throws(BatchError) -> Job {
+    try Job(ofRunAt: FilePath(job), for: command)
+  }
 
-  /// Reads the job file and resolves it against its database.
-  func plan() async throws(BatchError) -> JobPlan {
-    let job = try await load()
-    let values = try ParameterValues(
+  /// The values of the job's parameters, in a run that begins now.
+  func values(for job: Job) throws(BatchError) -> ParameterValues {
+    try ParameterValues(
       arguments: parameters,
       declarations: job.parameters,
       runStartedAt: currentTimestamp(),
       runID: "00000000-0000-0000-0000-000000000000"
     )
+  }
+
+  /// Resolves the job against its database.
+  func plan(of job: Job) async throws(BatchError) -> JobPlan {
+    let values = try values(for: job)
     let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
     try plan.refuseOccupiedOutput()
     return plan
+  }
+}
+
+extension Job {
+  /// The job of a run, for a command that knows files of SQLite only.
+  ///
+  /// - Throws: `BatchError` as ``init(ofRunAt:)`` does, and `invalidJob` for a job on PostgreSQL.
+  init(ofRunAt path: FilePath, for command: String) throws(BatchError) {
+    try self.init(ofRunAt: path)
+    try requireFile(for: command)
   }
 }

@@ -31,7 +31,11 @@ struct PlanCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let plan = try await arguments.plan()
+    let job = try await arguments.load()
+    #if PostgreSQL
+    if job.database.server != nil { return try await showPlan(of: job) }
+    #endif
+    let plan = try await arguments.plan(of: job)
     let report = try await plan.report(chunkSize: chunkSize)
     var options = BatchRun.Options()
     options.runID = runID.value

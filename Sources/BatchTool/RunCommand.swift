@@ -24,11 +24,19 @@ struct RunCommand: AsyncParsableCommand {
   @Flag(help: "Set an unfinished checkpoint aside and select anew.")
   var fresh = false
 
+  @Flag(help: "Only take part in an unfinished run, on PostgreSQL; begin none.")
+  var joinOnly = false
+
   @OptionGroup var runID: RunIDArgument
+
+  func validate() throws {
+    if fresh, joinOnly { throw ValidationError("--fresh and --join-only exclude each other.") }
+  }
 
   func run() async throws {
     var options = arguments.options
     options.fresh = fresh
+    options.joinOnly = joinOnly
     options.runID = runID.value
     try await arguments.perform(options) { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)

@@ -46,7 +46,9 @@ enum SummaryText {
       lines.append("  peak WAL: \(Format.bytes(summary.peakWALBytes))")
     }
     if let output = summary.output { lines.append("  output: \(output)") }
-    if !summary.state.isFinished, isReal { lines.append("  checkpoint: \(summary.checkpoint)") }
+    if !summary.state.isFinished, isReal, !summary.checkpoint.isEmpty {
+      lines.append("  checkpoint: \(summary.checkpoint)")
+    }
     if summary.throttledSeconds > 0 {
       lines.append("  held back: \(Format.seconds(summary.throttledSeconds))")
     }
@@ -54,7 +56,8 @@ enum SummaryText {
     if let reason = summary.stopReason { lines.append("  reason: \(reason)") }
     if let error = summary.error, summary.failure == nil { lines.append("  error: \(error)") }
     if summary.state == .completedWithFailures, isReal {
-      lines.append("  which and why: batch ids \(summary.checkpoint) --outcome failed --reasons")
+      let source = summary.checkpoint.isEmpty ? "JOB" : summary.checkpoint
+      lines.append("  which and why: batch ids \(source) --outcome failed --reasons")
     }
     return lines
   }

@@ -61,7 +61,7 @@ struct VerifyCommand: AsyncParsableCommand {
     do {
       defer { progress.end() }
       verification = try await Verification(
-        of: Job(ofRunAt: FilePath(job)),
+        of: Job(ofRunAt: FilePath(job), for: "batch verify"),
         against: FilePath(against),
         run: recorded.run,
         allowing: allow,
@@ -81,7 +81,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let report: UndoReport
     do throws(BatchError) {
       report = try await UndoReport(
-        undoing: Job(ofRunAt: FilePath(job)),
+        undoing: Job(ofRunAt: FilePath(job), for: "batch verify"),
         run: recorded.run,
         showing: limit
       )

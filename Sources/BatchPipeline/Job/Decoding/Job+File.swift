@@ -13,6 +13,7 @@ extension Job {
       file: file.string,
       baseDirectory: file.removingLastComponent()
     )
+    try requireSupport()
   }
 
   /// Decodes the bytes of a job file.
@@ -38,7 +39,10 @@ extension Job {
     let root = try JSONReader.read(try read(file), file: file.string)
     let decoder = JobDecoder(baseDirectory: file.removingLastComponent())
     let job = try decoder.decode(root, file: file.string)
-    guard !decoder.problems.isEmpty, let origin = job.origin else { return job }
+    guard !decoder.problems.isEmpty, let origin = job.origin else {
+      try job.requireSupport()
+      return job
+    }
     // Of a section with a stand-in value nobody knows what it says.
     let broken = Set(decoder.problems.compactMap(\.path.section))
     let misfits = await job.misfits(except: broken).map { $0.located(in: origin) }
