@@ -140,6 +140,7 @@ let package = Package(
         "BatchModels",
         "BatchStore",
         "BatchIdentifiers",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
         "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -187,7 +188,10 @@ let package = Package(
     ),
     .target(
       name: "BatchTestSupport",
-      dependencies: ["BatchIdentifiers", "BatchStore"],
+      dependencies: [
+        "BatchIdentifiers", "BatchStore",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
+      ],
       path: "Tests/BatchTestSupport",
       exclude: ["Fixtures"],
       swiftSettings: settings
@@ -253,6 +257,7 @@ let package = Package(
       dependencies: [
         "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchEngine",
         "BatchIdentifiers",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
         "BatchTestSupport", "CrashingContexts",
         .product(name: "SystemPackage", package: "swift-system"),
       ],

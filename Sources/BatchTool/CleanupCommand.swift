@@ -25,7 +25,14 @@ struct CleanupCommand: AsyncParsableCommand {
   var history = false
 
   func run() async throws {
-    let cleanup = try await JobCleanup(of: Job(ofRunNamed: job), removingHistory: history)
+    let job = try Job(ofRunNamed: job)
+    #if PostgreSQL
+    if job.database.server != nil {
+      let count = try await SharedCleanup(of: job).runCount
+      return try Terminal.print("removed \(Format.count(count, "run")) from the database")
+    }
+    #endif
+    let cleanup = try await JobCleanup(of: job, removingHistory: history)
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
     for undo in cleanup.undoable {

@@ -53,7 +53,7 @@ struct IdsShowCommand: AsyncParsableCommand {
   private var store: Store? {
     get async throws(BatchError) {
       guard FilePath(source).extension == "json", output.format != .key,
-        let job = try? Job(ofRunAt: FilePath(source))
+        let job = try? Job(ofRunAt: FilePath(source)), job.database.server == nil
       else { return nil }
       return try? await Store(path: job.database.path.string, isReadOnly: true)
     }
@@ -122,7 +122,13 @@ func selection(
     }
     return try IdentifierSelection(ofFile: path, outcome: outcome)
   }
-  return try await IdentifierSelection(ofJob: Job(ofRunAt: path), outcome: outcome, run: run)
+  let job = try Job(ofRunAt: path)
+  #if PostgreSQL
+  if job.database.server != nil {
+    return try await IdentifierSelection(ofSharedRunOf: job, outcome: outcome, run: run)
+  }
+  #endif
+  return try await IdentifierSelection(ofJob: job, outcome: outcome, run: run)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}

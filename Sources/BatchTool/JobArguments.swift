@@ -43,18 +43,24 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
-  /// Reads the job file, or the checkpoint that a program's own run has left.
-  func loadRun() throws(BatchError) -> Job { try Job(ofRunNamed: job) }
+  /// Reads the job file, or the checkpoint that a program's own run has left, for a command that knows files of SQLite only.
+  func loadRun(for command: String) throws(BatchError) -> Job {
+    try Job(ofRunNamed: job, for: command)
+  }
 
-  /// Reads the job file and resolves it against its database.
-  func plan() async throws(BatchError) -> JobPlan {
-    let job = try await load()
-    let values = try ParameterValues(
+  /// The values of the job's parameters, in a run that begins now.
+  func values(for job: Job) throws(BatchError) -> ParameterValues {
+    try ParameterValues(
       arguments: parameters,
       declarations: job.parameters,
       runStartedAt: currentTimestamp(),
       runID: "00000000-0000-0000-0000-000000000000"
     )
+  }
+
+  /// Resolves the job against its database.
+  func plan(of job: Job) async throws(BatchError) -> JobPlan {
+    let values = try values(for: job)
     let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
     try plan.refuseOccupiedOutput()
     return plan
@@ -80,5 +86,13 @@ extension Job {
   fileprivate static func announceReading() {
     guard isatty(STDIN_FILENO) == 1 else { return }
     Terminal.say("reading the job from standard input; Ctrl-D ends it")
+  }
+
+  /// The job of a run, for a command that knows files of SQLite only.
+  ///
+  /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job on PostgreSQL.
+  init(ofRunNamed argument: String, for command: String) throws(BatchError) {
+    try self.init(ofRunNamed: argument)
+    try requireFile(for: command)
   }
 }

@@ -28,11 +28,23 @@ struct PlanText {
     fresh: Bool = false,
     json: Bool
   ) async throws(BatchError) {
+    let job = try await arguments.load()
+    #if PostgreSQL
+    if job.database.server != nil {
+      return try await print(
+        ofShared: job,
+        arguments,
+        chunkSize: chunkSize,
+        runID: runID,
+        json: json
+      )
+    }
+    #endif
     var options = BatchRun.Options()
     options.runID = runID
     options.fresh = fresh
     options.parameterTexts = arguments.parameters
-    let text = try await PlanText(arguments.plan(), chunkSize: chunkSize, options: options)
+    let text = try await PlanText(arguments.plan(of: job), chunkSize: chunkSize, options: options)
     if json {
       let line = PlanLine(report: text.report, next: text.next)
       return try Terminal.printJSON(line, pretty: true)

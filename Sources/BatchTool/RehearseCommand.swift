@@ -62,6 +62,7 @@ struct RehearseCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try await job.load()
+    try job.requireFile(for: "batch rehearse")
     var options = BatchRun.Options()
     options.parameterTexts = self.job.parameters
     options.workers = workers

@@ -27,6 +27,8 @@ struct RunCommand: AsyncParsableCommand {
 
   @Flag(help: "Show what the run would do, as batch plan does, and write nothing.")
   var dryRun = false
+  @Flag(help: "Only take part in an unfinished run, on PostgreSQL; begin none.")
+  var joinOnly = false
 
   @OptionGroup var runID: RunIDArgument
 
@@ -34,6 +36,7 @@ struct RunCommand: AsyncParsableCommand {
     if dryRun, arguments.quiet {
       throw ValidationError("--dry-run prints a plan, and --quiet would print nothing.")
     }
+    if fresh, joinOnly { throw ValidationError("--fresh and --join-only exclude each other.") }
   }
 
   func run() async throws {
@@ -48,6 +51,7 @@ struct RunCommand: AsyncParsableCommand {
     }
     var options = arguments.options
     options.fresh = fresh
+    options.joinOnly = joinOnly
     options.runID = runID.value
     try await arguments.perform(options) { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchPipeline
 import BatchStore
 
 struct SchemaCommand: AsyncParsableCommand {
@@ -16,6 +17,13 @@ struct SchemaCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
+    if Job.DatabaseOptions.Server.isURL(database) {
+      throw BatchError(
+        .invalidJob,
+        "batch schema does not work on PostgreSQL yet",
+        remedy: "look with psql: \\d"
+      )
+    }
     let store = try await Store(path: database, isReadOnly: true)
     var entities: [EntityDescription] = []
     for entity in store.schema.entities {

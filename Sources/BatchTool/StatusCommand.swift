@@ -38,6 +38,9 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try Job(ofRunNamed: job)
+    #if PostgreSQL
+    if job.database.server != nil { return try await showSharedRun(of: job) }
+    #endif
     if let name = recorded.run {
       let run = try await RecordedRun(name, of: job)
       return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)

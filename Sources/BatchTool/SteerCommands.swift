@@ -11,7 +11,7 @@ struct PauseCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try job.ask { $0.isPaused = true } }
+  func run() async throws { try await job.ask { $0.isPaused = true } }
 }
 
 struct ResumeCommand: AsyncParsableCommand {
@@ -22,7 +22,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try job.ask { $0.isPaused = false } }
+  func run() async throws { try await job.ask { $0.isPaused = false } }
 }
 
 struct CancelCommand: AsyncParsableCommand {
@@ -33,7 +33,7 @@ struct CancelCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try job.ask { $0.isCancelled = true } }
+  func run() async throws { try await job.ask { $0.isCancelled = true } }
 }
 
 struct SetCommand: AsyncParsableCommand {
@@ -61,7 +61,7 @@ struct SetCommand: AsyncParsableCommand {
       }
       changes[String(parts[0])] = String(parts[1])
     }
-    try job.ask { [changes] control in control.settings.merge(changes) { $1 } }
+    try await job.ask { [changes] control in control.settings.merge(changes) { $1 } }
   }
 }
 
@@ -74,8 +74,13 @@ struct LiveJob: ParsableArguments {
   var job: String
 
   /// Asks something of the run, which hears it after its chunk.
-  func ask(_ change: (inout RunControl) -> Void) throws {
+  func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
     let job = try Job(ofRunNamed: job)
+    #if PostgreSQL
+    if job.database.server != nil {
+      return try await RunControl.change(ofSharedRunOf: job, change)
+    }
+    #endif
     try RunControl.change(of: job.files, job.policy, change)
   }
 }

@@ -28,7 +28,7 @@ final class StopSignals {
   init(
     quiet: Bool,
     saying words: String =
-      "waits for the chunks in flight, and undoes what SQLite has not done in 5 s",
+      "waits for the chunks in flight, and undoes what the database has not done in 5 s",
     atOnce: @escaping @Sendable () -> Void = {},
     stop: @escaping @Sendable () -> Void
   ) {

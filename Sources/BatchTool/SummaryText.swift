@@ -63,7 +63,9 @@ enum SummaryText {
     }
     if summary.peakWALBytes > 0 { facts.append(("peak WAL", Format.bytes(summary.peakWALBytes))) }
     if let output = summary.output { facts.append(("output", output)) }
-    if !summary.state.isFinished, isReal { facts.append(("checkpoint", summary.checkpoint)) }
+    if !summary.state.isFinished, isReal, !summary.checkpoint.isEmpty {
+      facts.append(("checkpoint", summary.checkpoint))
+    }
     if summary.throttledSeconds > 0 {
       facts.append(("held back", Format.seconds(summary.throttledSeconds)))
     }
@@ -71,9 +73,8 @@ enum SummaryText {
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
     if summary.state == .completedWithFailures, isReal {
-      facts.append(
-        ("which and why", "batch ids \(summary.checkpoint) --outcome failed --reasons")
-      )
+      let source = summary.checkpoint.isEmpty ? "JOB" : summary.checkpoint
+      facts.append(("which and why", "batch ids \(source) --outcome failed --reasons"))
     }
     return facts
   }

@@ -49,7 +49,7 @@ struct UndoCommand: AsyncParsableCommand {
     }
     if plan { return try await show(list) }
     try await arguments.perform(options) { job throws(BatchError) in
-      try job.loadRun()
+      try job.loadRun(for: "batch undo")
     } of: { job, options throws(BatchError) in
       BatchRun(undoing: job, run: run, only: list, overwriting: overwrite, options: options)
     } _: { run, onEvent, answer throws(BatchError) in
@@ -59,7 +59,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoing: arguments.job.loadRun(),
+      undoing: arguments.job.loadRun(for: "batch undo"),
       run: run,
       only: list,
       overwriting: overwrite

@@ -62,7 +62,7 @@ struct VerifyCommand: AsyncParsableCommand {
     do {
       defer { progress.end() }
       verification = try await Verification(
-        of: Job(ofRunNamed: job),
+        of: Job(ofRunNamed: job, for: "batch verify"),
         against: FilePath(against),
         run: recorded.run,
         allowing: allow,
@@ -82,7 +82,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let report: UndoReport
     do throws(BatchError) {
       report = try await UndoReport(
-        undoing: Job(ofRunNamed: job),
+        undoing: Job(ofRunNamed: job, for: "batch verify"),
         run: recorded.run,
         showing: limit
       )

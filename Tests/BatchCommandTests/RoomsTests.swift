@@ -13,7 +13,9 @@ import Testing
     "BatchModels": ["BatchIdentifiers", "BatchEngine", "BatchStore"],
     "BatchMacroExpansions": [],
     "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
-    "BatchPipeline": ["BatchIdentifiers", "BatchEngine", "BatchStore", "BatchModels", "CSpawn"],
+    "BatchPipeline": [
+      "BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPostgres", "BatchModels", "CSpawn",
+    ],
     "BatchTool": ["BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPipeline"],
     "BatchCommand": ["BatchTool"],
   ]
@@ -35,7 +37,7 @@ import Testing
       "Run",
     ],
     "BatchPipeline": [
-      "Job", "Checkpoint", "Command", "Report", "Plan", "Run", "Undo", "Verification",
+      "Job", "Checkpoint", "Command", "Report", "Plan", "Postgres", "Run", "Undo", "Verification",
       "Rehearsal", "Contexts", "Generation",
     ],
   ]

@@ -98,6 +98,8 @@ import Testing
     func close(_ span: Range<Int>) async throws(BatchError) {
       try await table.close(span, by: number)
     }
+
+    func interrupt() {}
   }
 
   /// What a loop has done and seen.

@@ -123,7 +123,8 @@ import Testing
   }
 
   @Test func `every job runs, and does something`() throws {
-    let jobs = try PageExample.all(language: "json")
+    // Those on PostgreSQL need a server.
+    let jobs = try PageExample.all(language: "json").filter { !$0.code.contains("postgres://") }
     #expect(jobs.count >= 3)
     for job in jobs {
       for name in try directory.names() {

@@ -24,6 +24,9 @@ public struct RunControl: Hashable, Sendable, Codable {
   /// Settings that override the policy's, by their path; see ``RunPolicy/liveSettings``.
   public var settings: [String: String] = [:]
 
+  /// Nothing is asked.
+  package init() {}
+
   /// Changes what is asked of a live run.
   ///
   /// - Parameters:
@@ -108,8 +111,17 @@ extension RunControl {
   }
 }
 
+/// Where a live run hears what an operator asks of it.
+package protocol RunRequests: Sendable {
+  /// What is asked for, if it has changed since the last look.
+  mutating func look() -> RunControl?
+
+  /// Why a request is not obeyed, once.
+  mutating func takeComplaint() -> String?
+}
+
 /// The file of a run's control, as the run sees it.
-package struct ControlFile {
+package struct ControlFile: RunRequests {
   private let files: RunFiles
   /// What was in it at the last look.
   private var seen: [UInt8]?
@@ -121,7 +133,6 @@ package struct ControlFile {
     self.files = files
   }
 
-  /// What is asked for, if it has changed since the last look.
   package mutating func look() -> RunControl? {
     // Mostly there is none. A file's identity would not tell: of three requests in a row the third
     // may get the inode of the first.
@@ -136,7 +147,6 @@ package struct ControlFile {
     }
   }
 
-  /// Why a file was not obeyed, once.
   package mutating func takeComplaint() -> String? {
     defer { complaint = nil }
     return complaint

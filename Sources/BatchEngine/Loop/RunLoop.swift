@@ -8,6 +8,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
     package var policy: RunPolicy
     /// Where the run keeps its files.
     package var files: RunFiles
+    /// Where the run hears what an operator asks of it.
+    package var requests: any RunRequests
     /// When the run stops by itself.
     package var deadline: ContinuousClock.Instant?
     /// Where further positions come from while the run goes on; nil if all are there from the beginning.
@@ -25,6 +27,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     package init(
       policy: RunPolicy,
       files: RunFiles,
+      requests: (any RunRequests)? = nil,
       deadline: ContinuousClock.Instant? = nil,
       spans: (any SpanSource)? = nil,
       writers: Int? = nil,
@@ -34,6 +37,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     ) {
       self.policy = policy
       self.files = files
+      self.requests = requests ?? ControlFile(of: files)
       self.deadline = deadline
       self.spans = spans
       self.writers = writers
@@ -58,7 +62,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
   /// What is left of chunks that wait for another try.
   private var postponed: [Range<Int>: Processor.Prepared] = [:]
-  private var control: ControlFile
+  private var control: any RunRequests
   /// What an operator asks for.
   private var asked = RunControl()
   /// What the job wants, as the operator has changed it.
@@ -85,7 +89,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     self.settings = settings
     policy = settings.policy
     start = clock.now
-    control = ControlFile(of: settings.files)
+    control = settings.requests
     grace = StopGrace(settings.grace)
     logic = RunLogic(
       remaining: remaining,
@@ -110,7 +114,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   package mutating func run(
     observe: (Event) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
-    let watch = grace.watch(settings.writer, workers, obeying: settings.files)
+    let watch = grace.watch(settings.writer, workers, settings.spans, obeying: settings.requests)
     let ending = await carryOut(observe: observe)
     // So that nothing interrupts whoever records how the run ended.
     watch.cancel()

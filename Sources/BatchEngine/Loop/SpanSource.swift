@@ -14,6 +14,10 @@ package protocol SpanSource: Sendable {
   /// - Throws: `BatchError` of code `leaseLost` if another process has it by now, which will record that, or
   ///   if not all of it is done: a server that took over from another one may have lost some.
   func close(_ span: Range<Int>) async throws(BatchError)
+
+  /// Ends what it is asking, and whatever it is asked later, with an error of code `interrupted`; from any
+  /// thread.
+  func interrupt()
 }
 
 /// What comes of asking for a span.

@@ -32,14 +32,16 @@ package final class StopGrace: Sendable {
   package func watch(
     _ writer: (any ChunkWriter)?,
     _ workers: [some ChunkWorker],
-    obeying files: RunFiles
+    _ spans: (any SpanSource)? = nil,
+    obeying requests: any RunRequests
   ) -> Task<Void, Never> {
     Task {
-      var control = ControlFile(of: files)
+      var control = requests
       while !Task.isCancelled {
         if isOver {
           writer?.interrupt()
           for worker in workers { worker.interrupt() }
+          spans?.interrupt()
         } else if control.look()?.isCancelled == true {
           begin()
         }

@@ -45,7 +45,7 @@ public struct RunSummary: Sendable, Encodable {
   public var peakResidentBytes: Int
   /// The peak size of the write-ahead log.
   public var peakWALBytes: Int
-  /// The checkpoint file.
+  /// The checkpoint file; empty for a run on PostgreSQL, which has none.
   public var checkpoint: String
   /// The file that an export wrote or writes.
   public var output: String?

@@ -17,7 +17,7 @@ package enum ExitStatus: Int32, Sendable {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning
     case .interrupted: self = .stopped
-    case .busy, .diskFull, .databaseAccess, .storeChanged: self = .failed
+    case .busy, .connectionLost, .diskFull, .databaseAccess, .storeChanged: self = .failed
     case .outputFailed: self = .untold
     default: self = .refused
     }

@@ -155,10 +155,12 @@ extension RunSummary {
     var variables = [
       "BATCH_STATE": state.rawValue, "BATCH_TOTAL": String(total), "BATCH_DONE": String(done),
       "BATCH_FAILED": String(outcomes.failed),
-      // The program starts in the job's folder, which may be another one than this process's.
-      "BATCH_CHECKPOINT": FileSystem.absolute(FilePath(checkpoint)).string,
       "BATCH_ELAPSED_SECONDS": String((elapsedSeconds * 1000).rounded() / 1000),
     ]
+    // The program starts in the job's folder, which may be another one than this process's.
+    if !checkpoint.isEmpty {
+      variables["BATCH_CHECKPOINT"] = FileSystem.absolute(FilePath(checkpoint)).string
+    }
     variables["BATCH_OUTPUT"] = output.map { FileSystem.absolute(FilePath($0)).string }
     variables["BATCH_THROTTLE"] = throttle
     variables["BATCH_STOP_REASON"] = stopReason

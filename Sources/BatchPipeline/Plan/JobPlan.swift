@@ -377,13 +377,13 @@ extension Job {
 
 extension Job.Source {
   /// How to write a term of the order that is written as in SQL.
-  fileprivate func remedy(for error: BatchError) -> String? {
+  func remedy(for error: BatchError) -> String? {
     guard case .attribute(let name) = error.subject, !(key ?? []).contains(name) else { return nil }
     return orderBy.first { $0.column == name }?.meantBySQL.map { "write \($0.quotedForMessage)" }
   }
 
   /// Where the source names what an error is about.
-  fileprivate func path(of subject: BatchError.Subject?) -> JobPath {
+  func path(of subject: BatchError.Subject?) -> JobPath {
     switch subject {
     case .attribute(let name):
       // The key is resolved before the order.

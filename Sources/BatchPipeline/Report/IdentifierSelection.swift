@@ -32,6 +32,18 @@ public struct IdentifierSelection: Sendable {
   /// The permissions of a file of these identifiers: those of what they are from.
   package let permissions: FilePermissions
 
+  /// Some identifiers of a list in memory.
+  init(
+    _ all: PackedIdentifiers,
+    _ positions: PositionSet,
+    _ failures: [FailedIdentifier] = []
+  ) {
+    self.all = all
+    self.positions = positions
+    self.failures = failures
+    permissions = .ownerReadWrite
+  }
+
   /// Identifiers of a job's last run.
   ///
   /// - Parameters:

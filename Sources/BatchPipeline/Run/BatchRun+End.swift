@@ -24,7 +24,7 @@ extension BatchRun {
     }
     do throws(BatchError) {
       // Before the lock beside it is.
-      try job.refuseMissingFolderOfCheckpoint()
+      if job.database.server == nil { try job.refuseMissingFolderOfCheckpoint() }
       return try await acknowledged(body)
     } catch {
       await tellRefusal(error, onEvent)
@@ -43,13 +43,18 @@ extension BatchRun {
     // What is wrong may be another program, or a parameter.
     let parameters = ParameterValues()
     guard let hooks = try? RunHooks(job, parameters: parameters, for: [event]) else { return }
-    let checkpoint = job.keepsRecord ? try? Checkpoint(ofJob: job) : nil
+    let hasFile = job.keepsRecord && job.database.server == nil
+    let checkpoint = hasFile ? try? Checkpoint(ofJob: job) : nil
     var summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
     // It is of the run before.
     if event == .onRefuse { summary?.stopReason = nil }
     await hooks.run(
       event,
-      summary ?? RunSummary(notBegun: job.name, path: job.checkpointPath.string),
+      summary
+        ?? RunSummary(
+          notBegun: job.name,
+          path: job.database.server == nil ? job.checkpointPath.string : ""
+        ),
       telling: [
         "BATCH_STATE": event == .onStop ? RunState.stopped.rawValue : "refused",
         "BATCH_EXIT_STATUS": String((status ?? ExitStatus(of: error)).rawValue),
@@ -63,7 +68,15 @@ extension BatchRun {
     _ body: (RunLock?) async throws(BatchError) -> Ended
   ) async throws(BatchError) -> RunSummary {
     try job.validate()
+    try job.requireSupport()
     try options.check()
+    if options.joinOnly {
+      throw BatchError(
+        .invalidJob,
+        "--join-only is for runs that several processes share, which those on SQLite are not",
+        remedy: "leave it out"
+      )
+    }
     let lock = job.keepsRecord ? try RunLock(of: job.files) : nil
     // Where the store has no ledger, it cannot say who is at work on it.
     let databaseLock =

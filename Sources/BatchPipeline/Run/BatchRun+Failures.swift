@@ -23,6 +23,7 @@ extension BatchRun {
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
+    try job.requireFile(for: "batch retry-failed")
     let onEvent = observed(onEvent)
     return try await acknowledging(onEvent) { lock throws(BatchError) in
       try await performRetry(lock, onEvent, answer)

@@ -30,6 +30,8 @@ public final class BatchRun: Sendable {
     public var chunkSize: Int?
     /// Whether to set an unfinished checkpoint aside instead of resuming it.
     public var fresh = false
+    /// Whether no run is begun, and only an unfinished one taken part in, as can be on PostgreSQL.
+    public var joinOnly = false
     /// The identifier of the work, of up to 200 bytes; nil for none.
     ///
     /// The work of an identifier is done at most once, whoever repeats the call however late: once it is
@@ -58,8 +60,8 @@ public final class BatchRun: Sendable {
   /// Whether the run was told to stop, and who is to know.
   private struct StopRequest {
     var isMade = false
-    /// The fetch of the identifiers, while it goes on.
-    var fetching: IdentifierFetch?
+    /// Ends what goes on before there are chunks, such as the fetch of the identifiers.
+    var interrupt: (@Sendable () -> Void)?
     var listener: AsyncStream<Void>.Continuation?
   }
 
@@ -130,7 +132,7 @@ public final class BatchRun: Sendable {
   public func stop() {
     stopRequest.withLock { request in
       request.isMade = true
-      request.fetching?.interrupt()
+      request.interrupt?()
       request.listener?.yield()
     }
   }
@@ -161,6 +163,9 @@ public final class BatchRun: Sendable {
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     let onEvent = observed(onEvent)
+    #if PostgreSQL
+    if let server = job.database.server { return try await share(server, onEvent, answer) }
+    #endif
     return try await acknowledging(onEvent) { lock throws(BatchError) in
       try await perform(lock, onEvent, answer)
     }
@@ -340,22 +345,36 @@ public final class BatchRun: Sendable {
     _ identity: StoreIdentity
   ) async throws(BatchError) -> IdentifierList {
     let fetch = IdentifierFetch(query, from: store, readers: workerCount)
-    stopRequest.withLock { request in
-      request.fetching = fetch
-      if request.isMade { fetch.interrupt() }
+    return try await interruptible(at: store.path, by: { fetch.interrupt() }) {
+      () throws(BatchError) in
+      try await fetch.run(store: identity)
     }
-    defer { stopRequest.withLock { $0.fetching = nil } }
+  }
+
+  /// Does what comes before the chunks, which a request to stop ends.
+  ///
+  /// - Throws: What `body` throws; of code `interrupted` if the run was told to stop.
+  func interruptible<Result>(
+    at place: String,
+    by interrupt: @escaping @Sendable () -> Void,
+    _ body: () async throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    stopRequest.withLock { request in
+      request.interrupt = interrupt
+      if request.isMade { interrupt() }
+    }
+    defer { stopRequest.withLock { $0.interrupt = nil } }
     do throws(BatchError) {
-      let list = try await fetch.run(store: identity)
-      // SQLite does not hear of an interruption between two statements.
-      if !stopRequest.withLock({ $0.isMade }) { return list }
-      throw BatchError(.interrupted, "interrupted", at: store.path)
+      let result = try await body()
+      // A database does not hear of an interruption between two statements.
+      if !stopRequest.withLock({ $0.isMade }) { return result }
+      throw BatchError(.interrupted, "interrupted", at: place)
     } catch {
       guard error.code == .interrupted, stopRequest.withLock({ $0.isMade }) else { throw error }
       throw BatchError(
         .interrupted,
         "the run was told to stop before it had selected its identifiers; nothing was written",
-        at: store.path,
+        at: place,
         remedy: "run it again"
       )
     }

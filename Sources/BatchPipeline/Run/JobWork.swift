@@ -49,7 +49,7 @@ struct JobWork: RunWork {
   }
 
   /// The values that a run has for the job's parameters.
-  private func parameters(of run: RunIdentity) throws(BatchError) -> ParameterValues {
+  func parameters(of run: RunIdentity) throws(BatchError) -> ParameterValues {
     if let texts = options.parameterTexts {
       return try ParameterValues(
         arguments: texts,

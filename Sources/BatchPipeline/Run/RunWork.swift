@@ -47,6 +47,13 @@ struct RunIdentity: Sendable {
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
   }
 
+  /// A run that begins at a time of somebody else's clock.
+  init(startedAt: String) {
+    run = UUID().uuidString.lowercased()
+    self.startedAt = startedAt
+    startedMicroseconds = nil
+  }
+
   /// When some time has passed since it began, as an ISO 8601 timestamp in UTC.
   func time(after duration: Duration) -> String? {
     let start = try? Date(startedAt, strategy: .iso8601)

@@ -129,6 +129,8 @@ extension BatchError {
     case "21", "22": return (.invalidValue, nil)
     case "23", "38", "44", "P0": return (.constraint, nil)
     case "28": return (.accessDenied, nil)
+    // Of a database: invalid_catalog_name.
+    case "3D": return (.accessDenied, "see with psql -l which databases there are")
     case "0A", "42": return (.invalidSQL, nil)
     default: return (.databaseAccess, nil)
     }

@@ -34,6 +34,9 @@ package struct CheckedExpression: Sendable {
   /// The expression.
   package let expression: PostgresExpression
   let pieces: [ExpressionLexer.Piece]
+  /// Whether nothing but the row, the parameters and the time decides what it gives: it reads no other rows, and calls
+  /// nothing that gives another value each time.
+  package var isAboutRow = true
 
   /// The names of the parameters that it uses.
   package var parameters: Set<String> {

@@ -35,9 +35,11 @@ package struct PostgresExpressionCompiler {
   ///
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   package func condition(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
-    let checked = try read(expression)
+    var checked = try read(expression)
     let sql = checked.sql(parameters, .place)
-    try check(expression) { name in "SELECT 1 AS \(name) FROM \(table.sql) WHERE \(sql)" }
+    checked.isAboutRow = try check(expression) { name in
+      "SELECT 1 AS \(name) FROM \(table.sql) WHERE \(sql)"
+    }
     return checked
   }
 
@@ -49,10 +51,10 @@ package struct PostgresExpressionCompiler {
     of expression: PostgresExpression,
     to column: String
   ) throws(BatchError) -> CheckedExpression {
-    let checked = try read(expression)
+    var checked = try read(expression)
     let sql = checked.sql(parameters, .place)
     let target = PostgresName.quoted(try table.requireColumn(named: column).name)
-    try check(expression) { name in
+    checked.isAboutRow = try check(expression) { name in
       "UPDATE \(table.sql) SET \(target) = \(sql) WHERE false RETURNING 1 AS \(name)"
     }
     return checked
@@ -85,10 +87,11 @@ package struct PostgresExpressionCompiler {
 
   // MARK: The statement
 
+  /// - Returns: Whether the expression is about the row alone.
   private func check(
     _ expression: PostgresExpression,
     in statement: (_ guardName: String) -> String
-  ) throws(BatchError) {
+  ) throws(BatchError) -> Bool {
     // Nobody can write text that ends the statement early and still has this column behind it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     let sql = statement(PostgresName.quoted(guardName))
@@ -96,9 +99,11 @@ package struct PostgresExpressionCompiler {
       try self.tree(of: sql, guardedBy: guardName, expression)
     }
     // In a transaction of its own, of which the server does not print what it reads.
-    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
+    return try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
-      try ParseTreeCheck(session: session, table: table, tree: tree).check(expression)
+      let check = ParseTreeCheck(session: session, table: table, tree: tree)
+      try check.check(expression)
+      return try check.isAboutRow()
     }
   }
 
@@ -180,6 +185,20 @@ private struct ParseTreeCheck {
     if let name = try refusedType() {
       throw expression.refusal("the type \(name) is not allowed", "cast to a type of PostgreSQL")
     }
+  }
+
+  /// Whether the expression reads nothing but the row, and calls nothing volatile.
+  func isAboutRow() throws(BatchError) -> Bool {
+    if tree.nodes.contains("SUBLINK") { return false }
+    let volatile = try session.text(
+      """
+      SELECT 1 FROM pg_catalog.pg_proc WHERE provolatile = 'v' AND (oid = ANY ($1::oid[])
+        OR oid IN (SELECT oprcode FROM pg_catalog.pg_operator WHERE oid = ANY ($2::oid[]))) LIMIT 1
+      """,
+      .literal(Self.array(tree.functions)),
+      .literal(Self.array(tree.operators))
+    )
+    return volatile == nil
   }
 
   /// The first function, called or behind an operator, that may not be.

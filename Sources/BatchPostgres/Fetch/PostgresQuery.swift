@@ -63,7 +63,17 @@ package struct PostgresQuery: Sendable {
   ///   - range: The integer keys that are meant; nil for all.
   /// - Returns: A statement without values of anybody's.
   func sql(_ form: PostgresParameters.Form, in range: ClosedRange<Int64>? = nil) -> String {
-    var sql = "SELECT \(key.columns.map(\.selection).joined(separator: ", ")) FROM \(table.sql)"
+    sql(form, selecting: key.columns.map(\.selection), in: range, atMost: limit)
+  }
+
+  /// The SELECT of other columns of the same rows, of the first ones alone if there is a limit.
+  func sql(
+    _ form: PostgresParameters.Form,
+    selecting columns: [String],
+    in range: ClosedRange<Int64>? = nil,
+    atMost limit: Int?
+  ) -> String {
+    var sql = "SELECT \(columns.joined(separator: ", ")) FROM \(table.sql)"
     var conditions = condition.map { [$0.sql(parameters, form)] } ?? []
     if let range {
       let name = PostgresName.quoted(key.columns[0].name)

@@ -24,7 +24,7 @@ package struct HostHeartbeat: Sendable {
     package let control: String?
   }
 
-  /// Enters the process.
+  /// Enters the process, if the run goes on.
   ///
   /// - Parameters:
   ///   - name: The name of the machine.
@@ -39,7 +39,8 @@ package struct HostHeartbeat: Sendable {
     try session.execute(
       """
       INSERT INTO \(tables.host) (run, host, name, process, began_at, seen_at)
-      VALUES ($1::uuid, $2::uuid, $3, $4, clock_timestamp(), clock_timestamp())
+      SELECT run, $2::uuid, $3, $4, clock_timestamp(), clock_timestamp()
+      FROM \(tables.run) WHERE run = $1::uuid AND state = 'running'
       ON CONFLICT (run, host) DO UPDATE SET seen_at = clock_timestamp()
       """,
       .text(run),
@@ -64,13 +65,13 @@ package struct HostHeartbeat: Sendable {
   ) throws(BatchError) -> Answer? {
     let answer = try session.execute(
       """
-      UPDATE \(tables.host) AS h SET seen_at = clock_timestamp(), rate = $3, hold = $4
+      UPDATE \(tables.host) AS h SET seen_at = clock_timestamp(), rate = $3::float8, hold = $4
       FROM \(tables.run) AS r
       WHERE h.run = $1::uuid AND h.host = $2::uuid AND r.run = h.run RETURNING r.state, r.control
       """,
       .text(run),
       .text(host),
-      rate.map { .real($0) } ?? .literal("0"),
+      rate.map { .real($0) } ?? .null,
       hold.map { .text($0) } ?? .null
     )
     guard answer.count == 1, let state = SharedRun.State(rawValue: answer.text(0, 0) ?? "") else {

@@ -46,6 +46,41 @@ package struct SharedRun: Sendable, Hashable {
   }
 }
 
+extension SharedRun {
+  /// What is selected of a row `r` of `_batch_run`.
+  static let columns = """
+    r.run, r.version, r.job, r.run_id, r.state, r.fingerprint, r.metadata, r.total,
+    to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+    """
+  /// How many columns that are.
+  static let columnCount = 9
+
+  /// Reads a row that begins with the columns.
+  ///
+  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version has begun.
+  init(_ rows: PostgresResult, _ row: Int, from session: PostgresSession) throws(BatchError) {
+    let version = rows.integer(row, 1) ?? 0
+    guard version <= Int64(RunTables.version), let state = State(rawValue: rows.text(row, 4) ?? "")
+    else {
+      throw BatchError(
+        .unsupportedVersion,
+        "a newer version of batch is at work on this job: its tables have version \(version),"
+          + " and this program reads up to \(RunTables.version)",
+        at: session.address.description,
+        remedy: "install the same version on all hosts"
+      )
+    }
+    run = rows.text(row, 0) ?? ""
+    job = rows.text(row, 2) ?? ""
+    runID = rows.text(row, 3)
+    self.state = state
+    fingerprint = rows.text(row, 5) ?? ""
+    metadata = rows.blob(row, 6) ?? []
+    total = Int(rows.integer(row, 7) ?? 0)
+    startedAt = rows.text(row, 8) ?? ""
+  }
+}
+
 extension RunTables {
   /// Has one host at a time decide whether a run of a job is to begin, until the end of the transaction.
   package func lock(job: String, in session: PostgresSession) throws(BatchError) {
@@ -112,55 +147,52 @@ extension RunTables {
     in session: PostgresSession
   ) throws(BatchError) -> [SharedRun] {
     let rows = try session.execute(
-      """
-      SELECT run, version, run_id, state, fingerprint, metadata, total,
-        to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-      FROM \(run) WHERE job = $1 ORDER BY started_at, run
-      """,
+      "SELECT \(SharedRun.columns) FROM \(run) AS r WHERE r.job = $1 ORDER BY r.started_at, r.run",
       .text(job)
     )
     var runs: [SharedRun] = []
-    for row in 0..<rows.count {
-      let version = rows.integer(row, 1) ?? 0
-      guard version <= Int64(Self.version),
-        let state = SharedRun.State(rawValue: rows.text(row, 3) ?? "")
-      else {
-        throw BatchError(
-          .unsupportedVersion,
-          "a newer version of batch is at work on this job: its tables have version \(version),"
-            + " and this program reads up to \(Self.version)",
-          at: session.address.description,
-          remedy: "install the same version on all hosts"
-        )
-      }
-      runs.append(
-        SharedRun(
-          run: rows.text(row, 0) ?? "",
-          job: job,
-          runID: rows.text(row, 2),
-          state: state,
-          fingerprint: rows.text(row, 4) ?? "",
-          metadata: rows.blob(row, 5) ?? [],
-          total: Int(rows.integer(row, 6) ?? 0),
-          startedAt: rows.text(row, 7) ?? ""
-        )
-      )
-    }
+    for row in 0..<rows.count { runs.append(try SharedRun(rows, row, from: session)) }
     return runs
+  }
+
+  /// Has another run begin in place of one that is not finished, inside a transaction of the caller that has locked
+  /// the job: whoever still has a span of it finds out before its next chunk.
+  package func setAside(_ run: String, in session: PostgresSession) throws(BatchError) {
+    // First the run, so that no span is granted any more; then the spans, which waits for chunks under way.
+    try session.execute(
+      """
+      UPDATE \(self.run) SET state = 'setAside', ended_at = clock_timestamp()
+      WHERE run = $1::uuid AND state = 'running'
+      """,
+      .text(run)
+    )
+    try session.execute(
+      "UPDATE \(span) SET token = token + 1, host = NULL WHERE run = $1::uuid AND NOT done",
+      .text(run)
+    )
   }
 
   /// Records that all spans of a run are done.
   ///
   /// - Returns: Whether this has ended the run: true for one host alone, which tells the end.
   package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
-    try session.execute(
-      """
-      UPDATE \(self.run) SET state = 'finished', ended_at = clock_timestamp()
-      WHERE run = $1::uuid AND state = 'running'
-        AND NOT EXISTS (SELECT FROM \(span) WHERE run = $1::uuid AND NOT done)
-      """,
-      .text(run)
-    ).affectedCount == 1
+    try session.transaction { () throws(BatchError) in
+      // What is told to be done must be on the disk, with all that was committed before, whatever the role has.
+      try session.execute(
+        """
+        SELECT set_config('synchronous_commit', 'on', true)
+        WHERE current_setting('synchronous_commit') = 'off'
+        """
+      )
+      return try session.execute(
+        """
+        UPDATE \(self.run) SET state = 'finished', ended_at = clock_timestamp()
+        WHERE run = $1::uuid AND state = 'running'
+          AND NOT EXISTS (SELECT FROM \(span) WHERE run = $1::uuid AND NOT done)
+        """,
+        .text(run)
+      ).affectedCount == 1
+    }
   }
 
   /// Records that whoever asked for a run knows that all of it is done.

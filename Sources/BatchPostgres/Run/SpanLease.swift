@@ -59,10 +59,16 @@ package struct SpanClaims: Sendable {
     // What was committed before the span was locked is to be seen by the statement after it, and only that isolation
     // has it so.
     try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
+      // Whoever sets the run aside waits for this, and takes back what it has granted.
+      let run = try session.execute(
+        "SELECT FROM \(tables.run) WHERE run = $1::uuid AND state = 'running' FOR SHARE",
+        .text(self.run)
+      )
+      guard run.count == 1 else { return .exhausted }
       // Whoever asks is alive, and must not lose at once what it is given.
       try session.execute(
         "UPDATE \(tables.host) SET seen_at = clock_timestamp() WHERE run = $1::uuid AND host = $2::uuid",
-        .text(run),
+        .text(self.run),
         .text(host)
       )
       let found = try session.execute(
@@ -77,7 +83,7 @@ package struct SpanClaims: Sendable {
         UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
         WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token
         """,
-        .text(run),
+        .text(self.run),
         .text(host),
         .array(PostgresArray(known.map { Int64($0) })),
         .integer(Int64(lease.milliseconds))
@@ -86,14 +92,14 @@ package struct SpanClaims: Sendable {
         let token = found.integer(0, 2), first < next
       {
         let lease = SpanLease(positions: Int(first)..<Int(next), token: token)
-        let done = try tables.doneRanges(of: lease.positions, ofRun: run, in: session)
+        let done = try tables.doneRanges(of: lease.positions, ofRun: self.run, in: session)
         let remaining = done.remaining(of: lease.positions.upperBound)
           .map { $0.clamped(to: lease.positions) }.filter { !$0.isEmpty }
         return .granted(lease, remaining: remaining)
       }
       let rest = try session.execute(
         "SELECT 1 FROM \(tables.span) WHERE run = $1::uuid AND NOT done LIMIT 1",
-        .text(run)
+        .text(self.run)
       )
       return rest.count == 0 ? .exhausted : .noneFree
     }
@@ -101,7 +107,8 @@ package struct SpanClaims: Sendable {
 
   /// Records that all of a span is done: its chunks go from the ledger into the span's row.
   ///
-  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, or it was recorded before.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, if it was recorded before, or if not
+  ///   all of it is done: a server that has crashed, or taken over from another one, may have lost the last chunks.
   package func close(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
     try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
       // A change of the key, which waits for the chunks of the span that are not committed.
@@ -129,9 +136,8 @@ package struct SpanClaims: Sendable {
         .integer(Int64(lease.positions.lowerBound)),
         .integer(Int64(lease.positions.upperBound))
       )
-      guard closed.affectedCount == 1 else {
-        throw RunTables.damaged("the ledger of run \(run) does not have all of a span that is done")
-      }
+      // Nothing is recorded then, and whoever claims the span does what is left of it.
+      guard closed.affectedCount == 1 else { throw SpanFence.lost(lease, ofRun: run) }
     }
   }
 }

@@ -73,6 +73,25 @@ extension RunTables {
     return identifiers
   }
 
+  /// The identifiers of a run, in the order of their positions; none once they were removed.
+  package func list(ofRun run: String, in session: PostgresSession) throws(BatchError)
+    -> IdentifierList
+  {
+    let spans = try session.execute(
+      "SELECT s.first, s.next FROM \(span) AS s JOIN \(list) AS l ON l.run = s.run AND l.first = s.first"
+        + " WHERE s.run = $1::uuid ORDER BY s.first",
+      .text(run)
+    )
+    var lists: [IdentifierList] = []
+    for row in 0..<spans.count {
+      guard let first = spans.integer(row, 0), let next = spans.integer(row, 1), first < next else {
+        throw Self.damaged("the spans of run \(run) contradict themselves")
+      }
+      lists.append(try list(of: Int(first)..<Int(next), ofRun: run, in: session))
+    }
+    return lists.isEmpty ? .empty(storeIdentifier: "", entityName: "") : .joining(lists)
+  }
+
   /// The error about tables that contradict themselves.
   static func damaged(_ what: String) -> BatchError {
     BatchError(

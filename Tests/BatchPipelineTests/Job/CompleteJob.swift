@@ -40,6 +40,26 @@ enum CompleteJob {
     }
     """
 
+  static let server = """
+    {
+      "version": 1,
+      "name": "reprice",
+      "database": { "url": "postgres://batch@db.example.com/shop", "lease": "30s" },
+      "source": { "entity": "orders", "everything": true },
+      "action": { "type": "delete" }
+    }
+    """
+
+  static let service = """
+    {
+      "version": 1,
+      "name": "reprice",
+      "database": { "service": "shop", "busyTimeout": "2s" },
+      "source": { "entity": "orders", "everything": true },
+      "action": { "type": "delete" }
+    }
+    """
+
   static let delete = """
     {
       "version": 1,

@@ -9,7 +9,8 @@ import Testing
 @Suite struct JobSchemaTests {
   private static let complete = [
     CompleteJob.update, CompleteJob.delete, CompleteJob.export,
-    CompleteJob.transform, CompleteJob.command, CompleteJob.query,
+    CompleteJob.transform, CompleteJob.command, CompleteJob.query, CompleteJob.server,
+    CompleteJob.service,
   ]
 
   private static func read(_ path: String) throws -> String {

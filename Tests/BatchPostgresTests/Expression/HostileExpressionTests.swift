@@ -1,5 +1,6 @@
 #if PostgreSQL
 import BatchIdentifiers
+import BatchTestSupport
 import Testing
 
 @testable import BatchPostgres

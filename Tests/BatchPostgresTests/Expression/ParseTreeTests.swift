@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchTestSupport
 import Testing
 
 @testable import BatchPostgres

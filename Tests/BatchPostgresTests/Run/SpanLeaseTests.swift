@@ -1,6 +1,7 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchTestSupport
 import Foundation
 import Testing
 
@@ -33,7 +34,7 @@ import Testing
     let (first, second) = (try a.lease().lease, try b.lease().lease)
     #expect(try a.commit(0..<4, under: first).succeeded == 4)
     let early = #expect(throws: BatchError.self) { try a.claims.close(first, in: a.session) }
-    #expect(early?.code == .damagedFile)
+    #expect(early?.code == .leaseLost)
     #expect(try a.commit(4..<10, under: first).succeeded == 6)
     try a.claims.close(first, in: a.session)
     // The answer was lost, and it is asked again.

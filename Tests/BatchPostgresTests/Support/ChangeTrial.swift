@@ -1,6 +1,7 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchTestSupport
 
 @testable import BatchPostgres
 

@@ -13,6 +13,7 @@ extension Job {
       file: file.string,
       baseDirectory: file.removingLastComponent()
     )
+    try requireSupport()
   }
 
   /// Decodes the bytes of a job file.
@@ -70,7 +71,10 @@ extension Job {
 
   /// A job without problems; with some, they are thrown together with what does not fit the database.
   private static func sound(_ job: Job, of decoder: JobDecoder) async throws(BatchError) -> Job {
-    guard !decoder.problems.isEmpty, let origin = job.origin else { return job }
+    guard !decoder.problems.isEmpty, let origin = job.origin else {
+      try job.requireSupport()
+      return job
+    }
     let misfits = await job.misfits(except: decoder.broken).map { $0.located(in: origin) }
     throw BatchError.invalidJob(decoder.problems + misfits, file: origin.file)
       ?? BatchError(.invalidJob, "the job is not valid", at: origin.file)

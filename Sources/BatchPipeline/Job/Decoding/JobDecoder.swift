@@ -68,7 +68,7 @@ package final class JobDecoder {
 
     var job = decodeJob(root)
     job.origin = origin
-    if job.checkpoint.path == nil {
+    if job.checkpoint.path == nil, job.database.server == nil {
       let stem = origin.path?.lastComponent?.stem ?? job.name
       job.checkpoint.path = resolve(FilePath("\(stem).batch"))
     }
@@ -94,7 +94,13 @@ extension JobDecoder {
     _ = section.integer("version", required: true)
     let name = section.string("name", required: true) ?? ""
     let description = section.string("description")
-    let database = section.section("database", required: true, insteadOf: "path", decodeDatabase)
+    let database = section.section(
+      "database",
+      required: true,
+      insteadOf: section.text(of: "database").map(Job.DatabaseOptions.Server.isURL) == true
+        ? "url" : "path",
+      decodeDatabase
+    )
     let parameters = section.namedSections("parameters", decodeParameter)
     let source = section.section("source", required: true, insteadOf: "entity", decodeSource)
     let action = section.section("action", required: true, decodeAction) ?? nil
@@ -146,7 +152,13 @@ extension JobDecoder {
   }
 
   private func decodeDatabase(_ section: inout JobSection) -> Job.DatabaseOptions {
-    var options = Job.DatabaseOptions(path: section.path("path", required: true) ?? "")
+    let path = section.path("path")
+    let url = section.string("url")
+    let service = section.string("service")
+    section.requireOne(of: ["path", "url", "service"])
+    var options = Job.DatabaseOptions(path: path ?? "")
+    options.server = url.map { .url($0) } ?? service.map { .service($0) }
+    options.lease = section.duration("lease") ?? options.lease
     options.busyTimeout = section.duration("busyTimeout") ?? options.busyTimeout
     options.synchronous = section.oneOf("synchronous") ?? options.synchronous
     options.journalMode = section.oneOf("journalMode") ?? options.journalMode

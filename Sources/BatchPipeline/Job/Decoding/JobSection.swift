@@ -89,6 +89,9 @@ extension JobSection {
     value(key, required: required, expected: "a string") { $0.asString }
   }
 
+  /// The string that a key has, whatever it is to be.
+  func text(of key: String) -> String? { members.first { $0.key == key }?.value.asString }
+
   mutating func boolean(_ key: String) -> Bool? {
     value(key, required: false, expected: "true or false") {
       if case .boolean(let flag) = $0.content { flag } else { nil }

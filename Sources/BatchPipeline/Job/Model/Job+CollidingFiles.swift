@@ -5,6 +5,8 @@ import SystemPackage
 extension Job {
   /// Files of the job that would overwrite one another, by whatever names.
   func collidingFileProblems() -> [JobProblem] {
+    // Of a database of a server no file is here.
+    guard database.server == nil else { return [] }
     var files: [NamedFile] = [NamedFile(.database, "the database", database.path)]
     let store = FileSystem.resolve(database.path) ?? database.path
     for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {

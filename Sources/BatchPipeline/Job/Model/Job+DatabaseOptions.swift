@@ -21,9 +21,24 @@ extension Job {
       case overwrite
     }
 
-    /// The file of the database.
+    /// Where a database of PostgreSQL is.
+    ///
+    /// What is left out comes from libpq's environment, `PGHOST`, `PGUSER` and the like. A password comes from there, or from
+    /// a password file or the service: it never stands in a job.
+    public enum Server: Hashable, Sendable {
+      /// A URL of libpq: `postgres://user@host:5432/shop?sslmode=require`.
+      case url(String)
+      /// A service of `pg_service.conf`.
+      case service(String)
+    }
+
+    /// The file of the database; empty for one of a server.
     public var path: FilePath
-    /// How long to wait for another process that has the database locked.
+    /// The database of PostgreSQL in place of a file; nil for a file.
+    public var server: Server?
+    /// How long a process may be silent and keep what it has of a run on PostgreSQL that others take part in.
+    public var lease: Duration
+    /// How long to wait for another process that has the database locked, or for a lock of PostgreSQL.
     public var busyTimeout: Duration
     /// How hard a commit is pressed onto the disk.
     public var synchronous: Synchronous
@@ -47,6 +62,7 @@ extension Job {
       coreData: CoreData = .refuse
     ) {
       self.path = path
+      lease = Self.defaultLease
       self.busyTimeout = busyTimeout
       self.synchronous = synchronous
       self.journalMode = journalMode
@@ -54,5 +70,18 @@ extension Job {
       self.readOnly = readOnly
       self.coreData = coreData
     }
+
+    /// Makes options for a database of PostgreSQL.
+    public init(
+      server: Server,
+      lease: Duration = .seconds(60),
+      busyTimeout: Duration = .seconds(5)
+    ) {
+      self.init(path: "", busyTimeout: busyTimeout)
+      self.server = server
+      self.lease = lease
+    }
+
+    static let defaultLease = Duration.seconds(60)
   }
 }

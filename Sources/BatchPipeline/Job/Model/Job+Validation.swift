@@ -14,8 +14,9 @@ extension Job {
   }
 
   func problems() -> [JobProblem] {
-    identityProblems() + databaseProblems() + parameterProblems() + sourceProblems()
-      + selectionProblems() + actionProblems() + undoProblems() + tuningProblems()
+    identityProblems() + databaseProblems() + serverProblems() + parameterProblems()
+      + sourceProblems() + selectionProblems() + actionProblems() + undoProblems()
+      + tuningProblems()
   }
 }
 
@@ -54,7 +55,7 @@ extension Job {
 
   private func databaseProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
-    if database.path.isEmpty { problems.append(.empty(.database)) }
+    if database.path.isEmpty, database.server == nil { problems.append(.empty(.database)) }
     problems += RunPolicy.problems(
       of: database.busyTimeout,
       "database",

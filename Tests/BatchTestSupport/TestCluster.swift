@@ -1,30 +1,35 @@
 #if PostgreSQL
 import BatchIdentifiers
+package import BatchPostgres
 import Foundation
-import Testing
-
-@testable import BatchPostgres
 
 /// The servers of the tests: a cluster of their own in a temporary folder, and PgBouncer before it, started with the first test and
 /// gone with the process, however that ends.
-final class TestCluster: Sendable {
+package final class TestCluster: Sendable {
   /// The cluster that all tests share.
-  static func shared() throws -> TestCluster { try result.get() }
+  package static func shared() throws -> TestCluster { try result.get() }
 
-  private static let result = Result { try TestCluster() }
+  private static let result = Result {
+    let cluster = try TestCluster()
+    // Once and before anybody connects, since the environment is everybody's. All other tests say where they go.
+    try cluster.setEnvironment()
+    return cluster
+  }
 
   /// The folder of the cluster's socket.
-  let folder: String
-  let port: Int
+  package let folder: String
+  package let port: Int
   /// The port of PgBouncer, which lends a server's connection for a transaction at a time.
-  let bouncerPort: Int
+  package let bouncerPort: Int
   /// Its end is the end of the servers; nobody writes to it.
   private let lifeline: Pipe
 
   /// Starts the servers.
   ///
   /// A shell does it, waits for the end of its input, which comes with the end of this process, and cleans up.
-  private init() throws {
+  ///
+  /// A test that has its server crash has a cluster of its own; all others share one.
+  package init() throws {
     let script = """
       trap '' INT TERM HUP
       bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
@@ -108,7 +113,9 @@ final class TestCluster: Sendable {
     bouncerPort = bouncer
     folder = String(parts[3])
     lifeline = input
-    // Once and before anybody connects, since the environment is everybody's. All other tests say where they go.
+  }
+
+  private func setEnvironment() throws {
     let service = "[batch-test]\nhost=\(folder)\nport=\(port)\nuser=postgres\ndbname=postgres\n"
     try service.write(toFile: "\(folder)/services", atomically: false, encoding: .utf8)
     for (name, value) in [
@@ -119,19 +126,47 @@ final class TestCluster: Sendable {
     }
   }
 
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
+  /// Has the server end as if it had crashed, and starts it again: what was not yet in its log on the disk is lost.
+  package func crash() throws {
+    let script = """
+      PATH="$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1):$PATH"
+      as=()
+      [ "$(id -u)" = 0 ] && as=(setpriv --reuid=postgres --regid=postgres --clear-groups)
+      cd "$1"
+      "${as[@]}" pg_ctl -D data -m immediate -w stop >/dev/null &&
+        "${as[@]}" pg_ctl -D data -w -l server.log -o "-p $2" start >/dev/null 2>&1
+      echo "status $?"
+      """
+    let output = Pipe()
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/bash")
+    process.arguments = ["-c", script, "crash", folder, "\(port)"]
+    process.standardOutput = output
+    try process.run()
+    // Its exit would not be noticed: the server inherits what tells of it.
+    let status = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    guard status == "status 0\n" else {
+      throw Failure(description: "the server has not come back")
+    }
+  }
+
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(description: String) {
+      self.description = description
+    }
   }
 }
 
 /// A database of a test's own, dropped with the last reference to it.
-final class TestPostgres: Sendable {
-  let name = "t\(UUID().uuidString.lowercased().replacing("-", with: ""))"
-  let cluster: TestCluster
+package final class TestPostgres: Sendable {
+  package let name = "t\(UUID().uuidString.lowercased().replacing("-", with: ""))"
+  package let cluster: TestCluster
 
-  /// Makes the database, and what a script makes in it.
-  init(_ script: String = "") throws {
-    cluster = try .shared()
+  /// Makes the database, and what a script makes in it; in the cluster that all share unless another is named.
+  package init(_ script: String = "", in own: TestCluster? = nil) throws {
+    cluster = try own ?? .shared()
     try Self.session(url: cluster.url(database: "postgres")).run("CREATE DATABASE \(name)")
     if !script.isEmpty { try run(script) }
   }
@@ -142,28 +177,30 @@ final class TestPostgres: Sendable {
   }
 
   /// Where it is.
-  var address: ServerAddress { get throws { try ServerAddress(url: cluster.url(database: name)) } }
+  package var address: ServerAddress {
+    get throws { try ServerAddress(url: cluster.url(database: name)) }
+  }
 
   /// Where it is, for a role.
-  func address(role: String) throws -> ServerAddress {
+  package func address(role: String) throws -> ServerAddress {
     try ServerAddress(url: cluster.url(database: name, role: role))
   }
 
   /// Where PgBouncer has it.
-  var pooledAddress: ServerAddress {
+  package var pooledAddress: ServerAddress {
     get throws { try ServerAddress(url: cluster.url(database: name, port: cluster.bouncerPort)) }
   }
 
   /// A new session.
-  func session(role: String = "postgres") throws -> PostgresSession {
+  package func session(role: String = "postgres") throws -> PostgresSession {
     try Self.session(url: cluster.url(database: name, role: role))
   }
 
   /// Runs statements.
-  func run(_ script: String) throws { try session().run(script) }
+  package func run(_ script: String) throws { try session().run(script) }
 
   /// Waits until a query has a row, without keeping a thread from others.
-  func wait(until sql: String) async throws {
+  package func wait(until sql: String) async throws {
     let connection = PostgresConnection(label: "test.wait", address: try address)
     let deadline = ContinuousClock.now + .seconds(300)
     while try await connection.perform({ session throws(BatchError) in try session.text(sql) })
@@ -177,7 +214,7 @@ final class TestPostgres: Sendable {
   }
 
   /// The first value of the first row.
-  func text(_ sql: String) throws -> String? { try session().text(sql) }
+  package func text(_ sql: String) throws -> String? { try session().text(sql) }
 
   private static func session(url: String) throws -> PostgresSession {
     try PostgresSession(
@@ -190,7 +227,7 @@ final class TestPostgres: Sendable {
 
 extension TestCluster {
   /// The URL of a database by the socket.
-  func url(database: String, role: String = "postgres", port: Int? = nil) -> String {
+  package func url(database: String, role: String = "postgres", port: Int? = nil) -> String {
     "postgres://\(role)@/\(database)?host=\(folder)&port=\(port ?? self.port)"
   }
 }

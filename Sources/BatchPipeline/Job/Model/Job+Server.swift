@@ -1,0 +1,219 @@
+public import BatchIdentifiers
+import BatchEngine
+import BatchStore
+
+extension BatchError.Code {
+  /// The program was built without PostgreSQL.
+  public static let postgreSQLMissing = Self(rawValue: "postgreSQLMissing")
+}
+
+extension Job {
+  /// Refuses a job on PostgreSQL if this program was built without it.
+  ///
+  /// - Throws: `BatchError` of code `postgreSQLMissing`, with the command that builds it.
+  package func requireSupport() throws(BatchError) {
+    #if !PostgreSQL
+    guard let server = database.server else { return }
+    throw BatchError(
+      .postgreSQLMissing,
+      "the job is for PostgreSQL, and this program was built without it",
+      at: place(of: server.path),
+      remedy: "build it with: swift build -c release --product batch --traits PostgreSQL"
+    )
+    #endif
+  }
+
+  /// Refuses a job on PostgreSQL where only files of SQLite are dealt with.
+  ///
+  /// - Parameter what: What somebody wants to do, such as "batch verify".
+  /// - Throws: `BatchError` of code `invalidJob`.
+  package func requireFile(for what: String) throws(BatchError) {
+    try requireSupport()
+    guard let server = database.server else { return }
+    throw BatchError(
+      .invalidJob,
+      "\(what) does not work on PostgreSQL yet",
+      at: place(of: server.path),
+      remedy: "see Documentation/PostgreSQL.md for what does"
+    )
+  }
+}
+
+extension Job.DatabaseOptions.Server {
+  /// Where a job says it.
+  package var path: JobPath {
+    switch self {
+    case .url: JobPath("database", "url")
+    case .service: JobPath("database", "service")
+    }
+  }
+
+  /// Whether a text is the beginning of a URL of PostgreSQL.
+  package static func isURL(_ text: String) -> Bool {
+    ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
+  }
+
+  /// Whether a URL holds a password, by the rules of libpq or nearly: a text that may be one counts.
+  package static func holdsPassword(_ url: String) -> Bool {
+    let text = url.drop { $0 != "/" }.drop { $0 == "/" }
+    let start = text.prefix { $0 != "@" && $0 != "/" }
+    let isUser = start.endIndex < text.endIndex && text[start.endIndex] == "@"
+    let decoded = text.lowercased().replacing("%3d", with: "=")
+    return isUser && start.contains(":") || decoded.contains("password=")
+  }
+}
+
+// MARK: - Rules
+
+extension Job {
+  /// What a job says that has no meaning on PostgreSQL, or is not there yet.
+  func serverProblems() -> [JobProblem] {
+    guard let server = database.server else {
+      guard database.lease != DatabaseOptions.defaultLease else { return [] }
+      return [
+        JobProblem(
+          JobPath("database", "lease"),
+          "only processes that share a run on PostgreSQL have leases",
+          remedy: "remove it"
+        )
+      ]
+    }
+    return addressProblems(server) + sqliteOptions() + unsupported()
+  }
+
+  private func addressProblems(_ server: DatabaseOptions.Server) -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if !database.path.isEmpty {
+      problems.append(
+        JobProblem(.database, "contradicts \(server.path)", remedy: "remove one of the two")
+      )
+    }
+    switch server {
+    case .url(let url):
+      if !DatabaseOptions.Server.isURL(url) {
+        problems.append(
+          JobProblem(
+            server.path,
+            "is no URL of PostgreSQL",
+            remedy: "write postgres://user@host/database"
+          )
+        )
+      } else if DatabaseOptions.Server.holdsPassword(url) {
+        problems.append(
+          JobProblem(
+            server.path,
+            "holds a password, which everybody reads who reads the job file",
+            remedy: "give it in PGPASSWORD, in a password file (~/.pgpass), or in a service"
+          )
+        )
+      }
+    case .service(let name):
+      if name.isEmpty {
+        problems.append(JobProblem(server.path, "is empty", remedy: "name a service"))
+      }
+    }
+    problems += RunPolicy.problems(of: database.lease, "database", "lease").map {
+      JobProblem(JobPath($0.path.map { .key($0) }), $0.message, remedy: $0.remedy)
+    }
+    if database.lease < .seconds(1) {
+      problems.append(
+        JobProblem(
+          JobPath("database", "lease"),
+          "is too short: a process must be heard of several times in it",
+          remedy: "choose 1s or more"
+        )
+      )
+    }
+    return problems
+  }
+
+  /// The settings of SQLite, which PostgreSQL has elsewhere or not at all.
+  private func sqliteOptions() -> [JobProblem] {
+    let standard = DatabaseOptions(path: "")
+    let options: [(path: JobPath, isSet: Bool, reason: String)] = [
+      (
+        JobPath("database", "synchronous"), database.synchronous != standard.synchronous,
+        "PostgreSQL has synchronous_commit instead, which is the role's or the database's"
+      ),
+      (
+        JobPath("database", "journalMode"), database.journalMode != standard.journalMode,
+        "PostgreSQL has no journal mode"
+      ),
+      (
+        JobPath("database", "foreignKeys"), database.foreignKeys,
+        "PostgreSQL always enforces foreign keys"
+      ),
+      (
+        JobPath("database", "readOnly"), database.readOnly,
+        "on PostgreSQL the rights of the role decide what may be written"
+      ),
+      (
+        JobPath("database", "coreData"), database.coreData != standard.coreData,
+        "Core Data has no stores in PostgreSQL"
+      ),
+      (
+        JobPath("throttle", "maximumWAL"), throttle.maximumWAL != Throttle().maximumWAL,
+        "it bounds the log of an SQLite file"
+      ),
+      (
+        JobPath("throttle", "minimumFreeDisk"), throttle.minimumFreeDisk != nil,
+        "the disk is the server's"
+      ),
+      (
+        JobPath("checkpoint", "path"), checkpoint.path != nil,
+        "a run on PostgreSQL keeps all in the database, where every host finds it"
+      ),
+      (
+        JobPath("checkpoint", "ledger"), checkpoint.ledger != .store,
+        "the ledger of a run on PostgreSQL is in the database"
+      ),
+      (
+        JobPath("checkpoint", "list"), checkpoint.list != .file,
+        "the list of a run on PostgreSQL is in the database in any case"
+      ),
+      (
+        JobPath("checkpoint", "interval"), checkpoint.interval != Checkpoint().interval,
+        "a run on PostgreSQL has no checkpoint file to bring up to date"
+      ),
+      (
+        JobPath("history"), history != .standard,
+        "runs on PostgreSQL stay in _batch_run until batch cleanup"
+      ),
+    ]
+    return options.filter(\.isSet).map { JobProblem($0.path, $0.reason, remedy: "remove it") }
+  }
+
+  /// What works on SQLite only, so far.
+  private func unsupported() -> [JobProblem] {
+    var problems: [JobProblem] = []
+    func refuse(_ path: JobPath, _ what: String) {
+      problems.append(
+        JobProblem(
+          path,
+          "\(what) does not work on PostgreSQL yet",
+          remedy: "see Documentation/PostgreSQL.md for what does"
+        )
+      )
+    }
+    switch action {
+    case .update: break
+    case .delete(let delete):
+      if delete.createsArchive {
+        problems.append(
+          JobProblem(
+            JobPath("action", "archive", "create"),
+            "an archive is not made on PostgreSQL",
+            remedy: "make it before: CREATE TABLE … (LIKE …)"
+          )
+        )
+      }
+    case .export, .transform, .contexts, .undo:
+      refuse(JobPath("action", "type"), "the action \(action.type)")
+    }
+    if source.query != nil { refuse(.query, "a query") }
+    if source.identifiers != nil { refuse(.identifiers, "a list of identifiers") }
+    if undo != nil { refuse(JobPath("undo"), "undo") }
+    if report != nil { refuse(.report, "a report") }
+    return problems
+  }
+}

@@ -1,0 +1,57 @@
+#if PostgreSQL
+import BatchIdentifiers
+import BatchPostgres
+
+extension Job {
+  /// Does something with a session of the job's server, which ends with it.
+  ///
+  /// - Throws: What `body` throws, or what keeps the session from being made.
+  func inSession<Result: Sendable>(
+    _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    guard let server = database.server else {
+      preconditionFailure("a job on a file has no server")
+    }
+    let connection = PostgresConnection(label: "batch", address: try server.address())
+    let result: Swift.Result<Result, BatchError>
+    do throws(BatchError) {
+      result = .success(try await connection.perform(body))
+    } catch {
+      result = .failure(error)
+    }
+    await connection.close()
+    return try result.get()
+  }
+
+  /// The job's run that was begun last, or one by its UUID or the first characters of that.
+  ///
+  /// - Throws: `BatchError` of code `fileAccess` if there is none.
+  func sharedRun(
+    _ name: String? = nil,
+    _ tables: RunTables,
+    in session: PostgresSession
+  ) throws(BatchError) -> SharedRun {
+    let runs = try tables.runs(ofJobIfThere: self.name, in: session)
+    let found = name.map { name in runs.last { $0.run.hasPrefix(name.lowercased()) } } ?? runs.last
+    if let found { return found }
+    let what = name.map { "has no run \($0.quotedForMessage)" } ?? "has not been run"
+    throw BatchError(
+      .fileAccess,
+      "job \"\(self.name)\" \(what)",
+      at: session.address.description,
+      remedy: name == nil ? "run it first" : "see batch status for the last one"
+    )
+  }
+}
+
+extension RunTables {
+  /// The runs of a job, the newest last; none if there are no tables yet.
+  func runs(
+    ofJobIfThere job: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> [SharedRun] {
+    guard try exist(in: session) else { return [] }
+    return try runs(ofJob: job, in: session)
+  }
+}
+#endif

@@ -1,0 +1,56 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+extension RunMetadata {
+  /// What stands in the row of a shared run.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
+  init(ofSharedRun run: SharedRun) throws(BatchError) {
+    do {
+      self = try JSONDecoder().decode(RunMetadata.self, from: Data(run.metadata))
+    } catch {
+      throw BatchError(
+        .damagedFile,
+        "what _batch_run says of run \(run.run) cannot be read",
+        advice: "the tables were changed by hand; \(.beginAnew)",
+        underlying: error
+      )
+    }
+  }
+}
+
+extension RunSummary {
+  /// The summary of a shared run, by the server's word.
+  init(_ standing: SharedRunStanding) {
+    let run = standing.run
+    var metadata = RunMetadata(
+      run: run.run,
+      job: run.job,
+      startedAt: run.startedAt,
+      fingerprint: "",
+      schema: [],
+      ledger: .store
+    )
+    metadata.runID = run.runID
+    self.init(metadata, RunProgress(), total: run.total, path: "")
+    outcomes = standing.outcomes
+    chunks = standing.chunks
+    elapsedSeconds = standing.elapsedSeconds
+    endedAt = standing.endedAt
+    switch run.state {
+    case .running: state = .running
+    case .finished, .acknowledged:
+      state = outcomes.failed > 0 ? .completedWithFailures : .completed
+    case .setAside: state = .stopped
+    }
+  }
+}
+#endif

@@ -1,0 +1,282 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A shared run under way in this process: takes part in it until nothing is left to do, or until it is told to stop.
+struct SharedRunExecution {
+  /// What may differ between the processes of a run.
+  struct Settings {
+    var workers: Int
+    var chunkSize: Int?
+    var progressInterval: Duration
+    var stopRequests: AsyncStream<Void>
+  }
+
+  /// How a process's part has ended.
+  struct Ended {
+    let summary: RunSummary
+    /// Whether it was this process that has ended the run, and tells the end.
+    var hasEndedRun = false
+  }
+
+  /// How long a statement of a chunk may take; then it is done in halves.
+  private static let statementLimit = Duration.seconds(120)
+  /// How often the server is asked how the run stands.
+  private static let interval = Duration.seconds(1)
+
+  let plan: PostgresPlan
+  let tables: RunTables
+  let run: SharedRun
+  let hooks: RunHooks
+  let settings: Settings
+  let onEvent: @Sendable (RunEvent) -> Void
+
+  private var job: Job { plan.job }
+  private var lease: Duration { job.database.lease }
+
+  /// Takes part.
+  ///
+  /// - Parameter isNew: Whether this process has begun the run.
+  /// - Returns: How that has ended.
+  /// - Throws: `BatchError` if nothing was done: the server does not answer.
+  func perform(isNew: Bool) async throws(BatchError) -> Ended {
+    let heartbeat = HostHeartbeat(tables, run: run.run, host: UUID().uuidString.lowercased())
+    let own = PostgresConnection(label: "batch", address: plan.address)
+    let presence = HostPresence(
+      heartbeat,
+      name: ProcessInfo.processInfo.hostName,
+      process: ProcessInfo.processInfo.processIdentifier,
+      lease: lease,
+      by: own
+    )
+    let session = SharedSession(try await standing(own))
+    try await presence.join(within: lease)
+    let attending = Task { await presence.stay() }
+    let watching = Task { await watch(own, session, presence) }
+    onEvent(isNew ? .started(session.summary()) : .resumed(session.summary()))
+    for note in plan.notes { onEvent(.message("warning: \(note)")) }
+    await hooks.run(.onStart, session.summary())
+
+    let spans = LeasedSpans(
+      SpanClaims(heartbeat, lease: lease),
+      by: PostgresConnection(label: "batch.spans", address: plan.address)
+    )
+    let (ending, failure, reason) = await loop(spans, presence, session)
+    watching.cancel()
+    await watching.value
+    let ended = await end(ending, failure, reason, session, own)
+    attending.cancel()
+    await attending.value
+    // What it has not given back is taken over when its lease is over.
+    try? await presence.leave()
+    await spans.end()
+    await own.close()
+    tellMessages()
+    return ended
+  }
+
+  private func standing(_ connection: PostgresConnection) async throws(BatchError)
+    -> SharedRunStanding
+  {
+    let (tables, run) = (tables, run.run)
+    let standing = try await connection.persistently(within: lease) {
+      session throws(BatchError) in try tables.standing(ofRun: run, in: session)
+    }
+    if let standing { return standing }
+    throw BatchError(
+      .otherRun,
+      "run \(run) is no longer in the database",
+      at: plan.address.description,
+      remedy: "see who has removed it, such as batch cleanup; run again to begin anew"
+    )
+  }
+
+  /// Asks now and then how the run stands, until the task is cancelled.
+  private func watch(
+    _ connection: PostgresConnection,
+    _ session: SharedSession,
+    _ presence: HostPresence
+  ) async {
+    let (tables, run) = (tables, run.run)
+    while !Task.isCancelled {
+      try? await Task.sleep(for: Self.interval)
+      if Task.isCancelled { return }
+      let pace = session.pace
+      presence.tell(rate: pace.rate, hold: pace.hold)
+      let standing = try? await connection.perform { session throws(BatchError) in
+        try tables.standing(ofRun: run, in: session)
+      }
+      if let standing { session.update(standing) }
+    }
+  }
+
+  // MARK: Chunks
+
+  private func loop(
+    _ spans: LeasedSpans,
+    _ presence: HostPresence,
+    _ session: SharedSession
+  ) async -> (RunStateMachine.Ending, BatchError?, String?) {
+    var policy = job.policy
+    if let size = settings.chunkSize { policy.chunk = .init(size: size) }
+    let workers = (1...max(1, settings.workers)).map {
+      PostgresConnection(label: "batch.worker.\($0)", address: plan.address)
+    }
+    let chunks = ChunkTransaction(
+      plan.change,
+      SpanFence(tables, run: run.run),
+      limits: .init(
+        lock: job.database.busyTimeout,
+        statement: Self.statementLimit,
+        silence: lease
+      ),
+      onFailure: job.skip.failurePolicy(of: run.total)
+    )
+    var loop = RunLoop(
+      remaining: [],
+      sizing: ChunkSizing(policy),
+      workers: workers,
+      processor: SharedChangeProcessor(chunks, of: spans, reconnectingFor: lease),
+      settings: .init(
+        policy: policy,
+        files: job.files,
+        requests: SharedRequests(presence),
+        deadline: policy.limits.runtime.map { session.start + $0 },
+        spans: spans,
+        writers: workers.count,
+        stopRequests: settings.stopRequests
+      )
+    )
+    let ending = await loop.run { event throws(BatchError) in observe(event, session) }
+    for worker in workers { await worker.close() }
+    return (ending, loop.failure, loop.stopReason)
+  }
+
+  private func observe(
+    _ event: RunLogic.Event,
+    _ session: SharedSession
+  ) {
+    switch event {
+    case .committed(_, let commit):
+      session.committed(commit)
+      tellMessages()
+      if session.shouldTell(every: settings.progressInterval) {
+        onEvent(.progress(session.summary()))
+      }
+    case .retrying(let retry): onEvent(.retrying(retry))
+    case .granted: break
+    case .lost(let span):
+      onEvent(
+        .message(
+          "another process has taken positions \(span.lowerBound) to \(span.upperBound - 1) over,"
+            + " since this one was not heard of"
+        )
+      )
+    case .held(let hold):
+      guard session.hold(hold) else { break }
+      let summary = session.summary()
+      onEvent(.throttled(summary))
+      if !hold.isPace { hooks.begin(.onThrottle, summary) }
+    case .released: _ = session.hold(nil)
+    case .message(let message): onEvent(.message(message))
+    case .looked:
+      // Whoever watches sees that it is alive, however long a chunk or a hold.
+      if session.shouldTell(every: max(settings.progressInterval, .seconds(1))) {
+        onEvent(.progress(session.summary()))
+      }
+    }
+  }
+
+  private func tellMessages() {
+    for message in hooks.takeMessages() { onEvent(.message(message)) }
+  }
+
+  // MARK: The end
+
+  private func end(
+    _ ending: RunStateMachine.Ending,
+    _ failure: BatchError?,
+    _ reason: String?,
+    _ session: SharedSession,
+    _ connection: PostgresConnection
+  ) async -> Ended {
+    var hasEndedRun = false
+    var failure = failure
+    do throws(BatchError) {
+      if ending == .completed {
+        let (tables, run) = (tables, run.run)
+        hasEndedRun = try await connection.persistently(within: lease) {
+          session throws(BatchError) in try tables.finish(run, in: session)
+        }
+      }
+      session.update(try await standing(connection))
+    } catch {
+      failure = failure ?? error
+    }
+    var summary = session.summary()
+    if let failure {
+      summary.state = .failed
+      summary.failure = job.words(of: failure)
+    } else if ending == .stopped, !summary.state.isFinished {
+      summary.state = .stopped
+      summary.stopReason = reason
+    } else if !summary.state.isFinished {
+      summary.state = .failed
+      summary.failure = BatchError(
+        .alreadyRunning,
+        "another run of this job was begun in place of this one",
+        at: "run \(run.run)",
+        remedy: "look at it with batch status"
+      )
+    }
+    summary.throttle = nil
+    summary.etaSeconds = nil
+    return Ended(summary: summary, hasEndedRun: hasEndedRun)
+  }
+}
+
+/// What an operator asks of a shared run, as the signs of life of a process bring it.
+struct SharedRequests: RunRequests {
+  private let presence: HostPresence
+  private var seen: String?
+
+  init(_ presence: HostPresence) {
+    self.presence = presence
+  }
+
+  mutating func look() -> RunControl? {
+    let control = presence.answer?.control
+    guard control != seen else { return nil }
+    seen = control
+    return control.map { RunControl(sharedText: $0) ?? RunControl() } ?? RunControl()
+  }
+
+  mutating func takeComplaint() -> String? { nil }
+}
+
+extension RunControl {
+  /// What `_batch_run.control` asks for; nil if it is something else.
+  init?(sharedText text: String) {
+    guard let control = try? JSONDecoder().decode(RunControl.self, from: Data(text.utf8)) else {
+      return nil
+    }
+    self = control
+  }
+
+  /// The text for `_batch_run.control`.
+  var sharedText: String {
+    guard let bytes = try? JSONEncoder().encode(self) else {
+      preconditionFailure("a request of texts that is no JSON")
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+#endif

@@ -1,0 +1,229 @@
+#if PostgreSQL
+import BatchEngine
+package import BatchIdentifiers
+import BatchPostgres
+
+/// How the last run of a job on PostgreSQL stands, whoever takes part in it.
+package struct SharedRunStatus: Sendable, Encodable {
+  /// A process that takes part, or did and was not heard of since.
+  package struct Host: Sendable, Encodable {
+    package let name: String
+    package let process: Int32
+    /// How many spans it has.
+    package let spans: Int
+    package let identifiersPerSecond: Double?
+    /// Why it does nothing, in words.
+    package let hold: String?
+    /// How long ago it was heard of, by the server's clock.
+    package let lastSeenSecondsAgo: Double
+    /// Whether it was heard of within a lease; the spans of others are free.
+    package let isAlive: Bool
+  }
+
+  package let summary: RunSummary
+  package let hosts: [Host]
+  package let spans: Int
+  package let spansDone: Int
+  /// What `batch run` would do, in a word and in words.
+  package let next: String
+  package let nextWords: String
+
+  /// Whether a process is at work on it.
+  package var isLive: Bool { summary.state.isGoingOn }
+
+  /// Asks the database.
+  ///
+  /// - Throws: `BatchError` of code `fileAccess` if the job has not been run.
+  package init(of job: Job, runID: String? = nil) async throws(BatchError) {
+    let (lease, request) = (job.database.lease, BatchRunRequest(runID: runID))
+    self = try await job.inSession { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      var run = try job.sharedRun(nil, tables, in: session)
+      let runs = try tables.runs(ofJob: job.name, in: session)
+      if let runID, let asked = runs.last(where: { $0.runID?.hasSameBytes(as: runID) == true }) {
+        run = asked
+      }
+      guard let standing = try tables.standing(ofRun: run.run, in: session) else {
+        throw BatchError(.otherRun, "run \(run.run) has just been removed", remedy: "ask again")
+      }
+      let hosts = try tables.hosts(ofRun: run.run, in: session)
+      let next = Result { () throws(BatchError) in
+        try SharedRunDecision(runs, request, job: job.name)
+      }
+      return SharedRunStatus(standing, hosts, lease: lease, next)
+    }
+  }
+
+  private init(
+    _ standing: SharedRunStanding,
+    _ hosts: [RunHostStanding],
+    lease: Duration,
+    _ decision: Result<SharedRunDecision, BatchError>
+  ) {
+    self.hosts = hosts.map { host in
+      Host(
+        name: host.name,
+        process: host.process,
+        spans: host.spanCount,
+        identifiersPerSecond: host.rate,
+        hold: host.hold,
+        lastSeenSecondsAgo: host.silence / .seconds(1),
+        isAlive: host.silence < lease
+      )
+    }
+    spans = standing.spanCount
+    spansDone = standing.doneSpanCount
+    var summary = RunSummary(standing)
+    let alive = self.hosts.filter(\.isAlive)
+    if summary.state == .running {
+      if alive.isEmpty {
+        summary.state = .stopped
+        // A process that stops takes its row with it.
+        summary.wasKilled = !hosts.isEmpty
+      } else {
+        let rates = alive.compactMap(\.identifiersPerSecond)
+        let rate = rates.reduce(0, +)
+        if rate > 0 {
+          summary.identifiersPerSecond = rate
+          summary.etaSeconds = Double(summary.total - summary.done) / rate
+        }
+        if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
+          summary.throttle = hold
+          summary.state = hold.hasPrefix("pause") ? .paused : .throttled
+        }
+      }
+    }
+    self.summary = summary
+    switch decision {
+    case .success(let decision): (next, nextWords) = (decision.name, decision.words)
+    case .failure(let error): (next, nextWords) = ("refuse", "refuses: \(error)")
+    }
+  }
+
+  private enum CodingKeys: String, CodingKey { case hosts, spans, spansDone, next, nextWords }
+
+  package func encode(to encoder: any Encoder) throws {
+    try summary.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(hosts, forKey: .hosts)
+    try container.encode(spans, forKey: .spans)
+    try container.encode(spansDone, forKey: .spansDone)
+    try container.encode(next, forKey: .next)
+    try container.encode(nextWords, forKey: .nextWords)
+  }
+}
+
+extension RunControl {
+  /// Changes what is asked of the processes that take part in the last run of a job.
+  ///
+  /// - Throws: `BatchError` of code `notRunning` if none does, `invalidJob` if a setting is none or has a wrong value.
+  package static func change(
+    ofSharedRunOf job: Job,
+    _ change: @escaping @Sendable (inout RunControl) -> Void
+  ) async throws(BatchError) {
+    try await job.inSession { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try job.sharedRun(nil, tables, in: session)
+      try session.transaction { () throws(BatchError) in
+        // One request after the other: each replaces what stands there.
+        try tables.lock(job: job.name, in: session)
+        let hosts = try tables.hosts(ofRun: run.run, in: session)
+        guard run.state == .running,
+          hosts.contains(where: { $0.silence < job.database.lease })
+        else {
+          throw BatchError(
+            .notRunning,
+            "no run of job \"\(job.name)\" is alive",
+            at: session.address.description,
+            advice: "\(.start) starts or resumes it"
+          )
+        }
+        let text = try tables.standing(ofRun: run.run, in: session)?.control
+        var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
+        change(&control)
+        if control.settings["throttle.maximumWAL"] != nil {
+          throw BatchError(
+            .invalidJob,
+            "throttle.maximumWAL bounds the log of an SQLite file",
+            remedy: "leave it out"
+          )
+        }
+        _ = try job.policy.adjusted(by: control.settings)
+        try tables.request(control.sharedText, of: run.run, in: session)
+      }
+    }
+  }
+}
+
+extension IdentifierSelection {
+  /// Identifiers of a run of a job on PostgreSQL.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - outcome: Which of them.
+  ///   - name: One of the runs, by its UUID or the first characters of that; nil for the last.
+  /// - Throws: `BatchError` if there is no such run.
+  package init(
+    ofSharedRunOf job: Job,
+    outcome: Outcome,
+    run name: String?
+  ) async throws(BatchError) {
+    self = try await job.inSession { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try job.sharedRun(name, tables, in: session)
+      let list = try tables.list(ofRun: run.run, in: session).packed
+      guard list.count == run.total else {
+        throw BatchError(
+          .outcomeNotRecorded,
+          "the identifiers of run \(run.run) are gone from the database",
+          at: session.address.description,
+          remedy: "batch cleanup removes them; nothing brings them back"
+        )
+      }
+      guard outcome != .all else {
+        return IdentifierSelection(list, PositionSet([0..<list.count]))
+      }
+      let outcomes = try tables.rowOutcomes(ofRun: run.run, in: session)
+      return IdentifierSelection(
+        list,
+        try outcomes.positions(outcome, of: list.count),
+        outcome == .failed ? outcomes.failed : []
+      )
+    }
+  }
+}
+
+/// What the past runs of a job on PostgreSQL have left, and nobody needs any more.
+///
+/// The runs of work that has an identifier stay as long as the job remembers these, and so does the last run; what can be taken
+/// up stays in any case.
+package struct SharedCleanup: Sendable {
+  /// How many runs were removed.
+  package let runCount: Int
+
+  /// Removes it.
+  package init(of job: Job) async throws(BatchError) {
+    let oldest = job.checkpoint.oldestEnd
+    runCount = try await job.inSession { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      guard try tables.exist(in: session) else { return 0 }
+      return try session.transaction { () throws(BatchError) in
+        try tables.lock(job: job.name, in: session)
+        let runs = try tables.runs(ofJob: job.name, in: session)
+        var count = 0
+        for run in runs where run.state == .acknowledged || run.state == .setAside {
+          guard let standing = try tables.standing(ofRun: run.run, in: session) else { continue }
+          let isRemembered =
+            run.runID != nil && run.state == .acknowledged
+            && (standing.endedAt ?? "") >= oldest ?? ""
+          let isToBeRetried = run.run == runs.last?.run && standing.outcomes.failed > 0
+          if isRemembered || isToBeRetried { continue }
+          try tables.remove(run.run, in: session)
+          count += 1
+        }
+        return count
+      }
+    }
+  }
+}
+#endif

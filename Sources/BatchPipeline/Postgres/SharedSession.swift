@@ -1,0 +1,130 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+
+/// One process's part of a shared run: what it has committed, what the server says of all, and what is told of it.
+final class SharedSession: Sendable {
+  private struct State {
+    /// How the run stood when the server was asked last.
+    var standing: SharedRunStanding
+    /// What this process had done by then, and has done by now.
+    var countedHere = Outcomes()
+    var countedChunks = 0
+    var doneHere = Outcomes()
+    var chunksHere = 0
+    var toldAt: ContinuousClock.Instant
+    var state = RunState.running
+    var hold: RunThrottle.Hold?
+    var heldSince: ContinuousClock.Instant?
+    var heldBefore = Duration.zero
+    var toldPaces: Set<RunThrottle.Hold.Cause> = []
+  }
+
+  /// When this process began with the chunks.
+  let start = ContinuousClock.now
+  /// How much was done before.
+  private let doneBefore: Int
+  private let state: Lock<State>
+
+  init(_ standing: SharedRunStanding) {
+    doneBefore = standing.outcomes.total
+    state = Lock(State(standing: standing, toldAt: start))
+  }
+
+  /// Takes note of what the server says.
+  func update(_ standing: SharedRunStanding) {
+    state.withLock { state in
+      state.standing = standing
+      (state.countedHere, state.countedChunks) = (state.doneHere, state.chunksHere)
+    }
+  }
+
+  /// Notes a committed chunk.
+  func committed(_ commit: Commit) {
+    state.withLock { state in
+      state.doneHere += commit.outcomes
+      state.chunksHere += 1
+    }
+  }
+
+  /// Whether nothing was told for `interval`; if so it counts as told.
+  func shouldTell(every interval: Duration) -> Bool {
+    state.withLock { state in
+      guard state.toldAt.duration(to: .now) >= interval else { return false }
+      state.toldAt = .now
+      return true
+    }
+  }
+
+  /// Notes that the run is held, or is no longer.
+  ///
+  /// - Returns: Whether that is worth telling: of a mere pace only the first time.
+  func hold(_ hold: RunThrottle.Hold?) -> Bool {
+    state.withLock { state in
+      let isNew = state.hold?.cause != hold?.cause
+      if let since = state.heldSince, hold == nil {
+        state.heldBefore += since.duration(to: .now)
+        state.heldSince = nil
+      }
+      if hold != nil { state.heldSince = state.heldSince ?? .now }
+      state.hold = hold
+      guard let hold else {
+        state.state = .running
+        return false
+      }
+      if hold.isPace { return isNew && state.toldPaces.insert(hold.cause).inserted }
+      state.state = hold.cause == .pause ? .paused : .throttled
+      return isNew
+    }
+  }
+
+  /// How many identifiers a second this process does, and why it does none.
+  var pace: (rate: Double?, hold: String?) {
+    state.withLock { state in
+      let seconds = start.duration(to: .now) / .seconds(1)
+      let done = state.doneHere.total
+      return (
+        done > 0 && seconds > 0 ? Double(done) / seconds : nil,
+        state.hold.flatMap { $0.isPace ? nil : $0.reason }
+      )
+    }
+  }
+
+  /// How the run stands now.
+  func summary() -> RunSummary {
+    state.withLock { state in
+      var summary = RunSummary(state.standing)
+      let seconds = start.duration(to: .now) / .seconds(1)
+      summary.processSeconds = seconds
+      summary.peakResidentBytes = peakResidentBytes()
+      summary.resumedAt = doneBefore
+      let held = state.heldBefore + (state.heldSince?.duration(to: .now) ?? .zero)
+      summary.throttledSeconds = held / .seconds(1)
+      guard !summary.state.isFinished else { return summary }
+      summary.state = state.state
+      summary.throttle = state.hold?.reason
+      summary.outcomes.add(state.doneHere, since: state.countedHere)
+      summary.chunks += state.chunksHere - state.countedChunks
+      let done = summary.done - doneBefore
+      if done > 0, seconds > 0 {
+        let rate = Double(done) / seconds
+        summary.identifiersPerSecond = rate
+        summary.etaSeconds = Double(summary.total - summary.done) / rate
+      }
+      return summary
+    }
+  }
+}
+
+extension Outcomes {
+  /// Adds what one count has more than an earlier one.
+  fileprivate mutating func add(_ now: Outcomes, since then: Outcomes) {
+    succeeded += now.succeeded - then.succeeded
+    unchanged += now.unchanged - then.unchanged
+    vanished += now.vanished - then.vanished
+    noLongerMatching += now.noLongerMatching - then.noLongerMatching
+    failed += now.failed - then.failed
+  }
+}
+#endif

@@ -1,0 +1,82 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// A row as it is, and as a change would leave it.
+package struct PreviewedRow: Sendable {
+  /// The key, column by column, as text.
+  package let key: [String?]
+  /// The values of the columns that are shown, as text; nil for NULL.
+  package let before: [String?]
+  /// The values after an update; nil for a row that is deleted.
+  package let after: [String?]?
+}
+
+extension PostgresChange {
+  /// The columns that a preview shows: those that are set, or all of a row that is deleted.
+  package var previewedColumns: [String] {
+    switch action {
+    case .update(let assignments): assignments.map(\.column.name)
+    case .delete: table.columns.map(\.name)
+    }
+  }
+
+  /// What the first rows of a query are, and what they would be; inside a transaction of the caller that is for reading only.
+  package func preview(
+    _ limit: Int,
+    of query: PostgresQuery,
+    in session: PostgresSession
+  ) throws(BatchError) -> [PreviewedRow] {
+    let keys = key.columns.map { "\(PostgresName.qualified(table.name, $0.name))::text" }
+    let before = previewedColumns.map { "\(PostgresName.qualified(table.name, $0))::text" }
+    var after: [String] = []
+    if case .update(let assignments) = action {
+      // As the column would have it: a number is rounded, a text may be too long.
+      after = assignments.map {
+        "(\($0.value.sql(parameters, .place))::\($0.column.type))::text"
+      }
+    }
+    let rows = try session.execute(
+      query.sql(.place, selecting: keys + before + after, atMost: limit),
+      parameters.values
+    )
+    return (0..<rows.count).map { row in
+      let values = (0..<rows.columnCount).map { rows.text(row, $0) }
+      let shown = values[keys.count...]
+      return PreviewedRow(
+        key: Array(values[..<keys.count]),
+        before: Array(shown.prefix(before.count)),
+        after: after.isEmpty ? nil : Array(shown.dropFirst(before.count))
+      )
+    }
+  }
+
+  /// The statement of a chunk, for people: with the places of its values.
+  package func statementText() throws(BatchError) -> String {
+    try countingStatement(for: .sample(of: key)).sql
+  }
+
+  /// How the server would find the rows of a chunk, line by line; runs nothing.
+  package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
+    let statement = try countingStatement(for: .sample(of: key))
+    let rows = try session.execute("EXPLAIN (COSTS OFF) \(statement.sql)", statement.values)
+    return (0..<rows.count).compactMap { rows.text($0, 0) }
+  }
+}
+
+extension PostgresQuery {
+  /// The statement that selects keys, for people.
+  package var statementText: String { sql(.place) }
+
+  /// How many rows there are; inside a transaction of the caller.
+  package func count(in session: PostgresSession) throws(BatchError) -> Int {
+    let sql = "SELECT count(*) FROM (\(sql(.place))) AS selected"
+    return Int(try session.execute(sql, parameters.values).integer(0, 0) ?? 0)
+  }
+
+  /// How the server would find the rows, line by line; runs nothing.
+  package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
+    let rows = try session.execute("EXPLAIN (COSTS OFF) \(sql(.place))", parameters.values)
+    return (0..<rows.count).compactMap { rows.text($0, 0) }
+  }
+}
+#endif

@@ -1,0 +1,87 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// The spans of a run that a process has leased, with their identifiers.
+package final class LeasedSpans: SpanSource {
+  /// What a process has of a span.
+  package struct Span: Sendable {
+    package let lease: SpanLease
+    private let list: PackedIdentifiers
+
+    init(_ lease: SpanLease, _ list: PackedIdentifiers) {
+      self.lease = lease
+      self.list = list
+    }
+
+    /// The keys at some positions of the run.
+    package func keys(_ positions: Range<Int>, key: PostgresKey) throws(BatchError) -> RowKeys {
+      let first = lease.positions.lowerBound
+      let places = positions.lowerBound - first..<positions.upperBound - first
+      return try RowKeys(list, places, key: key)
+    }
+  }
+
+  /// How soon it is looked again for a span of somebody who is gone, or for the end of the run.
+  private static let longestRest = Duration.seconds(1)
+
+  private let claims: SpanClaims
+  private let connection: PostgresConnection
+  /// By their first positions.
+  private let spans = Lock<[Int: Span]>([:])
+
+  /// Leases spans for a process by a connection that nobody else uses.
+  package init(_ claims: SpanClaims, by connection: PostgresConnection) {
+    self.claims = claims
+    self.connection = connection
+  }
+
+  /// The span that some positions are of.
+  ///
+  /// - Throws: `BatchError` of code `leaseLost` if the process has none.
+  package func span(of positions: Range<Int>) throws(BatchError) -> Span {
+    let found = spans.withLock { spans in
+      spans.values.first { $0.lease.positions.contains(positions.lowerBound) }
+    }
+    if let found { return found }
+    throw SpanFence.lost(SpanLease(positions: positions, token: 0), ofRun: claims.run)
+  }
+
+  package func claim(besides own: [Range<Int>]) async throws(BatchError) -> SpanClaim {
+    let known = own.map(\.lowerBound)
+    let claims = claims
+    spans.withLock { spans in spans = spans.filter { known.contains($0.key) } }
+    let (answer, span) = try await persistently { session throws(BatchError) in
+      let answer = try claims.claim(knowing: known, in: session)
+      guard case .granted(let lease, _) = answer else { return (answer, Span?.none) }
+      let list = try claims.tables.list(of: lease.positions, ofRun: claims.run, in: session)
+      return (answer, Span(lease, list.packed))
+    }
+    switch answer {
+    case .granted(let lease, let remaining):
+      spans.withLock { $0[lease.positions.lowerBound] = span }
+      return .granted(lease.positions, remaining: remaining)
+    case .noneFree: return .noneFree(askingAgainAfter: min(Self.longestRest, claims.lease / 4))
+    case .exhausted: return .exhausted
+    }
+  }
+
+  package func close(_ span: Range<Int>) async throws(BatchError) {
+    let lease = try self.span(of: span).lease
+    let claims = claims
+    try await persistently { session throws(BatchError) in try claims.close(lease, in: session) }
+    spans.withLock { $0[span.lowerBound] = nil }
+  }
+
+  package func interrupt() { connection.interrupt() }
+
+  /// Lets go of the connection.
+  package func end() async { await connection.close() }
+
+  private func persistently<Result: Sendable>(
+    _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    try await connection.persistently(within: claims.lease, body)
+  }
+}
+#endif

@@ -1,0 +1,65 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// How a shared run stands, by the server's word.
+package struct SharedRunStanding: Sendable {
+  package let run: SharedRun
+  /// What became of the identifiers that are done, by whomever.
+  package let outcomes: Outcomes
+  /// How many chunks are committed.
+  package let chunks: Int
+  package let spanCount: Int
+  package let doneSpanCount: Int
+  /// When all was done: ISO 8601 in UTC.
+  package let endedAt: String?
+  /// The time since the run began, or that between its beginning and its end.
+  package let elapsedSeconds: Double
+  /// What an operator asks for, in the form of whoever has put it there.
+  package let control: String?
+}
+
+extension RunTables {
+  /// How a run stands; nil if there is no such run.
+  package func standing(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> SharedRunStanding? {
+    let sums = Self.outcomes.map { "coalesce(sum(\($0)), 0)::bigint AS \($0)" }
+      .joined(separator: ", ")
+    let names = Self.outcomes.joined(separator: ", ")
+    let rows = try session.execute(
+      """
+      WITH done AS (
+        SELECT \(names) FROM \(span) WHERE run = $1::uuid AND done
+        UNION ALL SELECT \(names) FROM \(ledger) WHERE run = $1::uuid)
+      SELECT \(SharedRun.columns), to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+        extract(epoch FROM coalesce(r.ended_at, clock_timestamp()) - r.started_at)::float8, r.control,
+        (SELECT count(*) FROM \(span) WHERE run = $1::uuid),
+        (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), sums.*
+      FROM \(self.run) AS r, (SELECT \(sums) FROM done) AS sums WHERE r.run = $1::uuid
+      """,
+      .text(run)
+    )
+    guard rows.count == 1 else { return nil }
+    let next = SharedRun.columnCount
+    return SharedRunStanding(
+      run: try SharedRun(rows, 0, from: session),
+      outcomes: rows.outcomes(0, from: next + 6),
+      chunks: Int(rows.integer(0, next + 5) ?? 0),
+      spanCount: Int(rows.integer(0, next + 3) ?? 0),
+      doneSpanCount: Int(rows.integer(0, next + 4) ?? 0),
+      endedAt: rows.text(0, next),
+      elapsedSeconds: rows.text(0, next + 1).flatMap(Double.init) ?? 0,
+      control: rows.text(0, next + 2)
+    )
+  }
+
+  /// Removes all that there is of a run, inside a transaction of the caller.
+  package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
+    for table in [host, list, ledger, failure, passedOver, span, self.run] {
+      try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
+    }
+  }
+}
+#endif

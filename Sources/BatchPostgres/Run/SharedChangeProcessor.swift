@@ -1,0 +1,77 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own connection.
+///
+/// Nothing is read to prepare a chunk, so a worker has its next keys ready while the server is at work on the last ones.
+package struct SharedChangeProcessor: ChunkProcessor {
+  package struct Prepared: Sendable {
+    fileprivate let keys: RowKeys
+    fileprivate let worker: PostgresConnection
+  }
+
+  private let chunks: ChunkTransaction
+  private let spans: LeasedSpans
+  /// How long a connection that breaks is made anew.
+  private let reconnection: Duration
+  /// How the last chunks had to be done.
+  private let method = Lock(WritingMethod.counting)
+
+  package init(
+    _ chunks: ChunkTransaction,
+    of spans: LeasedSpans,
+    reconnectingFor patience: Duration
+  ) {
+    self.chunks = chunks
+    self.spans = spans
+    reconnection = patience
+  }
+
+  package var inOrder: Bool { false }
+  package var patience: Duration? { nil }
+
+  package func prepare(
+    _ positions: Range<Int>,
+    _ attempt: Attempt<Prepared>,
+    in worker: PostgresConnection
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
+    let keys = try spans.span(of: positions).keys(positions, key: chunks.change.key)
+    let prepared = Prepared(keys: keys, worker: worker)
+    return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
+  }
+
+  package func commit(
+    _ prepared: Prepared,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    let lease = try spans.span(of: positions).lease
+    let chunks = chunks
+    let before = method.withLock { $0 }
+    let start = ContinuousClock.now
+    // After a break the ledger says what became of the chunk.
+    let (outcomes, after) = try await prepared.worker.persistently(within: reconnection) {
+      session throws(BatchError) in
+      var method = before
+      let outcomes = try chunks.run(
+        prepared.keys,
+        at: positions,
+        under: lease,
+        by: &method,
+        in: session
+      )
+      return (outcomes, method)
+    }
+    if after != before { method.withLock { $0 = after } }
+    return Commit(outcomes: outcomes, duration: start.duration(to: .now))
+  }
+
+  package func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? { nil }
+
+  package func finish(_ progress: inout RunProgress) async throws(BatchError) {}
+}
+#endif

@@ -1,0 +1,164 @@
+#if PostgreSQL
+import BatchPostgres
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// What is wrong with a server, a role or a table is told in one line, with the right status, and loses nothing.
+@Suite(.timeLimit(.minutes(5))) struct BadServerTests {
+  private func expect(
+    _ job: SharedJob,
+    status: Int32,
+    saying words: String,
+    environment: [String: String] = [:],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try job.batch("run", "job.json", environment: environment)
+    #expect(result.status == status, "\(result.errors)", sourceLocation: sourceLocation)
+    #expect(result.errors.contains(words), "\(result.errors)", sourceLocation: sourceLocation)
+    let lines = result.errors.split(separator: "\n")
+    #expect(lines.count == 1, "\(result.errors)", sourceLocation: sourceLocation)
+  }
+
+  @Test func `a server that is down can be tried again`() throws {
+    let job = try SharedJob(rows: 1)
+    try job.writeJob(["database": ["url": "postgres://nobody@127.0.0.1:1/shop"]])
+    try expect(job, status: 1, saying: "see that the server runs")
+  }
+
+  @Test func `a wrong password is refused and not shown`() throws {
+    let job = try SharedJob(rows: 1)
+    let port = job.database.cluster.port
+    try job.writeJob(
+      ["database": ["url": "postgres://postgres@127.0.0.1:\(port)/\(job.database.name)"]]
+    )
+    let environment = ["PGPASSWORD": "hunter2-hunter2"]
+    try expect(job, status: 2, saying: "password", environment: environment)
+    let result = try job.batch("run", "job.json", environment: environment)
+    #expect(!result.errors.contains("hunter2"))
+  }
+
+  @Test func `a password in a job is refused and not shown`() throws {
+    let job = try SharedJob(rows: 1)
+    for url in ["postgres://a:hunter2@h/d", "postgres://h/d?password=hunter2"] {
+      try job.writeJob(["database": ["url": url]])
+      let result = try job.batch("run", "job.json")
+      #expect(result.status == 2)
+      #expect(result.errors.contains("holds a password"), "\(result.errors)")
+      #expect(!result.errors.contains("hunter2"))
+    }
+  }
+
+  @Test func `a database, a table and a column that are not there are told`() throws {
+    let job = try SharedJob(rows: 1)
+    try job.writeJob(["database": ["url": job.database.cluster.url(database: "nowhere")]])
+    try expect(job, status: 2, saying: "database \"nowhere\" does not exist")
+    try job.writeJob(["source": ["entity": "u", "everything": true]])
+    try expect(job, status: 2, saying: "the entities are t")
+    try job.writeJob(["action": ["type": "update", "set": ["m": "1"]]])
+    try expect(job, status: 2, saying: "has no attribute \"m\"")
+    try job.writeJob(["source": ["entity": "t", "where": "pg_sleep(1) IS NULL"]])
+    try expect(job, status: 2, saying: "the function pg_sleep is not allowed")
+    #expect(try job.counts() == ["0 x 1"])
+  }
+
+  @Test func `a role without rights is told what it lacks before anything is done`() throws {
+    let job = try SharedJob(rows: 10)
+    let role = "r\(job.database.name)"
+    try job.database.run("CREATE ROLE \(role) LOGIN; GRANT SELECT ON t TO \(role)")
+    try job.writeJob(["database": ["url": job.url(role: role)]])
+    try expect(job, status: 2, saying: "have it granted UPDATE")
+    try job.database.run("GRANT UPDATE ON t TO \(role)")
+    try expect(job, status: 2, saying: "have it granted CREATE on the schema")
+    #expect(try job.counts() == ["0 x 10"])
+    try job.database.run("GRANT CREATE ON SCHEMA public TO \(role)")
+    let result = try job.start().wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 10"])
+    try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
+  }
+
+  @Test func `a column that changes its type ends the run, and another job does not take part`()
+    throws
+  {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let process = try job.start()
+    try job.untilDone(2_000)
+    try job.database.run("ALTER TABLE t ALTER n DROP DEFAULT, ALTER n TYPE text")
+    let result = process.wait()
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(try result.last["state"] as? String == "failed")
+    try expect(job, status: 2, saying: "operator does not exist")
+    try job.database.run("ALTER TABLE t ALTER n TYPE bigint USING n::bigint")
+    try expect(job, status: 2, saying: "- n integer NOT NULL, + n bigint NOT NULL")
+    try job.writeJob(["action": ["type": "update", "set": ["n": "n + 2"]]])
+    try expect(job, status: 2, saying: "the job has changed since the run began")
+    try job.database.run("ALTER TABLE t ALTER n TYPE int")
+    try job.writeJob()
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `a table that is dropped ends the run`() throws {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let process = try job.start()
+    try job.untilDone(2_000)
+    try job.database.run("ALTER TABLE t RENAME TO u")
+    let result = process.wait()
+    #expect(result.status == 1, "\(result.errors)")
+    try expect(job, status: 2, saying: "there is no entity \"t\"")
+    try job.database.run("ALTER TABLE u RENAME TO t")
+    try job.writeJob()
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `keys of SQLite, and what does not work yet, are refused`() throws {
+    let job = try SharedJob(rows: 1)
+    let cases: [([String: Any], String)] = [
+      (["database": ["url": job.url(), "journalMode": "keep"]], "PostgreSQL has no journal mode"),
+      (["database": ["url": job.url(), "path": "x.db"]], "contradicts"),
+      (["throttle": ["maximumWAL": "1GB"]], "bounds the log of an SQLite file"),
+      (["undo": true], "undo does not work on PostgreSQL yet"),
+      (["checkpoint": ["path": "x.batch"]], "keeps all in the database"),
+      (
+        ["action": ["type": "export", "file": "x", "format": "csv"]],
+        "does not work on PostgreSQL yet"
+      ),
+    ]
+    for (more, words) in cases {
+      try job.writeJob(more)
+      let result = try job.batch("run", "job.json")
+      #expect(result.status == 2, "\(result.errors)")
+      #expect(result.errors.contains(words), "\(result.errors)")
+    }
+    try job.writeJob()
+    for command in ["rehearse", "history", "verify", "undo", "retry-failed"] {
+      let result = try job.batch(command, "job.json")
+      #expect(result.status == 2)
+      #expect(result.errors.contains("on PostgreSQL yet"), "\(command): \(result.errors)")
+    }
+    let schema = try job.batch("schema", job.url())
+    #expect(schema.status == 2)
+    #expect(schema.errors.contains("on PostgreSQL yet"), "\(schema.errors)")
+  }
+}
+#else
+import BatchTestSupport
+import Testing
+
+@Suite struct PostgreSQLMissingTests {
+  @Test func `a job on PostgreSQL is refused with the command that builds it`() throws {
+    let directory = try TemporaryDirectory()
+    try directory.write(
+      JobText.update(adding: ["database": ["url": "postgres://h/d"]]),
+      to: "job.json"
+    )
+    for command in ["run", "plan", "validate", "status", "ids", "pause", "cleanup"] {
+      let result = try BatchProgram([command, "job.json"], in: directory).wait()
+      #expect(result.status == 2)
+      #expect(result.errors.contains("--product batch --traits PostgreSQL"), "\(result.errors)")
+    }
+  }
+}
+#endif

@@ -1,0 +1,146 @@
+#if PostgreSQL
+import BatchPostgres
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// What becomes of rows when processes, connections and the server die.
+@Suite(.timeLimit(.minutes(5))) struct SharedRunDeathTests {
+  @Test func `two processes take part, one is killed, and each row is changed once`() throws {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let first = try job.start()
+    #expect(try first.event("started") != nil)
+    let second = try job.start("--join-only")
+    #expect(try second.event("resumed") != nil)
+    try job.untilDone(5_000)
+    first.send(SIGKILL)
+    #expect(first.wait().status == -SIGKILL)
+    let result = second.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try result.last["done"] as? Int == 30_000)
+    #expect(try job.counts() == ["1 x 30000"])
+    #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
+  }
+
+  @Test func `a process that is stopped past its lease changes nothing that others have done`()
+    throws
+  {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let first = try job.start()
+    #expect(try first.event("started") != nil)
+    try job.untilDone(2_000)
+    first.send(SIGSTOP)
+    let second = try job.start("--join-only").wait()
+    #expect(second.status == 0, "\(second.errors)")
+    #expect(try job.counts() == ["1 x 30000"])
+    first.send(SIGCONT)
+    let result = first.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    // Both end with the same summary.
+    for key in ["run", "state", "total", "done", "chunks", "endedAt"] {
+      #expect(try "\(result.last[key] ?? "")" == "\(second.last[key] ?? "")", "\(key)")
+    }
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `connections that the server ends are made anew, and no row is done twice`() throws {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let process = try job.start()
+    for count in [1, 5_000, 10_000, 15_000] {
+      try job.untilDone(count)
+      try job.database.run(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name LIKE 'batch%'
+        """
+      )
+    }
+    let result = process.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `a run goes on after the server has crashed, and no row is done twice`() throws {
+    let cluster = try TestCluster()
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly, in: cluster)
+    // The waits for rows have sessions of their own, which the crash ends.
+    let process = try job.start()
+    try job.untilDone(5_000)
+    try cluster.crash()
+    try job.untilDone(15_000)
+    try cluster.crash()
+    let result = process.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `a run that all its processes have left is taken up by the same command`() throws {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let first = try job.start()
+    try job.untilDone(5_000)
+    first.send(SIGKILL)
+    _ = first.wait()
+    let second = try job.start()
+    let event = try #require(try second.event("resumed", "started"))
+    #expect(event["event"] as? String == "resumed")
+    #expect(event["done"] as? Int ?? 0 >= 5_000)
+    try job.untilDone(10_000)
+    second.send(SIGINT)
+    let stopped = second.wait()
+    #expect(stopped.status == 3, "\(stopped.errors)")
+    #expect(try stopped.last["state"] as? String == "stopped")
+    // It has taken its leave, so that nobody waits for its lease; the one that was killed has not.
+    #expect(try job.database.text("SELECT count(*) FROM _batch_host") == "1")
+    try job.writeJob()
+    let third = try job.start().wait()
+    #expect(third.status == 0, "\(third.errors)")
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `the end of a run is told again if its process was killed before it was acknowledged`()
+    throws
+  {
+    let job = try SharedJob(rows: 500)
+    #expect(try job.start().wait().status == 0)
+    try job.database.run("UPDATE _batch_run SET state = 'finished'")
+    let again = try job.start().wait()
+    #expect(again.status == 0)
+    #expect(try again.last["done"] as? Int == 500)
+    #expect(try job.counts() == ["1 x 500"])
+    #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["2 x 500"])
+  }
+
+  /// Kills of three processes at random: Scripts/kill-postgres asks for hundreds.
+  @Test func `killed processes change each row exactly once`() throws {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
+    var generator = SeededGenerator(seed: seed)
+    let job = try SharedJob(rows: 60_000)
+    try job.writeJob(["database": ["url": job.url(), "lease": "1s"]])
+    var (kills, rounds) = (0, 0)
+    while kills < KillLoop.kills {
+      rounds += 1
+      // Whoever comes late finds the work done, and begins no other run.
+      let command = ["run", "job.json", "--quiet", "--run-id", "round \(rounds)"]
+      func start() throws -> BatchProgram { try BatchProgram(command, in: job.directory) }
+      var processes = [try start(), try start(), try start()]
+      while !processes.isEmpty {
+        let place = Int.random(in: 0..<processes.count, using: &generator)
+        let wait = Double.random(in: 0...0.4, using: &generator)
+        if kills < KillLoop.kills, processes[place].send(SIGKILL, afterSeconds: wait) {
+          kills += 1
+          _ = processes[place].wait()
+          processes[place] = try start()
+        } else {
+          let result = processes.remove(at: place).wait()
+          #expect(result.status == 0, "seed \(seed): \(result.errors)")
+        }
+      }
+      #expect(try job.counts() == ["\(rounds) x 60000"], "seed \(seed), round \(rounds)")
+    }
+    print("kill-loop postgres: \(kills) kills in \(rounds) runs of 60,000 rows, seed \(seed)")
+  }
+}
+#endif
