@@ -5,10 +5,10 @@ import Testing
 
 @testable import BatchPostgres
 
-/// The servers of the tests: a cluster of their own in a temporary folder, and PgBouncer before it, started with the first test and
-/// gone with the process, however that ends.
+/// The servers of tests: a cluster of their own in a temporary folder, and PgBouncer before it, gone with the process, however that
+/// ends.
 final class TestCluster: Sendable {
-  /// The cluster that all tests share.
+  /// The cluster that tests share, started with the first one that needs it.
   static func shared() throws -> TestCluster { try result.get() }
 
   private static let result = Result { try TestCluster() }
@@ -24,7 +24,12 @@ final class TestCluster: Sendable {
   /// Starts the servers.
   ///
   /// A shell does it, waits for the end of its input, which comes with the end of this process, and cleans up.
-  private init() throws {
+  ///
+  /// - Parameters:
+  ///   - configuration: Further settings of the server.
+  ///   - standby: Settings of a standby; none is started without.
+  /// - Throws: What keeps the servers from starting.
+  init(configuration: String = "", standby: String? = nil) throws {
     let script = """
       trap '' INT TERM HUP
       bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
@@ -42,6 +47,7 @@ final class TestCluster: Sendable {
         # It has the blocked signals of a thread of ours, and nothing to save.
         [ -e bouncer.pid ] && kill -KILL "$(cat bouncer.pid)"
         "${as[@]}" pg_ctl -D data -m immediate -w stop
+        [ -e standby ] && "${as[@]}" pg_ctl -D standby -m immediate -w stop
         cd / && rm -rf "$folder"
       }
       "${as[@]}" initdb -D data -A trust -U postgres -E UTF8 --locale=C.UTF-8 --no-sync >&2 || {
@@ -54,9 +60,11 @@ final class TestCluster: Sendable {
       max_connections = 400
       unix_socket_directories = '$folder'
       listen_addresses = '127.0.0.1'
+      \(configuration)
       CONF
       cat > data/pg_hba.conf <<CONF
       local all all trust
+      local replication all trust
       host all all 127.0.0.1/32 scram-sha-256
       CONF
       # Until a port is free.
@@ -66,6 +74,14 @@ final class TestCluster: Sendable {
         port=
       done
       [ -n "$port" ] || { tail -5 server.log; clean; exit 1; }
+      standby="\(standby ?? "")"
+      if [ -n "$standby" ]; then
+        "${as[@]}" pg_basebackup -D standby -R -c fast -h "$folder" -p "$port" -U postgres >&2 &&
+          echo "$standby" >> standby/postgresql.conf &&
+          "${as[@]}" pg_ctl -D standby -w -l standby.log -o "-p $((port + 2))" start >&2 || {
+            tail -5 setup.log standby.log; clean; exit 1
+          }
+      fi
       bouncer=$((port + 1))
       cat > bouncer.ini <<CONF
       [databases]
@@ -108,7 +124,8 @@ final class TestCluster: Sendable {
     bouncerPort = bouncer
     folder = String(parts[3])
     lifeline = input
-    // Once and before anybody connects, since the environment is everybody's. All other tests say where they go.
+    // Before anybody connects, since the environment is everybody's. All other tests say where they go.
+    guard configuration.isEmpty, standby == nil else { return }
     let service = "[batch-test]\nhost=\(folder)\nport=\(port)\nuser=postgres\ndbname=postgres\n"
     try service.write(toFile: "\(folder)/services", atomically: false, encoding: .utf8)
     for (name, value) in [
@@ -130,8 +147,9 @@ final class TestPostgres: Sendable {
   let cluster: TestCluster
 
   /// Makes the database, and what a script makes in it.
-  init(_ script: String = "") throws {
-    cluster = try .shared()
+  init(_ script: String = "", in cluster: TestCluster? = nil) throws {
+    self.cluster = try cluster ?? .shared()
+    let cluster = self.cluster
     try Self.session(url: cluster.url(database: "postgres")).run("CREATE DATABASE \(name)")
     if !script.isEmpty { try run(script) }
   }
