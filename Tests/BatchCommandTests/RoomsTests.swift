@@ -30,7 +30,8 @@ import Testing
       "Writer", "Transform", "Restore", "Export", "Processors",
     ],
     "BatchPostgres": [
-      "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Run",
+      "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",
+      "Run",
     ],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
