@@ -31,7 +31,7 @@ import Testing
     ],
     "BatchPostgres": [
       "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",
-      "Run",
+      "Run", "Conditions",
     ],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
