@@ -31,7 +31,10 @@ import Testing
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
     ],
-    "BatchPostgres": ["Connection", "Schema", "Expression", "Fetch", "Change", "Run"],
+    "BatchPostgres": [
+      "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",
+      "Run", "Conditions",
+    ],
     "BatchModels": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",

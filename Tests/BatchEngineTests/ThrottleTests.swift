@@ -117,6 +117,10 @@ import Testing
     now.minuteOfDay = 23 * 60
     #expect(reason() == "minimumFreeDisk: 499 bytes are free, less than 500 bytes")
     now.freeDisk = 500
+    now.storeHold = .init("replicationLag", "standby b is 40 s behind")
+    #expect(reason() == "replicationLag: standby b is 40 s behind")
+    #expect(throttle.hold(at: .zero, now)?.isPace == false)
+    now.storeHold = nil
     #expect(reason()?.hasPrefix("maximumWAL: the write-ahead log is longer than 1 MB; ") == true)
     throttle.logBytes = 1_000_000
     #expect(reason() == "identifiersPerSecond: at most 1.0")

@@ -3,10 +3,10 @@ import BatchIdentifiers
 package import BatchPostgres
 import Foundation
 
-/// The servers of the tests: a cluster of their own in a temporary folder, and PgBouncer before it, started with the first test and
-/// gone with the process, however that ends.
+/// The servers of tests: a cluster of their own in a temporary folder, and PgBouncer before it, gone with the process, however that
+/// ends.
 package final class TestCluster: Sendable {
-  /// The cluster that all tests share.
+  /// The cluster that tests share, started with the first one that needs it.
   package static func shared() throws -> TestCluster { try result.get() }
 
   private static let result = Result {
@@ -28,8 +28,13 @@ package final class TestCluster: Sendable {
   ///
   /// A shell does it, waits for the end of its input, which comes with the end of this process, and cleans up.
   ///
-  /// A test that has its server crash has a cluster of its own; all others share one.
-  package init() throws {
+  /// A test that has its server crash, or needs another configuration, has a cluster of its own; all others share one.
+  ///
+  /// - Parameters:
+  ///   - configuration: Further settings of the server.
+  ///   - standby: Settings of a standby; none is started without.
+  /// - Throws: What keeps the servers from starting.
+  package init(configuration: String = "", standby: String? = nil) throws {
     let script = """
       trap '' INT TERM HUP
       bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
@@ -47,6 +52,7 @@ package final class TestCluster: Sendable {
         # It has the blocked signals of a thread of ours, and nothing to save.
         [ -e bouncer.pid ] && kill -KILL "$(cat bouncer.pid)"
         "${as[@]}" pg_ctl -D data -m immediate -w stop
+        [ -e standby ] && "${as[@]}" pg_ctl -D standby -m immediate -w stop
         cd / && rm -rf "$folder"
       }
       "${as[@]}" initdb -D data -A trust -U postgres -E UTF8 --locale=C.UTF-8 --no-sync >&2 || {
@@ -59,9 +65,11 @@ package final class TestCluster: Sendable {
       max_connections = 400
       unix_socket_directories = '$folder'
       listen_addresses = '127.0.0.1'
+      \(configuration)
       CONF
       cat > data/pg_hba.conf <<CONF
       local all all trust
+      local replication all trust
       host all all 127.0.0.1/32 scram-sha-256
       CONF
       # Until a port is free.
@@ -71,6 +79,14 @@ package final class TestCluster: Sendable {
         port=
       done
       [ -n "$port" ] || { tail -5 server.log; clean; exit 1; }
+      standby="\(standby ?? "")"
+      if [ -n "$standby" ]; then
+        "${as[@]}" pg_basebackup -D standby -R -c fast -h "$folder" -p "$port" -U postgres >&2 &&
+          echo "$standby" >> standby/postgresql.conf &&
+          "${as[@]}" pg_ctl -D standby -w -l standby.log -o "-p $((port + 2))" start >&2 || {
+            tail -5 setup.log standby.log; clean; exit 1
+          }
+      fi
       bouncer=$((port + 1))
       cat > bouncer.ini <<CONF
       [databases]

@@ -20,6 +20,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
     /// What commits the chunks, whose log is emptied when it has grown too long; nil for a run that writes
     /// to no store.
     package var writer: (any ChunkWriter)?
+    /// Tells what the store has against going on, by what it knows already; nil for a store that never has anything.
+    package var storeHold: (@Sendable () -> RunThrottle.StoreHold?)?
     package var stopRequests: AsyncStream<Void>
     /// How long chunks in flight have to finish after a request to stop.
     package var grace: Duration
@@ -187,6 +189,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     var moment = RunLogic.Moment(now: start.duration(to: clock.now), policy: policy)
     moment.conditions = ThrottleProbe(policy.throttle, settings.files.store).look()
     moment.conditions.isPaused = asked.isPaused
+    moment.conditions.storeHold = settings.storeHold?()
     moment.isCancelled = asked.isCancelled
     moment.isGraceOver = grace.isOver
     moment.complaint = control.takeComplaint()

@@ -16,13 +16,39 @@ package struct RunThrottle {
     package var freeDisk: Int64?
     /// The minute of the day in local time.
     package var minuteOfDay = 0
+    /// What the store itself has against going on.
+    package var storeHold: StoreHold?
+  }
+
+  /// A reason of the store to wait, in its own words.
+  package struct StoreHold: Hashable, Sendable {
+    /// A short name of what holds.
+    package let name: String
+    package let reason: String
+
+    package init(_ name: String, _ reason: String) {
+      self.name = name
+      self.reason = reason
+    }
   }
 
   /// Why the run is held back, and for how long at least.
   package struct Hold: Hashable {
-    /// The key of the job that asks for it, or the command.
-    package enum Cause: String {
-      case pause, flagFile, window, minimumFreeDisk, maximumWAL, identifiersPerSecond, sleepRatio
+    /// The key of the job that asks for it, the command, or what the store calls it.
+    package struct Cause: RawRepresentable, Hashable {
+      package let rawValue: String
+
+      package init(rawValue: String) {
+        self.rawValue = rawValue
+      }
+
+      package static let pause = Self(rawValue: "pause")
+      package static let flagFile = Self(rawValue: "flagFile")
+      package static let window = Self(rawValue: "window")
+      package static let minimumFreeDisk = Self(rawValue: "minimumFreeDisk")
+      package static let maximumWAL = Self(rawValue: "maximumWAL")
+      package static let identifiersPerSecond = Self(rawValue: "identifiersPerSecond")
+      package static let sleepRatio = Self(rawValue: "sleepRatio")
     }
 
     package let cause: Cause
@@ -107,6 +133,7 @@ package struct RunThrottle {
         "\(ByteSize(bytes: free)) are free, less than \(ByteSize(bytes: minimum))"
       )
     }
+    if let own = conditions.storeHold { return hold(.init(rawValue: own.name), own.reason) }
     if logBytes > settings.maximumWAL {
       let bound = ByteSize(bytes: settings.maximumWAL)
       return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")

@@ -9,12 +9,40 @@ extension PostgresChange {
   /// - Throws: `BatchError` of code `readOnly` where nobody may write, `accessDenied` with what to grant, `invalidSQL` for a
   ///   table or a statement for which a run cannot keep its word.
   package func check(in session: PostgresSession) throws(BatchError) -> [String] {
-    let database = try PostgresDatabase(of: session)
+    let role = try session.requireWriting()
+    try table.requireOwnTransaction()
+    switch action {
+    case .update(let assignments):
+      try table.requireRights(setting: assignments.map(\.column.name))
+    case .delete(let archive):
+      try table.requireRights(deletes: true)
+      guard let archive else { break }
+      try archive.table.requireOwnTransaction()
+      try archive.table.requireRight(toInsertInto: archive.columns)
+    }
+    let keys = try RowKeys.sample(of: key)
+    let statements = try [countingStatement(for: keys), listingStatement(for: keys)].compactMap(
+      \.self
+    )
+    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
+      () throws(BatchError) in
+      for statement in statements { try session.describe(statement.sql, statement.values) }
+    }
+    return table.notes(for: role)
+  }
+}
+
+extension PostgresSession {
+  /// Refuses a server on which nobody writes, and a role that does not.
+  ///
+  /// - Returns: The role.
+  func requireWriting() throws(BatchError) -> String {
+    let database = try PostgresDatabase(of: self)
     if database.isInRecovery {
       throw BatchError(
         .readOnly,
         "the server is a standby, on which nobody writes",
-        at: session.address.description,
+        at: address.description,
         remedy: "name the primary server, or add target_session_attrs=read-write to the URL"
       )
     }
@@ -22,67 +50,45 @@ extension PostgresChange {
       throw BatchError(
         .readOnly,
         "the role \(database.role.quotedForMessage) only reads: default_transaction_read_only is on",
-        at: session.address.description,
+        at: address.description,
         remedy: "name a role that may write"
       )
     }
-    try refuse(table, "change")
-    switch action {
-    case .update(let assignments):
-      try table.requireRights(setting: assignments.map(\.column.name))
-    case .delete(let archive):
-      try table.requireRights(deletes: true)
-      guard let archive else { break }
-      try refuse(archive.table, "archive")
-      try archive.table.requireRight(toInsertInto: archive.columns)
-    }
-    let keys = try RowKeys.sample(of: key)
-    let statements = try [countingStatement(for: keys), listingStatement(for: keys)]
-    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
-      () throws(BatchError) in
-      for statement in statements { try session.describe(statement.sql, statement.values) }
-    }
-    return notes(for: database.role)
+    return database.role
   }
+}
 
+extension PostgresTable {
   /// Refuses what a transaction does not reach, or something else stands between.
-  private func refuse(_ table: PostgresTable, _ verb: String) throws(BatchError) {
-    switch table.kind {
+  func requireOwnTransaction() throws(BatchError) {
+    switch kind {
     case .table, .partitionedTable, .view: break
     case .materializedView:
-      throw refusal(table, "a materialized view cannot be written", "name the table behind it")
+      throw refusal("a materialized view cannot be written", "name the table behind it")
     case .foreignTable:
       throw refusal(
-        table,
         "the rows are on another server, which does not commit them together with the record of the run",
         "run the job there"
       )
     }
-    guard table.rules.isEmpty else {
+    guard rules.isEmpty else {
       throw refusal(
-        table,
-        "the rule \(table.rules[0].quotedForMessage) rewrites statements, so that nobody knows what became of a row",
+        "the rule \(rules[0].quotedForMessage) rewrites statements, so that nobody knows what became of a row",
         "have a trigger do what it does"
       )
     }
   }
 
-  private func refusal(
-    _ table: PostgresTable,
-    _ reason: String,
-    _ remedy: Remedy
-  ) -> BatchError {
-    BatchError(
-      .invalidSQL,
-      "\(table.title.quotedForMessage): \(reason)",
-      advice: remedy
-    ).about(.entity(table.name))
+  private func refusal(_ reason: String, _ remedy: Remedy) -> BatchError {
+    BatchError(.invalidSQL, "\(title.quotedForMessage): \(reason)", advice: remedy)
+      .about(.entity(name))
   }
 
-  private func notes(for role: String) -> [String] {
-    guard table.hasRowSecurity else { return [] }
+  /// What somebody should know who has a role change rows.
+  func notes(for role: String) -> [String] {
+    guard hasRowSecurity else { return [] }
     return [
-      "row security is on for \(table.title.quotedForMessage): rows that its policies hide from"
+      "row security is on for \(title.quotedForMessage): rows that its policies hide from"
         + " the role \(role.quotedForMessage) are not selected, and those that they let nobody write fail"
     ]
   }

@@ -22,6 +22,34 @@ package struct WrittenRows: Sendable {
   }
 }
 
+/// What the transaction of a chunk does beside entering it in the ledger.
+package protocol ChunkChange: Sendable {
+  /// What it is given of a chunk.
+  associatedtype Rows: Sendable
+
+  /// Where names in its expressions are looked up.
+  var path: SearchPath { get }
+
+  /// The one statement that changes the rows and says how many; nil where they cannot be changed so.
+  func countingStatement(for rows: Rows) throws(BatchError) -> PostgresStatement?
+
+  /// What became of the rows by the answer to ``countingStatement(for:)``.
+  ///
+  /// - Throws: An error of which ``canBeListed(_:)`` may be true.
+  func counted(_ rows: Rows, by answer: PostgresResult) throws(BatchError) -> WrittenRows
+
+  /// Whether a chunk that failed by counting may fare better by listing.
+  func canBeListed(_ error: BatchError) -> Bool
+
+  /// Changes the rows in parts, each in a savepoint, and says which failed.
+  func list(
+    _ rows: Rows,
+    _ method: WritingMethod,
+    onFailure policy: FailurePolicy,
+    in session: PostgresSession
+  ) throws(BatchError) -> WrittenRows
+}
+
 /// How the rows of a chunk are changed.
 package enum WritingMethod: Sendable, Hashable {
   /// By one statement that counts rows, which is enough where each key has one.
@@ -39,11 +67,22 @@ extension BatchError.Code {
   static let chunkNotWhole = Self(rawValue: "chunkNotWhole")
 }
 
-extension PostgresChange {
+extension BatchError {
+  /// The error about rows that no longer satisfy `where` in a job that says to stop then.
+  static func noLongerMatching(_ count: Int) -> BatchError {
+    BatchError(
+      .noLongerMatching,
+      "\(count) selected rows no longer satisfy where",
+      advice: "leave \(.recheck) out to pass over such rows"
+    )
+  }
+}
+
+extension ChunkChange {
   /// Changes the rows of a chunk, inside a transaction of the caller.
   ///
   /// - Parameters:
-  ///   - keys: The keys of the chunk.
+  ///   - rows: The rows of the chunk.
   ///   - method: How. After ``WritingMethod/counting`` has failed with an error of which ``canBeListed(_:)`` is true, the caller
   ///     rolls back and tries the other one.
   ///   - policy: What becomes of the chunk if an identifier fails.
@@ -51,45 +90,97 @@ extension PostgresChange {
   /// - Returns: What became of the rows.
   /// - Throws: `BatchError` about the row that is one too many, or whatever is about more than a row.
   package func write(
-    to keys: RowKeys,
+    to rows: Rows,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
   ) throws(BatchError) -> WrittenRows {
-    switch method {
-    case .counting: try countRows(keys, in: session)
-    case .listing, .halving: try writeParts(keys, method, onFailure: policy, in: session)
+    if method == .counting, let statement = try countingStatement(for: rows) {
+      return try counted(rows, by: session.execute(statement.sql, statement.values))
     }
+    return try list(rows, method, onFailure: policy, in: session)
   }
+}
 
-  /// Whether a chunk that failed by counting may fare better by listing.
-  package func canBeListed(_ error: BatchError) -> Bool {
-    error.code == .chunkNotWhole || error.isAboutAmount || isAboutRows(error)
+extension PostgresSession {
+  /// Does parts of a chunk: one that fails is undone and tried again in halves, down to single rows.
+  ///
+  /// - Parameters:
+  ///   - count: How many rows there are.
+  ///   - method: Whether all of them are tried at once.
+  ///   - policy: What becomes of the chunk if a row fails.
+  ///   - isAboutRows: Whether an error is about the values of a row.
+  ///   - naming: The error with the row that it is about.
+  ///   - body: Does a part.
+  /// - Returns: The rows that failed.
+  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  func bisect(
+    _ count: Int,
+    _ method: WritingMethod,
+    onFailure policy: FailurePolicy,
+    isAboutRows: (BatchError) -> Bool,
+    naming: (BatchError, _ row: Int) -> BatchError,
+    _ body: (Range<Int>) throws(BatchError) -> Void
+  ) throws(BatchError) -> [(number: Int, error: BatchError)] {
+    // Where the chunk fails with its first row, it is still to be said which.
+    let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
+    var bisection = Bisection(0..<count, bisected)
+    if method == .halving, let all = bisection.next(), !bisection.split(all) { bisection.add(all) }
+    // What waits until the end of the transaction would fail all of the chunk then, and nobody knew of which row.
+    try run("SET CONSTRAINTS ALL IMMEDIATE")
+    while let part = bisection.next() {
+      do throws(BatchError) {
+        try savepoint { () throws(BatchError) in try body(part) }
+      } catch {
+        if isLost { throw error }
+        if error.isAboutAmount, bisection.split(part) { continue }
+        guard isAboutRows(error) else { throw error }
+        let culprit = naming(error, part.lowerBound)
+        guard policy != .failChunk || part.count > 1 else { throw culprit }
+        try bisection.failed(part, error) { _ in culprit }
+      }
+    }
+    return bisection.failures.map { ($0.position, $0.error) }
   }
+}
 
+extension PostgresTable {
   /// Whether an error is about the values of a row.
   ///
   /// The rights of the role were looked at before the first chunk, so that what is denied later is denied by a policy
   /// that looks at the row.
-  private func isAboutRows(_ error: BatchError) -> Bool {
-    error.isAboutRows
-      || table.hasRowSecurity && error.postgres?.state == .insufficientPrivilege
+  func isAboutRows(_ error: BatchError) -> Bool {
+    error.isAboutRows || hasRowSecurity && error.postgres?.state == .insufficientPrivilege
+  }
+
+  /// The error about a key that has several rows.
+  func ambiguous(_ key: PostgresKey) -> BatchError {
+    let columns = key.columns.map(\.name).joined(separator: ", ")
+    return BatchError(
+      .unstableKey,
+      "a key of \(title.quotedForMessage) (\(columns)) has several rows",
+      advice: "name columns in \(.key) that identify a row"
+    )
+  }
+}
+
+extension PostgresChange: ChunkChange {
+  package func canBeListed(_ error: BatchError) -> Bool {
+    error.code == .chunkNotWhole || error.isAboutAmount || table.isAboutRows(error)
   }
 
   // MARK: Counting
 
-  private func countRows(
+  package func counted(
     _ keys: RowKeys,
-    in session: PostgresSession
+    by answer: PostgresResult
   ) throws(BatchError) -> WrittenRows {
-    let statement = try countingStatement(for: keys)
-    let result = try session.execute(statement.sql, statement.values)
-    var changed = result.affectedCount
+    var changed = answer.affectedCount
     if case .delete(.some) = action {
-      changed = Int(result.integer(0, 0) ?? 0)
-      try requireArchived(Int(result.integer(0, 1) ?? 0), of: changed)
+      changed = Int(answer.integer(0, 0) ?? 0)
+      try requireArchived(Int(answer.integer(0, 1) ?? 0), of: changed)
     }
-    guard changed <= keys.count else { throw ambiguousKey }
+    guard changed <= keys.count else { throw table.ambiguous(key) }
     // A key that is not kept unique may have two rows where another has none.
     guard changed == keys.count, key.origin != .declared else {
       throw BatchError(.chunkNotWhole, "some rows were not changed")
@@ -108,48 +199,26 @@ extension PostgresChange {
     )
   }
 
-  private var ambiguousKey: BatchError {
-    let columns = key.columns.map(\.name).joined(separator: ", ")
-    return BatchError(
-      .unstableKey,
-      "a key of \(table.title.quotedForMessage) (\(columns)) has several rows",
-      advice: "name columns in \(.key) that identify a row"
-    )
-  }
-
   // MARK: Listing
 
-  /// Changes rows in parts: one that fails is undone and tried again in halves, down to single identifiers.
-  private func writeParts(
+  package func list(
     _ keys: RowKeys,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
   ) throws(BatchError) -> WrittenRows {
     var written = WrittenRows()
-    // Where the chunk fails with its first row, it is still to be said which.
-    let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
-    var bisection = Bisection(0..<keys.count, bisected)
-    if method == .halving, let all = bisection.next(), !bisection.split(all) { bisection.add(all) }
-    // What waits until the end of the transaction would fail all of the chunk then, and nobody knew of which row.
-    try session.run("SET CONSTRAINTS ALL IMMEDIATE")
-    while let part = bisection.next() {
-      do throws(BatchError) {
-        let ofPart = try session.savepoint { () throws(BatchError) in
-          try listRows(keys.part(part), in: session)
-        }
-        written.succeeded += ofPart.succeeded
-        written.passedOver.formUnion(ofPart.passedOver, from: part.lowerBound)
-      } catch {
-        if session.isLost { throw error }
-        if error.isAboutAmount, bisection.split(part) { continue }
-        guard isAboutRows(error) else { throw error }
-        let culprit = error.about(keys.key(at: part.lowerBound))
-        guard policy != .failChunk || part.count > 1 else { throw culprit }
-        try bisection.failed(part, error) { _ in culprit }
-      }
+    written.failures = try session.bisect(
+      keys.count,
+      method,
+      onFailure: policy,
+      isAboutRows: table.isAboutRows,
+      naming: { $0.about(keys.key(at: $1)) }
+    ) { part throws(BatchError) in
+      let ofPart = try listRows(keys.part(part), in: session)
+      written.succeeded += ofPart.succeeded
+      written.passedOver.formUnion(ofPart.passedOver, from: part.lowerBound)
     }
-    written.failures = bisection.failures.map { ($0.position, $0.error) }
     return written
   }
 
@@ -172,11 +241,7 @@ extension PostgresChange {
     written.passedOver = try passedOver(missed, of: keys, in: session)
     let gone = written.passedOver.noLongerMatching.indexCount
     guard condition.isRequired, gone > 0 else { return written }
-    throw BatchError(
-      .noLongerMatching,
-      "\(gone) selected rows no longer satisfy where",
-      advice: "leave \(.recheck) out to pass over such rows"
-    )
+    throw .noLongerMatching(gone)
   }
 
   /// Looks why rows were not changed: one that is still there had what the change would give it, if such rows are left
@@ -209,14 +274,21 @@ extension PostgresChange {
   ///
   /// - Throws: `BatchError` of code `unstableKey` if one stands there twice.
   private func numbers(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
-    let numbers = (0..<result.count).compactMap { result.integer($0, 0).map { Int($0) - 1 } }
-      .sorted()
+    guard let numbers = result.numbers() else { throw table.ambiguous(key) }
+    return numbers
+  }
+}
+
+extension PostgresResult {
+  /// The numbers in the first column, less one; nil if one stands there twice.
+  func numbers() -> RangeSet<Int>? {
+    let numbers = (0..<count).compactMap { integer($0, 0).map { Int($0) - 1 } }.sorted()
     var set = RangeSet<Int>()
     var start = 0
     while start < numbers.count {
       var end = start + 1
       while end < numbers.count, numbers[end] == numbers[end - 1] + 1 { end += 1 }
-      if end < numbers.count, numbers[end] == numbers[end - 1] { throw ambiguousKey }
+      if end < numbers.count, numbers[end] == numbers[end - 1] { return nil }
       set.insert(contentsOf: numbers[start]..<(numbers[end - 1] + 1))
       start = end
     }

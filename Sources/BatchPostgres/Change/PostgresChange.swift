@@ -29,22 +29,8 @@ package struct PostgresChange: Sendable {
       in table: PostgresTable,
       key: PostgresKey
     ) throws(BatchError) {
-      column = try table.requireColumn(named: name)
+      column = try table.requireSettableColumn(named: name, besides: key)
       self.value = value
-      if column.isGenerated || column.identity == .always {
-        throw BatchError(
-          .unknownAttribute,
-          "column \(column.name.quotedForMessage) is generated and cannot be set",
-          remedy: column.isGenerated ? "set the columns it is computed from" : "leave it out"
-        ).about(.attribute(name))
-      }
-      if key.columns.contains(where: { $0.name == column.name }) {
-        throw BatchError(
-          .unstableKey,
-          "column \(column.name.quotedForMessage) identifies the rows and cannot be set",
-          remedy: "a run could not find its place again: copy the rows instead"
-        ).about(.attribute(name))
-      }
     }
   }
 
@@ -150,7 +136,7 @@ package struct PostgresChange: Sendable {
   /// The statement that changes rows and says how many.
   ///
   /// With an archive there is one row: how many were deleted, and how many archived.
-  func countingStatement(for keys: RowKeys) throws(BatchError) -> RowKeys.Clause {
+  package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
     let found = try keys.condition(in: table, after: parameters.values.count)
     let conditions = [found.sql] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
     let filter = conditions.joined(separator: " AND ")
@@ -175,7 +161,7 @@ package struct PostgresChange: Sendable {
 
   /// The statement that changes rows and has a row for each: the number of its key, and with an archive how many rows
   /// were archived.
-  func listingStatement(for keys: RowKeys) throws(BatchError) -> RowKeys.Clause {
+  func listingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let conditions = [join] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
     let filter = conditions.joined(separator: " AND ")
@@ -202,7 +188,7 @@ package struct PostgresChange: Sendable {
 
   /// The statement that looks which rows are there, by the numbers of their keys, and whether they have what the change
   /// would give them.
-  func presenceStatement(for keys: RowKeys) throws(BatchError) -> RowKeys.Clause {
+  func presenceStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let isUnchanged =
       unchanged.map { "(\((matching + [$0]).joined(separator: " AND "))) IS TRUE" } ?? "false"
@@ -223,21 +209,6 @@ extension PostgresChange.Archive {
       WITH gone AS (\(deletion)), kept AS (INSERT INTO \(table.sql) (\(names)) OVERRIDING SYSTEM VALUE \
       SELECT \(names) FROM gone RETURNING 1) \(selection)
       """
-  }
-}
-
-extension PostgresColumn {
-  /// The type in which values are compared with those that are there.
-  ///
-  /// A text that is too long for the column shall be refused, and not be cut off by a cast and found to be there already.
-  fileprivate var comparedType: String {
-    switch baseType {
-    case 1043: "pg_catalog.varchar"
-    case 1042: "pg_catalog.bpchar"
-    case 1560: "pg_catalog.bit"
-    case 1562: "pg_catalog.varbit"
-    default: type
-    }
   }
 }
 #endif

@@ -87,12 +87,6 @@ package struct RowKeys: Sendable {
 
   // MARK: Statements
 
-  /// A condition, or a relation to join with, and the values that it takes.
-  struct Clause {
-    let sql: String
-    let values: [PostgresValue]
-  }
-
   /// The condition that finds the rows.
   ///
   /// - Parameters:
@@ -100,58 +94,117 @@ package struct RowKeys: Sendable {
   ///   - place: How many values the statement takes before these.
   /// - Returns: The condition and its values.
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
-  func condition(in table: PostgresTable, after place: Int) throws(BatchError) -> Clause {
+  func condition(in table: PostgresTable, after place: Int) throws(BatchError) -> PostgresStatement
+  {
     let columns = key.columns.map { PostgresName.qualified(table.name, $0.name) }
     if case .range(let range) = keys {
-      return Clause(
+      return PostgresStatement(
         sql: "\(columns[0]) BETWEEN $\(place + 1) AND $\(place + 2)",
         values: [.integer(range.lowerBound), .integer(range.upperBound)]
       )
     }
     let arrays = try arrays()
-    let sources = sources(arrays, after: place)
+    let sources = bound(arrays, after: place)
     let values = arrays.map(PostgresValue.array)
     if arrays.contains(where: \.hasNull) {
       // A key that somebody declares may hold NULL, of which no index finds the row.
       let equal = columns.enumerated().map { "\($1) IS NOT DISTINCT FROM \(Self.column($0))" }
-      return Clause(
+      return PostgresStatement(
         sql: "EXISTS (SELECT FROM unnest(\(sources.joined(separator: ", "))) AS \(Self.alias) "
           + "(\(Self.columns(columns.count))) WHERE \(equal.joined(separator: " AND ")))",
         values: values
       )
     }
     if columns.count == 1 {
-      return Clause(sql: "\(columns[0]) = ANY (\(sources[0]))", values: values)
+      return PostgresStatement(sql: "\(columns[0]) = ANY (\(sources[0]))", values: values)
     }
-    return Clause(
+    return PostgresStatement(
       sql: "(\(columns.joined(separator: ", "))) IN "
         + "(SELECT * FROM unnest(\(sources.joined(separator: ", "))))",
       values: values
     )
   }
 
+  /// A column that a relation of keys has beside them: a value for each.
+  struct Companion {
+    /// The column in SQL.
+    var sql: String { "\(RowKeys.alias).\(PostgresName.quoted(name))" }
+    let name: String
+    let values: PostgresArray
+  }
+
   /// The keys as a relation with their numbers from 1 on, and the condition that joins it with the rows.
   ///
+  /// - Parameters:
+  ///   - table: The table that they are of.
+  ///   - place: How many values the statement takes before these.
+  ///   - companions: What else the relation has.
   /// - Returns: The relation, whose column ``number`` has the numbers, and the condition.
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func relation(
     in table: PostgresTable,
-    after place: Int
-  ) throws(BatchError) -> (relation: Clause, condition: String) {
+    after place: Int,
+    with companions: [Companion] = []
+  ) throws(BatchError) -> (relation: PostgresStatement, condition: String) {
     let arrays = try arrays()
-    let equality = arrays.contains(where: \.hasNull) ? "IS NOT DISTINCT FROM" : "="
-    let equal = key.columns.enumerated().map { index, column in
-      "\(PostgresName.qualified(table.name, column.name)) \(equality) \(Self.column(index))"
+    var sources = bound(arrays, after: place)
+    for (index, companion) in companions.enumerated() {
+      sources.append("$\(place + arrays.count + index + 1)::\(companion.values.element.arrayName)")
     }
-    let sources = sources(arrays, after: place).joined(separator: ", ")
-    let columns = Self.columns(arrays.count)
     return (
-      Clause(
-        sql: "unnest(\(sources)) WITH ORDINALITY AS \(Self.alias) (\(columns), \"_batch_number\")",
-        values: arrays.map(PostgresValue.array)
+      PostgresStatement(
+        sql: relation(of: sources, named: companions.map(\.name)),
+        values: (arrays + companions.map(\.values)).map(PostgresValue.array)
       ),
-      equal.joined(separator: " AND ")
+      joined(arrays, in: table)
     )
+  }
+
+  /// What finds the rows in a statement that takes no values, in which the table has the name that is its own: where they
+  /// are read from, the condition, and the number of each row's key from 1 on.
+  ///
+  /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
+  func reading(
+    in table: PostgresTable
+  ) throws(BatchError) -> (source: String, condition: String, number: String) {
+    if case .range(let range) = keys {
+      let column = PostgresName.qualified(table.name, key.columns[0].name)
+      let first = Self.literal(range.lowerBound)
+      return (
+        table.sql, "\(column) BETWEEN \(first) AND \(Self.literal(range.upperBound))",
+        "\(column) - \(first) + 1"
+      )
+    }
+    let arrays = try arrays()
+    let sources = zip(key.columns, arrays).map { column, array in column.comparable(array.sql) }
+    return ("\(table.sql), \(relation(of: sources))", joined(arrays, in: table), Self.number)
+  }
+
+  /// The condition that a row's key is within the bounds of the keys, for a table whose index finds such a range; nil
+  /// where that says nothing.
+  ///
+  /// Beside a join it has rows of a chunk found by one walk through the index, and not by one for each.
+  func bounds(in table: PostgresTable) -> String? {
+    guard case .range(let range) = keys else { return nil }
+    let column = PostgresName.qualified(table.name, key.columns[0].name)
+    return
+      "\(column) BETWEEN \(Self.literal(range.lowerBound)) AND \(Self.literal(range.upperBound))"
+  }
+
+  private static func literal(_ integer: Int64) -> String { "'\(integer)'::pg_catalog.int8" }
+
+  /// The condition that joins the relation with the rows.
+  private func joined(_ arrays: [PostgresArray], in table: PostgresTable) -> String {
+    let equality = arrays.contains(where: \.hasNull) ? "IS NOT DISTINCT FROM" : "="
+    return key.columns.enumerated().map { index, column in
+      "\(PostgresName.qualified(table.name, column.name)) \(equality) \(Self.column(index))"
+    }.joined(separator: " AND ")
+  }
+
+  private func relation(of sources: [String], named companions: [String] = []) -> String {
+    let names = (1...key.columns.count).map { "_batch_\($0)" } + companions + ["_batch_number"]
+    return "unnest(\(sources.joined(separator: ", "))) WITH ORDINALITY AS \(Self.alias)"
+      + " (\(PostgresName.list(names)))"
   }
 
   /// The column of the relation that has the numbers of the keys.
@@ -165,8 +218,8 @@ package struct RowKeys: Sendable {
     PostgresName.list((1...count).map { "_batch_\($0)" })
   }
 
-  /// The arrays in SQL, with elements that are compared with the columns.
-  private func sources(_ arrays: [PostgresArray], after place: Int) -> [String] {
+  /// The arrays as values of a statement, with elements that are compared with the columns.
+  private func bound(_ arrays: [PostgresArray], after place: Int) -> [String] {
     zip(key.columns, arrays).enumerated().map { index, source in
       source.0.comparable("$\(place + index + 1)::\(source.1.element.arrayName)")
     }

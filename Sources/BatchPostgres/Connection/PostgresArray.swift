@@ -5,34 +5,47 @@ import BatchIdentifiers
 package struct PostgresArray: Sendable, Hashable {
   /// What the elements are.
   package enum Element: Sendable, Hashable {
+    case boolean
     case integer
+    case real
     case text
     case blob
+    /// The number of a transaction, as rows have it in `xmin`.
+    case transaction
 
     /// The type: an OID of `pg_type`.
     var type: UInt32 {
       switch self {
+      case .boolean: 16
       case .integer: 20
+      case .real: 701
       case .text: 25
       case .blob: 17
+      case .transaction: 28
       }
     }
 
     /// The type of an array of them.
     var arrayType: UInt32 {
       switch self {
+      case .boolean: 1000
       case .integer: 1016
+      case .real: 1022
       case .text: 1009
       case .blob: 1001
+      case .transaction: 1011
       }
     }
 
     /// The array's name in SQL.
     var arrayName: String {
       switch self {
+      case .boolean: "pg_catalog.bool[]"
       case .integer: "pg_catalog.int8[]"
+      case .real: "pg_catalog.float8[]"
       case .text: "pg_catalog.text[]"
       case .blob: "pg_catalog.bytea[]"
+      case .transaction: "pg_catalog.xid[]"
       }
     }
   }
@@ -75,11 +88,71 @@ package struct PostgresArray: Sendable, Hashable {
     elements.append(bigEndian: value)
   }
 
+  /// Appends to an array of booleans.
+  package mutating func append(_ value: Bool) {
+    count += 1
+    elements.append(bigEndian: Int32(1))
+    elements.append(value ? 1 : 0)
+  }
+
+  /// Appends to an array of floating-point numbers.
+  package mutating func append(_ value: Double) {
+    count += 1
+    elements.append(bigEndian: Int32(8))
+    elements.append(bigEndian: value.bitPattern)
+  }
+
+  /// Appends to an array of numbers of transactions.
+  package mutating func append(transaction value: UInt32) {
+    count += 1
+    elements.append(bigEndian: Int32(4))
+    elements.append(bigEndian: value)
+  }
+
   /// Appends to an array of texts or of blobs.
   package mutating func append(bytes: Span<UInt8>) {
     count += 1
     elements.append(bigEndian: Int32(clamping: bytes.count))
     elements.append(copying: bytes)
+  }
+
+  /// An array of integers, texts or blobs in SQL, for a statement that takes no values.
+  ///
+  /// Of what somebody else wrote nothing is there but hexadecimal digits, which are no SQL.
+  var sql: String {
+    var text: [UInt8] = [UInt8(ascii: "{")]
+    let bytes = elements.span
+    var offset = 0
+    while offset < bytes.count {
+      if offset > 0 { text.append(UInt8(ascii: ",")) }
+      let count = Int(bytes.bigEndian(at: offset, as: Int32.self))
+      offset += 4
+      guard count >= 0 else {
+        text += "NULL".utf8
+        continue
+      }
+      let value = bytes.extracting(offset..<offset + count)
+      offset += count
+      switch element {
+      case .integer: text += String(value.bigEndian(at: 0, as: Int64.self)).utf8
+      case .blob: text += "\"\\\\x\(value.hexadecimal)\"".utf8
+      case .text:
+        text.append(UInt8(ascii: "\""))
+        for index in value.indices {
+          if value[index] == UInt8(ascii: "\"") || value[index] == UInt8(ascii: "\\") {
+            text.append(UInt8(ascii: "\\"))
+          }
+          text.append(value[index])
+        }
+        text.append(UInt8(ascii: "\""))
+      case .boolean, .real, .transaction: preconditionFailure("such arrays are bound")
+      }
+    }
+    text.append(UInt8(ascii: "}"))
+    guard element == .text else {
+      return "'\(String(decoding: text, as: UTF8.self))'::\(element.arrayName)"
+    }
+    return "\(text.span.textInSQL)::\(element.arrayName)"
   }
 
   /// Appends the array as `array_recv` takes it.
@@ -93,6 +166,25 @@ package struct PostgresArray: Sendable, Hashable {
     bytes.append(bigEndian: Int32(clamping: count))
     bytes.append(bigEndian: Int32(1))
     bytes += elements
+  }
+}
+
+extension Span<UInt8> {
+  /// The bytes as hexadecimal digits.
+  var hexadecimal: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return unsafe String(unsafeUninitializedCapacity: 2 * count) { buffer in
+      for index in indices {
+        unsafe buffer[2 * index] = digits[Int(self[index] >> 4)]
+        unsafe buffer[2 * index + 1] = digits[Int(self[index] & 15)]
+      }
+      return 2 * count
+    }
+  }
+
+  /// An expression whose value is the text of the bytes, and in which none of its characters stands.
+  var textInSQL: String {
+    "pg_catalog.convert_from(pg_catalog.decode('\(hexadecimal)', 'hex'), 'UTF8')"
   }
 }
 #endif

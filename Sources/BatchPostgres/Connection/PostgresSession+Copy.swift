@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchEngine
 package import BatchIdentifiers
 import CPostgres
 
@@ -25,6 +26,64 @@ extension PostgresSession {
       throw error
     }
     return try takeResults()?.affectedCount ?? 0
+  }
+
+  /// Runs statements of our own, one of which is a `COPY … TO STDOUT (FORMAT binary)`, in one message, and calls `body`
+  /// with each row that is copied: its values, each behind its length.
+  ///
+  /// - Parameters:
+  ///   - script: The statements.
+  ///   - count: How many columns are copied.
+  ///   - body: What is done with a row. If it returns false, the server is asked to end the statement, and a transaction
+  ///     that the script has begun is rolled back.
+  /// - Returns: Whether all rows were taken.
+  /// - Throws: What the server says, and what `body` does.
+  @discardableResult
+  package func copyRows(
+    _ script: String,
+    columns count: Int,
+    _ body: (Span<UInt8>) throws(BatchError) -> Bool
+  ) throws(BatchError) -> Bool {
+    guard !isClosed else { throw sessionError() }
+    if interrupter.isInterrupted {
+      throw BatchError(.interrupted, "interrupted", at: address.description)
+    }
+    let wasInTransaction = isInTransaction
+    guard unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
+    var rows = BinaryCopyRows(columns: count)
+    var isWanted = true
+    do throws(BatchError) {
+      while isWanted, let result = nextResult() {
+        switch result.status {
+        case PGRES_COPY_OUT:
+          while isWanted, let piece = try unsafe nextPiece() {
+            defer { unsafe PQfreemem(piece.baseAddress) }
+            let bytes = unsafe Span<UInt8>(_unsafeBytes: UnsafeRawBufferPointer(piece))
+            try rows.append(bytes) { row throws(BatchError) in
+              if isWanted { isWanted = try body(row) }
+            }
+          }
+        case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: throw error(result)
+        default: break
+        }
+      }
+      if isWanted, !rows.isComplete {
+        throw BatchError(
+          .databaseAccess,
+          "the server has not sent all rows",
+          at: address.description
+        )
+      }
+    } catch {
+      abandon()
+      if !wasInTransaction { rollBack() }
+      throw error
+    }
+    if !isWanted {
+      abandon()
+      if !wasInTransaction { rollBack() }
+    }
+    return isWanted
   }
 
   /// Runs a `COPY … FROM STDIN` with what `body` writes; if it throws, nothing is copied.

@@ -50,36 +50,62 @@ package struct TransactionOptions: Sendable {
   }
 
   /// What begins it.
+  private var beginning: String {
+    "BEGIN ISOLATION LEVEL \(isolation.rawValue), READ \(isReadOnly ? "ONLY" : "WRITE")"
+  }
+
+  /// What begins it, as a script.
   var script: String {
-    var script =
-      "BEGIN ISOLATION LEVEL \(isolation.rawValue), READ \(isReadOnly ? "ONLY" : "WRITE")"
+    ([beginning]
+      + settings.map { "SET LOCAL \($0.name) = \($0.isList ? $0.value : "'\($0.value)'")" })
+      .joined(separator: "; ")
+  }
+
+  /// What begins it, as statements of which each is by itself.
+  package var statements: [PostgresStatement] {
+    let calls = settings.indices.map {
+      "pg_catalog.set_config($\(2 * $0 + 1), $\(2 * $0 + 2), true)"
+    }
+    return [
+      PostgresStatement(sql: beginning),
+      PostgresStatement(
+        sql: "SELECT \(calls.joined(separator: ", "))",
+        values: settings.flatMap { [.text($0.name), .text($0.value)] }
+      ),
+    ]
+  }
+
+  /// The settings of the transaction, in their order.
+  private var settings: [(name: String, value: String, isList: Bool)] {
+    var settings: [(name: String, value: String, isList: Bool)] = []
     for (name, limit) in [
       ("lock_timeout", lockTimeout), ("statement_timeout", statementTimeout),
       ("idle_in_transaction_session_timeout", idleTimeout),
     ] {
       guard let limit else { continue }
       // Zero would be no limit.
-      script += "; SET LOCAL \(name) = \(min(max(1, limit.milliseconds), Int(Int32.max)))"
+      settings.append((name, "\(min(max(1, limit.milliseconds), Int(Int32.max)))", false))
     }
-    script += "; " + Self.fixedSettings
-    if let searchPath { script += "; SET LOCAL search_path = \(searchPath.sql)" }
+    settings += Self.fixedSettings.map { ($0, $1, false) }
+    if let searchPath { settings.append(("search_path", searchPath.sql, true)) }
     if printsParseTrees {
       // The last one, so that only what follows is printed.
-      script += "; SET LOCAL client_min_messages = log; SET LOCAL debug_pretty_print = off"
-      script += "; SET LOCAL debug_print_parse = on"
+      settings.append(("client_min_messages", "log", false))
+      settings.append(("debug_pretty_print", "off", false))
+      settings.append(("debug_print_parse", "on", false))
     }
-    return script
+    return settings
   }
 
   /// What decides how values are written and read.
   ///
   /// It is the same on every server and for every role, so that a text means on one host what it means on the
   /// other. The time is that of UTC, as it is in SQLite.
-  private static let fixedSettings = """
-    SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL intervalstyle = 'postgres'; SET LOCAL timezone = 'UTC'; \
-    SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; \
-    SET LOCAL standard_conforming_strings = on; SET LOCAL transform_null_equals = off
-    """
+  private static let fixedSettings = [
+    ("datestyle", "ISO, MDY"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
+    ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
+    ("transform_null_equals", "off"),
+  ]
 }
 
 /// Where names without a schema are looked up: in `pg_catalog` before all others, so that nobody's functions take the

@@ -108,6 +108,17 @@ package struct PostgresParameters: Sendable {
     }
   }
 
+  /// The statement that makes the values settings of the transaction, for scripts, which take no values; empty if there
+  /// is nothing to set.
+  var script: String {
+    let calls = values.enumerated().compactMap { index, value in
+      value.settingText.map {
+        "pg_catalog.set_config('\(Self.setting(index))', \(Array($0.utf8).span.textInSQL), true)"
+      }
+    }
+    return calls.isEmpty ? "" : "SELECT \(calls.joined(separator: ", "))"
+  }
+
   /// Makes the values settings of the transaction, without any of them becoming SQL.
   package func apply(in session: PostgresSession) throws(BatchError) {
     var bound: [PostgresValue] = []

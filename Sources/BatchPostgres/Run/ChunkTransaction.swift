@@ -2,34 +2,34 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Changes the rows of a chunk and enters it in the ledger of a run, in one transaction.
-package struct ChunkTransaction: Sendable {
-  /// How long the transaction may be in the way of others.
-  package struct Limits: Sendable {
-    /// How long a statement waits for a lock.
-    package var lock: Duration
-    /// How long a statement may take.
-    package var statement: Duration
-    /// How long the process may say nothing: as long as a lease, so that the locks of a host that is gone are gone
-    /// when its spans are free.
-    package var silence: Duration
+/// How long the transaction of a chunk may be in the way of others.
+package struct ChunkLimits: Sendable {
+  /// How long a statement waits for a lock.
+  package var lock: Duration
+  /// How long a statement may take.
+  package var statement: Duration
+  /// How long the process may say nothing: as long as a lease, so that the locks of a host that is gone are gone
+  /// when its spans are free.
+  package var silence: Duration
 
-    package init(lock: Duration, statement: Duration, silence: Duration) {
-      self.lock = lock
-      self.statement = statement
-      self.silence = silence
-    }
+  package init(lock: Duration, statement: Duration, silence: Duration) {
+    self.lock = lock
+    self.statement = statement
+    self.silence = silence
   }
+}
 
-  package let change: PostgresChange
+/// Changes the rows of a chunk and enters it in the ledger of a run, in one transaction.
+package struct ChunkTransaction<Change: ChunkChange>: Sendable {
+  package let change: Change
   package let fence: SpanFence
-  package let limits: Limits
+  package let limits: ChunkLimits
   package let onFailure: FailurePolicy
 
   package init(
-    _ change: PostgresChange,
+    _ change: Change,
     _ fence: SpanFence,
-    limits: Limits,
+    limits: ChunkLimits,
     onFailure: FailurePolicy = .failChunk
   ) {
     self.change = change
@@ -43,7 +43,7 @@ package struct ChunkTransaction: Sendable {
   /// After an error of code `connectionLost` it may be done or not: the same chunk again, on a new connection, finds out.
   ///
   /// - Parameters:
-  ///   - keys: The keys of the chunk.
+  ///   - rows: The rows of the chunk.
   ///   - positions: Its positions.
   ///   - lease: What the process has the span by.
   ///   - method: How to begin: as chunks before had to be done, since what makes one row be passed over often does so
@@ -52,7 +52,7 @@ package struct ChunkTransaction: Sendable {
   /// - Returns: What became of the identifiers.
   /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now; what is about the chunk.
   package func run(
-    _ keys: RowKeys,
+    _ rows: Change.Rows,
     at positions: Range<Int>,
     under lease: SpanLease,
     by method: inout WritingMethod,
@@ -60,41 +60,85 @@ package struct ChunkTransaction: Sendable {
   ) throws(BatchError) -> Outcomes {
     if method == .counting {
       do {
-        return try attempt(keys, at: positions, under: lease, by: .counting, in: session)
+        if let statement = try change.countingStatement(for: rows),
+          let outcomes = try attempt(rows, statement, at: positions, under: lease, in: session)
+        {
+          return outcomes
+        }
       } catch {
         guard !session.isLost, change.canBeListed(error) else { throw error }
         method = error.isAboutAmount ? .halving : .listing
       }
     }
-    let outcomes = try attempt(keys, at: positions, under: lease, by: method, in: session)
+    let outcomes = try attempt(
+      rows,
+      at: positions,
+      under: lease,
+      by: method == .counting ? .listing : method,
+      in: session
+    )
     // Where a chunk takes too long, others of its size do.
     if method == .listing, outcomes.succeeded == positions.count { method = .counting }
     return outcomes
   }
 
-  private func attempt(
-    _ keys: RowKeys,
-    at positions: Range<Int>,
-    under lease: SpanLease,
-    by method: WritingMethod,
-    in session: PostgresSession
-  ) throws(BatchError) -> Outcomes {
-    let options = TransactionOptions(
+  private var options: TransactionOptions {
+    TransactionOptions(
       .readCommitted,
       lockTimeout: limits.lock,
       statementTimeout: limits.statement,
       idleTimeout: limits.silence,
       searchPath: change.path
     )
-    return try session.transaction(options) { () throws(BatchError) in
+  }
+
+  /// Does a chunk by one statement, in two journeys to the server: all up to the COMMIT, and that.
+  ///
+  /// - Returns: What became of the identifiers; nil, with nothing done, if the chunk cannot be entered in the ledger, where
+  ///   it is to be seen why.
+  private func attempt(
+    _ rows: Change.Rows,
+    _ statement: PostgresStatement,
+    at positions: Range<Int>,
+    under lease: SpanLease,
+    in session: PostgresSession
+  ) throws(BatchError) -> Outcomes? {
+    let outcomes: Outcomes
+    do {
+      let entry = fence.entry(of: positions, under: lease)
+      let answers = try session.execute(together: options.statements + [entry, statement])
+      guard answers.count >= 2, answers[answers.count - 2].affectedCount == 1 else {
+        session.rollBack()
+        return nil
+      }
+      let written = try change.counted(rows, by: answers[answers.count - 1])
+      try fence.complete(positions, written, in: session)
+      outcomes = written.outcomes
+    } catch {
+      session.rollBack()
+      throw error
+    }
+    try session.commit()
+    return outcomes
+  }
+
+  /// Does a chunk in parts.
+  private func attempt(
+    _ rows: Change.Rows,
+    at positions: Range<Int>,
+    under lease: SpanLease,
+    by method: WritingMethod,
+    in session: PostgresSession
+  ) throws(BatchError) -> Outcomes {
+    try session.transaction(options) { () throws(BatchError) in
       if case .isThere(let outcomes) = try fence.enter(positions, under: lease, in: session) {
         return outcomes
       }
       var policy = onFailure
-      if method != .counting, onFailure != .failChunk {
+      if onFailure != .failChunk {
         policy = onFailure.after(try fence.tables.failureCount(ofRun: fence.run, in: session))
       }
-      let written = try change.write(to: keys, method, onFailure: policy, in: session)
+      let written = try change.list(rows, method, onFailure: policy, in: session)
       try fence.complete(positions, written, in: session)
       return written.outcomes
     }

@@ -37,21 +37,8 @@ package struct SpanFence: Sendable {
     under lease: SpanLease,
     in session: PostgresSession
   ) throws(BatchError) -> Entry {
-    let values: [PostgresValue] = [
-      .text(run), .integer(Int64(lease.positions.lowerBound)), .integer(lease.token),
-      .integer(Int64(positions.lowerBound)), .integer(Int64(positions.upperBound)),
-    ]
-    let entered = try session.execute(
-      """
-      WITH fence AS MATERIALIZED (
-        SELECT FROM \(tables.span) WHERE run = $1::uuid AND first = $2 AND token = $3 FOR KEY SHARE)
-      INSERT INTO \(tables.ledger) (run, first, next, chunks, succeeded, unchanged, vanished, no_longer_matching,
-        failed)
-      SELECT $1::uuid, $4, $5, 1, $5 - $4, 0, 0, 0, 0 FROM fence ON CONFLICT (run, first) DO NOTHING
-      """,
-      values
-    )
-    if entered.affectedCount == 1 { return .entered }
+    let entry = entry(of: positions, under: lease)
+    if try session.execute(entry.sql, entry.values).affectedCount == 1 { return .entered }
     // Seen by a statement that begins only now, after the one before has waited.
     let found = try session.execute(
       """
@@ -59,10 +46,28 @@ package struct SpanFence: Sendable {
       FROM \(tables.ledger) AS l JOIN \(tables.span) AS s ON s.run = l.run AND s.first = $2 AND s.token = $3
       WHERE l.run = $1::uuid AND l.first = $4 AND l.next = $5
       """,
-      values
+      entry.values
     )
     guard found.count == 1 else { throw Self.lost(lease, ofRun: run) }
     return .isThere(found.outcomes(0, from: 0))
+  }
+
+  /// The statement that enters a chunk as one of which all succeeds: a row of the ledger, or none if another process has the
+  /// span or the chunk is there.
+  func entry(of positions: Range<Int>, under lease: SpanLease) -> PostgresStatement {
+    PostgresStatement(
+      sql: """
+        WITH fence AS MATERIALIZED (
+          SELECT FROM \(tables.span) WHERE run = $1::uuid AND first = $2 AND token = $3 FOR KEY SHARE)
+        INSERT INTO \(tables.ledger) (run, first, next, chunks, succeeded, unchanged, vanished, no_longer_matching,
+          failed)
+        SELECT $1::uuid, $4, $5, 1, $5 - $4, 0, 0, 0, 0 FROM fence ON CONFLICT (run, first) DO NOTHING
+        """,
+      values: [
+        .text(run), .integer(Int64(lease.positions.lowerBound)), .integer(lease.token),
+        .integer(Int64(positions.lowerBound)), .integer(Int64(positions.upperBound)),
+      ]
+    )
   }
 
   /// The error about a span that another process has.
@@ -83,39 +88,59 @@ package struct SpanFence: Sendable {
   ) throws(BatchError) {
     let outcomes = written.outcomes
     guard outcomes.succeeded != positions.count else { return }
-    try session.execute(
-      """
-      UPDATE \(tables.ledger) SET succeeded = $3, unchanged = $4, vanished = $5, no_longer_matching = $6, failed = $7
-      WHERE run = $1::uuid AND first = $2
-      """,
-      .text(run),
-      .integer(Int64(positions.lowerBound)),
-      .integer(Int64(outcomes.succeeded)),
-      .integer(Int64(outcomes.unchanged)),
-      .integer(Int64(outcomes.vanished)),
-      .integer(Int64(outcomes.noLongerMatching)),
-      .integer(Int64(outcomes.failed))
-    )
+    var statements = [
+      PostgresStatement(
+        sql: """
+          UPDATE \(tables.ledger)
+          SET succeeded = $3, unchanged = $4, vanished = $5, no_longer_matching = $6, failed = $7
+          WHERE run = $1::uuid AND first = $2
+          """,
+        values: [
+          .text(run),
+          .integer(Int64(positions.lowerBound)),
+          .integer(Int64(outcomes.succeeded)),
+          .integer(Int64(outcomes.unchanged)),
+          .integer(Int64(outcomes.vanished)),
+          .integer(Int64(outcomes.noLongerMatching)),
+          .integer(Int64(outcomes.failed)),
+        ]
+      )
+    ]
     if !written.passedOver.isEmpty {
-      try session.execute(
-        "INSERT INTO \(tables.passedOver) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
-        .text(run),
-        .integer(Int64(positions.lowerBound)),
-        .blob(written.passedOver.packed(from: 0))
+      statements.append(
+        PostgresStatement(
+          sql: "INSERT INTO \(tables.passedOver) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
+          values: [
+            .text(run),
+            .integer(Int64(positions.lowerBound)),
+            .blob(written.passedOver.packed(from: 0)),
+          ]
+        )
       )
     }
-    for failure in written.failures {
-      try session.execute(
-        """
-        INSERT INTO \(tables.failure) (run, position, code, message, attempt, failed_at)
-        VALUES ($1::uuid, $2, $3, $4, 1, clock_timestamp())
-        """,
-        .text(run),
-        .integer(Int64(positions.lowerBound + failure.number)),
-        .text(failure.error.code.rawValue),
-        .text(FailedIdentifier.message(of: failure.error).replacing("\0", with: "\u{FFFD}"))
+    if !written.failures.isEmpty {
+      statements.append(
+        PostgresStatement(
+          sql: """
+            INSERT INTO \(tables.failure) (run, position, code, message, attempt, failed_at)
+            SELECT $1::uuid, f.*, 1, clock_timestamp() FROM unnest($2::int8[], $3::text[], $4::text[]) AS f
+            """,
+          values: [
+            .text(run),
+            .array(PostgresArray(written.failures.map { Int64(positions.lowerBound + $0.number) })),
+            .array(PostgresArray(written.failures.map(\.error.code.rawValue))),
+            .array(
+              PostgresArray(
+                written.failures.map {
+                  FailedIdentifier.message(of: $0.error).replacing("\0", with: "\u{FFFD}")
+                }
+              )
+            ),
+          ]
+        )
       )
     }
+    try session.execute(together: statements)
   }
 }
 

@@ -160,6 +160,32 @@ extension PostgresTable {
     )
   }
 
+  /// The column of this name, which can be set in rows that a key identifies.
+  ///
+  /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for one of
+  ///   the key.
+  func requireSettableColumn(
+    named name: String,
+    besides key: PostgresKey
+  ) throws(BatchError) -> PostgresColumn {
+    let column = try requireColumn(named: name)
+    if column.isGenerated || column.identity == .always {
+      throw BatchError(
+        .unknownAttribute,
+        "column \(column.name.quotedForMessage) is generated and cannot be set",
+        remedy: column.isGenerated ? "set the columns it is computed from" : "leave it out"
+      ).about(.attribute(name))
+    }
+    if key.columns.contains(where: { $0.name == column.name }) {
+      throw BatchError(
+        .unstableKey,
+        "column \(column.name.quotedForMessage) identifies the rows and cannot be set",
+        remedy: "a run could not find its place again: copy the rows instead"
+      ).about(.attribute(name))
+    }
+    return column
+  }
+
   /// Whether an index lets no two rows have the same key, at any moment.
   private func isUsable(_ index: Index) -> Bool {
     index.isUnique && index.isValid && index.isImmediate && !index.isPartial

@@ -24,8 +24,8 @@ package struct CommandRowEncoder: Sendable {
       line.append(contentsOf: prefix)
       switch values.kind(row, column) {
       case .null, .unset: line.append(contentsOf: "null".utf8)
-      case .integer: RowEncoder.appendDecimal(values.word(row, column), to: &line)
-      case .real: RowEncoder.appendReal(values.real(row, column), to: &line)
+      case .integer: NumberText.append(values.word(row, column), to: &line)
+      case .real: NumberText.append(values.real(row, column), to: &line)
       case .text:
         unsafe values.bytes(row, column).withUnsafeBytes {
           unsafe JSONString.append($0, to: &line)

@@ -33,7 +33,7 @@ struct RowEncoder {
         if index > 0 { line.append(UInt8(ascii: ",")) }
         var name = name
         name.withUTF8 { bytes in
-          unsafe Self.appendField(UnsafeRawBufferPointer(bytes), to: &line)
+          unsafe CSVField.append(UnsafeRawBufferPointer(bytes), to: &line)
         }
       }
       header = line + [0x0d, 0x0a]
@@ -74,8 +74,8 @@ struct RowEncoder {
     to line: inout [UInt8]
   ) {
     switch row.storageClass(at: column) {
-    case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
-    case SQLITE_FLOAT: appendReal(row.real(at: column), to: &line)
+    case SQLITE_INTEGER: NumberText.append(row.integer(at: column), to: &line)
+    case SQLITE_FLOAT: NumberText.append(row.real(at: column), to: &line)
     case SQLITE_TEXT: unsafe JSONString.append(row.bytes(at: column), to: &line)
     case SQLITE_BLOB:
       line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
@@ -91,53 +91,11 @@ struct RowEncoder {
     to line: inout [UInt8]
   ) {
     switch row.storageClass(at: column) {
-    case SQLITE_INTEGER: appendDecimal(row.integer(at: column), to: &line)
-    case SQLITE_FLOAT: appendReal(row.real(at: column), to: &line)
-    case SQLITE_TEXT: unsafe appendField(row.bytes(at: column), to: &line)
+    case SQLITE_INTEGER: NumberText.append(row.integer(at: column), to: &line)
+    case SQLITE_FLOAT: NumberText.append(row.real(at: column), to: &line)
+    case SQLITE_TEXT: unsafe CSVField.append(row.bytes(at: column), to: &line)
     case SQLITE_BLOB: unsafe Base64.append(row.bytes(at: column), to: &line)
     default: break
     }
-  }
-
-  // MARK: Values
-
-  static func appendDecimal(_ value: Int64, to line: inout [UInt8]) {
-    if value < 0 { line.append(UInt8(ascii: "-")) }
-    var rest = value.magnitude
-    let start = line.count
-    repeat {
-      line.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
-      rest /= 10
-    } while rest > 0
-    line[start...].reverse()
-  }
-
-  static func appendReal(_ value: Double, to line: inout [UInt8]) {
-    if value.isInfinite {
-      line.append(contentsOf: (value < 0 ? "-1e999" : "1e999").utf8)
-    } else {
-      line.append(contentsOf: value.description.utf8)
-    }
-  }
-
-  private static func appendField(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
-    let needsQuotes =
-      unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
-      || bytes.contains {
-        $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d
-          || $0 >= 0x80
-      }
-    guard needsQuotes else {
-      line.reserve(forLarge: bytes.count)
-      unsafe line.append(contentsOf: bytes)
-      return
-    }
-    line.reserve(forLarge: bytes.count)
-    line.append(UInt8(ascii: "\""))
-    unsafe bytes.forEachRepairedByte { byte in
-      if byte == UInt8(ascii: "\"") { line.append(byte) }
-      line.append(byte)
-    }
-    line.append(UInt8(ascii: "\""))
   }
 }

@@ -76,8 +76,8 @@ import Testing
       where: "id <> 30"
     )
     let change = try trial.update(["n": "n + 1"])
-    #expect(try change.countingStatement(for: trial.keys(0..<29)).sql.contains("BETWEEN"))
-    #expect(try change.countingStatement(for: trial.keys()).sql.contains("ANY"))
+    #expect(try change.countingStatement(for: trial.keys(0..<29))?.sql.contains("BETWEEN") == true)
+    #expect(try change.countingStatement(for: trial.keys())?.sql.contains("ANY") == true)
     try trial.write(change)
     #expect(try trial.texts("n", orderBy: "id")[29] == "0")
     #expect(try trial.texts("sum(n)") == ["49"])
@@ -85,7 +85,7 @@ import Testing
       "CREATE TABLE t (id bigint PRIMARY KEY, n int DEFAULT 0); INSERT INTO t SELECT generate_series(1, 50)",
       orderBy: [.init("id", descending: true)]
     )
-    #expect(try !change.countingStatement(for: backwards.keys()).sql.contains("BETWEEN"))
+    #expect(try change.countingStatement(for: backwards.keys())?.sql.contains("BETWEEN") == false)
     // The outcome is that of the key with this number, whatever the order.
     try backwards.session.execute("DELETE FROM t WHERE id = 49")
     let written = try backwards.write(backwards.update(["n": "n + 1"]))

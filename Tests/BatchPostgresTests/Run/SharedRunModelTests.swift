@@ -69,7 +69,7 @@ import Testing
 private struct TestHost: Sendable {
   let list: IdentifierList
   let key: PostgresKey
-  let chunks: ChunkTransaction
+  let chunks: ChunkTransaction<PostgresChange>
   let connection: PostgresConnection
   let claims: SpanClaims
   let heartbeat: HostHeartbeat

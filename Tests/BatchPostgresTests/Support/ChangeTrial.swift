@@ -142,6 +142,44 @@ struct ChangeTrial {
     )
   }
 
+  /// A transform that reads columns and writes columns.
+  func transform(
+    _ reads: [String],
+    _ writes: [String],
+    if condition: String? = nil,
+    isRequired: Bool = false
+  ) throws -> PostgresTransform {
+    try PostgresTransform(
+      of: table,
+      key: key,
+      reading: reads,
+      writing: writes,
+      condition: .init(
+        try condition.map { try compiler.condition(PostgresExpression($0)) },
+        isRequired: isRequired
+      ),
+      parameters: parameters,
+      path: path
+    )
+  }
+
+  /// An export of columns; of all of them if none is named.
+  func export(
+    _ columns: [String]? = nil,
+    as format: PostgresExport.Format,
+    if condition: String? = nil
+  ) throws -> PostgresExport {
+    try PostgresExport(
+      of: table,
+      key: key,
+      columns,
+      as: format,
+      condition: .init(try condition.map { try compiler.condition(PostgresExpression($0)) }),
+      parameters: parameters,
+      path: path
+    )
+  }
+
   /// The keys at some positions; nil for all.
   func keys(_ positions: Range<Int>? = nil) throws -> RowKeys {
     try RowKeys(list.packed, positions ?? 0..<list.count, key: key)

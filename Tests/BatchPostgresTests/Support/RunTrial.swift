@@ -48,7 +48,7 @@ struct RunTrial {
     _ change: PostgresChange,
     statement: Duration = .seconds(120),
     onFailure policy: FailurePolicy = .failChunk
-  ) -> ChunkTransaction {
+  ) -> ChunkTransaction<PostgresChange> {
     ChunkTransaction(
       change,
       SpanFence(tables, run: run),
@@ -77,7 +77,7 @@ final class RunTrialHost {
   let session: PostgresSession
   let heartbeat: HostHeartbeat
   let claims: SpanClaims
-  let chunks: ChunkTransaction
+  let chunks: ChunkTransaction<PostgresChange>
   var method = WritingMethod.counting
 
   init(_ trial: RunTrial, session: PostgresSession) throws {

@@ -1,5 +1,3 @@
-import BatchIdentifiers
-
 /// The encoding of RFC 4648 §4, with padding, for blobs in text.
 package struct Base64 {
   private static let digits = Array(
@@ -41,7 +39,7 @@ package struct Base64 {
   }
 
   /// Appends the text that stands for some bytes.
-  static func append(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
+  package static func append(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
     text.reserve(forLarge: (bytes.count + 2) / 3 * 4)
     for start in stride(from: 0, to: bytes.count, by: 3) {
       let count = min(3, bytes.count - start)

@@ -1,0 +1,26 @@
+/// Writes fields of RFC 4180.
+package enum CSVField {
+  /// Appends a text, in quotes where it needs them; an empty one has them too, since a field of nothing is NULL.
+  ///
+  /// Text that is not UTF-8 is repaired with U+FFFD.
+  package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
+    let needsQuotes =
+      unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
+      || bytes.contains {
+        $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d
+          || $0 >= 0x80
+      }
+    guard needsQuotes else {
+      line.reserve(forLarge: bytes.count)
+      unsafe line.append(contentsOf: bytes)
+      return
+    }
+    line.reserve(forLarge: bytes.count)
+    line.append(UInt8(ascii: "\""))
+    unsafe bytes.forEachRepairedByte { byte in
+      if byte == UInt8(ascii: "\"") { line.append(byte) }
+      line.append(byte)
+    }
+    line.append(UInt8(ascii: "\""))
+  }
+}

@@ -1,0 +1,84 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+extension ServerHealth {
+  /// What the role does not see of a server's health, in words; empty if it sees all.
+  package static func notes(for session: PostgresSession) throws(BatchError) -> [String] {
+    let sees = try session.text(
+      "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
+    )
+    guard sees == "f" else { return [] }
+    return [
+      "the role sees neither the lag of standbys nor a vacuum of the table, which do not hold the run then:"
+        + " have it granted pg_read_all_stats"
+    ]
+  }
+
+  /// Asks the server, in one journey and without a transaction.
+  ///
+  /// The server hides by NULLs what a role may not see, and no error comes of it.
+  ///
+  /// - Parameters:
+  ///   - table: The table that is written to, by its OID.
+  ///   - session: The session.
+  /// - Throws: What the server says.
+  package init(of table: Int64, in session: PostgresSession) throws(BatchError) {
+    let row = try session.execute(Self.query, .literal(String(table)))
+    self.init()
+    if let name = row.text(0, 0) {
+      standby = Standby(
+        name: name,
+        lag: .seconds(row.text(0, 1).flatMap(Double.init) ?? 0),
+        bytes: row.integer(0, 2) ?? 0
+      )
+    }
+    unarchived = row.integer(0, 3).map { Int($0) }
+    vacuum = row.integer(0, 4).map { Int($0) }
+    if let mode = row.text(0, 5), let process = row.integer(0, 6) {
+      lock = Lock(mode: mode, process: Int(process), isAwaited: row.isTrue(0, 7))
+    }
+    spareConnections = row.integer(0, 8).map { Int($0) }
+  }
+
+  private static let query = """
+    -- By the catalog alone: pg_partition_tree would wait for whoever waits for a partition.
+    WITH RECURSIVE tables AS (
+        SELECT $1::pg_catalog.oid AS oid
+        UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid),
+      standby AS (
+        -- By the name alone where two have the same: the lag is that of the worst.
+        SELECT coalesce(nullif(application_name, ''), host(client_addr), 'without a name') AS name,
+          coalesce(extract(epoch FROM replay_lag), 0) AS lag,
+          coalesce(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), replay_lsn), 0) AS bytes
+        FROM pg_catalog.pg_stat_replication
+        WHERE state IN ('streaming', 'catchup') ORDER BY 2 DESC, 3 DESC LIMIT 1),
+      archiver AS (
+        SELECT pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) AS current, last_archived_wal AS last,
+          4294967296 / pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size')) AS per_log
+        FROM pg_catalog.pg_stat_archiver
+        WHERE pg_catalog.current_setting('archive_mode') <> 'off' AND last_archived_wal ~ '^[0-9A-F]{24}$'),
+      -- The time line, the log of four gigabytes, the file in it.
+      files AS (
+        SELECT (('x' || substr(current, 9, 8))::bit(32)::int8 - ('x' || substr(last, 9, 8))::bit(32)::int8) * per_log
+          + ('x' || substr(current, 17))::bit(32)::int8 - ('x' || substr(last, 17))::bit(32)::int8 - 1 AS count
+        FROM archiver),
+      vacuum AS (
+        SELECT min(v.pid) AS pid FROM pg_catalog.pg_stat_progress_vacuum AS v
+          JOIN tables AS t ON t.oid = v.relid JOIN pg_catalog.pg_class AS c ON c.oid = v.relid
+        WHERE pg_catalog.age(c.relfrozenxid) <= pg_catalog.current_setting('autovacuum_freeze_max_age')::int8),
+      locks AS (
+        SELECT l.mode, l.pid, NOT l.granted AS is_awaited FROM pg_catalog.pg_locks AS l
+          JOIN tables AS t ON t.oid = l.relation
+        WHERE l.locktype = 'relation' AND l.database = (
+            SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+          AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+        ORDER BY l.granted, l.pid LIMIT 1)
+    SELECT (SELECT name FROM standby), (SELECT lag FROM standby), (SELECT bytes::int8 FROM standby),
+      (SELECT greatest(count, 0) FROM files), (SELECT pid FROM vacuum),
+      (SELECT mode FROM locks), (SELECT pid FROM locks), (SELECT is_awaited FROM locks),
+      pg_catalog.current_setting('max_connections')::int8
+        - pg_catalog.current_setting('superuser_reserved_connections')::int8
+        - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database)
+    """
+}
+#endif

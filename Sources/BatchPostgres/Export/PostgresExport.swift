@@ -1,0 +1,162 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// Reads the rows of chunks and writes them as lines, in the order of the list: the same bytes however the list is cut.
+package struct PostgresExport: Sendable {
+  /// How rows are written.
+  package enum Format: String, Sendable {
+    /// A JSON object a line.
+    case ndjson
+    /// RFC 4180, with a line of names first.
+    case csv
+  }
+
+  private let reader: RowReader
+  private let encoder: LineEncoder
+  private let isRequired: Bool
+
+  /// An export of some columns of the rows that a key identifies; all of them if none is named.
+  ///
+  /// - Throws: `BatchError` of code `unknownAttribute` for a column that is not there.
+  package init(
+    of table: PostgresTable,
+    key: PostgresKey,
+    _ names: [String]? = nil,
+    as format: Format,
+    condition: PostgresChange.Condition = .init(),
+    parameters: PostgresParameters = PostgresParameters(),
+    path: SearchPath
+  ) throws(BatchError) {
+    var columns = table.columns
+    if let names {
+      columns = []
+      for name in names { columns.append(try table.requireColumn(named: name)) }
+    }
+    reader = RowReader(
+      table: table,
+      key: key,
+      columns: columns,
+      condition: condition.predicate,
+      parameters: parameters,
+      path: path,
+      hasVersions: false
+    )
+    encoder = LineEncoder(format, columns)
+    isRequired = condition.isRequired
+  }
+
+  /// What a file begins with, before any row.
+  package var header: [UInt8] { encoder.header }
+
+  /// Finds out, before the first chunk, whether rows can be read at all.
+  ///
+  /// - Throws: `BatchError` of code `accessDenied` that says what to grant; what the server says of the query.
+  package func check(in session: PostgresSession) throws(BatchError) {
+    try reader.table.requireRights()
+    let query = try reader.query(for: .sample(of: reader.key))
+    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: reader.path)) {
+      () throws(BatchError) in _ = try session.describe(query)
+    }
+  }
+
+  /// The lines of a chunk and what became of its identifiers.
+  package struct Lines: Sendable {
+    package internal(set) var bytes: [UInt8] = []
+    /// What became of the first identifiers, as many as were reached.
+    package internal(set) var written = WrittenRows()
+    /// How many identifiers were reached.
+    package internal(set) var count = 0
+  }
+
+  /// The lines of a chunk.
+  ///
+  /// A part that fails is read again in halves, down to single identifiers, as in a change.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - policy: What becomes of the lines if an identifier fails.
+  ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
+  ///   - limit: How long a statement may take; nil for what the server has.
+  ///   - session: The session, in no transaction.
+  /// - Returns: The lines, in the order of the keys.
+  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  package func lines(
+    for keys: RowKeys,
+    onFailure policy: FailurePolicy = .failChunk,
+    holding byteLimit: Int = .max,
+    within limit: Duration? = nil,
+    in session: PostgresSession
+  ) throws(BatchError) -> Lines {
+    var lines = Lines()
+    // Where the chunk fails with its first row, it is still to be said which.
+    let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
+    var bisection = Bisection(0..<keys.count, bisected)
+    while lines.bytes.count < byteLimit, let part = bisection.next() {
+      let before = lines
+      do throws(BatchError) {
+        try append(
+          keys.part(part),
+          from: part.lowerBound,
+          upTo: byteLimit,
+          within: limit,
+          to: &lines,
+          in: session
+        )
+      } catch {
+        lines = before
+        if session.isLost { throw error }
+        if error.isAboutAmount, bisection.split(part) { continue }
+        guard reader.table.isAboutRows(error) else { throw error }
+        let culprit = error.about(keys.key(at: part.lowerBound))
+        guard policy != .failChunk || part.count > 1 else { throw culprit }
+        try bisection.failed(part, error) { _ in culprit }
+        if part.count == 1 { lines.count = part.upperBound }
+      }
+    }
+    lines.written.failures = bisection.failures.map { ($0.position, $0.error) }
+    return lines
+  }
+
+  /// Appends the lines of some keys, until there are as many bytes as are held.
+  private func append(
+    _ keys: RowKeys,
+    from first: Int,
+    upTo byteLimit: Int,
+    within limit: Duration?,
+    to lines: inout Lines,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    var succeeded = 0
+    var passedOver = PassedOver()
+    var next = 0
+    // Taken out meanwhile, so that each byte has one owner.
+    var bytes: [UInt8] = []
+    swap(&bytes, &lines.bytes)
+    defer { swap(&bytes, &lines.bytes) }
+    var isWhole = true
+    try reader.forEachRow(of: keys, within: limit, in: session) { row, values throws(BatchError) in
+      passedOver.vanished.insert(contentsOf: next..<row.number)
+      next = row.number + 1
+      guard row.isMatching else {
+        passedOver.noLongerMatching.insert(row.number)
+        return true
+      }
+      encoder.append(&row, values, to: &bytes)
+      succeeded += 1
+      isWhole = bytes.count < byteLimit
+      return isWhole
+    }
+    if isWhole {
+      passedOver.vanished.insert(contentsOf: next..<keys.count)
+      next = keys.count
+    }
+    if isRequired, !passedOver.noLongerMatching.isEmpty {
+      throw .noLongerMatching(passedOver.noLongerMatching.indexCount)
+    }
+    lines.written.succeeded += succeeded
+    lines.written.passedOver.formUnion(passedOver, from: first)
+    lines.count = first + next
+  }
+}
+#endif

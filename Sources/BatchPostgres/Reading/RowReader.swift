@@ -1,0 +1,112 @@
+#if PostgreSQL
+import BatchIdentifiers
+
+/// Reads columns of the rows of chunks, in the order of their keys, by a binary COPY, of which no more than a row is held.
+///
+/// All of it is one message: the transaction begins, the rows come, the transaction ends. COPY takes no values; those of
+/// the job and the keys are in the message as digits.
+struct RowReader: Sendable {
+  /// A row as it arrives; its values are valid only inside the call.
+  struct Row: ~Copyable {
+    /// The number of its key in the chunk, from 0 on.
+    let number: Int
+    /// Whether the condition holds of it.
+    let isMatching: Bool
+    /// What is not the same when the row has changed; 0 where that is not asked for.
+    let version: Int64
+    /// Where the values of the columns begin.
+    fileprivate(set) var fields: BinaryFields
+  }
+
+  /// How the rows are read.
+  enum Mode {
+    /// In a transaction of its own.
+    case alone
+    /// In the transaction of the caller, in which nobody else changes them any more.
+    case locking
+  }
+
+  let table: PostgresTable
+  let key: PostgresKey
+  let columns: [PostgresColumn]
+  let condition: CheckedExpression?
+  let parameters: PostgresParameters
+  let path: SearchPath
+  /// Whether it is asked for what tells a row from what it was.
+  let hasVersions: Bool
+
+  /// The version of a row in SQL.
+  ///
+  /// The transaction that wrote it. A view has no such column, and the columns that are read stand for it.
+  var version: String {
+    if table.kind != .view { return PostgresName.qualified(table.name, "xmin") }
+    let values = columns.map { PostgresName.qualified(table.name, $0.name) }
+    return "pg_catalog.hashtextextended(ROW(\(values.joined(separator: ", ")))::pg_catalog.text, 0)"
+  }
+
+  /// The query that reads the rows.
+  func query(for keys: RowKeys, _ mode: Mode = .alone) throws(BatchError) -> String {
+    let (source, found, number) = try keys.reading(in: table)
+    var selected = ["(\(number))::pg_catalog.int8"]
+    if let condition { selected.append("\(condition.sql(parameters, .setting)) IS TRUE") }
+    if hasVersions { selected.append(version) }
+    selected += columns.map { $0.selection(in: table) }
+    let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
+    return
+      "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(number)\(lock)"
+  }
+
+  /// Calls `body` with each row.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - mode: In which transaction.
+  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - session: The session, in no transaction unless the rows are locked.
+  ///   - body: What is done with a row and the bytes in which its values are. If it returns false, that was the last.
+  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; what the server says.
+  func forEachRow(
+    of keys: RowKeys,
+    _ mode: Mode = .alone,
+    within limit: Duration? = nil,
+    in session: PostgresSession,
+    _ body: (inout Row, Span<UInt8>) throws(BatchError) -> Bool
+  ) throws(BatchError) {
+    let copy = "COPY (\(try query(for: keys, mode))) TO STDOUT (FORMAT binary)"
+    var script = [parameters.script, copy]
+    if mode == .alone {
+      var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
+      options.statementTimeout = limit
+      script = [options.script] + script + ["COMMIT"]
+    }
+    var last = -1
+    try session.copyRows(
+      script.filter { !$0.isEmpty }.joined(separator: "; "),
+      columns: 1 + (condition == nil ? 0 : 1) + (hasVersions ? 1 : 0) + columns.count
+    ) { bytes throws(BatchError) in
+      var fields = BinaryFields()
+      let number = try integer(fields.next(in: bytes), bytes) - 1
+      guard number > last, number < keys.count else { throw table.ambiguous(key) }
+      last = Int(number)
+      var isMatching = true
+      if condition != nil { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
+      var version: Int64 = 0
+      if hasVersions { version = try integer(fields.next(in: bytes), bytes) }
+      var row = Row(number: last, isMatching: isMatching, version: version, fields: fields)
+      return try body(&row, bytes)
+    }
+  }
+
+  private func integer(_ place: Range<Int>?, _ row: Span<UInt8>) throws(BatchError) -> Int64 {
+    guard let place, let integer = row.extracting(place).bigEndianInteger() else {
+      throw BatchError(.databaseAccess, "the server has sent no integer where one must be")
+    }
+    return integer
+  }
+}
+
+extension RowReader.Row {
+  /// Where the next column's value is in the row; nil for NULL.
+  mutating func next(in row: Span<UInt8>) -> Range<Int>? { fields.next(in: row) }
+}
+#endif

@@ -1,0 +1,61 @@
+#if PostgreSQL
+extension PostgresColumn {
+  /// How a value crosses between the server and whatever computes with it.
+  package enum Form: Sendable, Hashable {
+    case boolean
+    /// `smallint`, `integer`, `bigint`, `oid`.
+    case integer
+    /// `real`, of which the shortest digits are fewer.
+    case singleReal
+    case real
+    case blob
+    /// The text form of a number of any length.
+    case number
+    /// The text form of anything else: texts, times, JSON, arrays, ranges, enumerations, composites.
+    case text
+  }
+
+  package var form: Form {
+    switch baseType {
+    case 16: .boolean
+    case 20, 21, 23, 26: .integer
+    case 700: .singleReal
+    case 701: .real
+    case 17: .blob
+    case 1700: .number
+    default: .text
+    }
+  }
+
+  /// What is selected of a table: a value whose binary form is that of ``form``.
+  ///
+  /// The cast is there even if the column has the type: somebody may change that while a run goes on.
+  func selection(in table: PostgresTable) -> String {
+    let type =
+      switch form {
+      case .boolean: "bool"
+      case .integer: "int8"
+      case .singleReal: "float4"
+      case .real: "float8"
+      case .blob: "bytea"
+      // As a text it would lose the spaces at its end.
+      case .text where baseType == 1042: "bpchar"
+      case .number, .text: "text"
+      }
+    return "\(PostgresName.qualified(table.name, name))::pg_catalog.\(type)"
+  }
+
+  /// The type in which values are compared with those that are there, and to which texts are cast.
+  ///
+  /// A text that is too long for the column shall be refused, and not be cut off by a cast.
+  var comparedType: String {
+    switch baseType {
+    case 1043: "pg_catalog.varchar"
+    case 1042: "pg_catalog.bpchar"
+    case 1560: "pg_catalog.bit"
+    case 1562: "pg_catalog.varbit"
+    default: type
+    }
+  }
+}
+#endif
