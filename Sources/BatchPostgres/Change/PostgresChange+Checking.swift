@@ -21,9 +21,7 @@ extension PostgresChange {
       try archive.table.requireRight(toInsertInto: archive.columns)
     }
     let keys = try RowKeys.sample(of: key)
-    let statements = try [countingStatement(for: keys), listingStatement(for: keys)].compactMap(
-      \.self
-    )
+    let statements = try [statement(for: keys), listingStatement(for: keys)]
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
       for statement in statements { try session.describe(statement.sql, statement.values) }

@@ -52,12 +52,12 @@ extension PostgresChange {
 
   /// The statement of a chunk, for people: with the places of its values.
   package func statementText() throws(BatchError) -> String {
-    try countingStatement(for: .sample(of: key)).sql
+    try statement(for: .sample(of: key)).sql
   }
 
   /// How the server would find the rows of a chunk, line by line; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
-    let statement = try countingStatement(for: .sample(of: key))
+    let statement = try statement(for: .sample(of: key))
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(statement.sql)", statement.values)
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }

@@ -165,6 +165,10 @@ extension PostgresTable {
 }
 
 extension PostgresChange: ChunkChange {
+  package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
+    try statement(for: keys)
+  }
+
   package func canBeListed(_ error: BatchError) -> Bool {
     error.code == .chunkNotWhole || error.isAboutAmount || table.isAboutRows(error)
   }

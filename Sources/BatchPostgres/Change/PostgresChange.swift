@@ -136,7 +136,7 @@ package struct PostgresChange: Sendable {
   /// The statement that changes rows and says how many.
   ///
   /// With an archive there is one row: how many were deleted, and how many archived.
-  package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
+  package func statement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let found = try keys.condition(in: table, after: parameters.values.count)
     let conditions = [found.sql] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
     let filter = conditions.joined(separator: " AND ")

@@ -11,7 +11,7 @@ package struct SharedChangeProcessor: ChunkProcessor {
     fileprivate let worker: PostgresConnection
   }
 
-  private let chunks: ChunkTransaction
+  private let chunks: ChunkTransaction<PostgresChange>
   private let spans: LeasedSpans
   /// How long a connection that breaks is made anew.
   private let reconnection: Duration
@@ -19,7 +19,7 @@ package struct SharedChangeProcessor: ChunkProcessor {
   private let method = Lock(WritingMethod.counting)
 
   package init(
-    _ chunks: ChunkTransaction,
+    _ chunks: ChunkTransaction<PostgresChange>,
     of spans: LeasedSpans,
     reconnectingFor patience: Duration
   ) {
