@@ -186,6 +186,13 @@ let package = Package(
       exclude: ["README.md", "Tables.sql"],
       swiftSettings: settings
     ),
+    // What benchmarks measure of PostgreSQL: see Scripts/bench-postgres.
+    .executableTarget(
+      name: "PostgresBenchmark",
+      dependencies: ["BatchPostgres", "BatchEngine", "BatchIdentifiers"],
+      path: "Benchmarks/Sources/PostgresBenchmark",
+      swiftSettings: settings
+    ),
     .target(
       name: "BatchTestSupport",
       dependencies: [

@@ -74,11 +74,13 @@ package struct SpanClaims: Sendable {
       let found = try session.execute(
         """
         WITH free AS MATERIALIZED (
+          -- A subquery and no join: of a span that was claimed since the statement began, the condition is looked at
+          -- again with the span as it is now, and the rows that it was joined with as they were.
           SELECT s.first FROM \(tables.span) AS s
-            LEFT JOIN \(tables.host) AS h ON h.run = s.run AND h.host = s.host
           WHERE s.run = $1::uuid AND NOT s.done AND s.first <> ALL ($3)
-            AND (s.host IS NULL OR s.host = $2::uuid OR h.host IS NULL
-              OR h.seen_at < clock_timestamp() - $4 * interval '1 millisecond')
+            AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
+              SELECT FROM \(tables.host) AS h WHERE h.run = s.run AND h.host = s.host
+                AND h.seen_at >= clock_timestamp() - $4 * interval '1 millisecond'))
           ORDER BY s.first LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
         UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
         WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token

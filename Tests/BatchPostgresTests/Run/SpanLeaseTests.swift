@@ -28,6 +28,34 @@ import Testing
     #expect(try a.commit(20..<25, under: again.lease).succeeded == 5)
   }
 
+  @Test func `hosts that claim at once do not take each other's spans`() async throws {
+    let trial = try await RunTrial(2_000, spansOf: 5)
+    let address = try trial.database.address
+    let (tables, run) = (trial.tables, trial.run)
+    let claimed = try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<4 {
+        group.addTask {
+          let connection = PostgresConnection(label: "batch.claim.\(number)", address: address)
+          let count = try await connection.perform { session throws(BatchError) in
+            let heartbeat = HostHeartbeat(tables, run: run, host: UUID().uuidString.lowercased())
+            try heartbeat.join(name: "host", process: 1, in: session)
+            let claims = SpanClaims(heartbeat, lease: .seconds(600))
+            var known: [Int] = []
+            while case .granted(let lease, _) = try claims.claim(knowing: known, in: session) {
+              known.append(lease.positions.lowerBound)
+            }
+            return known.count
+          }
+          await connection.close()
+          return count
+        }
+      }
+      return try await group.reduce(0, +)
+    }
+    #expect(claimed == 400)
+    #expect(try trial.database.text("SELECT max(token) FROM _batch_span") == "1")
+  }
+
   @Test func `a span is done when its chunks are, and the run when its spans are`() async throws {
     let trial = try await RunTrial(20, spansOf: 10)
     let (a, b) = (try trial.host(), try trial.host())
