@@ -12,8 +12,9 @@ extension StatusCommand {
     while true {
       let status = try await SharedRunStatus(of: job, runID: runID.value)
       let isOver = !watch || !status.isLive
-      let lines = Self.lines(status, withProgress: watch && !isOver)
-      if watch, !json, Terminal.canRedraw {
+      let isDrawn = watch && !json && Terminal.canRedraw
+      let lines = Self.lines(status, isDrawn: isDrawn)
+      if isDrawn {
         try Terminal.redraw(lines, over: shown)
         shown = lines.count
       } else if json {
@@ -30,20 +31,30 @@ extension StatusCommand {
     }
   }
 
-  private static func lines(_ status: SharedRunStatus, withProgress: Bool) -> [String] {
-    var lines = SummaryText.lines(status.summary) + SummaryText.times(of: status.summary)
-    lines.append("  spans: \(Format.count(status.spansDone)) of \(Format.count(status.spans)) done")
+  private static func lines(_ status: SharedRunStatus, isDrawn: Bool) -> [String] {
+    var facts = SummaryText.times(of: status.summary)
+    facts.append(
+      ("spans", "\(Format.count(status.spansDone)) of \(Format.count(status.spans)) done")
+    )
     for host in status.hosts {
-      var facts = [
+      var words = [
         host.isAlive ? Format.count(host.spans, "span") : "gone",
         host.identifiersPerSecond.map { "\(Format.count(Int($0)))/s" },
         "heard of \(Format.seconds(host.lastSeenSecondsAgo)) ago",
       ].compactMap(\.self)
-      if let hold = host.hold { facts.append("held: \(hold)") }
-      lines.append("  host \(host.name), process \(host.process): \(facts.joined(separator: ", "))")
+      if let hold = host.hold { words.append("held: \(hold)") }
+      facts.append(
+        ("host \(host.name), process \(host.process)", words.joined(separator: ", "))
+      )
     }
-    lines.append("  batch run: \(status.nextWords)")
-    return lines + (withProgress ? [ProgressPrinter.line(status.summary)] : [])
+    facts.append(("batch run", status.nextWords))
+    let lines = SummaryText.lines(
+      status.summary,
+      adding: facts,
+      width: isDrawn ? nil : Terminal.outputColumns,
+      hasColor: !isDrawn && Terminal.outputHasColor
+    )
+    return status.isLive ? lines + [ProgressPrinter.line(status.summary)] : lines
   }
 }
 #endif

@@ -1,6 +1,7 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchTestSupport
 import Testing
 
 @testable import BatchPostgres

@@ -1,5 +1,6 @@
 #if PostgreSQL
 import BatchIdentifiers
+import BatchTestSupport
 import Foundation
 
 /// Stands between one session and the server, and counts how often the session waits for an answer.
