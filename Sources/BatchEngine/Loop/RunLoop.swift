@@ -34,6 +34,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       spans: (any SpanSource)? = nil,
       writers: Int? = nil,
       writer: (any ChunkWriter)? = nil,
+      storeHold: (@Sendable () -> RunThrottle.StoreHold?)? = nil,
       stopRequests: AsyncStream<Void>,
       grace: Duration = .seconds(5)
     ) {
@@ -44,6 +45,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       self.spans = spans
       self.writers = writers
       self.writer = writer
+      self.storeHold = storeHold
       self.stopRequests = stopRequests
       self.grace = grace
     }

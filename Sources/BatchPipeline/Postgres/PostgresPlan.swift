@@ -85,9 +85,10 @@ package struct PostgresPlan: Sendable {
       path: path
     )
     let change = change
-    notes = try Self.located(at: job.place(of: .entity)) { () throws(BatchError) in
+    let checked = try Self.located(at: job.place(of: .entity)) { () throws(BatchError) in
       try change.check(in: session)
     }
+    notes = try checked + ServerHealth.notes(for: session)
   }
 
   private static func action(

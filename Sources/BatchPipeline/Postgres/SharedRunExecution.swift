@@ -140,6 +140,10 @@ struct SharedRunExecution {
       ),
       onFailure: job.skip.failurePolicy(of: run.total)
     )
+    let health = ServerWatch(over: plan.change.table, at: plan.address, limits: .init())
+    // Before the first chunk, which might come between a lock and whoever waits for it.
+    await health.look()
+    let looking = Task { await health.run() }
     var loop = RunLoop(
       remaining: [],
       sizing: ChunkSizing(policy),
@@ -152,10 +156,13 @@ struct SharedRunExecution {
         deadline: policy.limits.runtime.map { session.start + $0 },
         spans: spans,
         writers: workers.count,
+        storeHold: { health.hold },
         stopRequests: settings.stopRequests
       )
     )
     let ending = await loop.run { event throws(BatchError) in observe(event, session) }
+    looking.cancel()
+    await looking.value
     for worker in workers { await worker.close() }
     return (ending, loop.failure, loop.stopReason)
   }

@@ -109,6 +109,24 @@ import Testing
     #expect(try job.batch("pause", "job.json").status == 2)
   }
 
+  @Test func `a run gives way to whoever has the table locked`() throws {
+    let job = try SharedJob(rows: 20_000)
+    try job.writeJob(SharedJob.slowly)
+    let process = try job.start()
+    #expect(try process.event("started") != nil)
+    let other = try job.database.session()
+    try other.run("BEGIN; LOCK TABLE t IN SHARE MODE")
+    var held = try process.event("throttled")
+    while let reason = held?["throttle"] as? String, !reason.hasPrefix("tableLock: process ") {
+      held = try process.event("throttled")
+    }
+    #expect((held?["throttle"] as? String)?.hasSuffix("has ShareLock on the table") == true)
+    try other.run("ROLLBACK")
+    let result = process.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 20000"])
+  }
+
   @Test func `a run that is alive is not set aside, and one that is not is`() throws {
     let job = try SharedJob(rows: 60_000)
     try job.writeJob(["throttle": ["identifiersPerSecond": 1_000]])

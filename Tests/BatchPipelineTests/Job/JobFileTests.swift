@@ -18,7 +18,7 @@ import Testing
 
   @Test func `a folder is no job file`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/tmp") }
-    #expect(error?.description == "/tmp: cannot read the job file: Is a directory")
+    #expect(error?.description == "/tmp: cannot read the job: Is a directory")
   }
 
   @Test func `a file without end is refused`() {

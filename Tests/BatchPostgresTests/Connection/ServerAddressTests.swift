@@ -86,7 +86,7 @@ import Testing
       }
     }
     #expect(code("postgres:///x?host=\(cluster.folder)&port=1") == "connectionLost 08006")
-    #expect(code(cluster.url(database: "nowhere")) == "databaseAccess 3D000")
+    #expect(code(cluster.url(database: "nowhere")) == "accessDenied 3D000")
     #expect(code(cluster.url(database: "postgres", role: "nobody")) == "accessDenied 28000")
   }
 }

@@ -197,7 +197,12 @@ import Testing
     let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.copy)
     #expect(chunk.rows.values.integer(4, 0) == 5)
     #expect(chunk.rows.values.text(4, 1) == "5")
-    #expect(try Self.write(trial, transform, chunk, .counting).succeeded == 9)
+    // What was computed as text is no integer: nothing is written, and the message names the column.
+    let refusal = #expect(throws: BatchError.self) {
+      try Self.write(trial, transform, chunk, .counting)
+    }
+    #expect(refusal?.message.contains("\"w\" is of type integer") == true)
+    #expect(try trial.texts("w", orderBy: "id") == (1...9).map(String.init))
   }
 
   @Test func `no more is read than may be held`() async throws {
