@@ -186,7 +186,7 @@ extension PostgresPlan {
     }
     if condition != nil, change.condition.predicate == nil, job.source.recheck == .row {
       warnings.append(
-        "a row that somebody changes after it was selected is written all the same: where reads other rows;"
+        "a row that somebody changes after it was selected is written anyway: where reads other rows;"
           + " source.recheck \"skip\" applies it again"
       )
     }

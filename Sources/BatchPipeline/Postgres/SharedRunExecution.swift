@@ -239,7 +239,7 @@ struct SharedRunExecution {
       summary.state = .failed
       summary.failure = BatchError(
         .alreadyRunning,
-        "another run of this job was begun in place of this one",
+        "another run of this job replaces this one",
         at: "run \(run.run)",
         remedy: "look at it with batch status"
       )

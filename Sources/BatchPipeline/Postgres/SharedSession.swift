@@ -3,7 +3,7 @@ import BatchEngine
 import BatchIdentifiers
 import BatchPostgres
 
-/// One process's part of a shared run: what it has committed, what the server says of all, and what is told of it.
+/// One process's part of a shared run: what it has committed, what the server says of the whole run, and the events.
 final class SharedSession: Sendable {
   private struct State {
     /// How the run stood when the server was asked last.

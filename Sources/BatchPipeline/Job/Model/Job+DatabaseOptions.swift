@@ -34,7 +34,7 @@ extension Job {
 
     /// The file of the database; empty for one of a server.
     public var path: FilePath
-    /// The database of PostgreSQL in place of a file; nil for a file.
+    /// The PostgreSQL database; nil for a file.
     public var server: Server?
     /// How long a process may be silent and keep what it has of a run on PostgreSQL that others take part in.
     public var lease: Duration
