@@ -21,7 +21,8 @@ enum TextLayout {
     var lines: [String] = []
     var line = first ?? margin
     var isEmpty = true
-    for word in text.split(separator: " ") {
+    // Spaces stay as they are: before numbers that stand below one another, and within SQL.
+    for word in text.split(separator: " ", omittingEmptySubsequences: false) {
       if let width, !isEmpty, line.count + 1 + word.count > width {
         lines.append(line)
         line = margin
