@@ -138,6 +138,43 @@ import Testing
     #expect(try TestDatabase.rows(path, selection) == before, "seed \(seed)")
   }
 
+  @Test func `a run of another job file of the same name is undone only by its own name`() throws {
+    let path = try makeTables()
+    try FileManager.default.createDirectory(
+      atPath: directory.file("other"),
+      withIntermediateDirectories: false
+    )
+    let undo: [String: Any] = ["undo": true]
+    try directory.write(JobText.update(["n": "-1"], entity: "items", adding: undo), to: "job.json")
+    var other = undo
+    other["database"] = ["path": "../test.db"]
+    try directory.write(
+      JobText.update(["n": "-2"], entity: "items", adding: other),
+      to: "other/job.json"
+    )
+    let before = try TestDatabase.rows(path, "SELECT * FROM items")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    let first = try TestDatabase.rows(path, "SELECT * FROM items")
+    #expect(try BatchProgram.run("run", "other/job.json", in: directory).status == 0)
+    let refused = try BatchProgram.run("undo", "job.json", in: directory)
+    #expect(refused.status == 2)
+    #expect(
+      refused.errors.contains("was not run by this job file") && refused.errors.contains("--run"),
+      "\(refused.errors)"
+    )
+    #expect(try TestDatabase.value(path, "SELECT min(n) FROM items") == .integer(-2))
+    #expect(try BatchProgram.run("undo", "other/job.json", in: directory).status == 0)
+    #expect(try TestDatabase.rows(path, "SELECT * FROM items") == first)
+    let run =
+      try JSONOutput.object(
+        BatchProgram.run("status", "job.json", "--json", in: directory).output
+      )["run"] as? String
+    #expect(
+      try BatchProgram.run("undo", "job.json", "--run", #require(run), in: directory).status == 0
+    )
+    #expect(try TestDatabase.rows(path, "SELECT * FROM items") == before)
+  }
+
   @Test func `only some rows are undone, of a run that is named`() throws {
     let path = try makeTables()
     try directory.write(

@@ -67,6 +67,8 @@ struct UndoWork: RunWork {
   let job: Job
   /// The name of the job whose run is undone.
   let name: String
+  /// The checkpoint of that job.
+  let checkpoint: FilePath
   let run: String?
   let identifiers: IdentifierList?
   let overwrites: Bool
@@ -81,6 +83,7 @@ struct UndoWork: RunWork {
   ) {
     self.job = job.undoing
     name = job.name
+    checkpoint = job.checkpointPath
     self.run = run
     self.identifiers = identifiers
     self.overwrites = overwrites
@@ -173,7 +176,7 @@ struct UndoPlan: RunPlan {
       )
     }
     try store.refuseIfLinked()
-    undo = try await store.undo(work.run, ofJob: work.name)
+    undo = try await store.undo(work.run, ofJob: work.name, at: work.checkpoint)
     try store.refuseOther(undo)
     self.work = work
     wasUndone = CompletedUndo(of: undo.run, by: job) != nil
@@ -380,7 +383,19 @@ struct UndoPlan: RunPlan {
 
 extension Store {
   /// What is kept of a run of a job, or of the last one.
-  fileprivate func undo(_ run: String?, ofJob name: String) async throws(BatchError) -> StoredUndo {
+  ///
+  /// - Parameters:
+  ///   - run: The run's UUID, or the first characters of it; nil for the last one.
+  ///   - name: The name of the job.
+  ///   - checkpoint: The job's checkpoint. The last run must be one of this job file: others of the same name have
+  ///     checkpoints of their own, and their runs are undone only by name.
+  /// - Returns: What is kept of the run.
+  /// - Throws: `BatchError` of code `noUndo`.
+  fileprivate func undo(
+    _ run: String?,
+    ofJob name: String,
+    at checkpoint: FilePath
+  ) async throws(BatchError) -> StoredUndo {
     let undos = try await undoableRuns(ofJob: name)
     let runs = try await runs(ofJob: name)
     if let alive = runs.first(where: { $0.process != nil }) { throw alive.isAlive }
@@ -414,6 +429,19 @@ extension Store {
         "the last run of the job, \(later.run) of \(later.startedAt), has kept nothing to undo it by",
         at: path,
         remedy: "an earlier one is undone with --run: \(undos.list)"
+      )
+    }
+    // A job whose folder was moved has the run's checkpoint all the same.
+    if let other = runs.first(where: { $0.run == last.run })?.checkpoint,
+      FilePath(other) != FileSystem.absolute(checkpoint),
+      (try? Checkpoint(reading: checkpoint))?.metadata.run != last.run
+    {
+      throw BatchError(
+        .noUndo,
+        "the last run of a job \(name.quotedForMessage), \(last.run) of \(last.startedAt), was not run by this"
+          + " job file: its checkpoint is \(other)",
+        at: path,
+        remedy: "name the run to undo with --run: \(undos.list)"
       )
     }
     return last

@@ -175,6 +175,7 @@ extension RunTables {
   /// Records that all spans of a run are done.
   ///
   /// - Returns: Whether this has ended the run: true for one host alone, which tells the end.
+  /// - Throws: `BatchError` of code `damagedFile` if the spans are not all that the run began with.
   package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     try session.transaction { () throws(BatchError) in
       // What is told to be done must be on the disk, with all that was committed before, whatever the role has.
@@ -184,6 +185,16 @@ extension RunTables {
         WHERE current_setting('synchronous_commit') = 'off'
         """
       )
+      let missing = try session.execute(
+        """
+        SELECT total - (SELECT coalesce(sum(next - first), 0) FROM \(span) WHERE run = $1::uuid)
+        FROM \(self.run) WHERE run = $1::uuid
+        """,
+        .text(run)
+      )
+      if missing.count == 1, missing.text(0, 0) != "0" {
+        throw Self.damaged("spans of run \(run) are missing in _batch_span")
+      }
       return try session.execute(
         """
         UPDATE \(self.run) SET state = 'finished', ended_at = clock_timestamp()

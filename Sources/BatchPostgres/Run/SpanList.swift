@@ -38,6 +38,27 @@ enum SpanList {
     try IdentifierFile.encode(builder.finish().packed, metadata: []) { bytes.append(copying: $0) }
     return bytes
   }
+
+  /// Appends the identifiers of a list to others, of the same entity.
+  static func append(
+    _ list: IdentifierList,
+    to builder: inout IdentifierListBuilder?
+  ) throws(BatchError) {
+    var all =
+      builder.take()
+      ?? IdentifierListBuilder(
+        storeIdentifier: list.header.storeIdentifier,
+        entityName: list.header.entityName,
+        keyKind: list.header.keyKind
+      )
+    switch list.header.keyKind {
+    case .integer: all.append(contentsOf: try list.integers(in: 0..<list.count))
+    case .encoded:
+      let keys = try list.encodedKeys(in: 0..<list.count)
+      unsafe keys.forEachKey { key in unsafe all.append(encoded: key) }
+    }
+    builder = consume all
+  }
 }
 
 extension RunTables {
@@ -82,14 +103,18 @@ extension RunTables {
         + " WHERE s.run = $1::uuid ORDER BY s.first",
       .text(run)
     )
-    var lists: [IdentifierList] = []
+    var builder: IdentifierListBuilder?
     for row in 0..<spans.count {
       guard let first = spans.integer(row, 0), let next = spans.integer(row, 1), first < next else {
         throw Self.damaged("the spans of run \(run) contradict themselves")
       }
-      lists.append(try list(of: Int(first)..<Int(next), ofRun: run, in: session))
+      // Keys are in the order of the selection, which need not be their own.
+      try SpanList.append(
+        try list(of: Int(first)..<Int(next), ofRun: run, in: session),
+        to: &builder
+      )
     }
-    return lists.isEmpty ? .empty(storeIdentifier: "", entityName: "") : .joining(lists)
+    return builder?.finish() ?? .empty(storeIdentifier: "", entityName: "")
   }
 
   /// The error about tables that contradict themselves.

@@ -109,6 +109,31 @@ import Testing
     #expect(try job.batch("pause", "job.json").status == 2)
   }
 
+  @Test func `the identifiers of a run come in the order that the job asks for`() throws {
+    let job = try SharedJob(rows: 25_000)
+    try job.writeJob([
+      "source": ["entity": "t", "everything": true, "orderBy": ["-id"]], "chunk": ["size": 5_000],
+    ])
+    #expect(try job.start().wait().status == 0)
+    let identifiers = try job.batch("ids", "job.json").output.split(separator: "\n")
+    #expect(identifiers.count == 25_000)
+    #expect(identifiers.first == "25000" && identifiers.last == "1")
+  }
+
+  @Test func `a run whose spans somebody has removed is not complete`() throws {
+    let job = try SharedJob(rows: 30_000)
+    try job.writeJob(SharedJob.slowly)
+    let process = try job.start()
+    #expect(try process.event("started") != nil)
+    try job.untilDone(500)
+    try job.database.run("DELETE FROM _batch_span WHERE host IS NULL AND NOT done")
+    let result = process.wait()
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.errors.contains("missing in _batch_span"), "\(result.errors)")
+    #expect(try job.start().wait().status == 1)
+    #expect(try job.batch("run", "job.json", "--fresh").status == 0)
+  }
+
   @Test func `a run gives way to whoever has the table locked`() throws {
     let job = try SharedJob(rows: 20_000)
     try job.writeJob(SharedJob.slowly)
