@@ -387,8 +387,8 @@ extension Store {
   /// - Parameters:
   ///   - run: The run's UUID, or the first characters of it; nil for the last one.
   ///   - name: The name of the job.
-  ///   - checkpoint: The job's checkpoint. The last run must be one of this job file: others of the same name have
-  ///     checkpoints of their own, and their runs are undone only by name.
+  ///   - checkpoint: The job's checkpoint. If there is one, the last run must be this job file's: others of the same
+  ///     name have checkpoints of their own, and their runs are undone only by name.
   /// - Returns: What is kept of the run.
   /// - Throws: `BatchError` of code `noUndo`.
   fileprivate func undo(
@@ -431,10 +431,11 @@ extension Store {
         remedy: "an earlier one is undone with --run: \(undos.list)"
       )
     }
-    // A job whose folder was moved has the run's checkpoint all the same.
-    if let other = runs.first(where: { $0.run == last.run })?.checkpoint,
-      FilePath(other) != FileSystem.absolute(checkpoint),
-      (try? Checkpoint(reading: checkpoint))?.metadata.run != last.run
+    // A job file without a run of its own may be that of a copy of the database, and one whose folder was moved has
+    // the run's checkpoint still.
+    if let own = try? Checkpoint(reading: checkpoint), own.metadata.run != last.run,
+      let other = runs.first(where: { $0.run == last.run })?.checkpoint,
+      FilePath(other) != FileSystem.absolute(checkpoint)
     {
       throw BatchError(
         .noUndo,
