@@ -111,7 +111,7 @@ import Testing
     #expect(chown(directory.file("request"), 65534, 65534) == 0)
     #expect(rename(directory.file("request"), directory.file("job.batch.control")) == 0)
     let first = try program.wait(forEvent: "message")["message"] as? String
-    #expect(first?.contains("the request is of user 65534") == true)
+    #expect(first?.contains("the request belongs to user 65534") == true)
     try FileManager.default.removeItem(atPath: directory.file("hold"))
     let result = program.wait()
     #expect(result.status == 0, "\(result.errors)")

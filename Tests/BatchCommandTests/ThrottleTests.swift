@@ -152,8 +152,8 @@ import Testing
     try write(["maximumWAL": "1MB", "identifiersPerSecond": pace], ["chunk": ["size": 5]])
     let (program, event) = try startHeld()
     let reason =
-      "maximumWAL: the write-ahead log is longer than 1 MB; another connection is reading from it and"
-      + " keeps it from being emptied: look for a long SELECT, an open transaction or a backup, as with"
+      "maximumWAL: the write-ahead log is longer than 1 MB; another connection reads from it, so it"
+      + " cannot be emptied: look for a long SELECT, an open transaction or a backup, as with"
       + " fuser -v \(path)"
     #expect(event["throttle"] as? String == reason)
     // It still sees what it saw first.

@@ -187,7 +187,7 @@ import Testing
     try Refusal.expect(
       ["undo", "job.json"],
       in: directory,
-      says: ["_batch_undo_run has a row that no run has entered", "DELETE FROM _batch_undo_run"]
+      says: ["_batch_undo_run has a row that no run entered", "DELETE FROM _batch_undo_run"]
     )
     try execute("DELETE FROM _batch_undo_run")
     try Refusal.expect(["undo", "job.json"], in: directory, says: ["can be undone"])

@@ -541,7 +541,7 @@ import Testing
 
     let again = try BatchProgram.run("run", "job.json", in: directory)
     #expect(again.status == 1)
-    let reason = "the archive has a row with this key already"
+    let reason = "the archive already has a row with this key"
     #expect(again.errors.contains(reason), "\(again.errors)")
     try execute(deletion)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)

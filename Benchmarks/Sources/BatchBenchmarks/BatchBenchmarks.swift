@@ -63,7 +63,10 @@ struct BatchBenchmarks: ParsableCommand {
       for rows in [1_000_000, 10_000_000, 30_000_000] + (large ? [100_000_000] : []) {
         let result = try memory.run(rows: rows)
         report.memory.append(result)
-        if !json { print("memory  " + result.cells.joined(separator: "  ")) }
+        if !json {
+          let cells = zip(MemoryBenchmark.Result.header, result.cells).map { "\($0) \($1)" }
+          print("memory: " + cells.joined(separator: ", "))
+        }
       }
     }
     if json { print(try report.json()) }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// An update of every row of ever larger tables: memory and log must not grow with them.
+/// An update of a third of the rows of ever larger tables: memory and log must not grow with them.
 struct MemoryBenchmark {
   let tools: Tools
   let folder: URL
@@ -12,10 +12,12 @@ struct MemoryBenchmark {
     let peakWALBytes: Int
     let checkpointBytes: Int
 
+    static let header = ["rows", "time (s)", "memory (MB)", "log (MB)", "checkpoint (MB)"]
+
     var cells: [String] {
-      func megabytes(_ bytes: Int) -> String { Report.text(Double(bytes) / 1e6, digits: 1) + " MB" }
+      func megabytes(_ bytes: Int) -> String { Report.text(Double(bytes) / 1e6, digits: 1) }
       return [
-        "\(rows)", Report.text(seconds, digits: 1) + " s", megabytes(peakResidentBytes),
+        "\(rows)", Report.text(seconds, digits: 1), megabytes(peakResidentBytes),
         megabytes(peakWALBytes), megabytes(checkpointBytes),
       ]
     }

@@ -26,25 +26,26 @@ struct Report: Codable {
 
   // MARK: Tables
 
-  /// The rows of a case's table: who, how long, compared with ours, memory.
+  /// A case's table, its header first: who, how long, compared with ours, memory, and the log if a
+  /// program reports it.
   static func rows(_ entry: Entry) -> [[String]] {
     // Where all have the same rows there is nothing to tell apart.
     let scale = entry.results.map(\.scale).max()
-    return entry.results.map { result in
+    let rows = entry.results.map { result -> [String] in
       guard let seconds = result.seconds, let normalized = result.normalizedSeconds else {
-        return [result.contender, "missing: \(result.missing ?? "")", "", "", ""]
+        return ["missing: \(result.missing ?? "")", "", "", ""]
       }
-      let time = text(seconds, digits: 2) + " s" + (result.scale == scale ? "" : " for a tenth")
-      let ratio = entry.ours.map { text(normalized / $0, digits: 2) + " x" } ?? ""
-      let memory = result.peakResidentKilobytes.map {
-        text(Double($0) / 1000, digits: 1) + " MB"
-      }
+      let time = text(seconds, digits: 2) + (result.scale == scale ? "" : " for a tenth")
+      let ratio = entry.ours.map { text(normalized / $0, digits: 2) } ?? ""
+      let memory = result.peakResidentKilobytes.map { text(Double($0) / 1000, digits: 1) } ?? ""
       // Exports write to no log.
-      let log = result.peakWALBytes.flatMap {
-        $0 == 0 ? nil : text(Double($0) / 1e6, digits: 1) + " MB"
-      }
-      return [result.contender, time, result.isOurs ? "1" : ratio, memory ?? "", log ?? ""]
+      let log = result.peakWALBytes.flatMap { $0 == 0 ? nil : text(Double($0) / 1e6, digits: 1) }
+      return [time, result.isOurs ? "1" : ratio, memory, log ?? ""]
     }
+    let header = ["time (s)", "ratio", "memory (MB)", "log (MB)"]
+    let columns = rows.contains { $0[3] != "" } ? 4 : 3
+    return [[""] + header.prefix(columns)]
+      + zip(entry.results, rows).map { [$0.contender] + $1.prefix(columns) }
   }
 
   static func text(_ number: Double, digits: Int) -> String {
@@ -53,8 +54,9 @@ struct Report: Codable {
 
   /// A case's table in columns, for a terminal.
   static func plain(_ entry: Entry) -> String {
-    let rows = [[entry.title, "time", "ratio", "memory", "log"]] + rows(entry)
-    let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
+    var rows = rows(entry)
+    rows[0][0] = entry.title
+    let widths = rows[0].indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
     return rows.map { row in
       zip(row, widths).enumerated().map { column, cell in
         let space = String(repeating: " ", count: cell.1 - cell.0.count)
@@ -74,11 +76,10 @@ struct Report: Codable {
 
       Each program ran in its own process on a fresh copy of ten times the flights of `Examples/Flights`:
       3,367,760 rows of 20 columns. *time* runs from process start to exit: the best round, or the only one
-      above 10 seconds. *ratio* compares it with ours; above 1 is slower. *memory* is peak resident memory,
-      *log* the longest write-ahead log, where the program reports it. Programs marked "for a tenth" had a
-      tenth of the rows; their ratio is per row. [Benchmarks/Results](../Benchmarks/Results) says what bounds
-      the figures. After each program, the table was checked against the others' result. Compare ratios, not
-      seconds: machines differ.
+      above 10 seconds. *ratio* is the time divided by ours. *memory* is peak resident memory, *log* the
+      longest write-ahead log, where the program reports it. "for a tenth": the program had a tenth of the
+      rows; the ratio is per row. [Benchmarks/Results](../Benchmarks/Results) says what bounds the figures.
+      Each program's table was checked against the others' result. Compare ratios, not seconds.
 
       ![Seconds by case and program](\(chart))
 
@@ -86,15 +87,16 @@ struct Report: Codable {
       """
     for entry in cases {
       page += "## \(entry.title.prefix(1).uppercased() + entry.title.dropFirst())\n\n"
-      page +=
-        "| `\(entry.name)` | time | ratio | memory | log |\n| --- | ---: | ---: | ---: | ---: |\n"
-      for row in Self.rows(entry) { page += "| \(row.joined(separator: " | ")) |\n" }
+      var rows = Self.rows(entry)
+      rows[0][0] = "`\(entry.name)`"
+      rows.insert(["---"] + rows[0].dropFirst().map { _ in "---:" }, at: 1)
+      for row in rows { page += "| \(row.joined(separator: " | ")) |\n" }
       page += "\n"
     }
     if !memory.isEmpty {
       page += "## Memory against rows\n\n"
-      page += "An update of every row of a three-column table.\n\n"
-      page += "| rows | time | memory | peak of the write-ahead log | checkpoint |\n"
+      page += "An update of a third of the rows of a three-column table.\n\n"
+      page += "| \(MemoryBenchmark.Result.header.joined(separator: " | ")) |\n"
       page += "| ---: | ---: | ---: | ---: | ---: |\n"
       for row in memory { page += "| \(row.cells.joined(separator: " | ")) |\n" }
     }

@@ -2,9 +2,9 @@ public import BatchIdentifiers
 import SystemPackage
 
 extension Checkpoint {
-  /// Refuses a checkpoint that somebody else has put where this run's is looked for.
+  /// Refuses a checkpoint that another user put where this run's was.
   ///
-  /// It says which rows are changed, and so is as good as the right to run the job.
+  /// It determines which rows change, so it is as good as the right to run the job.
   package func refuseForeignOwner(of files: RunFiles) throws(BatchError) {
     guard !files.trusts(owner: owner) else { return }
     throw BatchError(
@@ -12,13 +12,13 @@ extension Checkpoint {
       "the checkpoint belongs to user \(owner), who is neither you nor root nor the owner of the"
         + " database",
       at: path.string,
-      remedy: "look into it, then chown it, or move it away; name a folder of your own with"
+      remedy: "inspect it, then chown it or move it away; name a folder of your own with"
         + " checkpoint.path"
     )
   }
 }
 
 extension BatchError.Code {
-  /// A checkpoint belongs to another run, job or store than this one.
+  /// The checkpoint belongs to another run, job or store.
   public static let otherRun = Self(rawValue: "otherRun")
 }

@@ -7,32 +7,32 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The file of a run: the identifiers it selected, what decides its identity, how far it has come.
+/// The file of a run: the identifiers it selected, what identifies it, and its progress.
 ///
-/// The selection is written once. Progress is appended to it, a record at a time, at a cost that
-/// does not depend on the length of the list.
+/// The selection is written once. Progress is appended in records, at a cost that does not depend
+/// on the length of the list.
 package final class Checkpoint {
   package let path: FilePath
-  /// The user that the file belongs to.
+  /// The user who owns the file.
   package let owner: UInt32
   package let list: PackedIdentifiers
   package let metadata: RunMetadata
   package private(set) var progress: RunProgress
-  /// The identifiers that the file says have failed, by position, and how often they were tried.
+  /// The failed identifiers in the file: how often each was tried, by position.
   package private(set) var failedAttempts: [Int: Int] = [:]
   private var log: IdentifierFileLog?
-  /// What keeps the records instead of a file; syncs them when asked to.
+  /// Keeps the records instead of a file, and syncs them on request.
   private var keep: ((_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void)?
 
   /// Opens the checkpoint of a run for reading.
   ///
-  /// - Throws: `BatchError` with the reason if the file is damaged or is not a checkpoint. The
-  ///   file is left as it is.
+  /// - Throws: `BatchError` with the reason if the file is damaged or not a checkpoint. The file
+  ///   stays unchanged.
   package convenience init(reading path: FilePath) throws(BatchError) {
     try self.init(path, file: IdentifierFile(opening: path))
   }
 
-  /// A checkpoint that is kept nowhere, of a run that cannot be resumed.
+  /// A checkpoint that is not saved, of a run that cannot be resumed.
   package init(unkept list: PackedIdentifiers, metadata: RunMetadata) {
     path = ""
     owner = 0
@@ -41,7 +41,7 @@ package final class Checkpoint {
     progress = RunProgress()
   }
 
-  /// A checkpoint as it stands, whose further records somebody else keeps.
+  /// A checkpoint whose further records the caller keeps.
   package init(
     _ list: PackedIdentifiers,
     metadata: RunMetadata,
@@ -58,7 +58,7 @@ package final class Checkpoint {
     self.keep = keep
   }
 
-  /// Saves a selection, replacing any file of that name; completely or not at all.
+  /// Saves a selection, replacing any file of that name, completely or not at all.
   package convenience init(
     creating path: FilePath,
     list: PackedIdentifiers,
@@ -131,9 +131,9 @@ package final class Checkpoint {
     }
   }
 
-  /// Removes what runs that were killed while they saved this checkpoint have left beside it.
+  /// Removes the temporary files of runs killed while saving this checkpoint.
   ///
-  /// Only the holder of the run's lock saves, so none of them is still being written.
+  /// Only the holder of the run's lock saves, so none of them is in use.
   private static func removeLeftovers(of path: FilePath) {
     let folder = path.removingLastComponent()
     let prefix = ".\(path.lastComponent?.string ?? "")."
@@ -145,12 +145,12 @@ package final class Checkpoint {
     }
   }
 
-  /// Appends how the run stands, and waits until it is on the disk.
+  /// Appends the run's progress, and syncs it to the disk.
   package func record(_ progress: RunProgress) throws(BatchError) {
     try append(progress, sync: true)
   }
 
-  /// Appends how the run stands where nothing is lost with the record: the store knows as much.
+  /// Appends the run's progress without a sync, for runs whose store knows as much.
   package func recordUnsynced(_ progress: RunProgress) throws(BatchError) {
     try append(progress, sync: false)
   }
@@ -158,7 +158,7 @@ package final class Checkpoint {
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
     try append(.progress(progress), sync: sync)
     self.progress = progress
-    // It stands in that record, and in no later one.
+    // That record has them; later ones must not.
     self.progress.passedOver = nil
   }
 
@@ -168,19 +168,19 @@ package final class Checkpoint {
     try log?.append(kind: entry.kind, payload: entry.payload, sync: sync)
   }
 
-  /// Opens the file for records, which one process can do at a time.
+  /// Opens the file for records, which only one process can do at a time.
   ///
-  /// - Throws: `BatchError` of code `alreadyRunning` if another has it open for records.
+  /// - Throws: `BatchError` of code `alreadyRunning` if another process has it open for records.
   package func takeUp() throws(BatchError) {
     if log == nil, !path.isEmpty { log = try IdentifierFileLog(appendingTo: path) }
   }
 
-  /// The identifiers that the file says have failed, ascending, with what was wrong.
+  /// The failed identifiers in the file, ascending, with their errors.
   package func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
     path.isEmpty ? [] : try IdentifierFile(opening: path).failedIdentifiers()
   }
 
-  /// The identifiers that the file says were passed over.
+  /// The identifiers that the file lists as passed over.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
   package func passedOver() throws(BatchError) -> RowOutcomes.PassedOverPositions {
@@ -217,10 +217,11 @@ package final class Checkpoint {
     preconditionFailure("there are more numbers than files")
   }
 
-  /// Appends the failed identifiers that the file does not have yet as they are, given all there are.
+  /// Appends those of the failed identifiers that the file lacks or has differently; `failed` is
+  /// all.
   package func record(_ failed: [FailedIdentifier]) throws(BatchError) {
     let attempts = Dictionary(uniqueKeysWithValues: failed.map { ($0.position, $0.attempt) })
-    // Tried again, identifiers come out better than the file says; after a restored backup too.
+    // A retry, or a restored backup, may leave fewer failures than the file has.
     let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
     let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
     guard replaces || !new.isEmpty else { return }
@@ -234,11 +235,11 @@ package final class Checkpoint {
     failedAttempts = attempts
   }
 
-  /// Records that whoever asked for the run knows that it is finished.
+  /// Records that the caller knows the run is finished.
   ///
-  /// It is one call of the system, and the last of a run: nobody waits for the disk, since a record that
-  /// is lost with the power has the end told once more, and a process that is killed while it waits
-  /// would have told nobody.
+  /// This is the last system call of a run, without a sync: losing the record in a power failure
+  /// only repeats the end of the run, whereas a process killed while waiting for the disk would
+  /// have told nobody.
   package func acknowledge() throws(BatchError) {
     var progress = progress
     progress.isAcknowledged = true

@@ -1,14 +1,14 @@
 import BatchIdentifiers
 
-/// What a checkpoint has appended to it.
+/// An entry appended to a checkpoint.
 package enum CheckpointEntry {
   case progress(RunProgress)
   case failures(FailureRecord)
 
-  /// The kind of record that holds a `RunProgress`.
+  /// The kind of records that hold a `RunProgress`.
   package static let progressKind: UInt8 = 1
 
-  /// The kind of its record in a file.
+  /// The kind of its record.
   package var kind: UInt8 {
     switch self {
     case .progress: Self.progressKind
@@ -16,7 +16,7 @@ package enum CheckpointEntry {
     }
   }
 
-  /// What its record in a file holds.
+  /// The content of its record.
   package var payload: [UInt8] {
     get throws(BatchError) {
       switch self {

@@ -1,20 +1,19 @@
 import BatchIdentifiers
 
-/// The positions of an identifier list that are done, with what became of them, as few ranges as
-/// there can be.
+/// The done positions of an identifier list and their outcomes, in as few ranges as possible.
 ///
 /// Chunks are committed nearly in order, so there is one range for the bulk and one for each chunk
-/// that overtook another: as many as there are workers at most, whatever the length of the list.
+/// that overtook another: at most as many as workers, whatever the length of the list.
 public struct DoneRanges: Hashable, Sendable, Codable {
-  /// Neighbouring positions that are done.
+  /// Adjacent done positions.
   public struct Row: Hashable, Sendable, Codable {
     /// The first position.
     public var first: Int
     /// The position after the last.
     public var next: Int
-    /// What became of the identifiers at these positions.
+    /// The outcomes of the identifiers at these positions.
     public var outcomes: Outcomes
-    /// How many chunks did it.
+    /// The number of chunks that did them.
     public var chunks: Int
 
     /// A row of the given positions.
@@ -26,21 +25,21 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     }
   }
 
-  /// What a stored copy has to write to follow an insertion.
+  /// How a stored copy follows an insertion.
   package struct Change: Hashable {
-    /// The row to write, over one of the same `first` if there is one.
+    /// The row to write, replacing one with the same `first`.
     package let written: Row
-    /// The `first` of a row that the written one has absorbed.
+    /// The `first` of a row merged into the written one.
     package let removed: Int?
   }
 
   /// The ranges, ascending, with gaps between them.
   public private(set) var rows: [Row] = []
 
-  /// No positions at all.
+  /// Makes an empty set.
   public init() {}
 
-  /// The given rows, or nil if they overlap, are not in order, or count something else than their
+  /// The given rows; nil if they overlap, are unordered, or their counts do not match their
   /// positions.
   public init?(_ rows: [Row]) {
     var end = 0
@@ -51,16 +50,16 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     self.rows = rows
   }
 
-  /// How many positions are done.
+  /// The number of done positions.
   public var count: Int { rows.reduce(0) { $0 + $1.next - $1.first } }
 
-  /// What became of all of them.
+  /// The outcomes of all of them.
   public var outcomes: Outcomes { rows.reduce(into: Outcomes()) { $0 += $1.outcomes } }
 
-  /// How many chunks did it.
+  /// The number of chunks that did them.
   public var chunks: Int { rows.reduce(0) { $0 + $1.chunks } }
 
-  /// Adds positions of which none is done yet.
+  /// Adds positions, none of which is done yet.
   ///
   /// - Complexity: O(*n*) in the number of ranges.
   @discardableResult
@@ -89,13 +88,13 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     return Change(written: merged, removed: removed)
   }
 
-  /// Replaces failures of one row by what became of their identifiers.
+  /// Replaces failures in one row by the outcomes of a retry.
   ///
   /// - Parameters:
-  ///   - count: How many there are.
+  ///   - count: The number of retried identifiers.
   ///   - position: The position of one of them.
-  ///   - outcomes: What came of them, which may be failures again.
-  /// - Returns: The row as it is now; nil, with nothing changed, if it does not have as many failures.
+  ///   - outcomes: Their new outcomes, possibly failures again.
+  /// - Returns: The changed row, or nil, with nothing changed, if it has fewer failures.
   /// - Complexity: O(*n*) in the number of ranges.
   package mutating func replaceFailures(
     _ count: Int,
@@ -132,7 +131,7 @@ public struct DoneRanges: Hashable, Sendable, Codable {
 }
 
 extension DoneRanges.Row {
-  /// Whether each position has one outcome, and no sum of outcomes can overflow.
+  /// Whether each position has one outcome, and no sum of outcomes overflows.
   fileprivate var isConsistent: Bool {
     guard next <= IdentifierList.maximumCount else { return false }
     let counts = [

@@ -1,22 +1,22 @@
 package import BatchIdentifiers
 
-/// An identifier for which the action failed alone, and why.
+/// An identifier whose action failed on its own, and why.
 public struct FailedIdentifier: Hashable, Sendable, Codable {
   /// Its position in the list.
   public let position: Int
   /// The name of the error's code.
   public let code: String
-  /// What was wrong, a thousand bytes of it at most.
+  /// What was wrong, up to a thousand bytes.
   public let message: String
-  /// How often it has been tried.
+  /// How often it was tried.
   public let attempt: Int
-  /// When it failed last: ISO 8601 in UTC.
+  /// When it last failed: ISO 8601 in UTC.
   public let failedAt: String
 
-  /// The most bytes of a message that are kept.
+  /// The maximum length of a message in bytes.
   private static let maximumMessageByteCount = 1000
 
-  /// One that has failed for the first time.
+  /// An identifier that failed for the first time.
   package init(position: Int, error: BatchError, failedAt: String) {
     self.init(
       position: position,
@@ -35,7 +35,7 @@ public struct FailedIdentifier: Hashable, Sendable, Codable {
     self.failedAt = failedAt
   }
 
-  /// The words of an error, as many as are kept.
+  /// The error's text, cut to the maximum length.
   package static func message(of error: BatchError) -> String {
     String(decoding: error.message.utf8.prefix(maximumMessageByteCount), as: UTF8.self)
   }

@@ -7,13 +7,13 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A record of a checkpoint that adds to the identifiers that failed.
+/// A checkpoint record that adds failed identifiers.
 package struct FailureRecord: Codable {
   package static let kind: UInt8 = 2
-  /// The most identifiers of one record, so that it stays far below the greatest length of one.
+  /// The maximum number of identifiers per record, which keeps it far below the maximum length.
   package static let maximumCount = 1000
 
-  /// Whether those of earlier records no longer count.
+  /// Whether it replaces those of earlier records.
   package var replaces: Bool
   package var failed: [FailedIdentifier]
 }
@@ -35,7 +35,7 @@ extension FailureRecord {
 }
 
 extension IdentifierFile {
-  /// The identifiers that a checkpoint says have failed, ascending.
+  /// The failed identifiers in a checkpoint, ascending.
   package func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
     var failed: [Int: FailedIdentifier] = [:]
     try forEachRecord { record throws(BatchError) in

@@ -1,26 +1,26 @@
-/// How many identifiers came to what.
+/// The number of identifiers per outcome.
 public struct Outcomes: Hashable, Sendable, Codable {
-  /// The action was carried out.
+  /// The row was changed or exported.
   public var succeeded = 0
-  /// The action found nothing to do.
+  /// The action had nothing to do.
   public var unchanged = 0
   /// The row was gone.
   public var vanished = 0
-  /// The row was there, but `where` no longer held.
+  /// The row existed, but `where` no longer held.
   public var noLongerMatching = 0
-  /// The action failed for this row alone.
+  /// The action failed for this row.
   public var failed = 0
 
-  /// No identifiers at all.
+  /// Makes counts of zero.
   public init() {}
 
-  /// The sum of all.
+  /// The sum of all counts.
   public var total: Int { succeeded + unchanged + vanished + noLongerMatching + failed }
 
-  /// How many were neither changed nor failed.
+  /// The number of identifiers neither changed nor failed.
   package var passedOver: Int { unchanged + vanished + noLongerMatching }
 
-  /// Adds the counts of another to this one.
+  /// Adds the counts of another value.
   public static func += (left: inout Outcomes, right: Outcomes) {
     left.succeeded += right.succeeded
     left.unchanged += right.unchanged

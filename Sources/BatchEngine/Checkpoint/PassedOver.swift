@@ -1,31 +1,29 @@
 package import BatchIdentifiers
 
-/// The identifiers that are done and were neither changed nor failed, by position.
+/// The positions of identifiers that are done but were neither changed nor failed.
 ///
-/// Together with the ranges that are done and the failed identifiers it says what became of each: whatever
-/// it does not name has succeeded, so that a chunk without such rows is not mentioned at all.
+/// With the done ranges and the failed identifiers, they determine the outcome of each identifier:
+/// all others have succeeded, so a chunk without such rows needs no entry.
 package struct PassedOver: Hashable, Sendable {
-  /// Those for which the action found nothing to do.
+  /// The action had nothing to do.
   package var unchanged = RangeSet<Int>()
-  /// Those whose rows were gone.
+  /// The row was gone.
   package var vanished = RangeSet<Int>()
-  /// Those whose rows no longer satisfied `where`.
+  /// The row no longer satisfied `where`.
   package var noLongerMatching = RangeSet<Int>()
 
-  /// No identifiers at all.
+  /// Makes an empty set.
   package init() {}
 
-  /// Whether there are none.
   package var isEmpty: Bool {
     unchanged.isEmpty && vanished.isEmpty && noLongerMatching.isEmpty
   }
 
-  /// The first position.
   package var first: Int? {
     Self.kinds.compactMap { self[keyPath: $0].ranges.first?.lowerBound }.min()
   }
 
-  /// How many there are of each.
+  /// The number of positions of each kind.
   package var counts: Outcomes {
     var counts = Outcomes()
     counts.unchanged = unchanged.indexCount
@@ -34,7 +32,7 @@ package struct PassedOver: Hashable, Sendable {
     return counts
   }
 
-  /// Adds those of another, as they are at the places that `position` gives for them.
+  /// Adds those of another set, with each position mapped by `position`.
   package mutating func formUnion(_ other: PassedOver, at position: (Int) -> Int) {
     for kind in Self.kinds {
       for number in other[keyPath: kind].ranges.joined() {
@@ -43,7 +41,7 @@ package struct PassedOver: Hashable, Sendable {
     }
   }
 
-  /// Adds those of another, whose positions begin at `offset`.
+  /// Adds those of another set, with positions shifted by `offset`.
   package mutating func formUnion(_ other: PassedOver, from offset: Int = 0) {
     for kind in Self.kinds {
       for range in other[keyPath: kind].ranges {
@@ -54,7 +52,7 @@ package struct PassedOver: Hashable, Sendable {
     }
   }
 
-  /// The kinds, in the order of their numbers in a packed form.
+  /// The kinds, in the order of their numbers in the packed form.
   private static var kinds: [WritableKeyPath<PassedOver, RangeSet<Int>>] {
     [\.unchanged, \.vanished, \.noLongerMatching]
   }
@@ -63,9 +61,9 @@ package struct PassedOver: Hashable, Sendable {
 // MARK: - The packed form
 
 extension PassedOver {
-  /// The positions in few bytes, less `first`, which is not greater than any of them.
+  /// The positions in few bytes, relative to `first`, which must not exceed any of them.
   ///
-  /// For each kind that there is: its number, in the shorter of two forms its positions.
+  /// Each kind with positions contributes its number and its positions in the shorter of two forms.
   package func packed(from first: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     for (number, kind) in Self.kinds.enumerated() {
@@ -81,7 +79,7 @@ extension PassedOver {
     return bytes
   }
 
-  /// Adds positions that were packed.
+  /// Adds packed positions.
   ///
   /// - Throws: `ByteReader.Damage` if the bytes are not those of ``packed(from:)``.
   package mutating func unpack(
@@ -106,15 +104,14 @@ extension PassedOver {
 }
 
 extension RangeSet<Int> {
-  /// How many positions there are.
+  /// The number of positions.
   package var indexCount: Int { ranges.reduce(0) { $0 + $1.count } }
 
-  /// Adds a position.
   package mutating func insert(_ position: Int) {
     insert(contentsOf: position..<(position + 1))
   }
 
-  /// For each range how far it is from the end of the one before, and how many more than one there are.
+  /// For each range, its distance from the end of the previous one, and its length minus one.
   fileprivate func packedRuns(from first: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     var end = first

@@ -6,16 +6,16 @@ package import FoundationEssentials
 package import Foundation
 #endif
 
-/// What a record of progress adds to the identifiers that were passed over: those of chunks that it is the
-/// first to have as done.
+/// The passed-over identifiers that a progress record adds: those of the chunks that it is the
+/// first to list as done.
 ///
-/// It is part of that record, so that a killed process leaves both or neither.
+/// It is part of that record, so a killed process leaves both or neither.
 package struct PassedOverRecord: Codable, Sendable {
-  /// The packed positions of some chunks, or of a part of them.
+  /// The packed positions of some chunks, or of part of them.
   package struct Piece: Sendable {
-    /// What their positions are counted from, and what identifies the piece.
+    /// The base of its positions, which also identifies the piece.
     package let first: Int
-    /// The positions, as ``PassedOver`` packs them.
+    /// The positions as packed by ``PassedOver``.
     package let bytes: [UInt8]
 
     package init(first: Int, bytes: [UInt8]) {
@@ -24,19 +24,18 @@ package struct PassedOverRecord: Codable, Sendable {
     }
   }
 
-  /// About how many bytes are kept at most until they are recorded.
+  /// Roughly how many bytes accumulate before they must be recorded.
   package static let byteLimit = 1 << 20
 
-  /// Whether those of earlier records no longer count.
+  /// Whether it replaces those of earlier records.
   package private(set) var replaces: Bool
-  /// The pieces, each with its first position and its length before it.
+  /// The pieces, each preceded by its first position and its length.
   package private(set) var pieces = Data()
 
   package init(replaces: Bool = false) {
     self.replaces = replaces
   }
 
-  /// Adds a piece.
   package mutating func append(_ piece: Piece) {
     var head: [UInt8] = []
     head.appendVarint(UInt64(piece.first))
@@ -45,13 +44,13 @@ package struct PassedOverRecord: Codable, Sendable {
     pieces += piece.bytes
   }
 
-  /// Adds those of a chunk that begins at a position, by their numbers in it, if there are any.
+  /// Adds those of a chunk at a position, numbered within the chunk, if there are any.
   package mutating func append(_ passedOver: PassedOver, from first: Int) {
     if passedOver.isEmpty { return }
     append(Piece(first: first, bytes: passedOver.packed(from: 0)))
   }
 
-  /// Adds all positions to others, or replaces those.
+  /// Adds all positions to others, or replaces them.
   ///
   /// - Throws: `ByteReader.Damage` if the pieces are not those of ``append(_:)``.
   package func apply(

@@ -1,16 +1,16 @@
 import BatchIdentifiers
 
-/// What is remembered of a finished run whose work had an identifier of the caller's.
+/// A finished run whose caller gave its work an ID.
 package struct PastRun: Codable, Sendable {
-  /// The identifier of the work.
+  /// The ID of the work.
   package var id: String
   /// The run's UUID.
   package var run: String
-  /// How many identifiers were selected.
+  /// The number of selected identifiers.
   package var total: Int
-  /// What became of them.
+  /// Their outcomes.
   package var outcomes: Outcomes
-  /// How many chunks were committed.
+  /// The number of committed chunks.
   package var chunks: Int
   /// How long the run took.
   package var elapsedSeconds: Double
@@ -19,7 +19,7 @@ package struct PastRun: Codable, Sendable {
   /// Where done chunks were recorded.
   package var ledger: LedgerPlace?
 
-  /// The most that a checkpoint remembers; those that ended first are forgotten first.
+  /// The maximum number of remembered runs; those that ended first go first.
   package static let limit = 50_000
 
   package init(
@@ -44,7 +44,7 @@ package struct PastRun: Codable, Sendable {
 }
 
 extension PastRun {
-  /// What a checkpoint says of its own run; nil if that is not finished or its work has no identifier.
+  /// A checkpoint's own run; nil if it is not finished or its work has no ID.
   package init?(_ metadata: RunMetadata, _ progress: RunProgress, total: Int) {
     guard let id = metadata.runID, progress.state.isFinished else { return nil }
     self.init(
@@ -61,7 +61,7 @@ extension PastRun {
 }
 
 extension Checkpoint {
-  /// The runs with an identifier that this file remembers, its own included if that is finished.
+  /// The runs with an ID that this file remembers, including its own if finished.
   package var finishedRuns: [PastRun] {
     let own = PastRun(metadata, progress, total: list.count)
     return (metadata.pastRuns ?? []) + (own.map { [$0] } ?? [])

@@ -1,40 +1,37 @@
 import BatchIdentifiers
 
-/// Positions of an identifier list: at most a bit for each identifier, however scattered they are.
+/// Positions of an identifier list, in at most a bit per identifier, however scattered.
 ///
-/// A set of ranges takes 16 bytes for each, which for every other position is 64 bits an identifier. So it
-/// is kept of whole windows of positions only, and of each other window a bit for every position.
+/// A set of ranges takes 16 bytes per range: with every other position, 64 bits per identifier. So
+/// ranges hold only complete windows of positions, and each other window has a bit per position.
 package struct PositionSet: Sendable {
-  /// How many positions a window has.
+  /// The number of positions in a window.
   private static let windowCount = 1 << 16
 
-  /// The numbers of windows with all of their positions.
+  /// The numbers of complete windows.
   private var whole = RangeSet<Int>()
-  /// The bits of other windows, by their numbers.
+  /// The bits of the other windows, by number.
   private var parts: [Int: [UInt64]] = [:]
 
-  /// No positions at all.
+  /// Makes an empty set.
   package init() {}
 
-  /// The positions of some ranges.
+  /// The positions in the given ranges.
   package init(_ ranges: some Sequence<Range<Int>>) {
     for range in ranges { insert(contentsOf: range) }
   }
 
-  /// How many positions there are.
+  /// The number of positions.
   package var count: Int {
     parts.values.reduce(whole.indexCount * Self.windowCount) { sum, words in
       words.reduce(sum) { $0 + $1.nonzeroBitCount }
     }
   }
 
-  /// Adds positions.
   package mutating func insert(contentsOf range: Range<Int>) { set(range, true) }
 
-  /// Takes positions away.
   package mutating func remove(contentsOf range: Range<Int>) { set(range, false) }
 
-  /// Takes those of another set away.
   package mutating func subtract(_ other: PositionSet) {
     for range in other.ranges { remove(contentsOf: range) }
   }
@@ -44,7 +41,7 @@ package struct PositionSet: Sendable {
     let count = Self.windowCount
     let first = (range.lowerBound + count - 1) / count
     let end = range.upperBound / count
-    // Within a window, or at its end and at the beginning of another one.
+    // All in one window, or from the end of one into the beginning of the next.
     guard first <= end else { return setBits(range, isMember) }
     if range.lowerBound < first * count { setBits(range.lowerBound..<first * count, isMember) }
     if end * count < range.upperBound { setBits(end * count..<range.upperBound, isMember) }
@@ -57,7 +54,7 @@ package struct PositionSet: Sendable {
     }
   }
 
-  /// Sets the bits of positions of one window.
+  /// Sets bits within one window.
   private mutating func setBits(_ range: Range<Int>, _ isMember: Bool) {
     let window = range.lowerBound / Self.windowCount
     if parts[window] == nil {
@@ -79,15 +76,15 @@ package struct PositionSet: Sendable {
 // MARK: - Ranges
 
 extension PositionSet {
-  /// The positions as ranges, ascending and apart, each found when it is asked for.
+  /// The positions as disjoint, ascending ranges, computed lazily.
   package var ranges: some Sequence<Range<Int>> { Ranges(self) }
 
   private struct Ranges: Sequence, IteratorProtocol {
     private let positions: PositionSet
-    /// The windows, neighbouring whole ones together.
+    /// The windows; adjacent complete ones are merged.
     private let windows: [Range<Int>]
     private var place = 0
-    /// What is looked at next.
+    /// The next position to check.
     private var position = 0
 
     init(_ positions: PositionSet) {
@@ -98,7 +95,7 @@ extension PositionSet {
 
     mutating func next() -> Range<Int>? {
       guard var range = nextInWindow() else { return nil }
-      // A range may go on in the next window.
+      // A range may continue in the next window.
       while range.upperBound.isMultiple(of: windowCount), place < windows.count,
         windows[place].lowerBound * windowCount == range.upperBound
       {
@@ -137,7 +134,7 @@ extension PositionSet {
       return nil
     }
 
-    /// The first bit from one on that is set, or is not; as many as there are if there is none.
+    /// The first bit at or after `start` that is set, or is not; the bit count if there is none.
     private static func first(_ isSet: Bool, in words: [UInt64], from start: Int) -> Int {
       var mask = UInt64.max << UInt64(start % 64)
       for index in start / 64..<words.count {

@@ -1,14 +1,14 @@
-/// Failed identifiers that are tried again, in chunks of places in this list.
+/// Failed identifiers being retried; chunks are ranges of indexes into this list.
 package struct RetriedIdentifiers: Sendable {
   /// Their positions in the list of the run, ascending.
   package let positions: [Int]
-  /// The places, cut where the positions of two neighbours are in different rows of the ledger: the
-  /// outcomes of a chunk belong to one row.
+  /// The indexes, cut where neighbours belong to different rows of the ledger: the outcomes of a
+  /// chunk go to a single row.
   package let parts: [Range<Int>]
-  /// How often each had been tried before.
+  /// How often each was tried before.
   package let attempts: [Int]
 
-  /// The given ones, which ascend, or nil if one of them is in none of the rows.
+  /// The given failures, ascending; nil if a row of the ledger has none of them.
   package init?(_ failed: [FailedIdentifier], of done: DoneRanges) {
     positions = failed.map(\.position)
     attempts = failed.map(\.attempt)

@@ -1,17 +1,17 @@
 public import BatchIdentifiers
 
-/// What became of each identifier of a run.
+/// The outcome of each identifier of a run.
 package struct RowOutcomes: Sendable {
-  /// The positions of a run that were passed over, however many.
+  /// All passed-over positions of a run, however many.
   package struct PassedOverPositions: Sendable {
-    /// Those for which the action found nothing to do.
+    /// The action had nothing to do.
     package private(set) var unchanged = PositionSet()
-    /// Those whose rows were gone.
+    /// The row was gone.
     package private(set) var vanished = PositionSet()
-    /// Those whose rows no longer satisfied `where`.
+    /// The row no longer satisfied `where`.
     package private(set) var noLongerMatching = PositionSet()
 
-    /// No positions at all.
+    /// Makes an empty set.
     package init() {}
 
     /// Adds those of a chunk.
@@ -22,11 +22,11 @@ package struct RowOutcomes: Sendable {
     }
   }
 
-  /// The positions that are done.
+  /// The done positions.
   package var done: DoneRanges
-  /// Those of them that were neither changed nor failed.
+  /// The done positions that were neither changed nor failed.
   package var passedOver: PassedOverPositions
-  /// Those of them that failed, ascending.
+  /// The done positions that failed, ascending.
   package var failed: [FailedIdentifier]
 
   package init(done: DoneRanges, passedOver: PassedOverPositions, failed: [FailedIdentifier]) {
@@ -35,12 +35,12 @@ package struct RowOutcomes: Sendable {
     self.failed = failed
   }
 
-  /// The positions that are done, whatever became of them.
+  /// The done positions, whatever their outcome.
   package var all: PositionSet { PositionSet(done.rows.map { $0.first..<$0.next }) }
 
-  /// The positions that succeeded: those that nothing else is said of.
+  /// The positions that succeeded: those with no other outcome.
   ///
-  /// - Throws: `BatchError` of code `outcomeNotRecorded` if what is said is not all.
+  /// - Throws: `BatchError` of code `outcomeNotRecorded` if some outcomes were not recorded.
   package var succeeded: PositionSet {
     get throws(BatchError) {
       var succeeded = all
@@ -56,20 +56,19 @@ package struct RowOutcomes: Sendable {
     }
   }
 
-  /// Some positions, if they are as many as were counted and all of them are done.
+  /// The given positions, if they match the count and all of them are done.
   package func recorded(
     _ positions: PositionSet,
     _ count: Int
   ) throws(BatchError) -> PositionSet {
-    // Of none there is nothing to record.
     if count == 0 { return PositionSet() }
     var others = positions
     for row in done.rows { others.remove(contentsOf: row.first..<row.next) }
     guard positions.count == count, others.count == 0 else {
       throw BatchError(
         .outcomeNotRecorded,
-        "which rows these are was not recorded: the run, or a part of it, is of an earlier version",
-        remedy: "what is done, what remains and what failed is known"
+        "which rows these are was not recorded: an earlier version did the run, or a part of it",
+        remedy: "the lists of done, remaining and failed identifiers are known"
       )
     }
     return positions
@@ -77,18 +76,18 @@ package struct RowOutcomes: Sendable {
 }
 
 extension Checkpoint {
-  /// What became of each identifier, by the file alone.
+  /// The outcome of each identifier, according to the file alone.
   package func rowOutcomes() throws(BatchError) -> RowOutcomes {
     RowOutcomes(
       done: progress.done,
       passedOver: try passedOver(),
-      // That of a killed export may have failures of chunks that are not done.
+      // A killed export may have recorded failures of chunks that are not done.
       failed: try failedIdentifiers().filter { progress.done.contains($0.position) }
     )
   }
 }
 
 extension BatchError.Code {
-  /// How many rows came to an outcome is known, and not which.
+  /// Only the number of rows with an outcome is known, not which rows they are.
   public static let outcomeNotRecorded = Self(rawValue: "outcomeNotRecorded")
 }

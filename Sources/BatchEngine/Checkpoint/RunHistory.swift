@@ -17,20 +17,20 @@ package import Foundation
 
 /// The records of a job's earlier runs: their checkpoints, in a folder beside that of the last run.
 ///
-/// A checkpoint gets a second name in the folder before that of the next run takes its place, so whenever a
-/// process is killed the record has at least one of the two.
+/// A checkpoint gets a second name in the folder before the next run's replaces it, so a process
+/// killed at any moment leaves the record at least one of its names.
 package struct RunHistory {
   /// The checkpoint of an earlier run.
   package struct Entry: Hashable, Sendable {
     package let path: FilePath
     /// The run's UUID.
     package let run: String
-    /// When it began, as 20261122T190033Z: what the name begins with.
+    /// When it began, such as 20261122T190033Z: the beginning of the name.
     package let startedAt: String
     package let byteCount: Int64
-    /// The microseconds of that second; 0 in a name that an earlier version gave.
+    /// The microseconds of that second; 0 if an earlier version chose the name.
     fileprivate let microseconds: Int
-    /// When it was written last, which tells such records of one second apart.
+    /// When it was last written, which orders such records of one second.
     fileprivate let modifiedAt: Double
 
     fileprivate var place: (String, Int, Double, String) {
@@ -42,10 +42,10 @@ package struct RunHistory {
   package let folder: FilePath
   private let permissions: FilePermissions
 
-  /// The history of the runs that have a checkpoint.
+  /// The history beside a run's checkpoint.
   package init(of files: RunFiles) {
     folder = files.history
-    // Whoever may read a file here may look into the folder.
+    // Whoever may read the files may also list the folder.
     var permissions = files.permissions
     if permissions.contains(.ownerRead) { permissions.insert(.ownerExecute) }
     if permissions.contains(.groupRead) { permissions.insert(.groupExecute) }
@@ -59,7 +59,7 @@ package struct RunHistory {
     permissions = .ownerReadWriteExecute
   }
 
-  /// The records, the oldest first; files of other names are none.
+  /// The records, oldest first; other files are ignored.
   package var entries: [Entry] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
     return names.compactMap { name in
@@ -78,7 +78,7 @@ package struct RunHistory {
     }.sorted { $0.place < $1.place }
   }
 
-  /// Gives a checkpoint its name in the folder, which is then on the disk.
+  /// Gives a checkpoint a name in the folder, and syncs the folder to the disk.
   package func keep(_ checkpoint: Checkpoint) throws(BatchError) {
     let path = folder.appending(Self.name(of: checkpoint.metadata))
     try FileSystem.makeFolder(folder, permissions: permissions)
@@ -87,7 +87,7 @@ package struct RunHistory {
     try FileSystem.synchronizeFolder(of: folder)
   }
 
-  /// Removes what is more, or older, than is to be kept.
+  /// Removes the records beyond the limit.
   package func prune(to limit: RunPolicy.History, at now: Date = .now) throws(BatchError) {
     var kept = entries
     var count = RunPolicy.History.limit
@@ -120,7 +120,7 @@ package struct RunHistory {
     return "\(start)-\(run.run).batch"
   }
 
-  /// A timestamp as it stands in the name of a file.
+  /// A timestamp as written in a file name.
   private static func stamp(_ timestamp: String) -> String {
     timestamp.filter { $0 != "-" && $0 != ":" }
   }

@@ -12,9 +12,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Who has run a run, and from where.
+/// Who started a run, and from where.
 public struct RunInvocation: Hashable, Sendable, Codable {
-  /// The name of the user, or the number of one without a name.
+  /// The user's name, or number if there is none.
   public var user: String
   /// The name of the machine.
   public var host: String
@@ -22,9 +22,9 @@ public struct RunInvocation: Hashable, Sendable, Codable {
   public var pid: Int
   /// The version of the program.
   public var version: String
-  /// The command line, without the values of secret parameters; nil for a run that a program has begun.
+  /// The command line, without secret parameter values; nil for a run that a program began.
   public var command: [String]?
-  /// The job file; nil for a job that was made in code.
+  /// The job file; nil for a job made in code.
   public var jobFile: String?
 
   /// This process.

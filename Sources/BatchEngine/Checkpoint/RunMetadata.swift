@@ -1,42 +1,43 @@
-/// What a checkpoint says of its run once and for all.
+/// The fixed facts about a run in its checkpoint.
 package struct RunMetadata: Codable, Sendable {
   /// The run's UUID.
   package var run: String
   /// The job's name.
   package var job: String
-  /// When the run began first, as an ISO 8601 timestamp in UTC.
+  /// When the run first began, as an ISO 8601 timestamp in UTC.
   package var startedAt: String
-  /// How many microseconds of that second had passed, since runs may begin in the same one; nil in what an
-  /// earlier version wrote.
+  /// The microseconds of that second, which order runs begun in it; nil in files of earlier
+  /// versions.
   package var startedMicroseconds: Int?
-  /// What decides which rows the run concerns and what it writes.
+  /// What determines the run's rows and what it writes.
   package var fingerprint: String
   /// The entity as it was when the identifiers were selected.
   package var schema: [String]
   /// Where done chunks are recorded.
   package var ledger: LedgerPlace
-  /// The database, by its absolute path; nil in what an earlier version wrote.
+  /// The absolute path of the database; nil in files of earlier versions.
   package var database: String?
-  /// The file that an export writes until it is complete.
+  /// The path of an export's file until it is complete.
   package var partialOutput: String?
-  /// The file that an export writes.
+  /// The path of an export's complete file.
   package var output: String?
-  /// Whether the complete output takes the place of the one that the job's last run made.
+  /// Whether the complete output replaces that of the job's previous run.
   package var replacesOwnOutput = false
-  /// The identifier that the caller gave to the work.
+  /// The caller's ID of the work.
   package var runID: String?
-  /// The run that is undone, of a run that undoes another one.
+  /// For an undo: the run that it undoes.
   package var undone: String?
-  /// How many rows that run had recorded; nil in what an earlier version wrote.
+  /// The number of rows that run recorded; nil in files of earlier versions.
   package var undoableRows: Int?
-  /// Whether the store knew the run before there was a checkpoint; nil in what an earlier version wrote.
+  /// Whether the store knew the run before the checkpoint existed; nil in files of earlier
+  /// versions.
   package var isEntered: Bool?
-  /// Earlier runs of the job that had such an identifier, so that none of that work is done again.
+  /// Earlier runs of the job with such an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 
-  /// Who has begun it; nil in what an earlier version wrote.
+  /// Who began it; nil in files of earlier versions.
   package var invocation: RunInvocation?
-  /// The values of the job's parameters, in words; nil in what an earlier version wrote.
+  /// The values of the job's parameters in words; nil in files of earlier versions.
   package var parameters: [String: String]?
 
   package init(
@@ -60,6 +61,6 @@ package struct RunMetadata: Codable, Sendable {
 package enum LedgerPlace: String, Codable, Sendable {
   /// In the store, in the transaction of the chunk.
   case store
-  /// In the checkpoint file, after the fact.
+  /// In the checkpoint file, after the transaction.
   case file
 }

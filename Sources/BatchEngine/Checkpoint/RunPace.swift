@@ -7,36 +7,36 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How many identifiers were done when, as a checkpoint's records say.
+/// How many identifiers were done when, from a checkpoint's records.
 package struct RunPace: Sendable, Encodable {
-  /// A moment of a run.
+  /// A point in the course of a run.
   package struct Point: Sendable, Encodable {
-    /// How long the run had been going on, over all its resumptions.
+    /// The working time so far, over all resumptions.
     package let seconds: Double
-    /// How many identifiers were done.
+    /// The number of done identifiers.
     package let done: Int
 
     /// The beginning of a run, before its first record.
     package static let start = Point(seconds: 0, done: 0)
   }
 
-  /// The most points that there are, however long the run took.
+  /// The maximum number of points, however long the run took.
   package static let pointLimit = 240
 
-  /// The points, the earliest first.
+  /// The points, earliest first.
   package private(set) var points: [Point] = []
-  /// Of so many records one is a point.
+  /// One in this many records becomes a point.
   private var stride = 1
   private var skipped = 0
   private var last: Point?
 
-  /// A run without records.
+  /// Makes the pace of a run without records.
   package init() {}
 
-  /// Adds a record; of a long run, every second point makes room for the rest now and then.
+  /// Adds a record; a full list drops every second point.
   package mutating func add(seconds: Double, done: Int) {
     let point = Point(seconds: seconds, done: done)
-    // The clock goes on while nothing is done; what goes back tells of a restored database.
+    // Time passes even if nothing is done; time that goes back indicates a restored database.
     guard seconds >= last?.seconds ?? 0 else { return }
     last = point
     skipped += 1
@@ -48,7 +48,7 @@ package struct RunPace: Sendable, Encodable {
     stride *= 2
   }
 
-  /// Ends with the last record, whatever its turn.
+  /// Makes the last record the last point.
   package mutating func finish() {
     if let last, points.last?.seconds != last.seconds { points.append(last) }
   }

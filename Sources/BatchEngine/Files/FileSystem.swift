@@ -9,19 +9,19 @@ import Musl
 import Darwin
 #endif
 
-/// What the run needs of the file system and swift-system does not have.
+/// File system calls that swift-system lacks.
 package enum FileSystem {
-  /// What is known of a file, or nil if there is none of this name.
+  /// The status of a file, or nil if it does not exist.
   package static func status(of path: FilePath) -> Stat? {
     try? path.stat()
   }
 
-  /// What has a name.
+  /// The kind of file behind a name.
   package enum Kind {
     case nothing, file, folder, link, other
   }
 
-  /// What has a name; symbolic links are not followed.
+  /// The kind of file behind a name, without following symbolic links.
   package static func kind(of path: FilePath) -> Kind {
     switch try? path.stat(followTargetSymlink: false).type {
     case nil: .nothing
@@ -32,7 +32,7 @@ package enum FileSystem {
     }
   }
 
-  /// The absolute path of what is there, without symbolic links; nil if nothing is.
+  /// The absolute path of an existing file, without symbolic links; nil if it does not exist.
   package static func resolve(_ path: FilePath) -> FilePath? {
     guard let resolved = unsafe path.withPlatformString({ unsafe realpath($0, nil) }) else {
       return nil
@@ -41,24 +41,24 @@ package enum FileSystem {
     return unsafe FilePath(platformString: resolved)
   }
 
-  /// The absolute path of a file that may not be there, without symbolic links in its folder.
+  /// The absolute path of a file that may be missing, without symbolic links in its folder.
   package static func absolute(_ path: FilePath) -> FilePath {
     if let resolved = resolve(path) { return resolved }
     guard let name = path.lastComponent, let folder = resolve(folder(of: path)) else { return path }
     return folder.appending(name)
   }
 
-  /// Why no file can be made with a name, or nil if one can.
+  /// Why a file cannot be created under a name, or nil if it can.
   ///
-  /// A file that never has the name is made, since one with it would stay if the process were killed at
-  /// this moment. Some file systems have no such files: there it is made with the name, and removed.
+  /// A nameless file is created, since a named one would stay if the process were killed at this
+  /// moment. Where the file system has no nameless files, a named one is created and removed.
   package static func problemOfMaking(_ path: FilePath) -> Errno? {
     #if os(Linux)
     do throws(Errno) {
       try make(at: folder(of: path), temporaryFile)
       return nil
     } catch {
-      // EISDIR is what a kernel says that does not know them.
+      // Kernels that do not know the flag answer EISDIR.
       guard error == .notSupported || error == .isDirectory else { return error }
     }
     #endif
@@ -80,11 +80,11 @@ package enum FileSystem {
   }
 
   #if os(Linux)
-  /// `O_TMPFILE`, which is made of others and so is not imported.
+  /// `O_TMPFILE`, a composite macro that Swift does not import.
   private static let temporaryFile = 0o20_000_000 | O_DIRECTORY
   #endif
 
-  /// What is known of an open file.
+  /// The status of an open file.
   package static func status(of file: FileDescriptor) throws(BatchError) -> Stat {
     do {
       return try file.stat()
@@ -93,7 +93,7 @@ package enum FileSystem {
     }
   }
 
-  /// The space that a user may still fill of the file system that a file is on, in bytes.
+  /// The free space available to the user on a file's file system, in bytes.
   package static func freeBytes(at path: FilePath) -> Int64? {
     var status = statvfs()
     guard unsafe path.withPlatformString({ unsafe statvfs($0, &status) }) == 0 else { return nil }
@@ -108,7 +108,7 @@ package enum FileSystem {
     _ path: FilePath,
     to other: FilePath
   ) throws(BatchError) -> Bool {
-    // A link fails where the name exists, atomically; a rename would replace it.
+    // A link fails atomically if the name exists; a rename would replace it.
     let linked = unsafe path.withPlatformString { path in
       unsafe other.withPlatformString { unsafe Self.link(path, $0) }
     }
@@ -119,7 +119,7 @@ package enum FileSystem {
     switch Errno(rawValue: errno) {
     case .fileExists: return false
     case .notPermitted, .notSupported, .noFunction:
-      // A file system without links, where nothing better can be had.
+      // The file system has no links; a check is the best available.
       if status(of: other) != nil { return false }
       try replace(other, with: path)
       return true
@@ -127,8 +127,9 @@ package enum FileSystem {
     }
   }
 
-  /// Gives a file another name, or a copy where the file system knows one name for each; the name may be
-  /// taken, by a file that was given it before.
+  /// Gives a file another name, or a copy on file systems without hard links.
+  ///
+  /// The name may belong to a file that was linked there before.
   package static func link(_ path: FilePath, to other: FilePath) throws(BatchError) {
     let linked = unsafe path.withPlatformString { path in
       unsafe other.withPlatformString { unsafe Self.link(path, $0) }
@@ -163,7 +164,7 @@ package enum FileSystem {
     #endif
   }
 
-  /// Makes a folder, unless it is there.
+  /// Creates a folder unless it exists.
   package static func makeFolder(
     _ path: FilePath,
     permissions: FilePermissions
@@ -174,12 +175,12 @@ package enum FileSystem {
     }
   }
 
-  /// Removes a folder if nothing is in it.
+  /// Removes a folder if it is empty.
   package static func removeEmptyFolder(_ path: FilePath) {
     _ = unsafe path.withPlatformString { unsafe rmdir($0) }
   }
 
-  /// Renames a file over whatever has the new name.
+  /// Renames a file, replacing any file with the new name.
   package static func replace(_ other: FilePath, with path: FilePath) throws(BatchError) {
     let status = unsafe path.withPlatformString { path in
       unsafe other.withPlatformString { unsafe rename(path, $0) }
@@ -187,7 +188,6 @@ package enum FileSystem {
     guard status == 0 else { throw failed("cannot rename", path) }
   }
 
-  /// Removes a file.
   package static func remove(
     _ path: FilePath,
     _ what: String = "cannot remove"
@@ -197,7 +197,7 @@ package enum FileSystem {
     }
   }
 
-  /// Writes all of some bytes at the file's position.
+  /// Writes all bytes at the file's current position.
   package static func write(
     _ bytes: [UInt8],
     to file: FileDescriptor,
@@ -210,12 +210,12 @@ package enum FileSystem {
     }
   }
 
-  /// Waits until a file is on the disk.
+  /// Syncs a file to the disk.
   package static func synchronize(_ file: FileDescriptor, at path: FilePath) throws(BatchError) {
     guard fsync(file.rawValue) == 0 else { throw failed("cannot write to the disk", path) }
   }
 
-  /// Waits until the names in a file's folder are on the disk.
+  /// Syncs the names in a file's folder to the disk.
   package static func synchronizeFolder(of path: FilePath) throws(BatchError) {
     let folder = folder(of: path)
     do {
@@ -233,7 +233,6 @@ package enum FileSystem {
     }
   }
 
-  /// The folder that a file is in.
   package static func folder(of path: FilePath) -> FilePath {
     let folder = path.removingLastComponent()
     return folder.isEmpty ? "." : folder
@@ -257,7 +256,6 @@ package enum FileSystem {
 }
 
 extension Stat {
-  /// Which file it is.
   package var identity: FileIdentity {
     FileIdentity(
       device: UInt64(truncatingIfNeeded: deviceID.rawValue),

@@ -12,29 +12,29 @@ extension BatchError.Code {
   public static let notRunning = Self(rawValue: "notRunning")
 }
 
-/// What an operator asks of a live run.
+/// An operator's requests to a live run.
 ///
-/// It is a file beside the checkpoint, which the run looks at between two chunks and removes at its
-/// end. Each request replaces the file, with everything that was asked for until then.
+/// They are in a file beside the checkpoint, which the run checks between chunks and removes at its
+/// end. Each request rewrites the file with everything requested so far.
 public struct RunControl: Hashable, Sendable, Codable {
-  /// Whether nothing more is done for the time being.
+  /// Whether the run is paused.
   public var isPaused = false
-  /// Whether the run stops, resumable.
+  /// Whether the run stops, to be resumed later.
   public var isCancelled = false
   /// Settings that override the policy's, by their path; see ``RunPolicy/liveSettings``.
   public var settings: [String: String] = [:]
 
-  /// Nothing is asked.
+  /// Makes an empty request.
   package init() {}
 
-  /// Changes what is asked of a live run.
+  /// Changes the requests to a live run.
   ///
   /// - Parameters:
   ///   - files: The files of the run.
   ///   - policy: The policy whose settings may be replaced.
-  ///   - change: Changes what was asked for before.
+  ///   - change: Changes the earlier requests.
   /// - Throws: `BatchError` of code `notRunning` if no run is alive, `invalidJob` if a setting is
-  ///   none or has a wrong value.
+  ///   unknown or has an invalid value.
   package static func change(
     of files: RunFiles,
     _ policy: RunPolicy,
@@ -69,12 +69,12 @@ public struct RunControl: Hashable, Sendable, Codable {
     }
   }
 
-  /// The most bytes of a request: there are few settings.
+  /// The maximum length of a request in bytes.
   private static let maximumByteCount = 1 << 16
 
-  /// What is in a file of requests that a run obeys; nil if there is none.
+  /// The content of a request file that a run obeys; nil if there is none.
   ///
-  /// - Throws: `BatchError` if the file is another user's, or no such file.
+  /// - Throws: `BatchError` if the file belongs to another user or is not a regular file.
   fileprivate static func bytes(ofRequest files: RunFiles) throws(BatchError) -> [UInt8]? {
     let path = files.control
     let file: FileDescriptor
@@ -89,7 +89,7 @@ public struct RunControl: Hashable, Sendable, Codable {
     guard files.trusts(owner: owner) else {
       throw BatchError(
         .fileAccess,
-        "the request is of user \(owner), who is neither you nor root nor the owner of the database",
+        "the request belongs to user \(owner), who is neither you nor root nor the owner of the database",
         at: path.string
       )
     }
@@ -102,7 +102,7 @@ public struct RunControl: Hashable, Sendable, Codable {
 }
 
 extension RunControl {
-  /// What a file asks for; nil if it is something else.
+  /// The requests in a file; nil if its content is something else.
   fileprivate init?(_ bytes: [UInt8]) {
     guard let control = try? JSONDecoder().decode(RunControl.self, from: Data(bytes)) else {
       return nil
@@ -111,21 +111,21 @@ extension RunControl {
   }
 }
 
-/// Where a live run hears what an operator asks of it.
+/// Where a live run receives an operator's requests.
 package protocol RunRequests: Sendable {
-  /// What is asked for, if it has changed since the last look.
+  /// The requests, if they have changed since the last call.
   mutating func look() -> RunControl?
 
-  /// Why a request is not obeyed, once.
+  /// Why a request is ignored; returned once.
   mutating func takeComplaint() -> String?
 }
 
-/// The file of a run's control, as the run sees it.
+/// A run's control file, as the run sees it.
 package struct ControlFile: RunRequests {
   private let files: RunFiles
-  /// What was in it at the last look.
+  /// Its content at the last check.
   private var seen: [UInt8]?
-  /// Why a file was not obeyed, until somebody takes it to tell.
+  /// Why a file is ignored, until the caller takes it.
   private var complaint: String?
   private var hasComplained = false
 
@@ -134,7 +134,7 @@ package struct ControlFile: RunRequests {
   }
 
   package mutating func look() -> RunControl? {
-    // Mostly there is none. A file's identity would not tell: of three requests in a row the third
+    // Usually there is none. A file's identity would not do: of three requests in a row, the third
     // may get the inode of the first.
     do throws(BatchError) {
       guard let bytes = try RunControl.bytes(ofRequest: files), bytes != seen else { return nil }
@@ -152,7 +152,7 @@ package struct ControlFile: RunRequests {
     return complaint
   }
 
-  /// Removes what was asked of this run or of an earlier one.
+  /// Removes the requests to this run or an earlier one.
   package static func remove(of files: RunFiles) {
     try? FileSystem.remove(files.control)
   }

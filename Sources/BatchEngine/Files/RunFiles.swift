@@ -9,41 +9,40 @@ import Musl
 import Darwin
 #endif
 
-/// Where a run keeps its files, what permissions they have, and whose files it takes for its own.
+/// The files of a run, their permissions, and the users it trusts.
 package struct RunFiles: Hashable, Sendable {
-  /// The name of the job.
   package let job: String
-  /// The checkpoint; the lock and the requests of operators are files beside it.
+  /// The checkpoint; the lock and the operator's requests are beside it.
   package let checkpoint: FilePath
-  /// The file whose rows the run is about.
+  /// The database file.
   package let store: FilePath
 
-  /// The files of a job.
+  /// Makes the files of a job.
   package init(ofJob job: String, checkpoint: FilePath, store: FilePath) {
     self.job = job
     self.checkpoint = checkpoint
     self.store = store
   }
 
-  /// The permissions of the files that runs make: those of the store.
+  /// The permissions of files that runs create: those of the store.
   package var permissions: FilePermissions { FilePermissions(like: store) }
 
-  /// The file of what an operator asks of a live run.
+  /// The file with an operator's requests.
   package var control: FilePath { FilePath("\(checkpoint).control") }
 
   /// The folder with the records of earlier runs.
   package var history: FilePath { FilePath("\(checkpoint).history") }
 
-  /// Whether a file is of a user who could do the work anyhow: our own, root, or the owner of the store.
+  /// Whether a user could do the work anyway: the process's own, root, or the owner of the store.
   package func trusts(owner: UInt32) -> Bool {
     owner == geteuid() || owner == 0 || owner == FileSystem.status(of: store)?.userID.rawValue
   }
 }
 
 extension FilePermissions {
-  /// The permissions of a file that tells what another one does.
+  /// Permissions of a file that reveals the content of another.
   ///
-  /// Who cannot read that one shall not read it here. The owner can always go on with it.
+  /// Only those who can read the other file may read it. Its owner can always read and write it.
   package init(like path: FilePath) {
     let readAndWrite: FilePermissions = [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
     self = (FileSystem.status(of: path)?.permissions ?? []).intersection(readAndWrite)

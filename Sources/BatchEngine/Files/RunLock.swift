@@ -11,14 +11,14 @@ import Darwin
 
 /// The right to run a job, held by one process at a time.
 ///
-/// It is a POSIX lock on a file beside the checkpoint. The kernel drops it with the process that
-/// holds it, however that dies, so there is never a stale lock to remove by hand. Every run that keeps a
-/// record takes it first. It knows a run by the path of its checkpoint only: whether another process has
-/// come to the same run by another path, the store says.
+/// It is a POSIX lock on a file beside the checkpoint. The kernel drops it when its process dies,
+/// however that happens, so there is never a stale lock to remove by hand. Every run that keeps a
+/// record takes it first. It identifies a run only by the path of its checkpoint; the store knows
+/// whether another process has reached the same run by another path.
 package final class RunLock: Sendable {
   private let path: String
   private let file: FileDescriptor
-  /// The run whose failed identifiers a process was about to try again when it was killed.
+  /// The run whose failed identifiers a process was about to retry when it was killed.
   package let interruptedRetry: String?
   private let isFileRemoved = Lock(false)
 
@@ -34,13 +34,13 @@ package final class RunLock: Sendable {
     )
   }
 
-  /// Takes the lock that runs of a job have beside its store, whatever their checkpoints are called;
-  /// nil if there is no store.
+  /// Takes the lock that a job's runs share beside their store, whatever their checkpoints are
+  /// called; nil if there is no store.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
   package convenience init?(besideStoreOf files: RunFiles) throws(BatchError) {
     guard let store = FileSystem.resolve(files.store) else { return nil }
-    // A name may hold what no file name does.
+    // A job's name may contain characters that a file name cannot.
     let name = String(XXHash64.hash(Array(files.job.utf8)), radix: 16)
     try self.init(
       at: "\(store.string)-batch-\(name).lock",
@@ -56,7 +56,7 @@ package final class RunLock: Sendable {
     _ place: FilePath,
     _ permissions: FilePermissions
   ) throws(BatchError) {
-    // POSIX locks do not keep a process from locking twice.
+    // POSIX locks do not prevent a process from locking twice.
     guard heldHere.withLock({ $0.insert(path).inserted }) else {
       throw Self.alreadyRunning(getpid(), place)
     }
@@ -70,10 +70,10 @@ package final class RunLock: Sendable {
     }
   }
 
-  /// Removes the file, so that this need not be done after the last word of a run.
+  /// Removes the file early, so that nothing is left to do after the end of a run is reported.
   ///
-  /// The lock goes with this object. Whoever comes in between finds that the store, or the checkpoint, is
-  /// taken.
+  /// The lock lasts as long as this object. A process that comes in between finds the store, or the
+  /// checkpoint, taken.
   package func removeFile() {
     guard
       !isFileRemoved.withLock({ isRemoved in
@@ -85,8 +85,8 @@ package final class RunLock: Sendable {
   }
 
   deinit {
-    // Removed before it is released: whoever opened it meanwhile sees that the path is no longer
-    // the file it has locked, and opens again.
+    // Removed before it is released: a process that opened it meanwhile sees that the path no
+    // longer names the file it has locked, and opens it again.
     removeFile()
     try? file.close()
     _ = heldHere.withLock { $0.remove(path) }
@@ -94,17 +94,17 @@ package final class RunLock: Sendable {
 
   private static let retryMark = "retry-failed "
 
-  /// Notes whose failed identifiers are about to be tried again, for the case that this process is
-  /// killed before the checkpoint says so.
+  /// Notes the run whose failed identifiers are about to be retried, in case this process is killed
+  /// before the checkpoint says so.
   package func noteRetry(of run: String) {
     let text = Array((Self.retryMark + run).utf8)
-    // It is for the better only: without it nothing is lost.
+    // Optional: nothing is lost without it.
     _ = try? file.writeAll(toAbsoluteOffset: 0, text)
   }
 
-  /// The run whose failed identifiers a process was about to try again when it was killed.
+  /// The run whose failed identifiers a process was about to retry when it was killed.
   ///
-  /// - Precondition: This process does not hold the lock: it would give it up.
+  /// - Precondition: This process does not hold the lock; it would release it.
   package static func interruptedRetry(ofCheckpoint checkpoint: FilePath) -> String? {
     let path = FilePath(path(forCheckpoint: checkpoint))
     let file = try? FileDescriptor.openRegularFile(path, .readOnly, options: .noFollow)
@@ -114,7 +114,7 @@ package final class RunLock: Sendable {
   }
 
   private static func notedRetry(_ file: FileDescriptor) -> String? {
-    // Nothing has moved the position of a file that was just opened.
+    // A file just opened is at its beginning.
     let text = String(decoding: (try? file.read(atMost: 100)) ?? [], as: UTF8.self)
     return text.hasPrefix(retryMark) ? String(text.dropFirst(retryMark.count)) : nil
   }
@@ -122,7 +122,7 @@ package final class RunLock: Sendable {
   /// The process that holds the lock of a checkpoint, or nil if none does.
   package static func holder(ofCheckpoint checkpoint: FilePath) -> Int32? {
     let path = Self.path(forCheckpoint: checkpoint)
-    // Closing any descriptor of the file would drop a lock that this process holds.
+    // Closing any descriptor of the file would release a lock that this process holds.
     if heldHere.withLock({ $0.contains(path) }) { return getpid() }
     let file = try? FileDescriptor.openRegularFile(FilePath(path), .readWrite, options: .noFollow)
     guard let file else { return nil }
@@ -131,7 +131,7 @@ package final class RunLock: Sendable {
   }
 
   private static func path(forCheckpoint checkpoint: FilePath) -> String {
-    // One file has one lock, however its path is spelt.
+    // One file has one lock, however its path is spelled.
     let name = (checkpoint.lastComponent?.string ?? "") + ".lock"
     let folder = FileSystem.resolve(FileSystem.folder(of: checkpoint))
     return folder.map { "\($0)/\(name)" } ?? "\(checkpoint).lock"
@@ -146,7 +146,7 @@ package final class RunLock: Sendable {
     while true {
       let file: FileDescriptor
       do throws(BatchError) {
-        // A link in a folder of many would have the file that it names made.
+        // Following a link in a shared folder would create the file that it names.
         file = try .openRegularFile(
           FilePath(path),
           .readWrite,
@@ -204,5 +204,5 @@ package final class RunLock: Sendable {
   }
 }
 
-/// The lock files that this process holds.
+/// The lock files locked by this process.
 private let heldHere = Lock<Set<String>>([])

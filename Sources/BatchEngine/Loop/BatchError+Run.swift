@@ -3,44 +3,45 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// Another connection held the database longer than the busy timeout.
   public static let busy = Self(rawValue: "busy")
-  /// The connection to a database server broke, or could not be made.
+  /// The connection to a database server broke or could not be made.
   public static let connectionLost = Self(rawValue: "connectionLost")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
-  /// A handler threw, or a child process did not answer as it must.
+  /// A handler threw, or a child process did not answer as required.
   public static let handlerFailed = Self(rawValue: "handlerFailed")
-  /// The action cannot be carried out now but may be later.
+  /// The action is not possible now but may be later.
   ///
-  /// A handler throws it where what a row depends on is away; the row is tried again as `retry` says.
-  /// What the closure of a context run throws is about its whole chunk.
+  /// A handler throws it if something that a row depends on is unavailable; the row is retried as
+  /// `retry` says. An error from the closure of a context run concerns its whole chunk.
   public static let retryLater = Self(rawValue: "retryLater")
-  /// Another process has taken over the span that a chunk is of; nothing of the chunk was done.
+  /// Another process has taken over the span of a chunk; nothing of the chunk was done.
   package static let leaseLost = Self(rawValue: "leaseLost")
   /// A handler did not return in time.
   public static let handlerTimeout = Self(rawValue: "handlerTimeout")
 }
 
-/// What a database said, where it is the error behind a `BatchError`.
+/// The database's own error behind a `BatchError`.
 package protocol DatabaseError: Error, Sendable {
-  /// Whether it is about the values of a row, see `BatchError.isAboutRows`.
+  /// Whether it concerns the values of a row; see `BatchError.isAboutRows`.
   var isAboutRows: Bool { get }
 }
 
 extension BatchError {
-  /// Whether the error is about the values of a row, so that the other rows of its chunk may fare
-  /// better: a constraint, what a trigger raises, a type, an expression that fails for these values.
+  /// Whether the error concerns the values of a row, so that the other rows of its chunk may
+  /// succeed: a constraint, an error that a trigger raises, a type, an expression that fails for
+  /// these values.
   ///
-  /// All else is about the whole run: a lock, the disk, a damaged or read-only database, memory, an
-  /// interrupt, a connection, a statement that does not compile.
+  /// All other errors concern the run: a lock, the disk, a damaged or read-only database, memory,
+  /// an interrupt, a connection, a statement that does not compile.
   package var isAboutRows: Bool {
     if let error = underlying as? any DatabaseError { return error.isAboutRows }
     return code == .constraint || code == .handlerFailed
   }
 
-  /// Whether the same again may succeed after a while.
+  /// Whether a retry may succeed.
   package var isTransient: Bool { [.busy, .connectionLost, .retryLater].contains(code) }
 
-  /// What a handler threw, as an error of this library.
+  /// An error that a handler threw, as an error of this library.
   package init(thrownByHandler error: any Error) {
     if let error = error as? BatchError {
       self = error
@@ -50,12 +51,12 @@ extension BatchError {
     }
   }
 
-  /// A handler that was not waited for any longer.
+  /// The error of a handler that exceeded its time limit.
   package static func handlerTimeout(after limit: Duration) -> BatchError {
     BatchError(
       .handlerTimeout,
       "the handler has not returned after \(limit)",
-      advice: "look for a row that it cannot end with, or raise \(.timeLimit)"
+      advice: "look for a row that it never finishes, or raise \(.timeLimit)"
     )
   }
 }

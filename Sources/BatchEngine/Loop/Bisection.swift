@@ -1,18 +1,18 @@
 package import BatchIdentifiers
 
-/// Finds those positions of a range that fail alone: a part that fails is done again in halves, down to
-/// single positions.
+/// Finds the positions of a range that fail individually: a part that fails is split in halves,
+/// down to single positions.
 ///
-/// That makes two further tries for each halving, so about 2·log2(*n*) for one that fails among *n*.
-/// Whoever does the parts takes them from ``next()`` and says which failed.
+/// Each halving costs two tries, so one failure among *n* costs about 2·log2(*n*). The caller takes
+/// parts from ``next()`` and reports which ones failed.
 package struct Bisection {
-  /// Parts that are still to do, the next one last.
+  /// Parts still to do, the next one last.
   private var parts: [Range<Int>]
   private let policy: FailurePolicy
   /// The positions that failed, ascending.
   package private(set) var failures: [(position: Int, error: BatchError)] = []
 
-  /// A bisection of a range, of whose positions as many may fail as a policy says.
+  /// A bisection of a range in which as many positions may fail as the policy allows.
   package init(_ range: Range<Int>, _ policy: FailurePolicy) {
     parts = range.isEmpty ? [] : [range]
     self.policy = policy
@@ -24,14 +24,14 @@ package struct Bisection {
   /// The first position that is not done; nil if all are.
   package var position: Int? { parts.last?.lowerBound }
 
-  /// Has some positions done that were left out of the part before.
+  /// Adds positions that the previous part left out.
   package mutating func add(_ part: Range<Int>) {
     if !part.isEmpty { parts.append(part) }
   }
 
-  /// Has a part done again in halves.
+  /// Splits a part in halves to be done again.
   ///
-  /// - Returns: Whether it has halves.
+  /// - Returns: Whether it could be split.
   package mutating func split(_ part: Range<Int>) -> Bool {
     guard part.count > 1 else { return false }
     let middle = part.lowerBound + part.count / 2
@@ -40,9 +40,9 @@ package struct Bisection {
     return true
   }
 
-  /// Takes note that a part failed and nothing of it is done.
+  /// Notes that a part failed and none of it is done.
   ///
-  /// - Throws: `error`, as `naming` tells what it is about, if one more has failed than may.
+  /// - Throws: `error`, extended by `naming`, if more positions have failed than may.
   package mutating func failed(
     _ part: Range<Int>,
     _ error: BatchError,

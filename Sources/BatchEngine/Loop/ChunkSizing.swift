@@ -1,34 +1,34 @@
-/// How many identifiers the next chunk holds: as many as shall take a target's time at the writer,
-/// and can be prepared long before anybody's patience ends.
+/// The size of the next chunk: as many identifiers as take the target's time at the writer and can
+/// be prepared well within the time limits.
 ///
-/// The cost of an identifier is smoothed over the last chunks, so that one slow commit does not
-/// make the next ten small. A chunk that took several times what it may counts alone: whoever waits
-/// for the write lock shall not wait for the average to notice.
+/// The cost of an identifier is averaged over the last chunks, so that one slow commit does not
+/// make the next ten small. A chunk that took several times its limit counts alone: others waiting
+/// for the write lock must not wait for the average to adapt.
 package struct ChunkSizing {
-  /// How much a chunk may be larger than the one before it.
+  /// How much larger a chunk may be than the previous one.
   private static let growth = 1.5
-  /// How many times its time a chunk may take before the average is dropped, and how much larger
-  /// than all that were timed one may be.
+  /// How many times its limit a chunk may take before the average is dropped, and how much larger
+  /// than any timed chunk one may be.
   private static let excess = 5.0
-  /// What the newest chunk counts in the average.
+  /// The weight of the newest chunk in the average.
   private static let weight = 0.5
-  /// The most identifiers of a first chunk that somebody else's code prepares.
+  /// The maximum size of a first chunk prepared by external code.
   private static let firstTransformed = 20
 
-  /// What an identifier costs in one of the two places.
+  /// The cost of an identifier at the writer or in preparation.
   private struct Cost {
-    /// How long a chunk may take there.
+    /// The time limit of a chunk.
     let limit: Duration
-    /// What was seen of it, smoothed, in seconds.
+    /// The smoothed cost in seconds.
     package private(set) var seconds: Double?
 
     init(limit: Duration) { self.limit = limit }
 
-    /// How many identifiers may be a chunk, as far as is known.
+    /// The estimated number of identifiers that fit the limit.
     var affordable: Double { seconds.map { limit / .seconds(1) / $0 } ?? .infinity }
 
     mutating func observe(_ count: Int, took duration: Duration, weight: Double) {
-      // A clock may not see so short a time at all.
+      // The clock may be too coarse for so short a time.
       let observed = max(duration / .seconds(1), 1e-9) / Double(count)
       if let seconds, duration < limit * ChunkSizing.excess {
         self.seconds = seconds + (observed - seconds) * weight
@@ -42,20 +42,19 @@ package struct ChunkSizing {
   private let bounds: ClosedRange<Int>
   private var writing: Cost
   private var preparing: Cost
-  /// What chunks hold.
   package private(set) var bytes: ChunkBytes
-  /// What the last chunk was allowed to hold; before there is one, what the first is.
+  /// The size of the last chunk; before there is one, of the first.
   private var last: Int
-  /// The most that is known to be no accident.
+  /// The largest size proven by a timed chunk.
   private var largest: Int
 
-  /// Sizes that a policy asks for.
+  /// Makes the sizes of a policy.
   ///
   /// - Parameters:
   ///   - policy: The policy.
-  ///   - handlerTime: How long somebody else's code has for a chunk; nil if none prepares it.
-  ///   - size: What chunks had lately, if a target is to go on from there.
-  ///   - bytes: What is known of what chunks hold.
+  ///   - handlerTime: The time limit of external code for a chunk; nil if none prepares it.
+  ///   - size: The recent size of chunks, where a target continues.
+  ///   - bytes: What is known of the memory that chunks hold.
   package init(
     _ policy: RunPolicy,
     preparedWithin handlerTime: Duration? = nil,
@@ -65,7 +64,7 @@ package struct ChunkSizing {
     let most = policy.throttle.largestChunk ?? RunPolicy.chunkSizeLimit
     let bounds = policy.chunk.bounds
     var first = policy.chunk.size
-    // Longer, and it would be long until a stop is heard.
+    // A longer preparation would delay a stop.
     var patience = max(.seconds(1), (policy.chunk.target ?? .zero) * 10)
     if let handlerTime {
       patience = min(patience, handlerTime / 4)
@@ -83,7 +82,7 @@ package struct ChunkSizing {
     )
   }
 
-  /// Sizes that begin at one, and stay there without a target.
+  /// Sizes that start at one, and stay there without a target.
   package init(
     _ size: Int,
     target: Duration? = nil,
@@ -91,7 +90,7 @@ package struct ChunkSizing {
     preparing patience: Duration = .seconds(1),
     bytes: ChunkBytes = ChunkBytes()
   ) {
-    precondition(size > 0 && bounds.lowerBound > 0, "a chunk of no identifiers")
+    precondition(size > 0 && bounds.lowerBound > 0, "an empty chunk")
     self.target = target
     self.bounds = bounds
     writing = Cost(limit: target ?? .zero)
@@ -104,19 +103,19 @@ package struct ChunkSizing {
   /// The size of the next chunk.
   package var size: Int { max(1, Int(min(Double(timedSize), bytes.rows))) }
 
-  /// The size that the times allow, or the job says.
+  /// The size given by the times or the job.
   private var timedSize: Int {
     guard target != nil, writing.seconds != nil || preparing.seconds != nil else { return last }
     let wanted =
       writing.seconds == nil
       ? Double(last)
       : min(max(writing.affordable, Double(bounds.lowerBound)), Double(bounds.upperBound))
-    // Several are on their way before one of a size is timed.
+    // Several chunks of a size are in flight before the first is timed.
     let most = min(
       max(Double(last) * Self.growth, Double(last + 1)),
       Double(largest) * Self.excess
     )
-    // What cannot be prepared in time is done in smaller chunks than the job says.
+    // If preparation takes too long, chunks are smaller than the job's.
     return max(1, Int(min(wanted, preparing.affordable, most)))
   }
 
@@ -125,26 +124,26 @@ package struct ChunkSizing {
   /// - Returns: How many identifiers it holds at most.
   package mutating func next() -> Int {
     let next = size
-    // Without a target it stays the job's.
+    // Without a target, the size stays the job's.
     if target != nil { last = next }
     return next
   }
 
-  /// Takes note of how long a chunk took at the writer.
+  /// Notes how long a chunk took at the writer.
   package mutating func observe(_ count: Int, took duration: Duration) {
     guard target != nil, count > 0 else { return }
     writing.observe(count, took: duration, weight: weight(of: count))
     largest = max(largest, count)
   }
 
-  /// Takes note of how long a chunk took to prepare, and what it holds.
+  /// Notes how long a chunk took to prepare, and what it holds.
   package mutating func observe(_ count: Int, preparedIn duration: Duration, bytes held: Int = 0) {
     bytes.observe(count, held)
     guard target != nil, count > 0 else { return }
     preparing.observe(count, took: duration, weight: weight(of: count))
   }
 
-  /// The rest of a range may be a few identifiers, and says little about many.
+  /// A short rest of a range says little about larger chunks.
   private func weight(of count: Int) -> Double {
     Self.weight * min(1, Double(count) / Double(last))
   }
@@ -157,12 +156,12 @@ package struct ChunkSizing {
   /// Whether sizes follow the time that chunks take.
   package var hasTarget: Bool { target != nil }
 
-  /// How many chunks of the next size take so long at the writer; nil if none was timed yet.
+  /// How many chunks of the next size the writer commits in a time; nil before one was timed.
   package func count(writtenIn duration: Duration) -> Double? {
     writing.seconds.map { min(duration, writing.limit) / .seconds(1) / ($0 * Double(size)) }
   }
 
-  /// How many chunks are written while one is prepared; nil if none was timed yet.
+  /// How many chunks are written while one is prepared; nil before one was timed.
   package var countWrittenDuringPreparation: Double? {
     guard let write = writing.seconds, let prepare = preparing.seconds else { return nil }
     return prepare / write

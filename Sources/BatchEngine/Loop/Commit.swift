@@ -1,12 +1,12 @@
-/// What came of committing a chunk.
+/// The result of committing a chunk.
 package struct Commit: Sendable {
-  /// What became of the identifiers.
+  /// The identifiers' outcomes.
   package let outcomes: Outcomes
-  /// Those that were neither changed nor failed; empty where the store or the output keeps them.
+  /// The identifiers neither changed nor failed; empty if the store or the output records them.
   package let passedOver: PassedOver
-  /// How long the chunk kept others from writing; of an export, how long it took to prepare.
+  /// How long the chunk blocked other writers; for an export, how long it took to prepare.
   package let duration: Duration
-  /// The length of the write-ahead log after it, in bytes.
+  /// The length of the write-ahead log afterwards, in bytes.
   package let logBytes: Int
 
   package init(

@@ -1,27 +1,27 @@
-/// The spans that a run was granted and has still something of, and how it stands with the next one.
+/// The spans that were granted to a run and are still in its hands, and the claim of the next one.
 ///
 /// ```
-/// granted ──► open ──► closing ──► gone, once it is recorded that all of it is done
-///               └────► lost ─────► gone, once the last of its chunks has come back
+/// granted ──► open ──► closing ──► gone, once recorded as done
+///               └────► lost ─────► gone, once the last of its chunks has returned
 /// ```
 ///
-/// A run asks for others than these only. So a span is not granted again before all that the run has of it
-/// from before has come back, and no answer about that can be taken for one about what is handed out later.
+/// A run only claims spans other than these. So a span is not granted again before all its chunks have
+/// returned, and a late answer about one cannot be mistaken for one about a later chunk.
 struct GrantedSpans {
   enum State {
     /// Some of its positions are still to do.
     case open
-    /// All of it is done, which is being recorded.
+    /// All of it is done, and is being recorded as such.
     case closing
-    /// Another process has it, and workers or the writer still have chunks of it.
+    /// Another process has it; workers or the writer still have chunks of it.
     case lost
   }
 
-  /// How the question for another span stands.
+  /// The state of the claim for another span.
   enum Claim {
     case idle
     case asked
-    /// There was none to be had; the question is put again after a while.
+    /// None was free; the run claims again after a delay.
     case resting
     /// All positions of the run are done.
     case exhausted
@@ -30,15 +30,15 @@ struct GrantedSpans {
   private(set) var all: [(positions: Range<Int>, state: State)] = []
   var claim = Claim.idle
 
-  /// What a claim leaves out.
+  /// The spans that a claim must leave out.
   var positions: [Range<Int>] { all.map(\.positions) }
 
-  /// The span that some positions are of, if it is in a state.
+  /// The span in the given state that contains these positions.
   func span(_ state: State, of positions: Range<Int>) -> Range<Int>? {
     all.first { $0.state == state && $0.positions.overlaps(positions) }?.positions
   }
 
-  /// Whether positions on both sides of one belong to different spans.
+  /// Whether a position is the boundary of two spans.
   func beginsOne(at position: Int) -> Bool {
     all.contains { $0.positions.lowerBound == position }
   }
@@ -53,7 +53,7 @@ struct GrantedSpans {
     all[place].state = state
   }
 
-  /// Forgets a span, after which another answer to a claim may be had: this one, or that all is done.
+  /// Forgets a span; the next claim may have another answer.
   mutating func remove(_ span: Range<Int>) {
     all.removeAll { $0.positions == span }
     if claim != .asked { claim = .idle }

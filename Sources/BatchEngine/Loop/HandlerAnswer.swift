@@ -1,16 +1,16 @@
 package import BatchIdentifiers
 import Dispatch
 
-/// The answer of a handler or, if that takes too long, the error that says so: whichever comes first.
+/// A handler's answer or, if it takes too long, a timeout error: whichever comes first.
 ///
-/// A handler that never returns cannot be stopped, since Swift has no way to end a thread. It is left
-/// alone, and what it answers after all is nobody's.
+/// Swift cannot end a thread, so a handler that never returns is abandoned; a late answer is
+/// ignored.
 package final class HandlerAnswer<Value: Sendable>: Sendable {
   private typealias Answer = Result<Value, BatchError>
 
   private struct State {
     var answer: Answer?
-    /// Who is told once there is one.
+    /// Receives the answer.
     var tell: (@Sendable (Answer) -> Void)?
   }
 
@@ -18,13 +18,13 @@ package final class HandlerAnswer<Value: Sendable>: Sendable {
   private let state = Lock(State())
   private let limit: Duration
 
-  /// An answer that is not there yet, of a handler that has so long.
+  /// An answer still to come, with a time limit.
   package init(within limit: Duration) {
     self.limit = limit
     late = .failure(.handlerTimeout(after: limit))
   }
 
-  /// Gives the answer, unless there is one.
+  /// Gives the answer, unless there is one already.
   package func give(_ answer: Result<Value, BatchError>) {
     let tell = state.withLock { state in
       let tell = state.answer == nil ? state.tell : nil
@@ -34,17 +34,17 @@ package final class HandlerAnswer<Value: Sendable>: Sendable {
     tell?(answer)
   }
 
-  /// Says that the time is over, unless there is an answer.
+  /// Ends the waiting with a timeout, unless there is an answer.
   package func expire() { give(late) }
 
-  /// Waits until there is an answer, or somebody says that the time is over.
+  /// Waits for the answer or the timeout.
   package func value() async throws(BatchError) -> Value {
     try await withCheckedContinuation { continuation in
       whenGiven { continuation.resume(returning: $0) }
     }.get()
   }
 
-  /// Waits on this thread, until the time is over that begins now.
+  /// Blocks this thread until there is an answer or the time limit, which starts now, has passed.
   package func block() throws(BatchError) -> Value {
     let isGiven = DispatchSemaphore(value: 0)
     whenGiven { _ in isGiven.signal() }

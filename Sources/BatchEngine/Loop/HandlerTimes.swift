@@ -1,28 +1,28 @@
 package import BatchIdentifiers
 
-/// The time that a handler has for a chunk.
+/// The time limit of a handler for a chunk.
 ///
-/// A handler that never returns is given up with its context: whatever waits for that fails, and so does
-/// the run. What is committed stays.
+/// A handler that never returns is abandoned with its context: all calls waiting for that context
+/// fail, and so does the run. What is committed stays.
 package final class HandlerTimes<Value: Sendable>: Sendable {
   private struct State {
-    /// The answers that are waited for in each context.
+    /// The expected answers in each context.
     var waiting: [ObjectIdentifier: [HandlerAnswer<Value>]] = [:]
-    /// Contexts that were given up.
+    /// Abandoned contexts.
     var lost: Set<ObjectIdentifier> = []
   }
 
   private let limit: Duration?
   private let state = Lock(State())
 
-  /// - Parameter limit: How long a handler has; nil if it has any time.
+  /// - Parameter limit: A handler's time limit; nil for none.
   package init(limit: Duration?) { self.limit = limit }
 
-  /// Waits for `body`, but no longer than the limit after a handler has begun in its context.
+  /// Waits for `body`, at most for the limit after a handler has begun in its context.
   ///
   /// - Parameters:
-  ///   - context: Where `body` is done, after what it was asked before.
-  ///   - body: Calls `begin` when it is its turn.
+  ///   - context: Where `body` runs, after earlier calls.
+  ///   - body: Calls `begin` when it starts.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws, or `BatchError` of code `handlerTimeout`.
   package func wait(
@@ -59,7 +59,7 @@ package final class HandlerTimes<Value: Sendable>: Sendable {
     return try await answer.value()
   }
 
-  /// Notes an answer that is waited for; false if its context is lost.
+  /// Notes an expected answer; false if its context was abandoned.
   private func expect(_ answer: HandlerAnswer<Value>, in context: ObjectIdentifier) -> Bool {
     state.withLock { state in
       guard !state.lost.contains(context) else { return false }

@@ -1,8 +1,8 @@
-/// What a session is told by the machine that it is on: the time, and how much memory it has had.
+/// A session's view of its machine: the time, and the process's peak memory.
 package struct RunHost {
-  /// The time, which never goes back.
+  /// The monotonic time.
   package var now: () -> ContinuousClock.Instant
-  /// The most memory that the process has had resident, in bytes.
+  /// The peak resident memory of the process, in bytes.
   package var peakBytes: () -> Int
 
   package init(

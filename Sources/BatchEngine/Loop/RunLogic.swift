@@ -1,56 +1,56 @@
 package import BatchIdentifiers
 
-/// The logic of a loop: what follows from each answer, with the throttle, the rests before further tries
-/// and what an operator asks for.
+/// The logic of a loop: what follows from each answer, given the throttle, the delays before
+/// retries and an operator's requests.
 ///
-/// It performs nothing and looks at nothing. ``RunLoop`` performs its effects with tasks and a clock; a
-/// test can do so with neither, a million times. Which chunk is whose turn it leaves to a
-/// ``RunStateMachine``.
+/// It has no side effects and no inputs of its own. ``RunLoop`` performs its effects with tasks and
+/// a clock; a test can do so with neither, a million times. A ``RunStateMachine`` decides which
+/// chunk is next.
 package struct RunLogic {
-  /// What has come of an effect, or from outside.
+  /// The result of an effect, or an external event.
   package enum Answer: Sendable {
-    /// A worker has prepared its chunk up to a position, and holds so many bytes of it.
+    /// A worker has prepared its chunk up to a position, and holds this many bytes of it.
     case prepared(Range<Int>, worker: Int, upTo: Int, holding: Int, took: Duration)
-    /// A worker could not prepare its chunk, and so many bytes are kept of what it could.
+    /// A worker could not prepare its chunk; this many bytes of its partial result are kept.
     case failedToPrepare(Range<Int>, worker: Int, BatchError, holding: Int)
     case committed(Range<Int>, Commit)
     case failedToCommit(Range<Int>, BatchError)
     case claimed(SpanClaim)
     case failedToClaim(BatchError)
-    /// The run has rested before it asks for a span again.
+    /// The delay before claiming a span again is over.
     case claimAgain
-    /// It is recorded that all of a span is done.
+    /// A span is recorded as done.
     case closed(Range<Int>)
     case failedToClose(Range<Int>, BatchError)
-    /// The run has rested before it tries again to record that all of a span is done.
+    /// The delay before recording a span as done again is over.
     case closeAgain(Range<Int>)
-    /// A chunk has rested before it is tried again.
+    /// The delay before a chunk's retry is over.
     case rested(Range<Int>)
-    /// A pace lets the run go on.
+    /// A pace allows the run to continue.
     case look
-    /// Time goes by.
+    /// Time has passed.
     case tick
-    /// The log was emptied, or is still so many bytes long.
+    /// The log was emptied down to this many bytes.
     case emptiedLog(Int)
-    /// Something beside the chunks went wrong.
+    /// Something other than a chunk failed.
     case failed(BatchError)
-    /// Somebody asks the run to stop.
+    /// A request to stop.
     case stop
     case outOfTime
   }
 
-  /// How things stand when an answer is heard.
+  /// The circumstances in which an answer is handled.
   package struct Moment {
     /// The time since the run began.
     package var now: Duration
-    /// What the job wants, as an operator has changed it.
+    /// The policy, with an operator's changes.
     package var policy: RunPolicy
     package var conditions = RunThrottle.Conditions()
-    /// Whether an operator has asked for the end of the run.
+    /// Whether an operator has cancelled the run.
     package var isCancelled = false
-    /// Whether statements are interrupted, since the run was told to stop long ago.
+    /// Whether the grace period of a stop is over, so that statements are interrupted.
     package var isGraceOver = false
-    /// Why the operator is not obeyed, if nobody was told yet.
+    /// Why the operator's request is ignored, if not reported yet.
     package var complaint: String?
 
     package init(now: Duration, policy: RunPolicy) {
@@ -59,63 +59,64 @@ package struct RunLogic {
     }
   }
 
-  /// What is to be done, in this order.
+  /// What to do, in this order.
   package enum Effect {
-    /// Have a worker prepare a chunk, for the last time if that fails; answer with `prepared` or
+    /// Have a worker prepare a chunk, and say whether it is the last try; answer with `prepared` or
     /// `failedToPrepare`.
     case prepare(Range<Int>, worker: Int, isLastTry: Bool)
-    /// Have the writer commit what was prepared; answer with `committed` or `failedToCommit`.
+    /// Have the writer commit a prepared chunk; answer with `committed` or `failedToCommit`.
     case commit(Range<Int>)
-    /// Drop what was prepared.
+    /// Drop a prepared chunk.
     case discard(Range<Int>)
-    /// Ask for a span besides these, which the run has something of; answer with `claimed` or
+    /// Claim a span other than these, which the run still holds; answer with `claimed` or
     /// `failedToClaim`.
     case claim(besides: [Range<Int>])
-    /// Record that all of a span is done; answer with `closed` or `failedToClose`.
+    /// Record a span as done; answer with `closed` or `failedToClose`.
     case close(Range<Int>)
-    /// Give the answer once the time has gone by.
+    /// Give the answer after a delay.
     case answer(Answer, after: Duration)
     /// Have the writer empty its log; answer with `emptiedLog` or `failed`.
     case emptyLog
-    /// From here on chunks in flight have a bounded time to end.
+    /// From now on, chunks in flight have limited time to finish.
     case beginGrace
-    /// Tell what has happened, before the next answer is heard.
+    /// Report an event before the next answer is handled.
     case tell(Event)
-    /// Nothing goes on any more, and no further answer is heard.
+    /// Everything has ended; no further answer is handled.
     case end(RunStateMachine.Ending)
   }
 
-  /// What happens in a run.
+  /// An event of a run.
   package enum Event {
     case committed(Range<Int>, Commit)
     case retrying(ChunkRetry)
-    /// A span is the process's own.
+    /// This process has the span.
     case granted(Range<Int>)
-    /// A span is another process's by now.
+    /// Another process has the span.
     case lost(Range<Int>)
     case held(RunThrottle.Hold)
     case released
     case message(String)
-    /// Nothing but that time goes by.
+    /// Only time has passed.
     case looked
   }
 
-  /// What the logic has to know of who performs its effects.
+  /// What the logic must know about whoever performs its effects.
   package struct Setting {
-    /// How many chunks may be prepared at once.
+    /// The maximum number of chunks being prepared.
     package var workers: Int
     /// Whether chunks must be committed in the order of their positions.
     package var inOrder: Bool
-    /// How long somebody else's code has for a chunk; nil if a chunk is prepared without any.
+    /// The time limit of external code for a chunk; nil if none is called.
     package var patience: Duration?
-    /// What there is to do about a log that cannot be emptied; nil if no log is written.
+    /// What to do about a log that cannot be emptied; nil if no log is written.
     package var logRemedy: String?
-    /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
+    /// The first positions of units that chunks must not split, ascending; empty if chunks may end
+    /// anywhere.
     package var units: [Int]
-    /// How many chunks are committed at once, each in a transaction of its own; nil where one writer shares
-    /// its transactions between them.
+    /// The maximum number of chunks being committed, each in its own transaction; nil if one writer
+    /// shares its transactions among them.
     package var writers: Int?
-    /// Whether positions are granted while the run goes on, beside those that it begins with.
+    /// Whether positions are granted during the run, besides the initial ones.
     package var isGranted: Bool
 
     package init(
@@ -141,32 +142,32 @@ package struct RunLogic {
   private let backoff: Backoff
   private var generator: any RandomNumberGenerator
   private var machine: RunStateMachine
-  /// What the job wants, as it was at the last look.
+  /// The policy as of the last answer.
   private var policy: RunPolicy
   private var throttle: RunThrottle
-  /// The errors of chunks that are tried again, by their first positions.
+  /// The errors of chunks to be retried, by first position.
   private var errors: [Int: BatchError] = [:]
-  /// How often in turn no span could be asked for, and how often it could not be recorded that all of one
-  /// is done, by its first position.
+  /// The number of consecutive failed claims, and of failed records of a span as done, by its first
+  /// position.
   private var failedClaims = 0
   private var failedCloses: [Int: Int] = [:]
   /// What holds the run.
   package private(set) var held: RunThrottle.Hold?
-  /// Whether the answer is on its way that a pace lets the run go on, which is before the next tick.
+  /// Whether the answer is pending that a pace allows the run to continue, before the next tick.
   private var willLook = false
-  /// Whether the log may be emptied: once each time that its length was looked at.
+  /// Whether the log may be emptied: once per measurement of its length.
   private var mayEmptyLog = false
   private var isCancelled = false
   private var hasEnded = false
-  /// What is to be done and was not handed over yet.
+  /// The effects not yet handed over.
   private var effects: [Effect] = []
   /// The first error, which ended the run.
   package private(set) var failure: BatchError?
-  /// Why the run was stopped, if not by a request to stop.
+  /// Why the run was stopped, if not by a request.
   package private(set) var stopReason: String?
 
-  /// The logic of a run over the remaining positions of a list; the generator makes the random part of
-  /// rests.
+  /// Makes the logic of a run over the remaining positions of a list; the generator makes delays
+  /// random.
   package init(
     remaining: [Range<Int>],
     sizing: ChunkSizing,
@@ -193,7 +194,6 @@ package struct RunLogic {
 
   // MARK: Inputs
 
-  /// Begins.
   package mutating func begin(at moment: Moment) -> [Effect] {
     if let complaint = moment.complaint { tell(.message(complaint)) }
     tick()
@@ -202,7 +202,7 @@ package struct RunLogic {
     return handOver()
   }
 
-  /// Hears an answer.
+  /// Handles an answer.
   ///
   /// - Returns: What to do.
   package mutating func hear(_ answer: Answer, at moment: Moment) -> [Effect] {
@@ -215,7 +215,7 @@ package struct RunLogic {
       )
     case .failedToPrepare(let chunk, let worker, let error, let byteCount):
       note(error, of: chunk)
-      // A handler that is too late, or was ended, is no failure of a run that was told to stop.
+      // In a run that was stopped, a handler that was ended or is late is no failure.
       let isLate = moment.isGraceOver && [.handlerFailed, .handlerTimeout].contains(error.code)
       let isTransient = error.isTransient || isExcused(error, moment) || isLate
       settle(
@@ -289,25 +289,26 @@ package struct RunLogic {
 
   private mutating func tell(_ event: Event) { effects.append(.tell(event)) }
 
-  /// Has the run look around in a moment, whatever goes on then: a chunk may take long.
+  /// Makes the run check its conditions soon, whatever is in flight: a chunk may take long.
   private mutating func tick() {
     effects.append(.answer(.tick, after: RunThrottle.lookInterval))
   }
 
   // MARK: Failures
 
-  /// Whether an error comes of the end of the grace: the chunk was undone, and nothing is wrong with it.
+  /// Whether an error results from the end of the grace period: the chunk was undone, and nothing
+  /// is wrong with it.
   private func isExcused(_ error: BatchError, _ moment: Moment) -> Bool {
     moment.isGraceOver && error.code == .interrupted
   }
 
-  /// Fails the run because of something beside its chunks.
+  /// Fails the run because of something other than a chunk.
   private mutating func fail(_ error: BatchError) {
     failure = failure ?? error
     perform(machine.fail())
   }
 
-  /// How long to rest before something is tried again that is beside the chunks; nil if it is not.
+  /// The delay before a retry of something other than a chunk; nil if it is not retried.
   private mutating func rest(before attempt: Int, _ error: BatchError) -> Duration? {
     guard error.isTransient, attempt <= backoff.limit else { return nil }
     return backoff.delay(before: attempt, using: &generator)
@@ -320,7 +321,7 @@ package struct RunLogic {
     errors[chunk.lowerBound] = error
   }
 
-  /// Performs what follows from a failure, and keeps the error if it is what the run fails of.
+  /// Performs what follows from a failure, and keeps the error if the run fails because of it.
   private mutating func settle(_ chunk: Range<Int>, _ actions: [RunStateMachine.Action]) {
     if machine.hasFailed, failure == nil {
       failure = errors[chunk.lowerBound]
@@ -353,7 +354,7 @@ package struct RunLogic {
     perform(machine.closed(span))
   }
 
-  /// Gives up what is left of the span that a chunk is of.
+  /// Gives up the rest of a chunk's span.
   private mutating func lose(_ chunk: Range<Int>) {
     errors[chunk.lowerBound] = nil
     if let span = machine.openSpan(of: chunk) {
@@ -365,7 +366,7 @@ package struct RunLogic {
 
   // MARK: The throttle
 
-  /// Holds the run or lets it go on, as the throttle has it now.
+  /// Holds or releases the run, as the throttle says.
   private mutating func regulate(_ moment: Moment) {
     obey(moment)
     if let reason = throttle.end(moment.conditions) {
@@ -390,7 +391,7 @@ package struct RunLogic {
     effects.append(.answer(.look, after: hold.duration))
   }
 
-  /// Does what an operator asks for.
+  /// Follows an operator's requests.
   private mutating func obey(_ moment: Moment) {
     if moment.isCancelled, !isCancelled {
       isCancelled = true
@@ -417,7 +418,7 @@ package struct RunLogic {
     )
   }
 
-  /// Empties the log when it is what holds the run and none of the run's readers is in the way.
+  /// Empties the log if it holds the run and none of the run's readers blocks that.
   private mutating func emptyLogIfQuiet() {
     guard held?.cause == .maximumWAL, mayEmptyLog, machine.isQuiet, !hasEnded,
       setting.logRemedy != nil
@@ -448,7 +449,7 @@ package struct RunLogic {
 
   private mutating func rest(_ chunk: Range<Int>, before attempt: Int) {
     guard let error = errors[chunk.lowerBound] else {
-      preconditionFailure("a chunk rests that has not failed")
+      preconditionFailure("a resting chunk has not failed")
     }
     let delay = backoff.delay(before: attempt, using: &generator)
     tell(

@@ -1,29 +1,31 @@
 package import BatchIdentifiers
 import SystemPackage
 
-/// Performs what a ``RunLogic`` decides: tasks for workers and writer, and the answers back.
+/// Performs the decisions of a ``RunLogic``: starts tasks for workers and writer, and returns the
+/// answers.
 package struct RunLoop<Processor: ChunkProcessor> {
-  /// What a loop needs beside its chunks.
+  /// What a loop needs besides its chunks.
   package struct Settings {
     package var policy: RunPolicy
-    /// Where the run keeps its files.
+    /// The files of the run.
     package var files: RunFiles
-    /// Where the run hears what an operator asks of it.
+    /// Where the run receives an operator's requests.
     package var requests: any RunRequests
-    /// When the run stops by itself.
+    /// When the run's time is over.
     package var deadline: ContinuousClock.Instant?
-    /// Where further positions come from while the run goes on; nil if all are there from the beginning.
+    /// The source of further positions during the run; nil if all are known at the start.
     package var spans: (any SpanSource)?
-    /// How many chunks are committed at once, each in a transaction of its own; nil where one writer shares
-    /// its transactions between them.
+    /// The maximum number of chunks being committed, each in its own transaction; nil if one writer
+    /// shares its transactions among them.
     package var writers: Int?
-    /// What commits the chunks, whose log is emptied when it has grown too long; nil for a run that writes
-    /// to no store.
+    /// Commits the chunks and empties its log when that is too long; nil for a run that writes to
+    /// no store.
     package var writer: (any ChunkWriter)?
-    /// Tells what the store has against going on, by what it knows already; nil for a store that never has anything.
+    /// Why the store wants the run to wait, from what it already knows; nil for a store that never
+    /// does.
     package var storeHold: (@Sendable () -> RunThrottle.StoreHold?)?
     package var stopRequests: AsyncStream<Void>
-    /// How long chunks in flight have to finish after a request to stop.
+    /// How long chunks in flight may take to finish after a request to stop.
     package var grace: Duration
 
     package init(
@@ -64,14 +66,14 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private let start: ContinuousClock.Instant
   private var logic: RunLogic
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
-  /// What is left of chunks that wait for another try.
+  /// Partial results of chunks to be retried.
   private var postponed: [Range<Int>: Processor.Prepared] = [:]
   private var control: any RunRequests
-  /// What an operator asks for.
+  /// The operator's requests.
   private var asked = RunControl()
-  /// What the job wants, as the operator has changed it.
+  /// The policy, with the operator's changes.
   private var policy: RunPolicy
-  /// What has happened and was not told yet.
+  /// Events not yet reported.
   private var events: [Event] = []
   private var ending: RunStateMachine.Ending?
 
@@ -80,7 +82,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   /// Why the run was stopped, if not by a request to ``BatchRun``.
   package var stopReason: String? { logic.stopReason }
 
-  /// A loop over the remaining positions of a list.
+  /// Makes a loop over the remaining positions of a list.
   package init(
     remaining: [Range<Int>],
     sizing: ChunkSizing,
@@ -113,14 +115,14 @@ package struct RunLoop<Processor: ChunkProcessor> {
 
   /// Runs until every position is done, the run is stopped, or a chunk fails.
   ///
-  /// - Parameter observe: Told what happens; an error from it fails the run.
+  /// - Parameter observe: Receives events; an error from it fails the run.
   /// - Returns: How the run ended.
   package mutating func run(
     observe: (Event) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
     let watch = grace.watch(settings.writer, workers, settings.spans, obeying: settings.requests)
     let ending = await carryOut(observe: observe)
-    // So that nothing interrupts whoever records how the run ended.
+    // So that it interrupts nothing while the end of the run is recorded.
     watch.cancel()
     await watch.value
     return ending
@@ -133,7 +135,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       listen(in: &group)
       perform(logic.begin(at: look()), in: &group)
       while true {
-        // The writer goes on while what happened is accounted for.
+        // The writer continues while these events are handled.
         let happened = events
         events.removeAll()
         for event in happened {
@@ -168,7 +170,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     }
     guard let deadline = settings.deadline else { return }
     group.addTask { [grace, runtime = settings.policy.limits.runtime] in
-      // Cancelled, the run is told to stop, and not by its time.
+      // A cancelled task stops the run by request, not by its time limit.
       guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
         return (.stop, nil)
       }
@@ -177,10 +179,11 @@ package struct RunLoop<Processor: ChunkProcessor> {
     }
   }
 
-  /// How things stand, by the clock, the file of requests and what the throttle asks for.
+  /// The current circumstances, from the clock, the request file and the throttle's probe.
   private mutating func look() -> RunLogic.Moment {
     if let request = control.look() {
-      // Whoever asked has checked the settings; a file made by hand is not obeyed in this.
+      // The command has checked the settings; those of a file edited by hand are ignored if
+      // invalid.
       if request.settings != asked.settings,
         let adjusted = try? settings.policy.adjusted(by: request.settings)
       {
@@ -212,7 +215,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       case .close(let span): close(span, in: &group)
       case .answer(let answer, let delay):
         group.addTask {
-          // Cancelled when the run ends, which then need not wait.
+          // Cancelled at the end of the run, which then need not wait.
           try? await Task.sleep(for: delay)
           return (answer, nil)
         }
@@ -260,7 +263,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
 
   private mutating func commit(_ chunk: Range<Int>, in group: inout TaskGroup<Reply>) {
     guard let value = prepared.removeValue(forKey: chunk) else {
-      preconditionFailure("a chunk is committed that was not prepared")
+      preconditionFailure("a committed chunk was not prepared")
     }
     group.addTask { [processor] in
       do throws(BatchError) {
@@ -272,7 +275,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private func claim(besides own: [Range<Int>], in group: inout TaskGroup<Reply>) {
-    guard let spans = settings.spans else { preconditionFailure("spans that nobody grants") }
+    guard let spans = settings.spans else { preconditionFailure("no source of spans") }
     group.addTask {
       do throws(BatchError) {
         return (.claimed(try await spans.claim(besides: own)), nil)
@@ -283,7 +286,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private func close(_ span: Range<Int>, in group: inout TaskGroup<Reply>) {
-    guard let spans = settings.spans else { preconditionFailure("spans that nobody grants") }
+    guard let spans = settings.spans else { preconditionFailure("no source of spans") }
     group.addTask {
       do throws(BatchError) {
         try await spans.close(span)
@@ -295,7 +298,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   }
 
   private func emptyLog(in group: inout TaskGroup<Reply>) {
-    guard let writer = settings.writer else { preconditionFailure("a log that nobody writes") }
+    guard let writer = settings.writer else { preconditionFailure("no writer of a log") }
     group.addTask {
       do throws(BatchError) {
         return (.emptiedLog(try await writer.emptyLog()), nil)

@@ -11,31 +11,31 @@ import Foundation
 package final class RunSession {
   package let checkpoint: Checkpoint
   private let host: RunHost
-  /// When this process began with the chunks.
+  /// When this process began to process chunks.
   package let start: ContinuousClock.Instant
-  /// The failed identifiers that are tried again; nil if positions are done for the first time.
+  /// The failed identifiers being retried; nil in a first run.
   private let retried: RetriedIdentifiers?
-  /// How many identifiers this process has to do, and how many it has done.
+  /// The number of identifiers for this process to do, and of those done.
   private let toDo: Int
   private var doneHere = 0
   package private(set) var progress: RunProgress
-  /// What is done.
+  /// The done positions.
   package private(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
-  /// How long the run was held, but for the hold that goes on.
+  /// How long the run was held, except for the current hold.
   private var throttledBefore: Double
-  /// Whether the process that was at work on the run before could not say how it ended.
+  /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
   private var failure: BatchError?
-  /// What holds the run, and since when it is held, by this or by something before it.
+  /// What holds the run, and since when it has been held, for any reason.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
-  /// Of chunks that no record has as done, where the file is the ledger.
+  /// The passed-over identifiers that no record lists yet, if the file is the ledger.
   private var passedOver = PassedOverRecord()
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
-  /// A session that resumes from what is done, or retries failed identifiers.
+  /// Makes a session that resumes after the done positions, or retries failed identifiers.
   package init(
     checkpoint: Checkpoint,
     done: DoneRanges,
@@ -63,23 +63,21 @@ package final class RunSession {
   /// The run's UUID.
   package var run: String { checkpoint.metadata.run }
 
-  /// The positions that are still to do, or the places of failed identifiers to try again.
+  /// The positions still to do, or the indexes of the failed identifiers to retry.
   package var remaining: [Range<Int>] {
     retried?.parts ?? done.remaining(of: checkpoint.list.count)
   }
 
-  /// Whether nothing of the list is left to do.
   package var isComplete: Bool { done.count == checkpoint.list.count }
 
-  /// How large the chunks were on average that are done; nil if none is.
+  /// The average size of the done chunks; nil if there are none.
   package var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
 
-  /// What becomes of identifiers of the run that fail; those that are tried again may all fail again.
+  /// What happens when identifiers of the run fail; all retried ones may fail again.
   package func failurePolicy(_ skip: RunPolicy.Skip) -> FailurePolicy {
     retried == nil ? skip.failurePolicy(of: checkpoint.list.count) : .skip(upTo: .max)
   }
 
-  /// Notes a committed chunk.
   package func committed(_ chunk: Range<Int>, _ commit: Commit) {
     doneHere += chunk.count
     if let retried {
@@ -99,7 +97,7 @@ package final class RunSession {
       || passedOver.pieces.count > PassedOverRecord.byteLimit
   }
 
-  /// Whether nothing was told for `interval`; if so it counts as told.
+  /// Whether nothing was reported for `interval`; if so, notes a report.
   package func shouldTell(every interval: Duration) -> Bool {
     guard toldAt.duration(to: host.now()) >= interval else { return false }
     toldAt = host.now()
@@ -127,7 +125,7 @@ package final class RunSession {
     try write(state)
   }
 
-  /// Copies from the store which identifiers were passed over, so that the file of a finished run has all
+  /// Copies the passed-over identifiers from the store, so that the file of a finished run has all
   /// of them; the next record has the last ones.
   private func copyPassedOver(from processor: some ChunkProcessor) async throws(BatchError) {
     guard checkpoint.metadata.ledger == .store, done.outcomes.passedOver > 0 else { return }
@@ -144,15 +142,15 @@ package final class RunSession {
     }
   }
 
-  /// Records that the run goes on, though a record may say that it is finished: what the store has
-  /// counts from here on, and not what the file has.
+  /// Records that the run continues, even if the file says that it is finished: from now on, the
+  /// store counts.
   package func reopen() throws(BatchError) {
     try write(.running)
   }
 
-  /// Appends the state of a run that goes on to the checkpoint.
+  /// Appends the progress of a running run to the checkpoint.
   ///
-  /// Whoever has the database locked only puts it off to the next time that it is due.
+  /// If the database is locked, the record waits until the next one is due.
   package func recordProgress(with processor: some ChunkProcessor) async throws(BatchError) {
     do throws(BatchError) {
       try await record(progress.state, with: processor)
@@ -164,7 +162,7 @@ package final class RunSession {
 
   /// Notes that the run is held.
   ///
-  /// - Returns: Whether that is worth telling: of a mere pace only the first time.
+  /// - Returns: Whether to report it; a mere pace is reported only the first time.
   package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool {
     let isNew = held?.by.cause != hold.cause
     held = (hold, held?.since ?? host.now())
@@ -178,14 +176,13 @@ package final class RunSession {
     return true
   }
 
-  /// Notes that the run is no longer held.
   package func release() throws(BatchError) {
     let isRecorded = holdIsRecorded
     endHold()
     if isRecorded { try write(.running) }
   }
 
-  /// Notes that time passes: the file records a pace that holds the run for long.
+  /// Notes that time passes: a pace that holds the run for long must reach the file.
   package func pass(recordingEvery interval: Duration) throws(BatchError) {
     if held != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
   }
@@ -199,15 +196,15 @@ package final class RunSession {
     progress.throttle = nil
   }
 
-  /// How long the run has been held until now.
+  /// How long the run has been held so far.
   private var throttledSeconds: Double {
     throttledBefore + (held.map { $0.since.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
 
-  /// Records that the run was stopped, and why if nobody asked for it.
+  /// Records that the run was stopped, and why if not by request.
   ///
-  /// Whoever has the database locked does not keep a run from stopping: the ledger in the store has
-  /// what the file then lacks.
+  /// A locked database does not keep a run from stopping: the ledger in the store has what the file
+  /// then lacks.
   package func stop(
     with processor: some ChunkProcessor,
     because reason: String? = nil
@@ -221,11 +218,11 @@ package final class RunSession {
     }
   }
 
-  /// Puts the result into place and records that the run is finished, which nobody was told yet.
+  /// Puts the result in place and records that the run is finished but not acknowledged.
   package func complete(with processor: some ChunkProcessor) async throws(BatchError) {
-    // The length of a complete output is recorded before it gets its name: were the process
-    // killed in between, the next one knows that nothing is left but to name it.
-    // And all failures are compared: an equal number of others may stand in a restored database.
+    // The length of a complete output is recorded before it gets its name, so if the process is
+    // killed in between, the next one only has to rename it. All failures are compared, since a
+    // restored database may have the same number of different ones.
     try await record(.running, with: processor, comparesFailures: true)
     try await copyPassedOver(from: processor)
     try await processor.finish(&progress)
@@ -234,11 +231,11 @@ package final class RunSession {
     try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
   }
 
-  /// The summary of a run that came to an error outside its chunks.
+  /// The summary of a run that failed outside its chunks.
   package func failed(_ error: BatchError) -> RunSummary {
     failure = failure ?? error
-    // If not even this can be recorded, the last record and the ledger still say what is done. Of a run
-    // that another process has taken over, that one keeps the record.
+    // If even this cannot be recorded, the last record and the ledger still say what is done. If
+    // another process has taken over the run, only that one may write to the record.
     if error.code != .alreadyRunning { try? write(.failed) }
     progress.state = .failed
     return summary()
@@ -262,7 +259,7 @@ package final class RunSession {
     elapsedBefore + start.duration(to: host.now()) / .seconds(1)
   }
 
-  /// How the run stands now.
+  /// The current state of the run.
   package func summary() -> RunSummary {
     var summary = RunSummary(checkpoint.metadata, progress, checkpoint: checkpoint)
     summary.stopReason = progress.state == .stopped ? progress.stopReason : nil
@@ -275,7 +272,7 @@ package final class RunSession {
     summary.failure = failure
     let seconds = start.duration(to: host.now()) / .seconds(1)
     if doneHere > 0, seconds > 0 {
-      // An average does not know yet of a pace that has only begun to hold.
+      // An average does not reflect a pace that has just started.
       let rate = min(Double(doneHere) / seconds, held?.by.rate ?? .infinity)
       summary.identifiersPerSecond = rate
       if progress.state == .running {

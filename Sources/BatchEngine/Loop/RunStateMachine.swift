@@ -1,51 +1,50 @@
 import BatchIdentifiers
 
-/// The logic of a run: which chunk is prepared by whom, which is committed next, when it ends.
+/// The logic of a run: who prepares which chunk, which is committed next, when the run ends.
 ///
-/// It performs nothing. Each input returns the actions to perform, and whoever performs them says
-/// what came of it with another input. So the whole of it can be tested without a database, a task
-/// or a clock.
+/// It performs nothing. Each input returns actions; whoever performs them reports the result as
+/// another input. So all of it can be tested without a database, a task or a clock.
 ///
-/// Bounds: at most one chunk a worker is being prepared, and at most ``Limits/inFlight`` chunks
-/// exist between "handed to a worker" and "committed", however slow the writer is. Where sizes
-/// follow a target there are fewer, since each of them has a size of the past, and where rows are large,
-/// down to one, since all of them are in memory. A worker hands over the first positions of its chunk
-/// when they hold enough; the others are handed out again before any later ones.
+/// Bounds: each worker prepares at most one chunk, and at most ``Limits/inFlight`` chunks are
+/// between "handed to a worker" and "committed", however slow the writer is. There are fewer if
+/// sizes follow a target, since each of them has an outdated size, and if rows are large, down to
+/// one, since all of them are in memory. A worker hands over the first positions of its chunk when
+/// they hold enough; the others are handed out again before any later ones.
 ///
-/// A chunk that fails transiently waits and is prepared again; it keeps its place among those in
-/// flight, and what it holds, and the others go on as far as the order allows.
+/// A chunk that fails transiently waits and is prepared again. It keeps its place among those in
+/// flight, and its partial result; the others continue as far as the order allows.
 ///
-/// Positions are all there from the beginning, or are granted in spans while the run goes on, where
-/// several processes share it. A span that is lost takes its chunks with it.
+/// All positions are known at the start or, if several processes share the run, granted in spans
+/// during the run. A span that is lost takes its chunks with it.
 package struct RunStateMachine {
-  /// How much may go on at once.
+  /// How much may be in flight.
   package struct Limits {
-    /// How many chunks are prepared at once.
+    /// The maximum number of chunks being prepared.
     package var workers: Int
-    /// How many chunks may be handed to the writer before it has answered.
+    /// The maximum number of chunks handed to the writer and not yet committed.
     package var committing: Int
-    /// How many chunks may be anywhere between worker and committed.
+    /// The maximum number of chunks between worker and commit.
     package var inFlight: Int
     /// Whether chunks are committed in the order of their positions.
     package var inOrder: Bool
     /// How often a chunk is retried after transient failures.
     package var retries: Int
-    /// Whether chunks that are committed at once share one transaction of one writer.
+    /// Whether chunks committed at the same time share a transaction of one writer.
     package var sharesTransactions = true
-    /// Whether positions are granted while the run goes on, beside those that it begins with.
+    /// Whether positions are granted during the run, besides the initial ones.
     package var isGranted = false
-    /// The first positions of what no chunk is cut within, ascending; none if chunks may end anywhere.
+    /// The first positions of units that chunks must not split, ascending; empty if chunks may end
+    /// anywhere.
     package var units: [Int] = []
 
-    /// Limits for a number of workers, and of writers if each has transactions of its own.
+    /// Makes limits for a number of workers, and of writers if each has its own transactions.
     package init(workers: Int, inOrder: Bool, retries: Int = 0, writers: Int? = nil) {
       self.workers = workers
       self.inOrder = inOrder
       self.retries = retries
       sharesTransactions = writers == nil
-      // While one is committed the others wait at the writer, which goes on without asking, and
-      // share its next transaction. In order, one at a time: two tasks that call the writer may
-      // arrive the other way round.
+      // While one chunk is committed, the others wait at the writer and share its next transaction.
+      // In order, only one at a time: two tasks that call the writer may arrive in the wrong order.
       committing = inOrder ? 1 : writers ?? 8
       inFlight = 2 * workers + committing
     }
@@ -54,22 +53,22 @@ package struct RunStateMachine {
     package static let sharing = Duration.milliseconds(20)
   }
 
-  /// What is to be done.
+  /// What to do.
   package enum Action: Hashable {
     /// Have a worker read and compute the chunk; answer with `prepared` or `failed`.
     case prepare(Range<Int>, worker: Int)
     /// Have the writer commit the prepared chunk; answer with `committed` or `failed`.
     case commit(Range<Int>)
-    /// Let the chunk rest before its `attempt`th further try; answer with `rested`.
+    /// Delay the chunk before this retry; answer with `rested`.
     case rest(Range<Int>, attempt: Int)
-    /// Drop what was prepared: it will not be committed.
+    /// Drop a prepared chunk, which will not be committed.
     case discard(Range<Int>)
-    /// Ask for a span besides these, which the run has something of; answer with `grant`, `claimLater` or
-    /// `exhausted`.
+    /// Claim a span other than these, which the run still holds; answer with `grant`, `claimLater`
+    /// or `exhausted`.
     case claim(besides: [Range<Int>])
-    /// Record that all of a span is done; answer with `closed`.
+    /// Record a span as done; answer with `closed`.
     case close(Range<Int>)
-    /// Nothing is going on any more.
+    /// Everything has ended.
     case end(Ending)
   }
 
@@ -77,7 +76,7 @@ package struct RunStateMachine {
   package enum Ending: Hashable {
     /// Every position is done.
     case completed
-    /// It was told to stop and the chunks in flight are committed.
+    /// The run was stopped, and the chunks in flight are committed.
     case stopped
     /// A chunk could not be done.
     case failed
@@ -92,26 +91,26 @@ package struct RunStateMachine {
   /// A chunk that was handed out and is not committed.
   private struct Chunk {
     enum State: Equatable {
-      /// New, or has rested: a worker prepares it next.
+      /// New, or waited for its retry: a worker prepares it next.
       case due
       case preparing(worker: Int)
-      /// Prepared, and waits for the writer.
+      /// Prepared, and waiting for the writer.
       case ready
       case committing
-      /// Failed transiently, and waits for its retry.
+      /// Failed transiently, and waiting for its retry.
       case resting
-      /// Failed for good, and the run with it.
+      /// Failed permanently, and the run with it.
       case failed
     }
 
     var positions: Range<Int>
     var state: State
-    /// How often it has failed transiently.
+    /// The number of transient failures.
     var failures = 0
-    /// What it holds while it waits for the writer, or for its next try.
+    /// The bytes it holds while waiting for the writer or its retry.
     var bytes = 0
 
-    /// Whether nobody is at work on it.
+    /// Whether no worker or writer is busy with it.
     var isWaiting: Bool { [.due, .ready, .resting].contains(state) }
   }
 
@@ -122,23 +121,23 @@ package struct RunStateMachine {
   private var isHeld = false
   /// Whether the run ends, or has ended, with a failure.
   package private(set) var hasFailed = false
-  /// What is to be handed out, the next positions last.
+  /// The positions to hand out, the next ones last.
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
-  /// The chunks that are handed out and not committed, ascending.
+  /// The chunks handed out and not committed, ascending.
   private var chunks: [Chunk] = []
-  /// The spans that were granted; none where all positions are there from the beginning.
+  /// The granted spans; none if all positions are known at the start.
   private var spans = GrantedSpans()
-  /// The first position that will not be committed any more; in order, nothing after it will be.
+  /// The first position that will no longer be committed; in order, nothing after it will be.
   private var givenUp = Int.max
 
   /// The size of the next chunk.
   package var chunkSize: Int { sizing.size }
 
-  /// What is known of what chunks hold.
+  /// What is known of the memory that chunks hold.
   package var chunkBytes: ChunkBytes { sizing.bytes }
 
-  /// A run over positions, ascending, in chunks of at most the size that `sizing` says.
+  /// Makes a run over ascending positions, in chunks of at most the size given by `sizing`.
   package init(remaining: [Range<Int>], sizing: ChunkSizing, limits: Limits) {
     precondition(limits.workers > 0, "a run without workers")
     self.limits = limits
@@ -149,17 +148,15 @@ package struct RunStateMachine {
 
   // MARK: Inputs
 
-  /// Begins.
   package mutating func start() -> [Action] { next() }
 
-  /// A worker has prepared its chunk, or as many of its first positions as are to be held at once,
-  /// which took so long.
+  /// A worker has prepared its chunk, or as many of its first positions as may be held at once.
   ///
   /// - Parameters:
-  ///   - chunk: The chunk as it was handed out; from here on it ends at `end`.
+  ///   - chunk: The chunk as handed out; from now on it ends at `end`.
   ///   - worker: The worker.
-  ///   - end: The first position that was not reached; nil if all were.
-  ///   - byteCount: What is held for it.
+  ///   - end: The first position not reached; nil if all were.
+  ///   - byteCount: The bytes held for it.
   ///   - duration: How long it took.
   /// - Returns: What to do.
   package mutating func prepared(
@@ -172,7 +169,7 @@ package struct RunStateMachine {
     let place = release(worker, chunk)
     let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
     let rest = reached.upperBound..<chunk.upperBound
-    precondition(!reached.isEmpty, "a chunk of which nothing was prepared")
+    precondition(!reached.isEmpty, "an empty prepared chunk")
     if isLost(chunk) {
       chunks.remove(at: place)
       return [.discard(reached)] + next()
@@ -185,8 +182,8 @@ package struct RunStateMachine {
     return (rest.isEmpty ? [] : takeBack(rest)) + next()
   }
 
-  /// A worker could not prepare its chunk, transiently or for good; so many bytes are kept of what it
-  /// could.
+  /// A worker could not prepare its chunk, transiently or permanently; the bytes of its partial
+  /// result are kept.
   package mutating func failedToPrepare(
     _ chunk: Range<Int>,
     worker: Int,
@@ -202,15 +199,14 @@ package struct RunStateMachine {
     return isTransient ? retry(place) : fail(place)
   }
 
-  /// The writer has committed a chunk, which took so long.
+  /// The writer has committed a chunk.
   package mutating func committed(_ chunk: Range<Int>, took duration: Duration) -> [Action] {
     chunks.remove(at: settle(chunk))
     sizing.observe(chunk.count, took: duration)
     return next()
   }
 
-  /// The writer could not commit a chunk, transiently or for good; it is as if it had not been
-  /// tried.
+  /// The writer could not commit a chunk, transiently or permanently; nothing of it is done.
   package mutating func failedToCommit(_ chunk: Range<Int>, isTransient: Bool = false) -> [Action] {
     let place = settle(chunk)
     if isLost(chunk) {
@@ -220,7 +216,7 @@ package struct RunStateMachine {
     return isTransient ? retry(place) : fail(place)
   }
 
-  /// A chunk has rested.
+  /// A chunk's delay is over.
   package mutating func rested(_ chunk: Range<Int>) -> [Action] {
     // It may have been given up meanwhile.
     let place = chunks.firstIndex { $0.positions == chunk && $0.state == .resting }
@@ -229,17 +225,18 @@ package struct RunStateMachine {
     return next()
   }
 
-  /// Begins nothing new; what is in flight is finished, or dropped where the run is held.
+  /// Begins nothing new; what is in flight is finished, or dropped if the run is held.
   package mutating func stop() -> [Action] {
     guard case .running = phase else { return [] }
     phase = .stopping(.stopped)
-    // In order, nothing is committed that comes after positions that a worker did not reach.
+    // In order, nothing is committed after positions that a worker did not reach.
     givenUp = min(givenUp, remaining.last?.lowerBound ?? .max)
     return giveUp(positions { $0 == .resting || $0 == .due }) + next()
   }
 
-  /// Hands nothing out any more, neither to workers nor to the writer, until ``release()``; what is
-  /// prepared is dropped where the run stops, which need not wait for that.
+  /// Hands nothing out, neither to workers nor to the writer, until ``release()``.
+  ///
+  /// If the run stops, prepared chunks are dropped instead of waiting for that.
   package mutating func hold() -> [Action] {
     if isHeld { return [] }
     isHeld = true
@@ -247,67 +244,67 @@ package struct RunStateMachine {
     return giveUp([]) + next()
   }
 
-  /// Goes on after ``hold()``.
+  /// Continues after ``hold()``.
   package mutating func release() -> [Action] {
     isHeld = false
     return next()
   }
 
-  /// Sizes the chunks to come anew, and lets so many be at the writer.
+  /// Replaces the sizing of chunks to come, and the number of chunks allowed at the writer.
   package mutating func tune(_ sizing: ChunkSizing, committing: Int) {
     self.sizing = sizing
     limits.committing = committing
   }
 
-  /// Whether the run is held and what had been handed out has come back.
+  /// Whether the run is held and everything handed out has returned.
   package var isQuiet: Bool { isHeld && preparingCount == 0 && count(.committing) == 0 }
 
-  /// How often a chunk has failed transiently.
+  /// The number of a chunk's transient failures.
   package func tries(of chunk: Range<Int>) -> Int {
     chunks.first { $0.positions == chunk }?.failures ?? 0
   }
 
   // MARK: Spans
 
-  /// A span is the run's own, of which some positions are still to do.
+  /// The run holds a span; these parts of it are still to do.
   package mutating func grant(_ span: Range<Int>, remaining parts: [Range<Int>]) -> [Action] {
     spans.insert(span)
     for part in parts { remaining.insert(part, at: place(before: part)) }
     return next()
   }
 
-  /// There is no span to be had now; asks again after ``claimAgain()``.
+  /// No span is free now; claims again after ``claimAgain()``.
   package mutating func claimLater() -> [Action] {
     spans.claim = .resting
     return next()
   }
 
-  /// Time has gone by since there was no span to be had.
+  /// The delay before the next claim is over.
   package mutating func claimAgain() -> [Action] {
     if spans.claim == .resting { spans.claim = .idle }
     return next()
   }
 
-  /// All positions of the run are done, by whomever.
+  /// All positions of the run are done, by any process.
   package mutating func exhausted() -> [Action] {
     spans.claim = .exhausted
     return next()
   }
 
-  /// It is recorded that all of a span is done, or the span is another process's.
+  /// A span is recorded as done, or belongs to another process.
   package mutating func closed(_ span: Range<Int>) -> [Action] {
     spans.remove(span)
     return next()
   }
 
-  /// The span that a chunk is of; nil if all positions were there from the beginning, or it was lost.
+  /// The span of a chunk; nil if all positions were known at the start, or it was lost.
   package func openSpan(of chunk: Range<Int>) -> Range<Int>? { spans.span(.open, of: chunk) }
 
-  /// A chunk was not committed, and nothing of its span will be: another process has it.
+  /// A chunk was not committed, nor will anything of its span be: another process has the span.
   ///
-  /// What is in other hands of it is dropped when it comes back.
+  /// Chunks of the span that are in use are dropped when they return.
   package mutating func lost(_ chunk: Range<Int>) -> [Action] {
-    precondition(limits.isGranted, "a span is lost that nobody granted")
+    precondition(limits.isGranted, "a lost span was not granted")
     chunks.remove(at: settle(chunk))
     guard let span = openSpan(of: chunk) else { return next() }
     spans.set(span, .lost)
@@ -319,8 +316,8 @@ package struct RunStateMachine {
 
   private func isLost(_ chunk: Range<Int>) -> Bool { spans.span(.lost, of: chunk) != nil }
 
-  /// Closes the spans of which all is done, forgets those that are lost once nobody has anything of them,
-  /// and asks for another one.
+  /// Closes spans that are done, forgets lost ones once all their chunks have returned, and claims
+  /// another.
   private mutating func tendSpans() -> [Action] {
     guard limits.isGranted, !hasFailed else { return [] }
     var actions: [Action] = []
@@ -343,16 +340,16 @@ package struct RunStateMachine {
     return actions
   }
 
-  /// Whether another span is wanted: there is less left than a chunk for each worker.
+  /// Whether another span is needed: less than a chunk per worker is left.
   ///
-  /// In order, one span is done after the other.
+  /// In order, spans are done one after another.
   private var wantsSpan: Bool {
     guard case .running = phase, !isHeld else { return false }
     if limits.inOrder { return remaining.isEmpty && chunks.isEmpty && spans.all.isEmpty }
     return remaining.reduce(0) { $0 + $1.count } < limits.workers * sizing.size
   }
 
-  /// Where positions stand among those that remain, the next of which are last.
+  /// The index of positions among the remaining ones, the next of which are last.
   private func place(before positions: Range<Int>) -> Int {
     remaining.lastIndex { $0.lowerBound > positions.lowerBound }.map { $0 + 1 } ?? 0
   }
@@ -369,19 +366,19 @@ package struct RunStateMachine {
 
   private var preparingCount: Int { limits.workers - idleWorkers.count }
 
-  /// The place of a chunk that a worker has come back with.
+  /// The index of a chunk that a worker has returned.
   private mutating func release(_ worker: Int, _ chunk: Range<Int>) -> Int {
     guard let place = first(.preparing(worker: worker)), chunks[place].positions == chunk else {
-      preconditionFailure("a chunk nobody prepares")
+      preconditionFailure("no worker prepares the chunk")
     }
     idleWorkers.append(worker)
     return place
   }
 
-  /// The place of a chunk that the writer has answered.
+  /// The index of a chunk that the writer has answered.
   private mutating func settle(_ chunk: Range<Int>) -> Int {
     let place = chunks.firstIndex { $0.positions == chunk && $0.state == .committing }
-    guard let place else { preconditionFailure("a chunk nobody commits") }
+    guard let place else { preconditionFailure("the writer does not have the chunk") }
     chunks[place].bytes = 0
     return place
   }
@@ -392,8 +389,8 @@ package struct RunStateMachine {
     return !hasFailed && !(limits.inOrder && chunk.lowerBound > givenUp)
   }
 
-  /// Lets a chunk that failed transiently wait, unless it has been tried often enough or the run
-  /// is about to end.
+  /// Lets a chunk that failed transiently wait, unless it was tried often enough or the run is
+  /// about to end.
   private mutating func retry(_ place: Int) -> [Action] {
     chunks[place].failures += 1
     let (positions, attempt) = (chunks[place].positions, chunks[place].failures)
@@ -406,7 +403,7 @@ package struct RunStateMachine {
     }
   }
 
-  /// Leaves chunks to the next run, and what was prepared and cannot be committed now.
+  /// Leaves chunks to the next run, with what was prepared and can no longer be committed.
   private mutating func giveUp(_ positions: [Range<Int>]) -> [Action] {
     givenUp = positions.map(\.lowerBound).reduce(givenUp, min)
     let dropped = self.positions { $0 == .ready }.filter { !canCommit($0) }
@@ -416,8 +413,8 @@ package struct RunStateMachine {
     return dropped.map(Action.discard)
   }
 
-  /// Takes positions back that a worker did not reach: they are the next to be handed out, or left to
-  /// the next run.
+  /// Takes back positions that a worker did not reach: they are handed out next, or left to the
+  /// next run.
   private mutating func takeBack(_ rest: Range<Int>) -> [Action] {
     guard case .running = phase else { return giveUp([rest]) }
     let place = place(before: rest)
@@ -436,7 +433,7 @@ package struct RunStateMachine {
     return fail()
   }
 
-  /// Something beside the chunks went wrong: what is prepared is dropped.
+  /// Something other than a chunk failed: prepared chunks are dropped.
   package mutating func fail() -> [Action] {
     if case .ended = phase { return [] }
     phase = .stopping(.failed)
@@ -446,11 +443,11 @@ package struct RunStateMachine {
     return dropped.map(Action.discard) + next()
   }
 
-  /// How many chunks may be at the writer, and how many anywhere, as things go.
+  /// The current limits of chunks at the writer, and in flight.
   ///
-  /// A chunk that takes as long as a target gains nothing from company, and all that were sized
-  /// before a size changed are still to come: one at the writer and what is ready for its next
-  /// transaction are enough. Exports have no writer to wait for.
+  /// A chunk that takes as long as a target gains nothing from sharing a transaction, and chunks
+  /// sized before a change of size are still to come: one at the writer and those ready for its
+  /// next transaction are enough. Exports have no writer to wait for.
   private var depth: (committing: Int, inFlight: Int) {
     guard sizing.hasTarget, !limits.inOrder, limits.sharesTransactions else {
       return (limits.committing, limits.inFlight)
@@ -459,7 +456,7 @@ package struct RunStateMachine {
       return (1, min(limits.workers + 1, limits.inFlight))
     }
     let committing = Int(max(1, min(together, Double(limits.committing))))
-    // Twice what is written while one is prepared, since preparations are not even.
+    // Twice what is written while one is prepared, since preparation times vary.
     let ready = (2 * (sizing.countWrittenDuringPreparation ?? 0)).rounded(.up)
     let inFlight = Double(committing) + max(ready, Double(committing))
     return (committing, Int(min(inFlight, Double(limits.inFlight))))
@@ -489,7 +486,7 @@ package struct RunStateMachine {
   private func nextToCommit() -> Int? {
     guard let place = first(.ready) else { return nil }
     guard limits.inOrder else { return place }
-    // What a worker did not reach comes first; when the run stops such chunks are given up.
+    // Positions that a worker did not reach come first; if the run stops, such chunks are given up.
     if case .running = phase, let next = remaining.last,
       next.lowerBound < chunks[place].positions.lowerBound
     {
@@ -498,9 +495,9 @@ package struct RunStateMachine {
     return place == 0 ? place : nil
   }
 
-  /// Whether there is memory for one chunk more.
+  /// Whether there is memory for another chunk.
   ///
-  /// One there may always be: in order, it may be what those that hold the memory wait for.
+  /// One chunk is always allowed: in order, it may be what those that hold the memory wait for.
   private var hasRoom: Bool {
     if preparingCount == 0, count(.committing) == 0 { return true }
     let expected = sizing.expectedBytes
@@ -508,11 +505,11 @@ package struct RunStateMachine {
     return held + expected <= Double(ChunkBytes.totalLimit)
   }
 
-  /// The place of the chunk that a worker prepares next.
+  /// The index of the chunk to prepare next.
   private mutating func nextToPrepare() -> Int? {
     guard hasRoom else { return nil }
     if let place = first(.due) { return place }
-    // Those that rest are in nobody's way, but they are bounded too.
+    // Resting chunks block nobody, but their number is limited too.
     guard chunks.count - count(.resting) < depth.inFlight, chunks.count < limits.inFlight,
       let positions = nextChunk()
     else { return nil }
@@ -539,7 +536,7 @@ package struct RunStateMachine {
     let isComplete = remaining.isEmpty && hasAll
     switch phase {
     case .running: return isComplete ? .completed : nil
-    // Told to stop when nothing was left to do: it is complete.
+    // Stopped when nothing was left to do: it is complete.
     case .stopping(.stopped): return isComplete ? .completed : .stopped
     case .stopping(let ending): return ending
     case .ended: return nil

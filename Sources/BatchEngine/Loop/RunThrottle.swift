@@ -2,27 +2,27 @@ import SystemPackage
 
 /// Decides whether a run is held back, and why.
 ///
-/// It looks at nothing itself: what was committed and how things stand is told, with the time since
-/// the run began. The first reason that is true counts, those that an operator sets before those that
-/// pass by themselves.
+/// It checks nothing itself: the caller passes commits, conditions, and the time since the run
+/// began. The first true reason counts, those set by an operator before those that pass by
+/// themselves.
 package struct RunThrottle {
-  /// How things stand beside the run.
+  /// The conditions around the run.
   package struct Conditions: Hashable {
     /// Whether the flag file exists.
     package var isFlagged = false
     /// Whether an operator has paused the run.
     package var isPaused = false
-    /// The free space of the database's file system, in bytes, if it is known.
+    /// The free space on the database's file system, in bytes; nil if unknown.
     package var freeDisk: Int64?
     /// The minute of the day in local time.
     package var minuteOfDay = 0
-    /// What the store itself has against going on.
+    /// Why the store itself wants the run to wait.
     package var storeHold: StoreHold?
   }
 
-  /// A reason of the store to wait, in its own words.
+  /// A store's reason to wait, in its own words.
   package struct StoreHold: Hashable, Sendable {
-    /// A short name of what holds.
+    /// A short name of the reason.
     package let name: String
     package let reason: String
 
@@ -34,7 +34,7 @@ package struct RunThrottle {
 
   /// Why the run is held back, and for how long at least.
   package struct Hold: Hashable {
-    /// The key of the job that asks for it, the command, or what the store calls it.
+    /// The job's key or the command that asks for it, or the store's name for it.
     package struct Cause: RawRepresentable, Hashable {
       package let rawValue: String
 
@@ -52,50 +52,49 @@ package struct RunThrottle {
     }
 
     package let cause: Cause
-    /// The reason as it is shown.
+    /// The reason as shown.
     package let reason: String
-    /// When to look again, which is soon: an operator may ask for something else meanwhile.
+    /// When to check again; soon, since an operator may change the settings.
     package let duration: Duration
-    /// How many identifiers a second are let through, if that is what holds.
+    /// The identifiers per second that a pace allows.
     package var rate: Double?
 
-    /// Whether it is over by itself after its duration: the run goes on, more slowly.
+    /// Whether it ends by itself: the run continues, only more slowly.
     package var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
   }
 
-  /// How long it may take until a condition that has changed is noticed.
+  /// How long a changed condition may go unnoticed.
   package static let lookInterval = Duration.milliseconds(100)
-  /// How much time that was lost with waking up too late is made up for.
+  /// How much time lost by late wake-ups is made up for.
   private static let slack = Duration.milliseconds(100)
 
-  /// What the job wants, which may change while it runs.
+  /// The settings, which may change during the run.
   package var settings: RunPolicy.Throttle {
     didSet {
-      // A debt by the old pace is none by the new one.
+      // A delay due to the old rate does not apply to the new one.
       if settings.identifiersPerSecond != oldValue.identifiersPerSecond { due = .zero }
       if settings.sleepRatio != oldValue.sleepRatio { rested = .zero }
     }
   }
-  /// When the next identifiers may be committed, by the rate.
+  /// When the rate allows the next identifiers to be committed.
   private var due = Duration.zero
-  /// When the rest after the last chunk is over.
+  /// When the rest after the last chunk ends.
   private var rested = Duration.zero
   /// The length of the write-ahead log, in bytes.
   package var logBytes = 0
 
-  /// Who keeps the log from being emptied, and what there is to do.
+  /// Who may keep the log from being emptied, and what to do about it.
   private let logRemedy: String
 
-  /// A throttle as a policy wants it.
   package init(_ throttle: RunPolicy.Throttle, logRemedy: String = "") {
     settings = throttle
     self.logRemedy = logRemedy
   }
 
-  /// Whether the time of a chunk decides when the next one may be committed.
+  /// Whether the time of a chunk determines when the next one may be committed.
   package var setsPace: Bool { settings.identifiersPerSecond != nil || settings.sleepRatio != nil }
 
-  /// Takes note of a committed chunk, which took so long.
+  /// Notes a committed chunk and how long it took.
   package mutating func committed(_ count: Int, took duration: Duration, at now: Duration) {
     if let rate = settings.identifiersPerSecond {
       due = max(due, now - Self.slack) + .seconds(Double(count) / rate)
@@ -103,7 +102,7 @@ package struct RunThrottle {
     if let ratio = settings.sleepRatio { rested = now + duration * ratio }
   }
 
-  /// Why the run stops now, or nil: its hours are over, and it does not wait for the next.
+  /// Why the run stops now, or nil: its hours are over, and it is not to wait for the next.
   package func end(_ conditions: Conditions) -> String? {
     guard settings.outsideWindow == .stop, let window = settings.window,
       !window.contains(minuteOfDay: conditions.minuteOfDay)

@@ -1,14 +1,16 @@
 import BatchIdentifiers
 
-/// The time that chunks in flight have after a run was told to stop; when it is over, their statements
-/// are interrupted, again and again until the run has ended: one may just not have been running.
+/// The time that chunks in flight have to finish after a stop.
 ///
-/// It has a task of its own, since the run itself may wait for the lane.
+/// When it is over, their statements are interrupted repeatedly until the run has ended, since one
+/// may not have been running at the time.
+///
+/// It has its own task, since the run itself may wait for the lane.
 package final class StopGrace: Sendable {
   /// How often statements are interrupted.
   private static let interval = Duration.milliseconds(10)
 
-  /// How long chunks have after a request.
+  /// The length of the grace period after a request.
   private let duration: Duration
   private let deadline = Lock<ContinuousClock.Instant?>(nil)
 
@@ -16,19 +18,19 @@ package final class StopGrace: Sendable {
     self.duration = duration
   }
 
-  /// Begins, unless it has begun and ends earlier.
+  /// Begins the grace period, unless one has begun that ends earlier.
   ///
-  /// - Parameter least: How long it lasts if that is longer than after a request.
+  /// - Parameter least: Its minimum length.
   package func begin(atLeast least: Duration = .zero) {
     let end = ContinuousClock.now + max(duration, least)
     deadline.withLock { $0 = min($0 ?? end, end) }
   }
 
-  /// Whether statements are interrupted.
+  /// Whether the grace period is over.
   package var isOver: Bool { deadline.withLock { $0.map { $0 <= ContinuousClock.now } ?? false } }
 
-  /// Interrupts the statements of a run when the time is over, until the task is cancelled; looks for a
-  /// request to stop in the meantime.
+  /// Waits for a request to stop and, when the grace period is over, interrupts the run's
+  /// statements until the task is cancelled.
   package func watch(
     _ writer: (any ChunkWriter)?,
     _ workers: [some ChunkWorker],

@@ -8,18 +8,18 @@ import Musl
 import Darwin
 #endif
 
-/// Looks at what a throttle asks for, and at nothing else.
+/// Checks the conditions that a throttle needs, and no others.
 package struct ThrottleProbe {
   private let throttle: RunPolicy.Throttle
   private let database: FilePath
 
-  /// Looks for a throttle of a run on a database.
+  /// Makes a probe for a run on a database.
   package init(_ throttle: RunPolicy.Throttle, _ database: FilePath) {
     self.throttle = throttle
     self.database = database
   }
 
-  /// How things stand now.
+  /// The current conditions.
   package func look() -> RunThrottle.Conditions {
     var conditions = RunThrottle.Conditions()
     if let file = throttle.flagFile { conditions.isFlagged = FileSystem.status(of: file) != nil }

@@ -1,15 +1,15 @@
 package import BatchIdentifiers
 
-/// A part of every day in local time, which may go over midnight: `22:00-06:00`.
+/// A daily time window in local time, which may cross midnight: `22:00-06:00`.
 public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
   private static let minutesOfDay = 24 * 60
 
-  /// The minute of the day that it begins with.
+  /// Its first minute of the day.
   public let start: Int
-  /// The minute of the day that is no longer part of it.
+  /// The minute of the day after its last.
   public let end: Int
 
-  /// A window from one minute of the day until before another; nil if they are the same or none.
+  /// A window of minutes of the day; nil if they are equal or out of range.
   public init?(from start: Int, until end: Int) {
     guard (0..<Self.minutesOfDay).contains(start), (0...Self.minutesOfDay).contains(end),
       start != end
@@ -18,9 +18,9 @@ public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
     self.end = end
   }
 
-  /// Reads a window such as `22:00-06:00`.
+  /// Parses a window such as `22:00-06:00`.
   ///
-  /// - Throws: A `BatchError` with code `invalidJob` and no place.
+  /// - Throws: A `BatchError` with code `invalidJob` and no location.
   package init(parsing text: String) throws(BatchError) {
     let times = text.split(separator: "-", omittingEmptySubsequences: false).map(Self.minute)
     guard times.count == 2, let start = times[0], let end = times[1],
@@ -44,15 +44,15 @@ public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
     return hours * 60 + minutes
   }
 
-  /// How many minutes of a day are part of it.
+  /// The number of minutes in it.
   package var minutes: Int { start < end ? end - start : Self.minutesOfDay - start + end }
 
-  /// Whether a minute of the day is part of it.
+  /// Whether it contains a minute of the day.
   public func contains(minuteOfDay minute: Int) -> Bool {
     start < end ? (start..<end).contains(minute) : minute >= start || minute < end
   }
 
-  /// The two times as they are read.
+  /// The window in the form that is parsed.
   public var description: String {
     func text(_ minute: Int) -> String {
       [minute / 60, minute % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")

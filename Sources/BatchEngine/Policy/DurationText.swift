@@ -6,11 +6,11 @@ extension Duration {
     ("d", 86_400_000_000_000),
   ]
 
-  /// Reads a duration with its units: `50ms`, `1.5s`, `10m`, `3h55m`, `1d12h`.
+  /// Parses a duration with units: `50ms`, `1.5s`, `10m`, `3h55m`, `1d12h`.
   ///
-  /// - Throws: A `BatchError` with code `invalidJob` and no place.
+  /// - Throws: A `BatchError` with code `invalidJob` and no location.
   package init(parsing text: String) throws(BatchError) {
-    // What begins with a number of its own is a part: 3h and 55m.
+    // Each number begins a part: 3h and 55m.
     var starts = [text.startIndex]
     for (index, next) in zip(text.indices, text.indices.dropFirst())
     where text[index].isLetter && text[next].isASCII && text[next].isNumber {
@@ -40,7 +40,7 @@ extension Duration {
     self = .nanoseconds(sum)
   }
 
-  /// The duration as people read it: `0.41 s`, `3:05`, `2:10:00`.
+  /// The duration for people: `0.41 s`, `3:05`, `2:10:00`.
   package var shown: String {
     let value = self / .seconds(1)
     let digits: Double = value < 10 ? 100 : 10
@@ -53,15 +53,15 @@ extension Duration {
   }
 }
 
-/// A number of bytes, written with its unit.
+/// A number of bytes, written with a unit.
 package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes.
   package let bytes: Int64
 
-  /// A number of bytes.
+  /// Makes a size of this many bytes.
   package init(bytes: Int64) { self.bytes = bytes }
 
-  /// The size as people read it, such as `4.2 MB`, `64 MB`, `999 bytes`.
+  /// The size for people, such as `4.2 MB`, `64 MB`, `999 bytes`.
   package var description: String {
     let units = ["bytes", "kB", "MB", "GB", "TB"]
     var amount = Double(bytes)
@@ -74,9 +74,9 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
     return "\(tenths == tenths.rounded() ? "\(Int64(tenths))" : "\(tenths)") \(units[unit])"
   }
 
-  /// Reads a size with its unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
+  /// Parses a size with a unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
   ///
-  /// - Throws: A `BatchError` with code `invalidJob` and no place.
+  /// - Throws: A `BatchError` with code `invalidJob` and no location.
   package init(parsing text: String) throws(BatchError) {
     let quantity = try Quantity(
       parsing: text[...],
@@ -93,15 +93,15 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A decimal number and its unit, as a whole number of the smallest unit.
+/// A decimal number with a unit, as a whole number of the smallest unit.
 private struct Quantity {
   let amount: Int64
-  /// How many of the smallest unit its unit is.
+  /// The size of its unit in smallest units.
   let unit: Int64
-  /// Whether it is written without decimals.
+  /// Whether it has no decimals.
   let isWhole: Bool
 
-  /// Reads a quantity, which may be a part of a text that is about more.
+  /// Parses a quantity, which may be part of a longer text.
   init(
     parsing text: Substring,
     of whole: String,

@@ -1,24 +1,24 @@
 package import BatchIdentifiers
 
-/// What becomes of a chunk of which one identifier fails.
+/// What happens to a chunk when one of its identifiers fails.
 package enum FailurePolicy: Sendable, Hashable {
   /// The chunk fails, and nothing of it is done.
   case failChunk
-  /// The identifier is passed over, unless so many were before.
+  /// The identifier is skipped, up to this many in the run.
   case skip(upTo: Int)
 
-  /// How many may be passed over.
+  /// How many may be skipped.
   package var limit: Int {
     if case .skip(let limit) = self { limit } else { 0 }
   }
 
-  /// What holds of the others when some have been passed over: possibly more than may, since a job can
-  /// be resumed with a lower limit.
+  /// The policy after some failures: possibly more than allowed, since a job can be resumed with a
+  /// lower limit.
   package func after(_ failures: Int) -> FailurePolicy {
     if case .skip(let limit) = self { .skip(upTo: max(0, limit - failures)) } else { self }
   }
 
-  /// The error that stops the run, of an identifier that is not passed over.
+  /// The error that stops the run, for an identifier that is not skipped.
   package func refusal(_ error: BatchError) -> BatchError {
     guard self != .failChunk else { return error }
     var error = error

@@ -1,15 +1,16 @@
 package import BatchIdentifiers
 
 extension RunPolicy {
-  /// The settings that can be changed while the job runs, by their path in a job file.
+  /// The settings that can change during a run, by their path in a job file.
   public static let liveSettings = [
     "chunk.size", "chunk.target", "throttle.identifiersPerSecond", "throttle.sleepRatio",
     "throttle.maximumWAL",
   ]
 
-  /// The policy with some of its settings replaced; the text `none` takes one away.
+  /// The policy with some settings replaced; the text `none` removes one.
   ///
-  /// - Throws: `BatchError` of code `invalidJob` if a setting cannot be changed or has a wrong value.
+  /// - Throws: `BatchError` of code `invalidJob` if a setting cannot be changed or has an invalid
+  ///   value.
   package func adjusted(by settings: [String: String]) throws(BatchError) -> RunPolicy {
     var policy = self
     for (name, text) in settings {

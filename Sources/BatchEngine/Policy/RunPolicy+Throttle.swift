@@ -45,7 +45,7 @@ extension RunPolicy {
       self.outsideWindow = outsideWindow
     }
 
-    /// The most identifiers of a chunk, so that a rate is even: a second's worth.
+    /// The maximum chunk size that keeps a rate even: a second's worth.
     package var largestChunk: Int? { identifiersPerSecond.map { max(1, Int($0)) } }
   }
 }

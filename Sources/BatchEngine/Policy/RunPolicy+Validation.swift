@@ -1,13 +1,13 @@
 public import BatchIdentifiers
 import SystemPackage
 
-/// A setting of a policy that breaks a rule.
+/// A setting of a policy that violates a rule.
 package struct SettingProblem: Sendable {
-  /// The keys that lead to it in a job file.
+  /// Its path in a job file.
   package let path: [String]
   /// What is wrong.
   package let message: String
-  /// What to do about it.
+  /// How to fix it.
   package let remedy: String?
 
   package init(_ path: String..., message: String, remedy: String?) {
@@ -18,17 +18,17 @@ package struct SettingProblem: Sendable {
 }
 
 extension RunPolicy {
-  /// The most identifiers that may fail.
+  /// The maximum number of identifiers that may fail.
   public static let skipLimit = 100_000
-  /// The most further tries of a chunk.
+  /// The maximum number of retries per chunk.
   public static let retryLimit = 1000
-  /// The least bound of the write-ahead log, in bytes.
+  /// The minimum limit of the write-ahead log, in bytes.
   package static let leastMaximumWAL: Int64 = 1_000_000
-  /// The most rows of a chunk.
+  /// The maximum number of rows per chunk.
   public static let chunkSizeLimit = 1_000_000
-  /// The most background contexts.
+  /// The maximum number of workers.
   public static let workerLimit = 256
-  /// The longest time that most settings may name.
+  /// The maximum of most durations.
   package static let durationLimit = (duration: Duration.seconds(24 * 60 * 60), name: "24 hours")
   package static let longDurationLimit = (
     duration: Duration.seconds(365 * 24 * 60 * 60), name: "365 days"
@@ -36,7 +36,7 @@ extension RunPolicy {
 
   /// Checks every rule of the settings.
   ///
-  /// - Throws: `BatchError` of code `invalidJob` that reports all problems, a line each.
+  /// - Throws: `BatchError` of code `invalidJob` that reports all problems, one per line.
   public func validate() throws(BatchError) {
     let errors = problems().map { problem in
       BatchError(
@@ -49,7 +49,7 @@ extension RunPolicy {
     if let error = BatchError.joining(errors) { throw error }
   }
 
-  /// The settings that break a rule.
+  /// The settings that violate a rule.
   package func problems() -> [SettingProblem] {
     var problems = chunkProblems()
     if let workers, !(1...Self.workerLimit).contains(workers) {
@@ -219,11 +219,11 @@ extension RunPolicy {
     case .time(let time):
       if time > .zero, time <= Self.longDurationLimit.duration { return [] }
       let remedy = "write a positive one, \(Self.longDurationLimit.name) at most"
-      return [.init("history", message: "is no time that can be", remedy: remedy)]
+      return [.init("history", message: "is not a positive duration", remedy: remedy)]
     }
   }
 
-  /// What is wrong with a time that a setting names.
+  /// The problems of a duration setting.
   package static func problems(
     of duration: Duration,
     _ section: String,
@@ -256,7 +256,7 @@ extension RunPolicy {
 }
 
 extension BatchError {
-  /// One error that reports the first ten errors, a line each; nil if there are none.
+  /// An error that reports the first ten errors, one per line; nil if there are none.
   package static func joining(_ errors: [BatchError]) -> BatchError? {
     let limit = 10
     guard var first = errors.first else { return nil }
@@ -270,6 +270,6 @@ extension BatchError {
 }
 
 extension BatchError.Code {
-  /// A job, or the policy of a run, breaks a rule.
+  /// A job, or the policy of a run, violates a rule.
   public static let invalidJob = Self(rawValue: "invalidJob")
 }

@@ -75,8 +75,7 @@ extension RunPolicy {
       self.maximum = maximum
     }
 
-    /// The sizes between which a target may choose; one bound that is given moves the other's
-    /// default.
+    /// The range of sizes that a target may choose; one given bound shifts the other's default.
     package var bounds: ClosedRange<Int> {
       let lower = minimum ?? min(100, maximum ?? 100)
       return lower...max(lower, maximum ?? 20_000)
@@ -121,7 +120,7 @@ extension RunPolicy {
       self.ratio = ratio
     }
 
-    /// What both bounds mean for a number of identifiers.
+    /// The failure policy for a total number of identifiers, from both limits.
     package func failurePolicy(of total: Int) -> FailurePolicy {
       let limit = min(limit, Int((Double(total) * ratio).rounded(.down)))
       return limit > 0 ? .skip(upTo: limit) : .failChunk
@@ -190,8 +189,8 @@ extension RunPolicy {
       )
     }
 
-    /// The end since when runs are remembered by their identifiers, as an ISO 8601 timestamp in UTC;
-    /// nil if all are.
+    /// Runs that ended before this are no longer remembered, as an ISO 8601 timestamp in UTC; nil
+    /// if all are.
     package var oldestEnd: String? {
       keepRunIDs.map {
         Date.now.addingTimeInterval(-($0 / .seconds(1))).formatted(.iso8601)

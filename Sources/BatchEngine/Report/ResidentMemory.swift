@@ -6,12 +6,12 @@ import Musl
 import Darwin
 #endif
 
-/// The most memory that this process has had resident, in bytes.
+/// The peak resident memory of this process, in bytes.
 package func peakResidentBytes() -> Int {
   var usage = rusage()
   #if os(Linux)
-  // What getrusage(2) says survives execve(2): a small process that a large one has started would seem
-  // as large.
+  // getrusage(2)'s peak survives execve(2): a small process started by a large one would seem as
+  // large.
   let peak = kernelText(at: "/proc/self/status")?
     .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
     .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }

@@ -19,7 +19,7 @@ public struct RunSummary: Sendable, Encodable {
   public var total: Int
   /// How many are done: the sum of the outcomes.
   public var done: Int { outcomes.total }
-  /// What became of them.
+  /// Their outcomes.
   public var outcomes: Outcomes
   /// How many chunks are committed.
   public var chunks: Int
@@ -53,23 +53,23 @@ public struct RunSummary: Sendable, Encodable {
   public var throttle: String?
   /// How long the run has been held back, over all its resumptions.
   public var throttledSeconds: Double
-  /// Why the run was stopped, if nobody asked for it.
+  /// Why the run was stopped, if not by request.
   public var stopReason: String?
   /// What stopped the run, on one line.
   public var error: String?
-  /// What stopped the run, where this process saw it; not part of the JSON.
+  /// The error that stopped the run in this process; not part of the JSON.
   public var failure: BatchError? {
     didSet { error = failure?.description ?? error }
   }
 
-  /// Why nobody could be told that a finished run is finished, or nil; not part of the JSON.
+  /// Why the end of a finished run could not be reported, or nil; not part of the JSON.
   ///
-  /// Nothing is left to do with the rows: called again, the run tells its end once more.
+  /// No rows are left to do: called again, the run only reports its end again.
   public var unacknowledged: BatchError?
-  /// The identifier that the caller gave to the work.
+  /// The caller's ID of the work.
   public var runID: String?
 
-  /// The reason of a run that an operator has stopped.
+  /// The `stopReason` of a cancelled run.
   package static let cancellation = "batch cancel"
 
   private enum CodingKeys: String, CodingKey {
@@ -80,7 +80,7 @@ public struct RunSummary: Sendable, Encodable {
     case throttle, throttledSeconds, stopReason, error
   }
 
-  /// Encodes every field; one without a value is `null`.
+  /// Encodes every field; missing values are `null`.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(job, forKey: .job)
@@ -99,7 +99,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
     let ofProcess = processSeconds.map { ($0 * 1000).rounded() / 1000 }
     try container.encode(ofProcess, forKey: .processSeconds)
-    // Of a slow one a fraction is not nothing.
+    // Low rates keep decimals.
     let rate = identifiersPerSecond.map { $0 < 10 ? ($0 * 1000).rounded() / 1000 : $0.rounded() }
     try container.encode(rate, forKey: .identifiersPerSecond)
     try container.encode(etaSeconds.map { ($0 * 10).rounded() / 10 }, forKey: .etaSeconds)
@@ -119,7 +119,7 @@ extension RunSummary {
     self.init(metadata, progress, total: checkpoint.list.count, path: checkpoint.path.string)
   }
 
-  /// The summary of a run that did all, whose checkpoint may be another one's by now.
+  /// The summary of a completed run whose checkpoint may have been replaced.
   package init(_ past: PastRun, of files: RunFiles) {
     var progress = RunProgress()
     progress.state = past.outcomes.failed > 0 ? .completedWithFailures : .completed
@@ -140,7 +140,7 @@ extension RunSummary {
     chunks = past.chunks
   }
 
-  /// The summary of a run that was not begun.
+  /// The summary of a run that did not begin.
   package init(notBegun job: String, path: String) {
     let metadata = RunMetadata(
       run: "",

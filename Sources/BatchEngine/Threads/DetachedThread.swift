@@ -9,14 +9,14 @@ import Musl
 import Darwin
 #endif
 
-/// Threads of our own, for what blocks.
+/// Dedicated threads for blocking code.
 ///
-/// libdispatch, which has the threads of Swift's tasks, tries forever where the system gives it
-/// none. Here that is an error.
+/// libdispatch, which provides the threads of Swift's tasks, retries forever if the system has no
+/// thread. Here that is an error.
 package enum DetachedThread {
   /// Runs `body` on a new thread.
   ///
-  /// - Throws: `BatchError` of code `noThread` if the system has none; `body` is not run then.
+  /// - Throws: `BatchError` of code `noThread` if the system has none; `body` does not run.
   package static func start(_ body: @escaping @Sendable () -> Void) throws(BatchError) {
     #if canImport(Darwin)
     var thread: pthread_t?
@@ -53,9 +53,9 @@ package enum DetachedThread {
     init(body: @escaping @Sendable () -> Void) { self.body = body }
   }
 
-  /// Finds out whether the system has so many threads for the process at once.
+  /// Checks whether the system allows the process this many threads at once.
   ///
-  /// - Throws: `BatchError` of code `noThread` if it has fewer.
+  /// - Throws: `BatchError` of code `noThread` if it allows fewer.
   package static func require(_ count: Int) throws(BatchError) {
     let hold = DispatchSemaphore(value: 0)
     let released = DispatchSemaphore(value: 0)

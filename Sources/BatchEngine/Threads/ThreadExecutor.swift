@@ -8,56 +8,56 @@ import Musl
 import Darwin
 #endif
 
-/// A serial executor on a thread of its own, so that an actor's blocking calls never
-/// occupy one of the cooperative pool's.
+/// A serial executor with its own thread, so that an actor's blocking calls never occupy one of the
+/// cooperative pool's.
 package final class ThreadExecutor: SerialExecutor {
-  /// How the scheduler weighs the thread against others.
+  /// The scheduling priority of the thread.
   package enum Priority: Sendable {
     case normal
-    /// Threads of normal priority go first where there are more threads than processors.
+    /// Yields to threads of normal priority if there are more threads than processors.
     case background
   }
 
   private let jobs: JobQueue
 
-  /// An executor whose thread shows under `label` in debuggers, and in `top -H`.
+  /// Makes an executor whose thread has the name `label` in debuggers and `top -H`.
   package init(label: String, priority: Priority = .normal) {
     jobs = JobQueue(label: label, priority: priority)
   }
 
   deinit { jobs.end() }
 
-  /// Sees to it that there is a thread.
+  /// Ensures that the thread exists.
   ///
-  /// A job cannot fail for want of one: it runs where it is enqueued, on a thread of the cooperative
-  /// pool. So what blocks asks first.
+  /// A job cannot fail for lack of a thread: without one it runs where it is enqueued, on the
+  /// cooperative pool. So blocking code calls this first.
   ///
   /// - Throws: `BatchError` of code `noThread` if the system has none.
   package func requireThread() throws(BatchError) { try jobs.start() }
 
-  /// Runs the job after all that were enqueued before it.
+  /// Runs the job after all jobs enqueued before it.
   package func enqueue(_ job: consuming ExecutorJob) {
     jobs.append(UnownedJob(job), of: self)
   }
 }
 
-/// The jobs of an executor, and the thread that runs them.
+/// The jobs of an executor, and its thread.
 @safe
 private final class JobQueue: @unchecked Sendable {
-  /// A job to come, which keeps its executor until it has run.
+  /// A waiting job, which keeps its executor alive until it has run.
   private typealias Job = (job: UnownedJob, executor: ThreadExecutor)
 
-  // Unchecked because the compiler cannot see that these are touched under `mutex` only.
+  // Unchecked because the compiler cannot see that `mutex` protects these.
   private var waiting: [Job] = []
   private var state = State.idle
   private var problem: BatchError?
   private var isClosed = false
 
-  /// Who runs the jobs.
+  /// What runs the jobs.
   private enum State {
     case idle
     case threaded
-    /// Whoever enqueues one, and those that come meanwhile.
+    /// The thread that enqueues a job runs it, and those that arrive meanwhile.
     case inline(isRunning: Bool)
   }
 
@@ -101,7 +101,7 @@ private final class JobQueue: @unchecked Sendable {
 
   /// Starts the thread before there is a job.
   ///
-  /// - Throws: Why there is none.
+  /// - Throws: The system's error if there is none.
   func start() throws(BatchError) {
     let problem = withLock {
       if case .idle = state { startThread() }
@@ -116,7 +116,7 @@ private final class JobQueue: @unchecked Sendable {
     return body()
   }
 
-  /// Runs the jobs that have come, and those that come meanwhile, one after the other.
+  /// Runs the waiting jobs one after another, including those that arrive meanwhile.
   private func runInline() {
     while true {
       let jobs = withLock {
@@ -131,7 +131,7 @@ private final class JobQueue: @unchecked Sendable {
     }
   }
 
-  /// Ends the thread, for which there are no jobs left when the executor is gone.
+  /// Ends the thread; without its executor, no jobs are left.
   func end() {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
@@ -139,7 +139,7 @@ private final class JobQueue: @unchecked Sendable {
     unsafe pthread_cond_signal(hasChanged)
   }
 
-  /// The jobs that have come, as soon as there are any; nil if none will.
+  /// Waits for jobs; nil when there will be no more.
   private func next() -> [Job]? {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
@@ -150,7 +150,7 @@ private final class JobQueue: @unchecked Sendable {
 
   // MARK: The thread
 
-  /// Starts the thread; where the system has none, the jobs run where they are enqueued.
+  /// Starts the thread; if the system has none, jobs run where they are enqueued.
   private func startThread() {
     state = .threaded
     do throws(BatchError) {
@@ -172,11 +172,11 @@ private final class JobQueue: @unchecked Sendable {
     }
   }
 
-  /// A signal that is meant for the process interrupts none of the thread's system calls.
+  /// Keeps signals for the process from interrupting the thread's system calls.
   private func leaveSignalsToOthers() {
     var signals = sigset_t()
     unsafe sigfillset(&signals)
-    // These are about the thread itself, or those who look at it.
+    // These concern the thread itself or its debugger.
     for own in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, SIGPROF] {
       unsafe sigdelset(&signals, own)
     }
@@ -189,7 +189,7 @@ private final class JobQueue: @unchecked Sendable {
   private func lowerPriority() { pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0) }
   #else
   private func nameThread() {
-    // Linux keeps 15 bytes. A thread without its name does its work as well.
+    // Linux keeps 15 bytes. The thread works without a name too.
     let file = unsafe open("/proc/thread-self/comm", O_WRONLY)
     guard file >= 0 else { return }
     let name = Array(label.utf8.prefix(15))
@@ -199,7 +199,7 @@ private final class JobQueue: @unchecked Sendable {
 
   /// Gives the thread a third of the weight of a normal one.
   ///
-  /// In Linux a nice value is that of a thread, and 0 stands for the calling one (`setpriority(2)`).
+  /// On Linux, each thread has its own nice value, and 0 is the calling thread (`setpriority(2)`).
   private func lowerPriority() {
     _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 5)
   }

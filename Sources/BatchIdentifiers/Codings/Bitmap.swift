@@ -1,15 +1,17 @@
-/// A bit for each number above the first key, one if it is a key, by eights in a prefix code.
+/// A bit for each number above the first key, one if it is a key, in groups of eight by a prefix
+/// code.
 ///
-/// Where keys are dense but form no runs, nothing else comes near the information they hold: Rice
-/// codes and plain bitmaps cost 4 % more when every third number is a key.
+/// Where keys are dense but form no runs, no other coding comes near the information they hold:
+/// Rice codes and plain bitmaps cost 4 % more when every third number is a key.
 ///
 /// Payload: the table (one byte, the highest bit set if the bits are inverted), then the codes. The
-/// first bit of a code is the lowest one free. Bits after the last key mean nothing.
+/// first bit of a code is the lowest free one. Bits after the last key mean nothing.
 enum Bitmap {
-  /// How many codes of 1 to 12 bits each table has.
+  /// The number of codes of 1 to 12 bits in each table.
   ///
   /// The tables are the length-limited Huffman codes of eight independent bits that are one with a
-  /// probability of 0.16, 0.22, 0.28, 0.34, 0.39 and 0.44. A byte comes before another in the order
+  /// probability of 0.16, 0.22, 0.28, 0.34, 0.39 and 0.44. In the order of codes, a byte precedes
+  /// another if it has fewer ones, or as many and is the smaller number.
   /// of codes if it has fewer ones, or as many and is the smaller number.
   static let codeCounts: [[Int]] = [
     [0, 1, 0, 4, 4, 0, 28, 0, 56, 0, 29, 134],
@@ -24,15 +26,15 @@ enum Bitmap {
   private static let limits = [49, 64, 80, 93, 106, 256]
 
   static let maximumCodeBitCount = 12
-  /// How many bits behind the end of a segment may be read: three codes.
+  /// How many bits past the end of a segment may be read: three codes.
   static let maximumOverrun = 3 * maximumCodeBitCount
   private static let inverted: UInt8 = 0x80
 
   /// A code for each byte, and a byte for each code.
   struct Table: Sendable {
-    /// By byte: the code, reversed so that its first bit is the lowest, and its length above it.
+    /// By byte: the code, reversed so that its first bit is the lowest, with its length above it.
     var codes = [UInt32](repeating: 0, count: 256)
-    /// By the next 12 bits: the byte, and the length of its code above it.
+    /// By the next 12 bits: the byte, with the length of its code above it.
     var bytes = [UInt16](repeating: 0, count: 1 << maximumCodeBitCount)
 
     init(counts: [Int]) {
@@ -91,12 +93,12 @@ enum Bitmap {
     }
   }
 
-  /// Where 32 bits of a segment begin.
+  /// The place of 32 bits in a segment.
   struct Place {
     var bit = 0
-    /// The number of the first key in them.
+    /// The index of the first key among them.
     var index = 1
-    /// The number that their lowest bit stands for.
+    /// The number represented by their lowest bit.
     var base: Int64
 
     init(_ segment: Segment) {
@@ -104,8 +106,8 @@ enum Bitmap {
     }
   }
 
-  /// How many keys of a segment are below a value, and the place to decode the window of keys from
-  /// that the first of the others is in.
+  /// The number of keys in a segment below a value, and the place from which to decode the window
+  /// of keys that has the next one.
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
@@ -130,8 +132,8 @@ enum Bitmap {
     return (found, window)
   }
 
-  /// Calls `body` for each 32 bits with their place and the bits, until it returns false or there
-  /// are no more keys.
+  /// Calls `body` with each 32 bits and their place, until it returns false or there are no more
+  /// keys.
   @inline(__always)
   private static func forEachWord(
     _ segment: Segment,
@@ -162,7 +164,7 @@ enum Bitmap {
         bit &+= Int(truncatingIfNeeded: length)
         word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (byte &* 8)
       }
-      // Up to three codes of the last word may lie behind the end, and mean nothing.
+      // Up to three codes of the last word may lie past the end, and mean nothing.
       guard bit <= end &+ maximumOverrun else {
         throw ByteReader.Damage("a segment ends too early")
       }
@@ -174,12 +176,12 @@ enum Bitmap {
     }
   }
 
-  /// The bits of a segment's keys, if there are enough of them for this coding.
+  /// The bits of a segment's keys, if they are dense enough for this coding.
   ///
   /// - Parameters:
   ///   - keys: The keys, ascending, or descending if they are to be complemented.
   ///   - isComplemented: Whether they are.
-  ///   - bytes: Where to put the bits, by eights.
+  ///   - bytes: Receives the bits, in groups of eight.
   /// - Returns: The table to use and the length of the codes in bits, or nil if the keys are too
   ///   far apart or too close together.
   static func plan(
@@ -212,7 +214,7 @@ enum Bitmap {
     return (UInt8(number) | (isInverted ? inverted : 0), bits)
   }
 
-  /// Writes the bits that ``plan(_:isComplemented:into:)`` has made.
+  /// Writes the bits produced by ``plan(_:isComplemented:into:)``.
   static func encode(
     _ bitmap: [UInt8],
     byteCount: Int,

@@ -2,11 +2,11 @@
 struct EncodedDecoder {
   private var scratch: [UInt8] = []
 
-  /// The most bytes that the keys of one segment have together.
+  /// The maximum total length of the keys in a segment.
   ///
-  /// A segment ends with the key that takes it past ``FrontCoding/segmentByteCount``.
+  /// A segment ends with the key that exceeds ``FrontCoding/segmentByteCount``.
   static let maximumByteCount = FrontCoding.segmentByteCount + EncodedKey.maximumByteCount
-  /// The most bytes of the front-coded form: two varints a key besides.
+  /// The maximum length of the front-coded form, with two varints per key.
   static let maximumFrontCodedByteCount = maximumByteCount + SegmentCoding.plainCount * 8
 
   /// Appends all keys of a segment.
@@ -33,7 +33,7 @@ struct EncodedDecoder {
     }
   }
 
-  /// Decompresses into `scratch`, and returns how many bytes there are.
+  /// Decompresses into `scratch`, and returns the number of bytes.
   private mutating func decompress(
     _ payload: Span<UInt8>
   ) throws(ByteReader.Damage) -> Int {

@@ -1,6 +1,7 @@
-/// Keys without the bytes that they share with the one before.
+/// Keys without the bytes shared with the previous key.
 ///
-/// For each key: how many bytes it shares (varint), how many follow (varint), those bytes.
+/// Per key: the number of shared bytes (varint), the number of bytes that follow (varint), those
+/// bytes.
 enum FrontCoding {
   /// A segment ends when its keys have this many bytes.
   static let segmentByteCount = 1 << 16

@@ -1,7 +1,7 @@
 /// Unpacks segments of integer keys.
 ///
-/// A segment is checked as a whole before its numbers are read, so that the loops need no checks
-/// of their own; a block has readable padding behind it.
+/// A segment is checked as a whole before its numbers are read, so that the loops need no checks; a
+/// block is followed by readable padding.
 enum IntegerDecoder {
   /// Decodes the keys at `range` within a segment into memory with room for them.
   static func decode(
@@ -48,10 +48,10 @@ enum IntegerDecoder {
     )
   }
 
-  /// How many keys of an ascending segment are below a value, and the window of keys that the first
-  /// of the others is in, unless there is none.
+  /// The number of keys in an ascending segment below a value, and the window of keys that has the
+  /// next one, if there is one.
   ///
-  /// Codings that can only be read from their start are not read twice for that.
+  /// Codings that can only be read from their start are thus read once.
   static func window(
     at value: Int64,
     in segment: Segment,
@@ -90,7 +90,7 @@ enum IntegerDecoder {
     }
   }
 
-  /// How many keys of an ascending segment are below a value.
+  /// The number of keys in an ascending segment below a value.
   static func lowerBound(
     of value: Int64,
     in segment: Segment,
@@ -122,7 +122,7 @@ enum IntegerDecoder {
     }
   }
 
-  /// All keys of a segment that is not of any length.
+  /// All keys of a segment of limited length.
   private static func keys(
     of segment: Segment,
     in block: PaddedBytes

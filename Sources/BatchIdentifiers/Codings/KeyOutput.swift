@@ -1,16 +1,16 @@
-/// Where the decoded keys of a range go, one after the other.
+/// Receives the decoded keys of a range, in order.
 ///
-/// There is room for all of them, which is checked once: a check for each key takes a tenth to a
-/// third of the time of a decoder.
+/// Room for all of them is checked once: a check per key takes a tenth to a third of a decoder's
+/// time.
 @safe struct KeyOutput: BitwiseCopyable, ~Escapable {
-  /// The next of the elements of the span that the lifetime of this depends on.
+  /// The next of the elements of the span that this value's lifetime depends on.
   ///
-  /// A pointer that moves on: an index beside it is one register too many in the longest loops.
+  /// It is a moving pointer: an index would take one register too many in the longest loops.
   private var next: UnsafeMutablePointer<Int64>
-  /// How many more keys there is room for.
+  /// The number of keys for which there is room left.
   private(set) var count: Int
 
-  /// Memory for `count` keys from an index of a span on.
+  /// Room for `count` keys, starting at an index of a span.
   @_lifetime(&keys)
   init(_ keys: inout MutableSpan<Int64>, from index: Int, count: Int) {
     precondition(index >= 0 && count > 0 && count <= keys.count - index, "no room for the keys")
@@ -20,7 +20,7 @@
     self.count = count
   }
 
-  /// Writes the next decoded key; the caller decodes a range of `count` keys, of which this is one.
+  /// Writes the next decoded key; the caller decodes a range of `count` keys, including this one.
   @inline(__always)
   mutating func append(_ key: Int64) {
     assert(count > 0)
@@ -29,7 +29,7 @@
     count &-= 1
   }
 
-  /// Turns all keys into their complements.
+  /// Replaces all keys by their complements.
   func complement() {
     for index in 0..<count { unsafe next[index] = ~next[index] }
   }

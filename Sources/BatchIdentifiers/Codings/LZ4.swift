@@ -1,13 +1,13 @@
 internal import CLZ4
 
-/// LZ4 blocks, by the system's library.
+/// LZ4 blocks, through the system's library.
 package enum LZ4 {
   /// Appends the compressed form of some bytes.
   package static func compress(_ bytes: [UInt8], to output: inout [UInt8]) {
     let start = output.count
     let bound = Int(LZ4_compressBound(Int32(bytes.count)))
     output.appendZeros(bound)
-    // LZ4 reads as many bytes as there are, and writes `bound` at most: those from `start` on.
+    // LZ4 reads exactly these bytes and writes at most `bound`, starting at `start`.
     let count = unsafe bytes.withUnsafeBytes { source in
       unsafe output.withUnsafeMutableBytes { target in
         unsafe LZ4_compress_default(
@@ -21,21 +21,21 @@ package enum LZ4 {
     output.removeLast(bound - max(0, Int(count)))
   }
 
-  /// What a block holds; nil if it does not hold exactly `count` bytes.
+  /// The content of a block; nil if it is not exactly `count` bytes.
   package static func decompress(_ block: Span<UInt8>, count: Int) -> [UInt8]? {
     var output = [UInt8](repeating: 0, count: count)
     return decompress(block, into: &output, count: count) ? output : nil
   }
 
-  /// Fills the first `count` bytes of an array with what a block holds; false if it does not hold
-  /// exactly that many.
+  /// Fills the first `count` bytes of an array with the content of a block; false if it is not
+  /// exactly that many bytes.
   static func decompress(
     _ block: Span<UInt8>,
     into output: inout [UInt8],
     count: Int
   ) -> Bool {
     precondition(count <= output.count)
-    // LZ4 reads no more than the block and writes no more than `count`, whatever the block says.
+    // LZ4 stays within the block and `count`, whatever the block contains.
     let written = unsafe block.withUnsafeBytes { source in
       unsafe output.withUnsafeMutableBytes { target in
         unsafe LZ4_decompress_safe(

@@ -1,7 +1,7 @@
-/// Steps between ascending keys, less the smallest step, as numbers of equally many bits.
+/// Steps between ascending keys, minus the smallest step, as fixed-width numbers.
 ///
-/// Payload: the number of bits (one byte: 0 to 56, or 64), the smallest step less one (varint),
-/// the numbers.
+/// Payload: the width in bits (one byte: 0 to 56, or 64), the smallest step minus one (varint), the
+/// numbers.
 enum PackedSteps {
   static func decode(
     _ segment: Segment,
@@ -41,9 +41,9 @@ enum PackedSteps {
   }
 }
 
-/// Keys in any order, less the smallest of them, as numbers of equally many bits.
+/// Keys in any order, minus the smallest of them, as fixed-width numbers.
 ///
-/// Payload: the number of bits (one byte: 0 to 56, or 64), the first key less the smallest
+/// Payload: the width in bits (one byte: 0 to 56, or 64), the first key minus the smallest
 /// (varint), the numbers from the second on.
 enum PackedKeys {
   static func decode(
@@ -86,16 +86,17 @@ enum PackedKeys {
   }
 }
 
-/// Numbers of equally many bits.
+/// Fixed-width numbers.
 enum PackedNumbers {
-  /// The width to use for numbers up to `largest`: between 56 and 64 bits a word may straddle
-  /// nine bytes, so those take 64.
+  /// The width for numbers up to `largest`.
+  ///
+  /// Between 56 and 64 bits a number may straddle nine bytes, so these take 64.
   static func width(_ largest: UInt64) -> Int {
     let bits = 64 - largest.leadingZeroBitCount
     return bits > 56 ? 64 : bits
   }
 
-  /// The width to use for numbers less the smallest of them.
+  /// The width for numbers minus the smallest of them.
   static func width(_ numbers: Span<UInt64>, less smallest: UInt64) -> Int {
     var all: UInt64 = 0
     for index in numbers.indices { all |= numbers[index] &- smallest }
@@ -106,8 +107,8 @@ enum PackedNumbers {
     var smallest = UInt64.max
     for index in numbers.indices {
       smallest = min(smallest, numbers[index])
-      // Nothing is smaller. (And without a way out this becomes a loop of vectors, which have no
-      // comparison of 64 bits on many machines, and takes longer.)
+      // Nothing is smaller. (Without this exit the loop would be vectorized, which takes longer:
+      // many machines cannot compare vectors of 64 bits.)
       if smallest == 0 { break }
     }
     return smallest
@@ -141,7 +142,7 @@ enum PackedNumbers {
 extension [UInt8] {
   private static let zeros = [UInt8](repeating: 0, count: 1 << 14)
 
-  /// Appends zeros. (Appending a repeated element goes byte by byte.)
+  /// Appends zeros faster than a repeated element, which goes byte by byte.
   mutating func appendZeros(_ count: Int) {
     var rest = count
     while rest > 0 {
@@ -151,12 +152,12 @@ extension [UInt8] {
     }
   }
 
-  /// Appends what a closure writes: at most `limit` bytes.
+  /// Appends at most `limit` bytes written by a closure.
   mutating func appendBits(atMost limit: Int, _ body: (inout BitWriter) -> Void) {
     let start = count
     appendZeros(limit + 8)
     var bytes = mutableSpan
-    // What is written over bytes is bytes again, whatever its type.
+    // Whatever is written stays plain bytes.
     var writer = unsafe BitWriter(bytes.mutableBytes, from: start)
     body(&writer)
     let end = writer.finish()

@@ -1,16 +1,18 @@
-/// Rice codes: the low `k` bits of each number as they are, the rest in unary.
+/// Rice codes: the low `k` bits of each number unchanged, the rest in unary.
 ///
 /// The low bits of all numbers come first, then all the unary parts, each as many zeros as its
-/// value and a one. Kept apart, both decode without a branch a number.
+/// value and a one. Kept apart, both decode without a branch per number.
 ///
-/// Payload of a segment: `k` (one byte: 0 to 56), then the steps between ascending keys less one.
+/// Payload of a segment: `k` (one byte: 0 to 56), then the steps between ascending keys minus one.
 enum Rice {
   static let maximumParameter = 56
-  /// How many keys a segment may hold: those without low bits are plain bitmaps, in which a place is
-  /// found by counting ones, so that they can be long.
+  /// The maximum number of keys in a segment.
+  ///
+  /// It is large because segments without low bits are plain bitmaps, where counting ones finds a
+  /// place.
   static let maximumCount = 16384
 
-  /// Decodes keys, from a place on that is not behind the first of them if there is one.
+  /// Decodes keys, starting at a place at or before the first of them if one is given.
   static func decodeKeys(
     _ segment: Segment,
     _ payload: PaddedBytes,
@@ -24,7 +26,7 @@ enum Rice {
     if range.lowerBound == 0 { output.append(segment.firstKey) }
     while place.index < range.upperBound {
       var word = try walk.word(at: place)
-      // A word that ends before the range only moves the sum of the low bits on.
+      // A word that ends before the range only adds to the sum of the low bits.
       let ones = word.nonzeroBitCount
       if place.index &+ ones <= range.lowerBound {
         walk.skip(word, ones, &place)
@@ -39,8 +41,8 @@ enum Rice {
     }
   }
 
-  /// How many keys of a segment are below a value, and the place to decode the window of keys from
-  /// that the first of the others is in.
+  /// The number of keys in a segment below a value, and the place from which to decode the window
+  /// of keys that has the next one.
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
@@ -66,29 +68,28 @@ enum Rice {
     return (segment.count, window)
   }
 
-  /// How far a walk over the keys of a segment has come.
+  /// The current place of a walk over the keys of a segment.
   ///
-  /// This is kept in registers, which no type that holds a span is.
+  /// It stays in registers, which a type that holds a span does not.
   struct Place {
-    /// The first key and the low parts of the steps so far.
+    /// The sum of the first key and the low parts of the steps so far.
     fileprivate var sum: UInt64
     fileprivate var bit = 0
-    /// The number of the key that the next one stands for.
+    /// The index of the key given by the next step.
     fileprivate var index = 1
-    /// Where the word of unary parts starts that the next one is in.
+    /// The start of the word with the next unary part.
     fileprivate var start: Int
   }
 
-  /// What a walk over the keys of a segment reads, by words of the unary parts.
+  /// A walk over the keys of a segment, by words of the unary parts.
   ///
-  /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits need
-  /// adding up, and the position of the one gives the rest.
+  /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits must be
+  /// added, and the position of the one gives the rest.
   private struct Walk: ~Escapable {
     private let source: BitSource
     private let parameter: Int
     private let lowBits: Int
     private let end: Int
-    /// Where it starts.
     let start: Place
 
     @_lifetime(copy payload)
@@ -104,7 +105,7 @@ enum Rice {
       start = Place(sum: UInt64(bitPattern: segment.firstKey), start: lowBits)
     }
 
-    /// The word of unary parts that comes next.
+    /// The next word of unary parts.
     @inline(__always)
     func word(at place: Place) throws(ByteReader.Damage) -> UInt64 {
       let start = place.start
@@ -113,7 +114,7 @@ enum Rice {
       return end &- start < 64 ? word & BitSource.mask(end &- start) : word
     }
 
-    /// Goes over the next keys of a word, and calls `body` with each.
+    /// Calls `body` with each of the next keys of a word.
     @inline(__always)
     func take(
       _ count: Int,
@@ -123,8 +124,8 @@ enum Rice {
     ) {
       let mask = BitSource.mask(parameter)
       let shift = UInt64(truncatingIfNeeded: parameter)
-      // One zero less stands before each one, and each step is one more than its number: with both
-      // in a single sum, the loop has a register less to find.
+      // There is one zero less before each one, and each step is one more than its number: in a
+      // single sum, the loop needs one register less.
       let change = 1 &- 1 &<< shift
       var key = place.sum &+ 1 &+ zeros(before: place) &<< shift
       for _ in 0..<count {
@@ -139,7 +140,7 @@ enum Rice {
       place.sum = key &- 1 &- zeros(before: place) &<< shift
     }
 
-    /// Leaves a word behind, with all of its ones, and returns the key of the last one.
+    /// Skips a word with all of its ones, and returns the key of the last one.
     @inline(__always)
     @discardableResult
     func skip(_ word: UInt64, _ ones: Int, _ place: inout Place) -> Int64 {
@@ -154,14 +155,14 @@ enum Rice {
       return Int64(bitPattern: place.sum &+ high &<< UInt64(truncatingIfNeeded: parameter))
     }
 
-    /// Where the zeros before a word end, less the ones before it.
+    /// The position where the zeros before a word end, minus the ones before it.
     @inline(__always)
     private func zeros(before place: Place) -> UInt64 {
       UInt64(truncatingIfNeeded: place.start &- lowBits &- place.index &+ 1)
     }
   }
 
-  /// Decodes numbers whose low bits and unary parts stand in two places, and calls `body` with each.
+  /// Decodes numbers whose low bits and unary parts are in two places, and calls `body` with each.
   @inline(__always)
   static func decode(
     _ count: Int,
@@ -180,7 +181,7 @@ enum Rice {
     }
   }
 
-  /// The parameter that makes the codes shortest, and their length in bits.
+  /// The parameter with the shortest codes, and their length in bits.
   static func cost(_ numbers: Span<UInt64>) -> (parameter: Int, bits: UInt64) {
     guard !numbers.isEmpty else { return (0, 0) }
     var all: UInt64 = 0
@@ -189,7 +190,7 @@ enum Rice {
       all |= numbers[index]
       sum = sum &+ numbers[index]
     }
-    // Below this parameter the lengths of a few thousand numbers might not fit into a word.
+    // Below this parameter the lengths of a few thousand numbers might not fit in a word.
     let lowest = max(0, 64 - all.leadingZeroBitCount - 50)
     if lowest > 0 {
       sum = 0
@@ -211,11 +212,11 @@ enum Rice {
     return (best, bits)
   }
 
-  /// Fewer bits than this no numbers with that sum can have.
+  /// A lower bound for the bits that numbers with this sum take.
   static func leastBits(count: Int, sum: Int) -> Int {
     var least = Int.max
     for parameter in 0...maximumParameter {
-      // Each quotient is more than the number divided, less one.
+      // Each quotient is more than the number divided, minus one.
       let quotients = max(0, (sum >> parameter) - (parameter == 0 ? 0 : count))
       least = min(least, count * (parameter + 1) + quotients)
       if sum >> parameter < count { break }

@@ -1,8 +1,8 @@
 extension Runs {
-  /// Reads the runs of a segment one after the other.
+  /// Reads the runs of a segment in order.
   ///
-  /// The segment is checked as a whole first, without decoding it: what stands before a number in
-  /// unary is passed over by counting ones, and the low bits are summed up.
+  /// The segment is first checked as a whole, without decoding it: counting ones skips the unary
+  /// parts before a number, and the low bits are summed.
   struct Reader: ~Escapable {
     private let source: BitSource
     private let gapParameter: Int
@@ -40,7 +40,7 @@ extension Runs {
 
     /// Checks that the lengths add up to the count of the segment.
     private func checkLengths(of segment: Segment) throws(ByteReader.Damage) {
-      // Below this limit the sum of a few thousand numbers fits into a word.
+      // Below this limit the sum of a few thousand numbers fits in a word.
       let mask = BitSource.mask(lengthParameter)
       let limit = SegmentCoding.runs.maximumCount
       if mask >= limit {
@@ -86,7 +86,7 @@ extension Runs {
       }
     }
 
-    /// A number of an unary part and low bits.
+    /// A number composed of a unary part and low bits.
     @inline(__always)
     private func number(_ high: Int, _ parameter: Int, at bit: Int) -> UInt64 {
       let low = source.word(at: bit) & BitSource.mask(parameter)

@@ -1,15 +1,15 @@
 /// Runs of consecutive keys: the gaps between them and their lengths, as Rice codes.
 ///
-/// Payload: the number of runs less one (varint), the two Rice parameters (one byte each), then the
-/// bits: low bits of the gaps less two, low bits of the lengths less one, unary parts of the gaps,
-/// unary parts of the lengths. A gap is the step from the end of a run to the next one's start, so
-/// it is two at least.
+/// Payload: the number of runs minus one (varint), the two Rice parameters (one byte each), then
+/// the bits: low bits of the gaps minus two, low bits of the lengths minus one, unary parts of the
+/// gaps, unary parts of the lengths. A gap is the step from the end of a run to the next one's
+/// start, so it is at least two.
 ///
-/// Where most gaps are single numbers, the gaps can be left out: their parameter is 255, a run ends
-/// at each number that is missing, and the lengths are as they are, for runs can then be empty.
+/// Where most gaps are single numbers, the gaps can be omitted: their parameter is 255, a run ends
+/// at each missing number, and the lengths are not reduced, since runs may be empty.
 enum Runs {
   static let maximumCount = 4096
-  /// The most runs where gaps are left out.
+  /// The maximum number of runs with omitted gaps.
   static let maximumHoleCount = 8192
   static let singleGaps = 255
 
@@ -42,7 +42,7 @@ enum Runs {
     }
   }
 
-  /// Gaps and lengths as they are coded, and what that costs.
+  /// Gaps and lengths as coded, and their cost.
   struct Plan {
     var gaps: (parameter: Int, bits: UInt64)
     var lengths: (parameter: Int, bits: UInt64)
@@ -55,7 +55,7 @@ enum Runs {
     var bits: UInt64 { gaps.bits + lengths.bits }
   }
 
-  /// Encodes runs with a number missing between each two; runs can be empty.
+  /// Encodes runs that are separated by single missing numbers; runs may be empty.
   static func encodeHoles(
     _ lengths: Span<UInt64>,
     parameter: Int,

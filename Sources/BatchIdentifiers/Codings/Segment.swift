@@ -1,15 +1,15 @@
-/// One segment of a block: some keys next to each other, packed in one way.
+/// One segment of a block: some consecutive keys of the list, packed in one way.
 struct Segment {
-  /// The most segments of a block.
+  /// The maximum number of segments in a block.
   static let maximumCountOfBlock = 64
 
   let coding: SegmentCoding
   /// Whether the keys are stored as their complements, which makes descending ones ascend.
   let isComplemented: Bool
   let count: Int
-  /// The first key as stored. (Integer lists only.)
+  /// The first key as stored. (Integer lists.)
   let firstKey: Int64
-  /// Where the payload stands in the block.
+  /// The place of the payload in the block.
   let payload: Range<Int>
 
   /// Reads the table at the start of a block.
@@ -53,7 +53,7 @@ struct Segment {
         key = key &+ distance
       }
       if isLast {
-        // The last segment has what the others leave.
+        // The last segment has the rest of the block.
         length = reader.remaining - payloadCount
         guard length >= 0 else { throw ByteReader.Damage("its segments do not add up") }
       }
@@ -98,6 +98,6 @@ struct Segment {
     )
   }
 
-  /// The first key as the list has it.
+  /// The first key as in the list.
   var firstValue: Int64 { isComplemented ? ~firstKey : firstKey }
 }

@@ -1,8 +1,8 @@
-/// The keys that were last asked for one by one.
+/// The keys around the last look-ups.
 ///
-/// A look-up by position decodes a whole segment; its neighbours are then here.
+/// A look-up by position decodes a whole segment and keeps its neighbours here.
 final class SegmentCache: Sendable {
-  /// Some decoded integers and the position of the first of them.
+  /// Some decoded integers, and the position of the first.
   struct Window: Sendable {
     var start: Int
     var integers: [Int64]
@@ -29,7 +29,7 @@ final class SegmentCache: Sendable {
       try decode(low..<high, KeyOutput(&span, from: 0, count: high - low))
     }
 
-    /// The part around an index of a segment whose keys are all there, or nil if it has no such index.
+    /// The part around an index of a fully decoded segment, or nil if it has no such index.
     ///
     /// `start` is a position in the segment.
     init?(around index: Int, of keys: [Int64]) {
@@ -44,16 +44,16 @@ final class SegmentCache: Sendable {
     }
   }
 
-  /// The most keys of one window.
+  /// The maximum number of keys in a window.
   static let windowCount = 512
 
-  /// A few windows, so that tasks that walk over different parts do not evict each other's.
+  /// Several windows, so that tasks that read different parts do not evict each other's.
   private static let slotCount = 8
   private let windows = Lock([Window](repeating: Window(start: 0, integers: []), count: slotCount))
 
-  /// The most bytes that are kept of keys that are no integers.
+  /// The maximum size of cached encoded keys in bytes.
   private static let encodedByteLimit = 1 << 16
-  /// The keys that were last decoded for one of them, and the position of the first.
+  /// The last decoded encoded keys, and the position of the first.
   private let encoded = Lock<(start: Int, keys: EncodedKeys)>((0, EncodedKeys()))
 
   private static func slot(of position: Int) -> Int {
@@ -64,7 +64,8 @@ final class SegmentCache: Sendable {
     windows.withLock { windows in windows[Self.slot(of: position)].integer(at: position) }
   }
 
-  /// The position of the first integer not below `value`, if a window inside `range` shows it.
+  /// The position of the first integer not below `value`, if a cached window inside `range`
+  /// contains it.
   ///
   /// Only for sorted lists.
   func position(of value: Int64, in range: Range<Int>) -> Int? {

@@ -1,6 +1,6 @@
 /// How the keys of one segment are packed.
 ///
-/// The raw values stand in files.
+/// The raw values are written to files.
 enum SegmentCoding: UInt8, CaseIterable {
   typealias KeyKind = IdentifierList.KeyKind
 
@@ -10,29 +10,29 @@ enum SegmentCoding: UInt8, CaseIterable {
   case runs = 2
   /// Steps as Rice codes.
   case rice = 3
-  /// Steps as numbers of equally many bits.
+  /// Steps as fixed-width numbers.
   case packedSteps = 4
-  /// A bit for each number that could be a key, by eights in a prefix code.
+  /// A bit for each possible key, in groups of eight by a prefix code.
   case bitmap = 5
   /// Steps as varints, compressed with LZ4.
   case stepsLZ4 = 6
-  /// Keys in any order, as numbers of equally many bits above the smallest.
+  /// Keys in any order, as fixed-width differences from the smallest.
   case packedKeys = 7
   /// Steps of either sign as Rice codes.
   case signedRice = 8
   /// Steps of either sign as varints, compressed with LZ4.
   case signedStepsLZ4 = 9
-  /// Encoded keys without what they share with the one before.
+  /// Encoded keys without the bytes shared with the previous key.
   case frontCoded = 16
   /// The same, compressed with LZ4.
   case frontCodedLZ4 = 17
   /// UUIDs, as blobs or as text, in 16 bytes or less.
   case uuids = 18
 
-  /// What kind of keys the coding is for.
+  /// The kind of keys for which it is used.
   var keyKind: KeyKind { rawValue < 16 ? .integer : .encoded }
 
-  /// How many keys a segment of this coding may hold.
+  /// The maximum number of keys in a segment of this coding.
   var maximumCount: Int {
     switch self {
     case .stride, .runs: IdentifierList.maximumCount
@@ -41,6 +41,6 @@ enum SegmentCoding: UInt8, CaseIterable {
     }
   }
 
-  /// How many keys most segments hold, unless they are the last.
+  /// The number of keys in most segments but the last.
   static let plainCount = 4096
 }

@@ -1,6 +1,6 @@
 /// Steps of either sign as Rice codes of their zigzag codes.
 ///
-/// Payload: as of ``Rice``.
+/// Payload: as in ``Rice``.
 enum SignedRice {
   static func decode(
     _ segment: Segment,

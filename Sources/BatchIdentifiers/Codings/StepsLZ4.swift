@@ -1,7 +1,7 @@
-/// Steps as varints, compressed with LZ4: for patterns that come again and again.
+/// Steps as varints, compressed with LZ4: for repeating patterns.
 ///
-/// Payload: the length of the varints (varint), an LZ4 block of them. Ascending keys have their
-/// steps less one, keys in any order the zigzag codes of their steps.
+/// Payload: the length of the varints (varint), an LZ4 block of them. For ascending keys they are
+/// the steps minus one, for keys in any order the zigzag codes of the steps.
 enum StepsLZ4 {
   /// The longest varint has ten bytes.
   static let maximumByteCount = SegmentCoding.plainCount * 10
@@ -49,12 +49,12 @@ enum StepsLZ4 {
     return bytes
   }
 
-  /// Decides when to look for patterns: they seldom begin, and then last for a while.
+  /// Decides when to look for patterns: they rarely begin, and then last for a while.
   struct Trial: Sendable {
     private var skipped = 0
     private(set) var isWorth = true
 
-    /// Whether to look at a segment that otherwise takes some number of bits.
+    /// Whether to try a segment that otherwise takes this many bits.
     mutating func isDue(bits: UInt64, count: Int) -> Bool {
       guard bits > UInt64(count) * 3 / 2 else { return false }
       skipped += 1
@@ -69,9 +69,9 @@ enum StepsLZ4 {
     }
   }
 
-  /// Whether enough groups of numbers come again that compressing them is worth a try.
+  /// Whether enough groups of numbers repeat to try compressing them.
   ///
-  /// A group has about 32 bits by the best coding so far, so that chance does not repeat it.
+  /// A group has about 32 bits in the best coding so far, so chance does not repeat it.
   static func isPromising(
     _ numbers: Span<UInt64>,
     _ bits: UInt64,
@@ -90,7 +90,8 @@ enum StepsLZ4 {
     var hash: UInt64 = 0
     for index in 0..<size { hash = (hash &+ numbers[index]) &* factor }
     for index in size..<numbers.count {
-      // Only some places, chosen by what is there, so that a repetition chooses them again.
+      // Only some places are compared, chosen by content, so that a repetition chooses the same
+      // ones.
       if hash &>> 61 == 0 {
         let mark = UInt32(truncatingIfNeeded: hash &>> 16)
         let slot = Int(truncatingIfNeeded: (hash &>> 48) & 0x3FF)

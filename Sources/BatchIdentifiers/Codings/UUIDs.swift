@@ -1,10 +1,10 @@
 /// Keys that are UUIDs, as blobs of 16 bytes or as text, in 16 bytes each or less.
 ///
 /// Payload: the form (one byte: 0 a blob, 1 lowercase text, 2 uppercase text), the Rice parameter
-/// (one byte, 255 if the first halves are not ascending), the first halves, the second halves as
-/// they are (8 bytes each, big-endian). First halves that ascend are the first of them (8 bytes,
-/// little-endian) and the Rice codes of the steps to the others, in whole bytes; else they are as
-/// they are too.
+/// (one byte, 255 if the first halves do not ascend), the first halves, the second halves unchanged
+/// (8 bytes each, big-endian). Ascending first halves are stored as the first of them (8 bytes,
+/// little-endian) and the Rice codes of the steps between them, in whole bytes; others are
+/// unchanged too.
 enum UUIDs {
   private enum Form: UInt8, CaseIterable {
     case blob = 0

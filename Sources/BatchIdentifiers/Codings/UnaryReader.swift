@@ -1,13 +1,14 @@
-/// Reads unary numbers in a stretch of bits, one after the other.
+/// Reads consecutive unary numbers in a stretch of bits.
 ///
-/// The bits are given for each number: this is kept in registers, which no type that holds a span is.
+/// The bits are passed with each number: this stays in registers, which a type that holds a span
+/// does not.
 struct UnaryReader {
   private var word: UInt64 = 0
   /// The bit at which `word` starts.
   private var start: Int
   private var next: Int
   private let end: Int
-  /// The bit behind the last one that was found.
+  /// The bit after the last one found.
   private var position: Int
 
   init(from start: Int, to end: Int) {
@@ -17,7 +18,7 @@ struct UnaryReader {
     self.end = end
   }
 
-  /// How many zeros stand before the next one.
+  /// The number of zeros before the next one.
   @inline(__always)
   mutating func nextZeroCount(in source: BitSource) throws(ByteReader.Damage) -> Int {
     while word == 0 { try load(source) }
@@ -28,7 +29,7 @@ struct UnaryReader {
     return zeros
   }
 
-  /// Passes over several numbers, and returns their sum.
+  /// Skips several numbers, and returns their sum.
   @discardableResult
   mutating func skip(_ count: Int, in source: BitSource) throws(ByteReader.Damage) -> Int {
     let first = position

@@ -5,12 +5,13 @@ extension BatchError.Code {
   public static let constraint = Self(rawValue: "constraint")
   /// The database refused a statement or an expression.
   public static let invalidSQL = Self(rawValue: "invalidSQL")
-  /// The operating system failed to read or write the database, or its server to do what it was asked.
+  /// The operating system failed to read or write the database, or its server failed to execute a
+  /// request.
   public static let databaseAccess = Self(rawValue: "databaseAccess")
   /// The store has no entity of this name.
   public static let unknownEntity = Self(rawValue: "unknownEntity")
   /// The entity has no attribute of this name.
   public static let unknownAttribute = Self(rawValue: "unknownAttribute")
-  /// Nothing identifies the entity's rows in a way that lasts.
+  /// Nothing identifies the entity's rows permanently.
   public static let unstableKey = Self(rawValue: "unstableKey")
 }

@@ -1,11 +1,11 @@
 /// What went wrong, where, and what to do about it.
 ///
-/// Every error that the library throws on its own account is a `BatchError`. Compare ``code`` to
-/// tell one from another; ``message`` and ``remedy`` are for people and may change.
+/// Every error that originates in the library is a `BatchError`. Compare ``code`` to tell them
+/// apart; ``message`` and ``remedy`` are for people and may change.
 ///
 /// New codes may be added in any version, so a `switch` over them needs a `default`.
 public struct BatchError: Error, Sendable, CustomStringConvertible {
-  /// The kind of an error: a name that stays the same from version to version.
+  /// The kind of an error: a name that never changes.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The name of the code, for logs.
     public let rawValue: String
@@ -19,13 +19,13 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     public var description: String { rawValue }
   }
 
-  /// What an error is about, as its thrower knows it, for those above who know where that stands.
+  /// What an error is about, for callers who know where that was named.
   package enum Subject: Hashable, Sendable {
     /// The entity of this name.
     case entity(String)
-    /// The attribute of this name, as it was asked for.
+    /// The attribute of this name, as requested.
     case attribute(String)
-    /// An expression. It knows the place where it was written.
+    /// An expression, which knows its own location.
     case expression
   }
 
@@ -40,11 +40,11 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     get { advice?.text() }
     set { advice = newValue.map { Remedy(stringLiteral: $0) } }
   }
-  /// The remedy, before it is known who reads it.
+  /// The remedy in terms for any kind of caller.
   package var advice: Remedy?
   /// The error of a lower layer that led to this one.
   public var underlying: (any Error)?
-  /// What the error is about; nil where nobody above has to know.
+  /// What the error is about; nil if no caller needs it.
   package var subject: Subject?
 
   /// Makes an error from its parts.
@@ -62,7 +62,7 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     self.remedy = remedy
   }
 
-  /// Makes an error whose remedy has other words for jobs than for Swift.
+  /// Makes an error whose remedy reads differently for jobs and for Swift.
   package init(
     _ code: Code,
     _ message: String,
@@ -85,17 +85,17 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
 }
 
 extension BatchError {
-  /// The error with what it is about.
+  /// The error with its subject.
   package func about(_ subject: Subject) -> BatchError {
     var error = self
     error.subject = subject
     return error
   }
 
-  /// The error with the place of what named the thing that is wrong: `job.json:3:5: database.path`.
+  /// The error located at what named the wrong thing: `job.json:3:5: database.path`.
   ///
-  /// A place that it has already, such as a file, comes behind. An expression stands in the same job,
-  /// and its own place is more exact.
+  /// An existing location, such as a file, follows. An expression in the same job keeps its own,
+  /// which is more exact.
   package func located(at place: String) -> BatchError {
     if subject == .expression, self.place != nil { return self }
     var error = self
@@ -109,9 +109,9 @@ extension BatchError.Code {
   public static let fileAccess = Self(rawValue: "fileAccess")
   /// Another run of the same job is alive.
   public static let alreadyRunning = Self(rawValue: "alreadyRunning")
-  /// The disk is full, or a database has reached its greatest size.
+  /// The disk is full, or a database has reached its maximum size.
   public static let diskFull = Self(rawValue: "diskFull")
-  /// A file is not of the expected kind, is damaged or was cut short.
+  /// A file is not of the expected kind, is damaged or was truncated.
   public static let damagedFile = Self(rawValue: "damagedFile")
   /// A file was written by a newer version of this library.
   public static let unsupportedVersion = Self(rawValue: "unsupportedVersion")

@@ -1,7 +1,7 @@
-/// The candidate that a misspelled name most likely stands for, if any is near enough.
+/// The most likely candidate for a misspelled name, if any is near enough.
 ///
-/// Letter case is left aside. Up to a third of the letters may be wrong, missing, surplus or, two
-/// by two, exchanged; of equally near candidates the alphabetically first one wins.
+/// Case is ignored. Up to a third of the letters may be wrong, missing, surplus or swapped with a
+/// neighbour; of equally near candidates the alphabetically first wins.
 ///
 /// - Complexity: O(candidates × length²); names of more than 100 characters have no nearest name.
 package func nearestName(
@@ -23,11 +23,11 @@ package func nearestName(
   return nearest?.name
 }
 
-/// A remedy for an unknown name: `did you mean "where"?`, or the names there are.
+/// A remedy for an unknown name: `did you mean "where"?`, or the valid names.
 ///
 /// - Parameters:
-///   - name: The name that is unknown.
-///   - candidates: The names that would do, in the order in which they should be listed.
+///   - name: The unknown name.
+///   - candidates: The valid names, in the order in which to list them.
 ///   - kind: What the names are, in the plural, as in "the columns are …".
 /// - Returns: A clause without a full stop.
 package func remedyForUnknownName(
@@ -41,14 +41,14 @@ package func remedyForUnknownName(
   return remedyListing(candidates, kind: kind)
 }
 
-/// A remedy that lists the first dozen of the names there are.
+/// A remedy that lists the first dozen valid names.
 package func remedyListing(_ candidates: [String], kind: String) -> String {
   if candidates.isEmpty { return "there are no \(kind)" }
   let listed = candidates.prefix(12).joined(separator: ", ")
   return "the \(kind) are \(listed)\(candidates.count > 12 ? ", …" : "")"
 }
 
-/// The number of letters to insert, remove, replace or exchange with their neighbour.
+/// The number of letters to insert, remove, replace or swap with their neighbour.
 private func editDistance(_ first: [Unicode.Scalar], _ second: [Unicode.Scalar]) -> Int {
   var beforeLast: [Int] = []
   var last = Array(0...second.count)

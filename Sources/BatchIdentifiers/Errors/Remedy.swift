@@ -1,19 +1,19 @@
-/// What to do about an error, in the words of whoever reads it.
+/// What to do about an error, in terms that fit the reader.
 ///
-/// The layers below jobs have callers in Swift, and know neither job files nor commands. What has
-/// another name there is named by a ``Term``: `"raise \(.timeLimit)"`.
+/// The layers below jobs have callers in Swift, and know neither job files nor commands. A ``Term``
+/// stands for what each calls differently: `"raise \(.timeLimit)"`.
 package struct Remedy: Sendable, ExpressibleByStringInterpolation {
-  /// Something to set or to do, with what it is called in Swift.
+  /// Something to set or do, with its name in Swift.
   package enum Term: String, Sendable {
     /// How long a handler may take.
     case timeLimit = "its time limit"
     /// The columns that identify a row.
     case key = "the request's key"
-    /// The most rows of a selection.
+    /// The maximum number of rows of a selection.
     case limit = "the request's limit"
     /// The order of a selection.
     case order = "the request's orderBy"
-    /// What is done about rows that no longer satisfy the condition.
+    /// What to do with rows that no longer satisfy the condition.
     case recheck
     /// The columns that a handler reads.
     case reads = "the columns that are read"
@@ -23,9 +23,9 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
     case overwrite
     /// How long to wait for a lock.
     case busyTimeout
-    /// To set a run aside and select again.
+    /// Setting a run aside and selecting again.
     case beginAnew = "start over"
-    /// To do again what failed.
+    /// Repeating what failed.
     case repetition = "do the same again"
     /// What starts a run.
     case start = "the call that runs it"
@@ -44,7 +44,7 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
 
   package init(stringInterpolation: StringInterpolation) { parts = stringInterpolation.parts }
 
-  /// The remedy in a reader's words.
+  /// The remedy in a reader's terms.
   package func text(_ word: (Term) -> String = \.rawValue) -> String {
     parts.map { part in
       switch part {

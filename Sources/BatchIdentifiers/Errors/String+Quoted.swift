@@ -1,8 +1,8 @@
 extension String {
   /// The text in double quotes, on one line and of bounded length, for error messages.
   ///
-  /// What an error quotes comes from files and command lines: a line break or an escape sequence
-  /// in it must neither break the one-line form nor reach a terminal.
+  /// Quoted text comes from files and command lines: its line breaks and escape sequences must
+  /// neither break the one-line form nor reach a terminal.
   package var quotedForMessage: String {
     let limit = 80
     var text = "\""
@@ -27,7 +27,7 @@ extension String {
 }
 
 extension String {
-  /// The text on one line, with whatever would move the cursor or hide in it escaped.
+  /// The text on one line, with characters escaped that would move the cursor or be invisible.
   package var onOneLine: String {
     var text = ""
     for scalar in unicodeScalars {
@@ -42,7 +42,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-  /// Whether the scalar would move the cursor or hide in a line of a terminal.
+  /// Whether the scalar would move a terminal's cursor or be invisible.
   package var isUnprintable: Bool {
     switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true

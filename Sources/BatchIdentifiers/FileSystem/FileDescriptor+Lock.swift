@@ -8,13 +8,13 @@ internal import Darwin
 package import SystemPackage
 
 extension FileDescriptor {
-  /// Sees to it that nobody else locks the file, until this is closed.
+  /// Locks the file against other writers until this is closed.
   ///
-  /// - Parameter path: Where the file is.
-  /// - Throws: `BatchError` of code `alreadyRunning` if another has locked it, in this process or in
+  /// - Parameter path: The path of the file.
+  /// - Throws: `BatchError` of code `alreadyRunning` if it is already locked, in this process or
   ///   another one.
   package func lock(_ path: FilePath) throws(BatchError) {
-    // Not by fcntl(2), whose locks go when the process closes the file elsewhere.
+    // Not by fcntl(2), whose locks end when the process closes the file elsewhere.
     while flock(rawValue, LOCK_EX | LOCK_NB) != 0 {
       switch Errno(rawValue: errno) {
       case .interrupted: continue
@@ -25,7 +25,7 @@ extension FileDescriptor {
           at: path.string,
           remedy: "wait for it, or stop it"
         )
-      // A file system without such locks has none to give.
+      // The file system has no such locks.
       default: return
       }
     }

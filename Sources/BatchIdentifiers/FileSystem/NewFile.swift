@@ -7,7 +7,7 @@ internal import Darwin
 #endif
 package import SystemPackage
 
-/// A file that is being written under a temporary name, to be there whole or not at all.
+/// A file written under a temporary name, so that it appears completely or not at all.
 package final class NewFile {
   private let path: FilePath
   private let temporaryPath: FilePath
@@ -15,13 +15,13 @@ package final class NewFile {
   private var buffer: [UInt8] = []
   private var isOpen = true
 
-  /// Begins a file of a name, beside the one that may have the name.
+  /// Begins a file, beside any existing file of the same name.
   ///
   /// - Parameters:
-  ///   - path: Where the file is to be.
-  ///   - permissions: Those of the file, but for what the process leaves out (`umask(2)`).
-  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, or the name is that of
-  ///   a file that SQLite keeps beside a database.
+  ///   - path: The path of the finished file.
+  ///   - permissions: Its permissions, before the process's mask (`umask(2)`).
+  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, or if SQLite keeps a
+  ///   file of that name beside a database.
   package init(for path: FilePath, permissions: FilePermissions) throws(BatchError) {
     self.path = path
     guard let name = path.lastComponent?.string, name != "..", name != "." else {
@@ -57,7 +57,7 @@ package final class NewFile {
     if isOpen { try? descriptor.close() }
   }
 
-  /// Writes a file, replacing one of its name; completely or not at all.
+  /// Writes a file, replacing any file of that name, completely or not at all.
   package static func write(
     _ bytes: [UInt8],
     to path: FilePath,
@@ -73,7 +73,7 @@ package final class NewFile {
     }
   }
 
-  /// Adds bytes to the file.
+  /// Appends bytes to the file.
   package func write(_ bytes: [UInt8]) throws(BatchError) {
     try write(bytes.span)
   }
@@ -92,10 +92,10 @@ package final class NewFile {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Makes the file durable and gives it its name.
+  /// Syncs the file and gives it its name.
   ///
-  /// - Parameter overwriting: Whether it may take the place of a file of that name.
-  /// - Throws: ``BatchError`` with code `.fileAccess` if it may not and there is one, or the system
+  /// - Parameter overwriting: Whether it may replace a file of that name.
+  /// - Throws: ``BatchError`` with code `.fileAccess` if it may not and one exists, or the system
   ///   refuses.
   package func publish(overwriting: Bool) throws(BatchError) {
     try flush()
@@ -107,13 +107,13 @@ package final class NewFile {
       throw .access(path, "it cannot be written", error)
     }
     if overwriting {
-      // The system reads the two paths, which are terminated and last until it returns.
+      // The system reads the two paths, which are terminated and live until it returns.
       guard unsafe rename(temporaryPath.string, path.string) == 0 else {
         throw .access(path, "it cannot be replaced", Errno(rawValue: errno))
       }
     } else {
       // A link, unlike a rename, fails if the name is taken. The system reads the two paths, which
-      // are terminated and last until it returns.
+      // are terminated and live until it returns.
       guard unsafe link(temporaryPath.string, path.string) == 0 else {
         let error = Errno(rawValue: errno)
         guard error == .fileExists else { throw .access(path, "it cannot be created", error) }
@@ -125,7 +125,7 @@ package final class NewFile {
           underlying: error
         )
       }
-      // The system reads the path, which is terminated and lasts until it returns.
+      // The system reads the path, which is terminated and lives until it returns.
       unsafe unlink(temporaryPath.string)
     }
     try synchronizeFolder()
@@ -149,21 +149,21 @@ package final class NewFile {
     }
   }
 
-  /// Gives up, after an error.
+  /// Removes the file after an error.
   package func remove() {
-    // The system reads the path, which is terminated and lasts until it returns.
+    // The system reads the path, which is terminated and lives until it returns.
     unsafe unlink(temporaryPath.string)
   }
 }
 
-/// Refuses the name of a file that SQLite keeps beside a database, whether it is there or not.
+/// Refuses the name of a file that SQLite keeps beside a database, whether or not it exists.
 private func refuseCompanion(_ path: FilePath) throws(BatchError) {
   guard let name = path.lastComponent?.string,
     let suffix = ["-wal", "-shm", "-journal"].first(where: name.hasSuffix)
   else { return }
   let database = path.removingLastComponent().appending(String(name.dropLast(suffix.count)))
   var status = stat()
-  // The system reads the path, which is terminated, and fills the one structure that it is given.
+  // The system reads the path, which is terminated, and fills the given structure.
   guard unsafe stat(database.string, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
     return
   }
@@ -176,11 +176,11 @@ private func refuseCompanion(_ path: FilePath) throws(BatchError) {
 }
 
 extension FileDescriptor {
-  /// Waits until what was written is on the disk.
+  /// Syncs the file to the disk.
   func synchronize(_ path: FilePath) throws(BatchError) {
     while fsync(rawValue) != 0 {
       let error = Errno(rawValue: errno)
-      // Some file systems have folders that cannot be synchronized; there is nothing to wait for.
+      // Some file systems cannot sync folders; there is nothing to wait for.
       if error == .invalidArgument { return }
       guard error == .interrupted else {
         throw .access(path, "it cannot be synchronized with the disk", error)

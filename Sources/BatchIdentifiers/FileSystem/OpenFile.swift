@@ -1,13 +1,13 @@
 internal import SystemPackage
 
-/// A file that is open for reading, shared by all lists that stand in it.
+/// A file open for reading, shared by all lists stored in it.
 ///
-/// It reads with `pread`, never through a mapping: a file that is cut short under a mapping kills
-/// the process, under `pread` it is an error.
+/// It reads with `pread`, never through a mapping: truncating a mapped file kills the process,
+/// whereas `pread` reports an error.
 final class OpenFile: Sendable {
   let path: FilePath
   let byteCount: Int
-  /// The user that it belongs to.
+  /// The user who owns it.
   let owner: UInt32
   private let descriptor: FileDescriptor
 
@@ -63,7 +63,7 @@ final class OpenFile: Sendable {
 }
 
 extension BatchError {
-  /// The error about a file that the system would not give or take.
+  /// An error of a file that the system refused to read or write.
   static func access(_ path: FilePath, _ what: String, _ error: any Error) -> BatchError {
     let isFull = (error as? Errno).map { $0 == .noSpace || $0 == .diskQuotaExceeded } ?? false
     return BatchError(
@@ -77,7 +77,7 @@ extension BatchError {
     )
   }
 
-  /// The error about a part of a file that is not what was once written.
+  /// An error of a damaged part of a file.
   static func damaged(
     _ part: String,
     _ damage: ByteReader.Damage,

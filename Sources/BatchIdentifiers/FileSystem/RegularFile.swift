@@ -3,16 +3,17 @@ package import SystemPackage
 extension FileDescriptor {
   /// Opens a regular file, and nothing else.
   ///
-  /// To open a pipe waits for somebody at its other end, perhaps forever, and a device gives what it
-  /// likes for as long as it likes.
+  /// Opening a pipe waits for its other end, perhaps forever, and a device may deliver data without
+  /// end.
   ///
   /// - Parameters:
   ///   - path: The file.
-  ///   - mode: Whether it is read or written.
-  ///   - options: What else the system is to do, such as to make the file.
-  ///   - permissions: Those of a file that is made, but for what the process leaves out (`umask(2)`).
+  ///   - mode: Whether to read or write.
+  ///   - options: Further options, such as to create the file.
+  ///   - permissions: Those of a created file, before the process's mask (`umask(2)`).
   /// - Returns: The open file.
-  /// - Throws: ``BatchError`` with code `.fileAccess` if it is something else, or the system refuses.
+  /// - Throws: ``BatchError`` with code `.fileAccess` if it is something else, or the system
+  ///   refuses.
   package static func openRegularFile(
     _ path: FilePath,
     _ mode: AccessMode,
@@ -28,7 +29,7 @@ extension FileDescriptor {
         permissions: permissions
       )
     } catch Errno.noSuchAddressOrDevice {
-      // A pipe that nobody reads, or a socket.
+      // A pipe without a reader, or a socket.
       throw .notRegular(path, "this is a pipe or a socket")
     } catch Errno.tooManySymbolicLinkLevels {
       throw .notRegular(path, "this is a symbolic link that is not followed")
@@ -47,14 +48,15 @@ extension FileDescriptor {
     return descriptor
   }
 
-  /// The user that the file belongs to.
+  /// The user who owns the file.
   package func owner(_ path: FilePath) throws(BatchError) -> UInt32 {
     try status(path).userID.rawValue
   }
 
-  /// What is read at once from the file's position: at most `count` bytes, and none at its end.
+  /// One read from the file's position: at most `count` bytes, none at its end.
   package func read(atMost count: Int) throws -> [UInt8] {
-    // The system fills the memory of an array that nothing else knows of yet, and says how far.
+    // The system fills the memory of an array that nothing else references yet, and reports the
+    // length.
     try unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       filled = try unsafe read(into: UnsafeMutableRawBufferPointer(buffer))
     }

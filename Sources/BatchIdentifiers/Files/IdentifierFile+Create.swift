@@ -3,18 +3,18 @@ public import SystemPackage
 extension IdentifierFile {
   /// Writes a file, completely or not at all.
   ///
-  /// The bytes go to a temporary file in the same folder, which is synchronized and then renamed;
-  /// a process that is killed may leave the temporary file (`.NAME.PID-N.tmp`), never a part of the
-  /// file itself.
+  /// The bytes go to a temporary file in the same folder, which is synced and then renamed; a
+  /// killed process may leave the temporary file (`.NAME.PID-N.tmp`), never a part of the file
+  /// itself.
   ///
   /// - Parameters:
   ///   - path: Where to write the file.
   ///   - list: The list.
-  ///   - metadata: Anything, up to ``maximumMetadataByteCount``.
+  ///   - metadata: Any data, up to ``maximumMetadataByteCount``.
   ///   - overwriting: Whether an existing file may be replaced.
-  ///   - permissions: Those of the file, but for what the process leaves out (`umask(2)`).
+  ///   - permissions: Those of the file, before the process's mask (`umask(2)`).
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, the names or the
-  ///   metadata are too long, or there is a file that may not be replaced.
+  ///   metadata are too long, or a file exists that may not be replaced.
   /// - Complexity: O(n) in the bytes of the list, in constant memory.
   public static func create(
     at path: FilePath,
@@ -32,7 +32,7 @@ extension IdentifierFile {
     )
   }
 
-  /// Writes a file of keys that may be in another file.
+  /// Writes a file of keys that may be stored in another file.
   package static func create(
     at path: FilePath,
     list: PackedIdentifiers,
@@ -51,7 +51,7 @@ extension IdentifierFile {
     }
   }
 
-  /// Calls `body` with the bytes of a file that has no records yet, piece by piece.
+  /// Calls `body` with the bytes of a file without records, piece by piece.
   package static func encode(
     _ list: PackedIdentifiers,
     metadata: [UInt8],

@@ -3,15 +3,14 @@ extension IdentifierFile {
   public var count: Int { list.count }
   /// What the identifiers have in common.
   public var header: IdentifierList.Header { list.header }
-  /// Whether each key is greater than the one before.
+  /// Whether the keys are strictly ascending.
   public var isSorted: Bool { list.isSorted }
-  /// The number of blocks with a checksum of their own.
+  /// The number of blocks, each with its own checksum.
   public var blockCount: Int { list.blockCount }
 
-  /// Reads the whole list into memory, packed as it is in the file, and checks all of it.
+  /// Reads the whole list into memory, packed as in the file, and checks all of it.
   ///
-  /// The result is complete and no longer needs the file. Use the other methods for parts of the
-  /// list.
+  /// The result no longer needs the file. Use the other methods for parts of the list.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) time, the memory of the packed list.
@@ -31,7 +30,7 @@ extension IdentifierFile {
   /// The identifier at a position.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
-  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
   public func identifier(at position: Int) throws(BatchError) -> PersistentIdentifier {
     try list.identifier(at: position)

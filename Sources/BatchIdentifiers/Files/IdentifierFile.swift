@@ -11,17 +11,17 @@ public import SystemPackage
 ///     let file = try IdentifierFile(opening: "orders.ids")
 ///     for id in try file.load() { … }
 ///
-/// A file can be damaged, truncated or removed at any time. So whatever reads from it throws; only
-/// ``load()`` makes a list in memory, which cannot fail.
+/// A file can be damaged, truncated or removed at any time, so every method that reads from it
+/// throws; only ``load()`` makes a list in memory, whose methods do not.
 public struct IdentifierFile: Sendable {
-  /// The most bytes of metadata.
+  /// The maximum length of metadata in bytes.
   public static let maximumMetadataByteCount = FileLayout.maximumMetadataByteCount
 
-  /// Where the file is.
+  /// The path of the file.
   public let path: FilePath
-  /// The list, which reads from the file what it is asked for.
+  /// The list, which reads its parts from the file on demand.
   package let list: PackedIdentifiers
-  /// What the caller keeps beside the list.
+  /// The caller's data beside the list.
   public let metadata: [UInt8]
   /// The version of the format.
   public let version: Int
@@ -30,24 +30,24 @@ public struct IdentifierFile: Sendable {
   let file: OpenFile
   let log: LogScan
 
-  /// The UUID of the store; empty if it is not known.
+  /// The UUID of the store; empty if unknown.
   public var storeIdentifier: String { layout.storeIdentifier }
   /// The name of the entity.
   public var entityName: String { layout.entityName }
-  /// The size of the file when it was opened.
+  /// The size of the file when opened.
   public var byteCount: Int { file.byteCount }
-  /// The part of the file before the log.
+  /// The size of the part before the log.
   public var snapshotByteCount: Int { layout.logOffset }
-  /// The number of whole records in the log.
+  /// The number of complete records in the log.
   public var recordCount: Int { log.recordCount }
-  /// Bytes at the end of the log that a killed process left behind: they are ignored, and the next
-  /// record takes their place.
+  /// The bytes that a killed process left at the end of the log: readers ignore them, and the next
+  /// record replaces them.
   public var tornByteCount: Int { file.byteCount - log.end }
 
   /// Opens a file.
   ///
-  /// Header, metadata, directory and log are checked now; the blocks of the list when they are
-  /// read, or all by ``verify()``.
+  /// Header, metadata, directory and log are checked now; blocks of the list when read, or all at
+  /// once by ``verify()``.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, `.damagedFile` if it
   ///   is not an identifier file or damaged, `.unsupportedVersion` if it is too new.
@@ -90,10 +90,10 @@ public struct IdentifierFile: Sendable {
     log = try LogScan(file, from: layout.logOffset)
   }
 
-  /// The user that the file belongs to.
+  /// The user who owns the file.
   package var owner: UInt32 { file.owner }
 
-  /// A hash of the list, by way of the checksums of its blocks.
+  /// A hash of the list, computed from the checksums of its blocks.
   package var contentHash: String { String(layout.directoryChecksum, radix: 16) }
 
   /// Reads and checks the whole list: checksums, codings, counts, and the order if it is sorted.
@@ -115,7 +115,7 @@ extension FileLayout {
     }
   }
 
-  /// Reads and checks the start of a file, wherever its bytes are.
+  /// Reads and checks the start of a file, wherever its bytes come from.
   init(
     ofByteCount byteCount: Int,
     at path: FilePath,

@@ -7,28 +7,29 @@ internal import Darwin
 #endif
 public import SystemPackage
 
-/// Adds records to the log of an ``IdentifierFile``.
+/// Appends records to the log of an ``IdentifierFile``.
 ///
 /// After a crash, a record is complete or absent. A file has one open log at a time, in one
-/// process; another is refused.
+/// process.
 public struct IdentifierFileLog: ~Copyable, Sendable {
   private let path: FilePath
   private let descriptor: FileDescriptor
   private var end: Int
-  /// Whether a record may be there that is not on the disk yet.
+  /// Whether a record may exist that is not yet on the disk.
   ///
-  /// Of two such, a power failure could tear the first and leave the second, which looks like damage.
+  /// With two of them, a power failure could tear the first and leave the second, which looks like
+  /// damage.
   private var isUncertain = true
 
-  /// The number of records, those that were there before included.
+  /// The number of records, including earlier ones.
   public private(set) var recordCount: Int
 
   /// Opens the log of a file.
   ///
-  /// Bytes that a killed process left behind are cut off.
+  /// Cuts off bytes that a killed process left behind.
   ///
   /// - Throws: ``BatchError`` as ``IdentifierFile/init(opening:)`` does; with code `.alreadyRunning` if
-  ///   the file has a log that is open.
+  ///   the file already has an open log.
   /// - Complexity: O(n) in the bytes of the log; the list is not read.
   public init(appendingTo path: FilePath) throws(BatchError) {
     let descriptor = try FileDescriptor.openRegularFile(path, .readWrite)
@@ -64,14 +65,14 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     try? descriptor.close()
   }
 
-  /// Adds a record.
+  /// Appends a record.
   ///
   /// If this throws, the log is unchanged, or ends in bytes that readers ignore.
   ///
   /// - Parameters:
-  ///   - kind: What the record is about, not zero.
-  ///   - payload: What it says, up to ``IdentifierFile/maximumRecordByteCount``.
-  ///   - sync: Whether to wait until it is on disk; if not, the next synced one also syncs it.
+  ///   - kind: The kind of the record, not zero.
+  ///   - payload: Its content, up to ``IdentifierFile/maximumRecordByteCount``.
+  ///   - sync: Whether to wait until it is on disk; if not, the next synced record syncs it too.
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
   /// - Complexity: O(payload); the lengths of list and log do not matter.
   public mutating func append(
@@ -94,7 +95,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     do {
       try descriptor.writeAll(toAbsoluteOffset: Int64(end), bytes)
     } catch {
-      // What was written of it would stand before the next record otherwise.
+      // A part of it would otherwise precede the next record.
       try? descriptor.resize(to: Int64(end))
       throw .access(path, "a record cannot be written", error)
     }
@@ -103,7 +104,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     recordCount += 1
   }
 
-  /// Waits until all records are on the disk.
+  /// Syncs all records to the disk.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
   public mutating func synchronize() throws(BatchError) {

@@ -1,10 +1,10 @@
 internal import SystemPackage
 
 extension IdentifierList {
-  /// Reads a list from the bytes of an identifier file that are kept elsewhere than in a file, and checks all of them.
+  /// Decodes a list from the bytes of an identifier file stored elsewhere, and checks all of them.
   ///
-  /// - Throws: ``BatchError`` with code `.damagedFile` if they are not those of one, `.unsupportedVersion` if they are of
-  ///   a newer version.
+  /// - Throws: ``BatchError`` with code `.damagedFile` if they are not an identifier file,
+  ///   `.unsupportedVersion` if its version is newer.
   /// - Complexity: O(n) time, the memory of the packed list.
   package init(decoding bytes: [UInt8]) throws(BatchError) {
     let layout = try FileLayout(ofByteCount: bytes.count, at: "") { count, offset in

@@ -1,16 +1,16 @@
 extension IdentifierFile {
   /// A record of the log behind the list.
   public struct Record: Hashable, Sendable {
-    /// What the record is about; the caller decides what the numbers mean.
+    /// The kind of the record; the caller defines the numbers.
     public let kind: UInt8
-    /// What it says.
+    /// Its content.
     public let payload: [UInt8]
   }
 
-  /// The most bytes of a record's payload.
+  /// The maximum length of a record's payload in bytes.
   public static let maximumRecordByteCount = 16 << 20
 
-  /// All records of the log, as it was when the file was opened.
+  /// All records of the log, as of opening the file.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
   /// - Complexity: O(n) in the bytes of the log; ``forEachRecord(_:)`` needs the memory of one.
@@ -20,10 +20,10 @@ extension IdentifierFile {
     return records
   }
 
-  /// Calls `body` with each record of the log, as it was when the file was opened.
+  /// Calls `body` with each record of the log, as of opening the file.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read, and
-  ///   whatever `body` throws.
+  ///   errors that `body` throws.
   public func forEachRecord(
     _ body: (Record) throws(BatchError) -> Void
   ) throws(BatchError) {
@@ -43,7 +43,7 @@ struct LogFrame {
   var length: Int
   var checksum: UInt64
 
-  /// The frame as it stands at an offset of the file.
+  /// The frame for an offset of the file.
   func encoded(at offset: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     let check = Self.check(kind: kind, length: length, checksum: checksum, offset: offset)
@@ -53,7 +53,7 @@ struct LogFrame {
     return bytes
   }
 
-  /// Reads a frame; nil if it is not what was once written at this offset.
+  /// Reads a frame; nil if it was not written at this offset.
   init?(_ bytes: Span<UInt8>, at offset: Int) {
     var reader = ByteReader(bytes)
     guard let word = try? reader.integer(UInt32.self),
@@ -74,9 +74,9 @@ struct LogFrame {
     checksum = XXHash64.hash(payload)
   }
 
-  /// 24 bits that depend on the frame and its place.
+  /// 24 bits that depend on the frame and its offset.
   ///
-  /// Without them a damaged length would pass for a record that a killed process did not finish.
+  /// Without them, a damaged length would look like a record that a killed process did not finish.
   private static func check(kind: UInt8, length: Int, checksum: UInt64, offset: Int) -> UInt32 {
     var bytes: [UInt8] = [kind]
     bytes.appendInteger(UInt32(length))
@@ -86,7 +86,7 @@ struct LogFrame {
   }
 }
 
-/// The result of walking over a log: how many records are whole, and where they end.
+/// The result of scanning a log: the number of complete records, and where they end.
 struct LogScan {
   private(set) var recordCount = 0
   private(set) var end: Int
@@ -97,10 +97,10 @@ struct LogScan {
     recordCount = count
   }
 
-  /// Calls `body` with each whole record and its offset, and returns where the last one ends.
+  /// Calls `body` with each complete record and its offset, and returns where the last one ends.
   ///
-  /// What follows the last whole record is torn: the file ends inside it, or the disk has got a part
-  /// of it only. If a whole record stands anywhere behind, it is damage.
+  /// What follows it is torn: the file ends inside a record, or only a part of it reached the disk.
+  /// If a complete record follows anywhere, the file is damaged.
   @discardableResult
   static func forEachRecord(
     of file: OpenFile,
@@ -138,11 +138,12 @@ struct LogScan {
     .damaged("record \(index) at byte \(offset)", ByteReader.Damage(reason), in: file.path)
   }
 
-  /// The most bytes of payloads that a search for a record reads: a torn record has few places that
-  /// look like the frame of another, unless somebody has made it so.
+  /// The maximum payload bytes read in the search for a record: few places in a torn record look
+  /// like the frame of another, unless someone made them so.
   private static let maximumSearchByteCount = 4 * IdentifierFile.maximumRecordByteCount
 
-  /// Whether a whole record begins anywhere after an offset, or so much looks like one that there may.
+  /// Whether a complete record begins anywhere after an offset, or so much looks like one that it
+  /// may.
   private static func hasRecord(
     _ file: OpenFile,
     after offset: Int,

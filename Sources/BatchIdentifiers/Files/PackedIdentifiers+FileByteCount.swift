@@ -1,5 +1,5 @@
 extension PackedIdentifiers {
-  /// How many bytes a file of the list takes, without metadata and log.
+  /// The size of a file with this list, without metadata and log.
   ///
   /// - Complexity: O(n) in the number of blocks.
   package var fileByteCount: Int {

@@ -1,7 +1,7 @@
 /// What the identifiers of one entity in one store have in common.
 ///
-/// Make one, and make identifiers from it, when there are many to make: the names are looked up
-/// once, and each identifier is then a reference and a key.
+/// To make many identifiers, make one space and make them from it: the names are looked up once,
+/// and each identifier is then a reference and a key.
 public struct IdentifierSpace: Hashable, Sendable {
   let domain: IdentifierDomain
 
@@ -12,13 +12,13 @@ public struct IdentifierSpace: Hashable, Sendable {
   /// The space of an entity's permanent identifiers.
   ///
   /// - Parameters:
-  ///   - storeIdentifier: The UUID of the store, or nil for identifiers of no certain store.
+  ///   - storeIdentifier: The UUID of the store, or nil if unknown.
   ///   - entityName: The name of the entity.
   public init(storeIdentifier: String?, entityName: String) {
     domain = IdentifierDomain.interned(.coreData, storeIdentifier, entityName)
   }
 
-  /// The UUID of the store, if it is known.
+  /// The UUID of the store; nil if unknown.
   public var storeIdentifier: String? { domain.storeIdentifier }
   /// The name of the entity.
   public var entityName: String { domain.entityName }
@@ -29,7 +29,7 @@ public struct IdentifierSpace: Hashable, Sendable {
   }
 }
 
-/// The names behind an identifier, shared by all that have them in common.
+/// The names behind an identifier, shared by all identifiers that have them.
 final class IdentifierDomain: Hashable, Sendable {
   /// Which of the URI grammars the identifier follows.
   enum Form: UInt8 {
@@ -48,7 +48,7 @@ final class IdentifierDomain: Hashable, Sendable {
     self.form = form
     self.storeIdentifier = storeIdentifier
     self.entityName = entityName
-    // Byte by byte: two tables may differ in nothing but the normal form of an accent.
+    // Byte by byte: two tables may differ only in how an accent is composed.
     var hasher = Hasher()
     hasher.combine(form)
     for byte in (storeIdentifier ?? "").utf8 { hasher.combine(byte) }
@@ -70,7 +70,8 @@ final class IdentifierDomain: Hashable, Sendable {
     hasher.combine(hash)
   }
 
-  /// Negative, zero or positive: permanents first, then by store and entity, byte by byte.
+  /// Negative, zero or positive: permanent identifiers first, then by store and entity, byte by
+  /// byte.
   static func order(_ left: IdentifierDomain, _ right: IdentifierDomain) -> Int {
     if left === right { return 0 }
     if left.isTemporary != right.isTemporary { return left.isTemporary ? 1 : -1 }
@@ -95,11 +96,11 @@ final class IdentifierDomain: Hashable, Sendable {
     let entity: [UInt8]
   }
 
-  /// Bounded, so that URIs from outside cannot fill the memory with names.
+  /// Bounded, so that external URIs cannot fill the memory with names.
   private static let maximumInternedCount = 4096
   private static let table = Lock<[Names: IdentifierDomain]>([:])
 
-  /// The domain with these names: the same object each time, as long as the table has room.
+  /// The domain with these names: the same object each time, while the table has room.
   static func interned(_ form: Form, _ store: String?, _ entity: String) -> IdentifierDomain {
     let names = Names(
       form: form,

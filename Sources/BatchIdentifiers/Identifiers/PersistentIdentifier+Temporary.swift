@@ -2,7 +2,7 @@ internal import FoundationEssentials
 internal import Synchronization
 
 extension PersistentIdentifier {
-  /// The two forms of identifiers of objects that have not been saved.
+  /// The two forms of identifiers of unsaved objects.
   public enum TemporaryForm: Sendable {
     /// Core Data's: `x-coredata:///Item/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402`.
     case coreData
@@ -10,7 +10,7 @@ extension PersistentIdentifier {
     case swiftData
   }
 
-  /// A new temporary identifier, different from every other one.
+  /// A new, unique temporary identifier.
   public static func temporary(
     entityName: String,
     form: TemporaryForm = .coreData
@@ -32,7 +32,8 @@ extension PersistentIdentifier {
   }
 }
 
-/// What makes temporary identifiers of Core Data's form unique: a UUID a process, and a counter.
+/// The unique parts of temporary identifiers in Core Data's form: a UUID per process, and a
+/// counter.
 private enum TemporaryCounter {
   static let prefix = UUID().uuidString
   private static let counter = Atomic<UInt64>(0)

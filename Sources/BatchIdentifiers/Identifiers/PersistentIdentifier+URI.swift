@@ -3,11 +3,11 @@ public import FoundationEssentials
 extension PersistentIdentifier {
   /// The identifier as a URI: `x-coredata://STORE/Item/p28`.
   public var uriRepresentation: URL {
-    // Every character that a URL may not hold is escaped, so this does not come to the file path.
+    // Every character that a URL may not contain is escaped, so the file path is never used.
     URL(string: uriString) ?? URL(filePath: uriString)
   }
 
-  /// The text of ``uriRepresentation``, which it costs less to make.
+  /// The text of ``uriRepresentation``, which is cheaper to make.
   public var uriString: String {
     var text: [UInt8] = []
     appendURI(to: &text)
@@ -21,12 +21,12 @@ extension PersistentIdentifier {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Reads a URI; nil if it is not the URI of an identifier.
+  /// Parses a URI; nil if it is not the URI of an identifier.
   public init?(uriRepresentation: URL) {
     self.init(uriString: uriRepresentation.absoluteString)
   }
 
-  /// Reads the text of a URI; nil if it is not the URI of an identifier.
+  /// Parses the text of a URI; nil if it is not the URI of an identifier.
   public init?(uriString: String) {
     self.init(uriBytes: uriString.utf8.span)
   }
@@ -36,7 +36,7 @@ extension PersistentIdentifier {
     appendPrimaryKey(to: &text)
   }
 
-  /// Appends the URI up to and without the last part.
+  /// Appends the URI without its last part.
   static func appendPrefix(of domain: IdentifierDomain, to text: inout [UInt8]) {
     switch domain.form {
     case .coreData, .temporary:
@@ -74,14 +74,14 @@ extension PersistentIdentifier {
     }
   }
 
-  /// Reads the bytes of a URI.
+  /// Parses the bytes of a URI.
   init?(uriBytes bytes: Span<UInt8>) {
     guard let parts = URIParts(bytes), let identifier = parts.identifier else { return nil }
     self = identifier
   }
 }
 
-/// A URI cut at its slashes: scheme, host, first path component, everything after it.
+/// A URI cut at its slashes: scheme, host, first path component, rest.
 private struct URIParts: ~Escapable {
   let form: IdentifierDomain.Form
   let host: Span<UInt8>
@@ -160,7 +160,7 @@ private struct URIParts: ~Escapable {
     return PercentEncoding.isWellFormed(text, .path) ? .reference([UInt8](copying: text)) : nil
   }
 
-  /// A name with its escapes resolved, if it is not empty and in UTF-8.
+  /// A name with its escapes resolved, if it is not empty and is UTF-8.
   private func name(_ text: Span<UInt8>, _ allowed: PercentEncoding.Allowed) -> String? {
     guard !text.isEmpty, PercentEncoding.isWellFormed(text, allowed),
       let bytes = PercentEncoding.decode(text)

@@ -1,6 +1,6 @@
 /// The identity of an object: its store, its entity, and the key of its row.
 ///
-/// A small value (24 bytes at most for an integer key) that can be sent to any task, saved as a URI
+/// A small value (at most 24 bytes for an integer key) that can be sent to any task, saved as a URI
 /// or JSON, and compared. Two identifiers are equal if store, entity and key are, however they were
 /// made: one decoded from JSON equals the one that a fetch returned.
 ///
@@ -14,7 +14,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     let key: Key
   }
 
-  /// What follows the entity in the URI.
+  /// The part after the entity in the URI.
   enum Key: Hashable, Sendable {
     case integer(Int64)
     case encoded(EncodedKey)
@@ -39,7 +39,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     }
   }
 
-  /// The identifier of a row, by the names of its store and entity and its key.
+  /// The identifier of a row, from the names of its store and entity and its key.
   ///
   /// - Complexity: A look-up of the two names; use an ``IdentifierSpace`` to make many.
   public init(storeIdentifier: String?, entityName: String, key: PrimaryKey) {
@@ -55,7 +55,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     self.init(domain: domain, key: Self.referenceKey(reference))
   }
 
-  /// The identifier of an object in a store that the developer provides.
+  /// The identifier of an object in a store provided by the developer.
   ///
   /// Its URI is `x-developer-provided://STORE/ENTITY/KEY`. Stores that keep SQLite rows refuse it.
   ///
@@ -83,7 +83,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     if let value = KeyReference.integer(bytes.span) { return .integer(value) }
     var text: [UInt8] = []
     PercentEncoding.append(bytes.span, to: &text, .path)
-    // These begin our own forms of keys; escaped, they cannot be taken for one.
+    // These begin the library's own forms of keys; escaped, they cannot be mistaken for one.
     if let first = text.first, Self.keyMarks.contains(first) {
       var escaped: [UInt8] = []
       PercentEncoding.appendEscape(first, to: &escaped)
@@ -92,12 +92,12 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     return .reference(text)
   }
 
-  /// What the text of a key that is no integer begins with.
+  /// The first characters of the text of keys that are not integers.
   static let keyMarks: [UInt8] = [
     UInt8(ascii: "="), UInt8(ascii: "~"), UInt8(ascii: "*"), UInt8(ascii: "!"),
   ]
 
-  /// The UUID of the store; nil for temporary identifiers, and where it is not known.
+  /// The UUID of the store; nil for temporary identifiers, and if unknown.
   public var storeIdentifier: String? { id.domain.storeIdentifier }
 
   /// The name of the entity.
@@ -106,10 +106,10 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
   /// What the identifier has in common with those of the same entity and store.
   public var space: IdentifierSpace { IdentifierSpace(id.domain) }
 
-  /// Whether the object has not been saved yet, so that the identifier means nothing elsewhere.
+  /// Whether the object is unsaved, so that the identifier has no meaning elsewhere.
   public var isTemporary: Bool { id.domain.isTemporary }
 
-  /// Whether the identifier was made for a store that the developer provides.
+  /// Whether the identifier belongs to a store provided by the developer.
   public var isDeveloperProvided: Bool { id.domain.form == .developerProvided }
 
   /// The key of the row; nil for temporary identifiers and references of custom stores.
@@ -126,8 +126,8 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
 
   /// Whether one identifier comes before another.
   ///
-  /// Permanent identifiers come first; then the store, the entity and the key decide, the key by
-  /// value: `p9` comes before `p10`.
+  /// Permanent identifiers come first; then store, entity and key decide, keys by value: `p9` comes
+  /// before `p10`.
   public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
     let order = IdentifierDomain.order(left.id.domain, right.id.domain)
     return order == 0 ? left.id.key < right.id.key : order < 0
@@ -141,7 +141,7 @@ extension PersistentIdentifier.Key: Comparable {
     case (.encoded(let left), .encoded(let right)): left < right
     case (.reference(let left), .reference(let right)): left.lexicographicallyPrecedes(right)
     case (.temporary(let left), .temporary(let right)):
-      // The counter behind the UUID counts up: the shorter one is the earlier.
+      // The counter after the UUID ascends: the shorter one is earlier.
       left.count == right.count
         ? left.lexicographicallyPrecedes(right) : left.count < right.count
     default: left.rank < right.rank

@@ -1,17 +1,17 @@
 extension EncodedKey {
-  /// Walks over the components of encoded keys without making strings or arrays of them.
+  /// Reads the components of encoded keys without making strings or arrays of them.
   ///
-  /// One reader serves many keys: it owns the space into which escaped text is written out.
+  /// One reader serves many keys: it owns the buffer for unescaped text.
   public struct ComponentReader: Sendable {
     private var scratch: [UInt8] = []
 
     /// Makes a reader.
     public init() {}
 
-    /// Calls `body` with each component of a key that is known to be whole.
+    /// Calls `body` with each component of a key known to be complete.
     ///
-    /// Keys from an ``EncodedKey`` or from ``EncodedKeys`` are. Bytes that are not a key end the
-    /// walk early; nothing is read outside of them.
+    /// Keys from an ``EncodedKey`` or ``EncodedKeys`` are. Bytes that are not a key end the loop
+    /// early; nothing is read outside of them.
     ///
     /// - Complexity: O(n) in the bytes of the key.
     public mutating func forEachComponent<Failure: Error>(
@@ -20,7 +20,7 @@ extension EncodedKey {
     ) throws(Failure) {
       var offset = 0
       while true {
-        // The caller vouches for the buffer until this returns.
+        // The caller keeps the buffer valid until this returns.
         switch Self.part(of: unsafe Span(_unsafeBytes: key), at: &offset) {
         case .null: try body(.null)
         case .integer(let value): try body(.integer(value))
@@ -38,7 +38,7 @@ extension EncodedKey {
       }
     }
 
-    /// Calls `body` with each component of a key that is known to be whole.
+    /// Calls `body` with each component of a key known to be complete.
     @inline(__always)
     mutating func forEachComponent<Failure: Error>(
       in key: Span<UInt8>,
@@ -61,7 +61,8 @@ extension EncodedKey {
       }
     }
 
-    /// Whether bytes are a whole key: at least one component, each complete, in its one form.
+    /// Whether bytes are a complete key: at least one component, each complete, in its canonical
+    /// form.
     static func isValid(_ key: Span<UInt8>) -> Bool {
       guard !key.isEmpty, key.count <= EncodedKey.maximumByteCount else { return false }
       var offset = 0
@@ -71,7 +72,7 @@ extension EncodedKey {
       return true
     }
 
-    /// A component, and where its bytes are if it is a text or a blob.
+    /// A component, and the place of its bytes if it is a text or a blob.
     private enum Part {
       case null
       case integer(Int64)
@@ -79,7 +80,7 @@ extension EncodedKey {
       case content(Range<Int>, isText: Bool, isEscaped: Bool)
     }
 
-    /// The component at `offset`, which then moves to the next one; nil if there is none.
+    /// The component at `offset`, which then advances to the next one; nil if there is none.
     private static func part(of key: Span<UInt8>, at offset: inout Int) -> Part? {
       guard offset < key.count else { return nil }
       let tag = key[offset]
@@ -97,7 +98,7 @@ extension EncodedKey {
       }
     }
 
-    /// Where the content that starts at `offset` has its closing zero.
+    /// The index of the zero that ends the content starting at `offset`.
     private static func contentEnd(
       _ key: Span<UInt8>,
       from start: Int
@@ -124,7 +125,7 @@ extension EncodedKey {
       }
     }
 
-    /// The number at `offset`, or nil if there is none, or not in its one form.
+    /// The number at `offset`; nil if there is none, or not in its canonical form.
     private static func number(
       _ key: Span<UInt8>,
       at offset: inout Int
@@ -162,7 +163,7 @@ extension EncodedKey {
       return value < 0 && fits(~value, max(size, 1))
     }
 
-    /// Whether a value that is not negative takes `size` bytes and no fewer.
+    /// Whether a non-negative value needs exactly `size` bytes.
     private static func fits(_ value: Int64, _ size: Int) -> Bool {
       let bytes = (64 - value.leadingZeroBitCount + 7) / 8
       return max(bytes, 1) == size

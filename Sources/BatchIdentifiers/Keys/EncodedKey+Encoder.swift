@@ -1,5 +1,5 @@
 extension EncodedKey {
-  /// Builds encoded keys, one component after the other.
+  /// Builds encoded keys, component by component.
   ///
   /// One encoder serves many keys: `removeAll()` keeps its memory.
   ///
@@ -8,16 +8,16 @@ extension EncodedKey {
   ///     encoder.append(28)
   ///     encoder.key   // =EU,28
   public struct Encoder: Sendable {
-    /// What has been encoded so far.
+    /// The encoded components so far.
     public private(set) var bytes: [UInt8] = []
 
-    /// Makes an encoder with nothing in it.
+    /// Makes an empty encoder.
     public init() {}
 
-    /// The key made of the components so far.
+    /// The key with the components so far.
     public var key: EncodedKey { EncodedKey(unchecked: bytes) }
 
-    /// Forgets the components, and keeps the memory for the next key.
+    /// Removes the components, and keeps the memory for the next key.
     public mutating func removeAll() {
       bytes.removeAll(keepingCapacity: true)
     }
@@ -30,7 +30,7 @@ extension EncodedKey {
     /// Appends an INTEGER.
     public mutating func append(_ value: Int64) {
       let magnitude = value < 0 ? UInt64(bitPattern: ~value) : UInt64(bitPattern: value)
-      // -1 has nothing left in its complement and still takes one byte: zero has the tag itself.
+      // -1 has no bits left in its complement but still takes one byte: the tag alone is zero.
       var size = (64 - magnitude.leadingZeroBitCount + 7) / 8
       if value < 0 { size = max(size, 1) }
       bytes.append(value < 0 ? Tag.zero - UInt8(size) : Tag.zero + UInt8(size))
@@ -64,12 +64,12 @@ extension EncodedKey {
       append(text: text.utf8.span)
     }
 
-    /// Appends a TEXT by its bytes, which need not be UTF-8.
+    /// Appends a TEXT from its bytes, which need not be UTF-8.
     public mutating func append(textBytes: UnsafeRawBufferPointer) {
       unsafe withSpan(of: textBytes) { append(text: $0) }
     }
 
-    /// Appends a TEXT by its bytes.
+    /// Appends a TEXT from its bytes.
     mutating func append(text: Span<UInt8>) {
       bytes.append(Tag.text)
       appendEscaped(text)

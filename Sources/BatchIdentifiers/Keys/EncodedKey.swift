@@ -6,12 +6,12 @@ internal import Musl
 internal import Darwin
 #endif
 
-/// A key of one or more components as bytes that order like the components do.
+/// A key of one or more components as bytes that sort like the components.
 ///
 /// Comparing two encoded keys with `memcmp` gives SQLite's `BINARY` order: component by component,
 /// NULL first, then numbers by value, text, and blobs byte by byte. (An INTEGER comes just before a
-/// REAL of the same value, which SQLite calls equal.) The encoding is that of FoundationDB's tuples
-/// with tags of our own:
+/// REAL of the same value, which SQLite considers equal.) The encoding is that of FoundationDB's
+/// tuples with different tags:
 ///
 /// | tag | component |
 /// | --- | --- |
@@ -25,7 +25,7 @@ internal import Darwin
 /// | `30` | TEXT: its bytes, each `00` written `00 FF`, then `00` |
 /// | `40` | BLOB: the same |
 public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The most bytes that a key may have.
+  /// The maximum length of a key in bytes.
   public static let maximumByteCount = 1 << 20
 
   /// The encoded components.
@@ -38,22 +38,22 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     bytes = encoder.bytes
   }
 
-  /// Checks and takes over bytes that an encoder has made.
+  /// Makes a key from an encoder's bytes, after checking them.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the bytes are not a whole key.
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the bytes are not a complete key.
   public init(validating bytes: [UInt8]) throws(BatchError) {
     try EncodedKey.validate(bytes)
     self.bytes = bytes
   }
 
-  /// Takes over bytes that are known to be a whole key.
+  /// Makes a key from bytes known to be a complete key.
   init(unchecked bytes: [UInt8]) {
     self.bytes = bytes
   }
 
   /// The components, decoded.
   ///
-  /// Text that is not UTF-8 comes out repaired; ``forEachComponent(_:)`` gives its bytes.
+  /// Text that is not UTF-8 is repaired; ``forEachComponent(_:)`` gives its bytes.
   public var components: [KeyComponent] {
     var components: [KeyComponent] = []
     var reader = ComponentReader()
@@ -69,7 +69,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     return components
   }
 
-  /// The value, if the key is one integer and nothing else.
+  /// The value, if the key is a single integer.
   var loneInteger: Int64? {
     guard let tag = bytes.first, Tag.integers.contains(tag) else { return nil }
     let size = Tag.integerSize(tag)
@@ -99,7 +99,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     compareBytes(left.bytes.span, right.bytes.span) < 0
   }
 
-  /// Checks that bytes are a whole key.
+  /// Checks that bytes are a complete key.
   static func validate(_ bytes: [UInt8]) throws(BatchError) {
     guard ComponentReader.isValid(bytes.span) else {
       throw BatchError(
@@ -110,7 +110,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
   }
 
-  /// The bytes that begin a component.
+  /// The first byte of a component.
   enum Tag {
     static let null: UInt8 = 0x01
     static let hugeNegative: UInt8 = 0x10
@@ -121,17 +121,17 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     static let blob: UInt8 = 0x40
     static let fraction: UInt8 = 0xFF
 
-    /// How many bytes follow the tag of an integer.
+    /// The number of bytes after the tag of an integer.
     static func integerSize(_ tag: UInt8) -> Int { abs(Int(tag) - Int(zero)) }
   }
 }
 
-/// Compares byte strings like `memcmp`, the shorter one first where one begins the other.
+/// Compares byte strings like `memcmp`; a prefix comes first.
 @inline(__always)
 func compareBytes(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
   let count = min(left.count, right.count)
   guard count > 0 else { return left.count - right.count }
-  // Both have as many bytes at least as are compared.
+  // Both are at least as long as the compared part.
   let order = unsafe left.withUnsafeBytes { left in
     unsafe right.withUnsafeBytes { right in
       unsafe memcmp(left.baseAddress.unsafelyUnwrapped, right.baseAddress.unsafelyUnwrapped, count)

@@ -1,4 +1,4 @@
-/// Some encoded keys, one after the other in one buffer.
+/// Some encoded keys in one buffer.
 public struct EncodedKeys: Sendable, RandomAccessCollection {
   /// The bytes of all keys.
   public private(set) var bytes: [UInt8] = []
@@ -13,7 +13,7 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   /// The number of keys.
   public var endIndex: Int { offsets.count - 1 }
 
-  /// A copy of one key; ``withBytes(at:_:)`` gives its bytes where they are.
+  /// A copy of one key; ``withBytes(at:_:)`` gives its bytes in place.
   public subscript(position: Int) -> EncodedKey {
     EncodedKey(unchecked: [UInt8](bytes[offsets[position]..<offsets[position + 1]]))
   }
@@ -35,7 +35,7 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     bytes.span.extracting(offsets[position]..<offsets[position + 1])
   }
 
-  /// Calls `body` with the bytes of each key in turn, valid only inside.
+  /// Calls `body` with the bytes of each key, valid only inside.
   public func forEachKey<Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
   ) throws(Failure) {
@@ -52,14 +52,14 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   /// A copy of some of the keys.
   package func part(_ range: Range<Int>) -> EncodedKeys { selecting(range) }
 
-  /// A copy of the keys at some places.
+  /// A copy of the keys at some indexes.
   package func selecting(_ indices: some Sequence<Int>) -> EncodedKeys {
     var part = EncodedKeys()
     for index in indices { part.append(span(at: index)) }
     return part
   }
 
-  /// Forgets the keys and keeps the memory.
+  /// Removes the keys and keeps the memory.
   public mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     offsets.removeAll(keepingCapacity: true)
@@ -82,7 +82,7 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     for index in range { offsets.append(other.offsets[index + 1] + distance) }
   }
 
-  /// Adds a key that begins like the last one of this collection, from `first` on.
+  /// Adds a key that shares its first bytes with the last one.
   mutating func append(sharing shared: Int, _ suffix: Span<UInt8>) {
     let start = offsets[offsets.count - 1]
     let previous = offsets.count > 1 ? offsets[offsets.count - 2] : start
@@ -91,9 +91,9 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     offsets.append(bytes.count)
   }
 
-  /// Appends some of the bytes once more.
+  /// Appends a copy of some of the bytes.
   private mutating func appendCopy(of range: Range<Int>) {
-    // By way of a copy: an array cannot append a part of itself in place. The copy has room for the
+    // Through a copy: an array cannot append a part of itself in place. The copy has room for the
     // range, which is checked, and is gone when this returns.
     unsafe withUnsafeTemporaryAllocation(byteCount: range.count, alignment: 1) { copy in
       unsafe withBuffer(of: bytes.span.extracting(range)) { unsafe copy.copyMemory(from: $0) }

@@ -1,9 +1,9 @@
-/// One column's part of a key, by SQLite's storage classes.
+/// One column's part of a key, by SQLite's storage class.
 ///
 /// Components are equal when SQLite stores the same bytes for them: text compares byte by byte, so
 /// a composed and a decomposed `é` are two different keys.
 public enum KeyComponent: Hashable, Sendable {
-  /// An SQL NULL, which a key of a table with a rowid may hold.
+  /// An SQL NULL, possible in a key of a table with a rowid.
   case null
   /// An INTEGER.
   case integer(Int64)

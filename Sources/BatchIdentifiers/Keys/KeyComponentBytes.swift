@@ -1,6 +1,6 @@
-/// One component of an encoded key, with its bytes still where they are.
+/// One component of an encoded key, with its bytes in place.
 ///
-/// What ``RawKeyComponent`` is outside of the module.
+/// Outside the module this is ``RawKeyComponent``.
 enum KeyComponentBytes: ~Escapable {
   case null
   case integer(Int64)

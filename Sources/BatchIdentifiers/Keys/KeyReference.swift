@@ -1,4 +1,4 @@
-/// The text of keys in identifier URIs, behind the `p`.
+/// The text of keys in identifier URIs, after the `p`.
 ///
 /// An integer key is its decimal digits. Any other key is its components, joined by commas: `=` and
 /// percent-escaped text, `~` and lowercase hexadecimal digits of a blob, `*` and the shortest
@@ -43,7 +43,7 @@ enum KeyReference {
     }
   }
 
-  /// Appends an integer in decimal digits, without making a string of it.
+  /// Appends an integer in decimal digits, without a temporary string.
   static func append(_ value: Int64, to text: inout [UInt8]) {
     if value < 0 { text.append(UInt8(ascii: "-")) }
     var rest = value.magnitude
@@ -56,14 +56,14 @@ enum KeyReference {
     text[start...].reverse()
   }
 
-  /// The key that a text stands for, or nil if it is not the text of any key.
+  /// The key that a text represents, or nil if it is not the text of any key.
   static func parse(_ text: Span<UInt8>) -> PrimaryKey? {
     if let value = integer(text) { return .integer(value) }
     var encoder = EncodedKey.Encoder()
     return parse(text, into: &encoder) ? .encoded(encoder.key) : nil
   }
 
-  /// Appends the components that a text stands for; false if it is not the text of any key.
+  /// Appends the components that a text represents; false if it is not the text of any key.
   static func parse(
     _ text: Span<UInt8>,
     into encoder: inout EncodedKey.Encoder
@@ -89,7 +89,7 @@ enum KeyReference {
       encoder.appendNull()
       return content.isEmpty
     case UInt8(ascii: "*"):
-      // The shortest form only, so that each key has one text.
+      // Only the shortest form, so that each key has one text.
       let digits = String(repairing: content)
       guard let value = Double(digits), value.description == digits, !value.isNaN else {
         return false
@@ -131,7 +131,8 @@ enum KeyReference {
     return Int64(exactly: magnitude)
   }
 
-  /// The bytes of escaped text: what must be escaped and nothing else, in uppercase digits.
+  /// The bytes of escaped text; nil unless exactly the required bytes are escaped, in uppercase
+  /// digits.
   private static func unescape(_ text: Span<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)

@@ -1,7 +1,7 @@
-/// The key of one row: what identifies it within its entity.
+/// The key of a row, which identifies it within its entity.
 ///
-/// Keys order as SQLite orders them: integers by value, everything else as its components compare
-/// under the `BINARY` collation.
+/// Keys sort as in SQLite: integers by value, others by comparing components under the `BINARY`
+/// collation.
 public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The key of a table with a rowid or an `INTEGER PRIMARY KEY`.
   case integer(Int64)
@@ -26,15 +26,15 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The one form of the key: a lone integer component becomes `.integer`.
+  /// The canonical form of the key: a single integer component becomes `.integer`.
   ///
-  /// Equal keys must be equal values, whichever way they were made.
+  /// Equal keys must be equal values, however they were made.
   var canonical: PrimaryKey {
     if case .encoded(let key) = self, let value = key.loneInteger { return .integer(value) }
     return self
   }
 
-  /// The key as it follows the `p` in an identifier's URI: `28`, `=EU,28`.
+  /// The key as written after the `p` of an identifier's URI: `28`, `=EU,28`.
   public var description: String {
     switch self {
     case .integer(let value): String(value)

@@ -1,7 +1,7 @@
-/// One component of an encoded key, with its bytes still where they are.
+/// One component of an encoded key, with its bytes in place.
 ///
-/// The buffers are valid only inside the closure that was given the component, and as unsafe to touch
-/// as others are.
+/// The buffers are valid only inside the closure that receives the component, and as unsafe as any
+/// others.
 @safe public enum RawKeyComponent {
   /// An SQL NULL.
   case null

@@ -1,8 +1,8 @@
-/// Where the blocks of a list are, and what is needed to find a position or a key among them.
+/// Where the blocks of a list are, with what is needed to find a position or a key among them.
 struct BlockDirectory: Sendable {
-  /// Where each block starts, and where the last one ends.
+  /// The start of each block, and the end of the last one.
   private(set) var offsets: [Int] = [0]
-  /// The position of each block's first key, and the count of all.
+  /// The position of each block's first key, and the total count.
   private(set) var positions: [Int] = [0]
   /// The first key of each block, as stored. (Integer lists.)
   private(set) var firstKeys: [Int64] = []
@@ -56,7 +56,7 @@ struct BlockDirectory: Sendable {
 
   // MARK: In files
 
-  /// The directory as it stands in a file.
+  /// The directory in the form of a file.
   func encoded(_ keyKind: IdentifierList.KeyKind) -> [UInt8] {
     var bytes: [UInt8] = []
     var previous: Int64 = 0
@@ -79,7 +79,7 @@ struct BlockDirectory: Sendable {
 
   init() {}
 
-  /// Reads a directory, which must fill its bytes and agree with the header of the file.
+  /// Decodes a directory, which must fill its bytes and agree with the header of the file.
   init(
     decoding bytes: Span<UInt8>,
     keyKind: IdentifierList.KeyKind,
@@ -88,7 +88,7 @@ struct BlockDirectory: Sendable {
     byteCount: Int
   ) throws(ByteReader.Damage) {
     var reader = ByteReader(bytes)
-    // An entry has 11 bytes at least, so a wrong count cannot make this allocate much.
+    // An entry has at least 11 bytes, so a wrong count cannot make this allocate much.
     guard blockCount <= bytes.count / 11 else {
       throw ByteReader.Damage("a count or length is out of bounds")
     }
@@ -122,7 +122,7 @@ struct BlockDirectory: Sendable {
     }
   }
 
-  /// The most bytes of one block: a segment may begin just below the usual size, and hold keys of
-  /// the greatest length.
+  /// The maximum size of a block in bytes: a segment may begin just below the usual size, and hold
+  /// keys of the maximum length.
   static let maximumBlockByteCount = 4 << 20
 }

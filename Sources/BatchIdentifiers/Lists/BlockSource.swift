@@ -4,15 +4,15 @@ internal import SystemPackage
 enum BlockSource: Sendable {
   /// In memory: each block with its padding.
   case memory([[UInt8]])
-  /// In a file, from `offset` on.
+  /// In a file, starting at `offset`.
   case file(OpenFile, offset: Int)
 }
 
 extension PackedIdentifiers {
-  /// The parts of the blocks that a range of positions touches, one block after the other.
+  /// Calls `body` for each block that a range of positions touches.
   ///
-  /// `body` gets the number of the block, its bytes (with readable padding behind them), its
-  /// segments, and the positions asked for, counted from the first of the block.
+  /// `body` receives the number of the block, its bytes (followed by readable padding), its
+  /// segments, and the requested positions, relative to the first of the block.
   func forEachBlock(
     in range: Range<Int>,
     _ body: (Int, PaddedBytes, [Segment], Range<Int>) throws(ByteReader.Damage) -> Void
@@ -32,7 +32,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Calls `body` with the bytes and segments of one block, checked.
+  /// Calls `body` with the checked bytes and segments of one block.
   func withBlock<Result>(
     _ index: Int,
     scratch: inout [UInt8],
@@ -53,7 +53,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Calls `body` with the bytes of one block, whose checksum is right.
+  /// Calls `body` with the bytes of one block whose checksum is correct.
   func withBlockBytes<Result>(
     _ index: Int,
     scratch: inout [UInt8],
@@ -77,7 +77,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// The error about a block that cannot be understood.
+  /// An error of a block that cannot be decoded.
   func damage(_ damage: ByteReader.Damage, block index: Int) -> BatchError {
     switch source {
     case .memory:

@@ -1,6 +1,6 @@
 /// Collects segments into blocks, and blocks into the body of a list.
 ///
-/// A block is what is read from a file at once and has a checksum of its own.
+/// A block is read from a file as a unit and has its own checksum.
 struct BlockWriter: Sendable {
   /// A block ends when its segments have this many bytes.
   static let blockByteCount = 8192
@@ -9,7 +9,7 @@ struct BlockWriter: Sendable {
   private(set) var blocks: [[UInt8]] = []
   private(set) var directory = BlockDirectory()
   private var table: [UInt8] = []
-  /// Where the entry of the last segment and its length stand in the table.
+  /// The place of the last segment's entry and length in the table.
   private var lastEntry = (tag: 0, length: 0..<0)
   private var payloads: [UInt8] = []
   private var segmentCount = 0
@@ -24,7 +24,7 @@ struct BlockWriter: Sendable {
     self.keyKind = keyKind
   }
 
-  /// Adds a segment of integer keys; `firstKey` as it is stored.
+  /// Adds a segment of integer keys; `firstKey` as stored.
   mutating func append(
     _ coding: SegmentCoding,
     isComplemented: Bool,
@@ -36,7 +36,7 @@ struct BlockWriter: Sendable {
     if isFirst { self.firstKey = firstKey }
     appendEntry(coding, isComplemented: isComplemented, count: count, length: payload.count)
     if !isFirst {
-      // Segments next to each other are much alike: what differs is shorter.
+      // Neighbouring segments are much alike: differences are shorter.
       let distance = firstKey &- lastFirstKey
       table.appendSignedVarint(distance &- lastDistance)
       lastDistance = distance
@@ -84,14 +84,14 @@ struct BlockWriter: Sendable {
     }
   }
 
-  /// Closes the block that is being filled, if there is one.
+  /// Closes the current block, if there is one.
   mutating func finishBlock() {
     guard segmentCount > 0 else { return }
     // The length of the last segment is that of the rest.
     table[lastEntry.tag] |= Segment.Tag.isLast
     table.removeSubrange(lastEntry.length)
     let count = table.count + payloads.count
-    // Exactly as large as it must be: the list keeps it.
+    // Exactly the size needed: the list keeps it.
     var block: [UInt8] = []
     block.reserveCapacity(count + PaddedBytes.padding)
     block += table
@@ -114,7 +114,7 @@ struct BlockWriter: Sendable {
     lastLength = 0
   }
 
-  /// Lets go of what only a sorted list has.
+  /// Removes what only a sorted list needs.
   mutating func removeSeparators() {
     directory.removeSeparators()
   }

@@ -11,7 +11,7 @@ struct EncodedSegmentWriter: Sendable {
 
   mutating func append(_ key: Span<UInt8>) {
     if isSorted {
-      // Nothing is below the empty string, so the first key passes.
+      // Nothing precedes the empty string, so the first key passes.
       isSorted = compareBytes(last.span, key) < 0
       last.removeAll(keepingCapacity: true)
       last.append(copying: key)

@@ -1,11 +1,11 @@
 extension IdentifierList {
-  /// The list in parts of some length; the last may be shorter.
+  /// The list in parts of a given length; the last may be shorter.
   ///
   ///     for chunk in identifiers.chunks(ofCount: 1000) {
   ///       let orders = try context.fetch(chunk, as: Order.self)
   ///     }
   ///
-  /// - Parameter count: How many identifiers a part has.
+  /// - Parameter count: The number of identifiers per part.
   /// - Returns: A collection of slices, which copies and decodes nothing.
   /// - Precondition: `count` is positive.
   public func chunks(ofCount count: Int) -> Chunks {
@@ -13,7 +13,7 @@ extension IdentifierList {
     return Chunks(list: self, size: count)
   }
 
-  /// A list in parts of one length.
+  /// A list in parts of a given length.
   public struct Chunks: RandomAccessCollection, Sendable {
     fileprivate let list: IdentifierList
     fileprivate let size: Int

@@ -1,5 +1,6 @@
-/// A list as an array of identifiers, for predicates: what they hold must be codable. Save lists
-/// with ``IdentifierFile``, which is smaller and checked.
+/// A list as an array of identifiers, since values in predicates must be codable.
+///
+/// To save a list, use ``IdentifierFile``, which is smaller and checked.
 extension IdentifierList: Codable {
   private enum CodingKeys: String, CodingKey {
     case storeIdentifier
@@ -9,7 +10,7 @@ extension IdentifierList: Codable {
 
   /// Decodes a list.
   ///
-  /// - Throws: `DecodingError` if an identifier is not one of the list's store and entity.
+  /// - Throws: `DecodingError` if an identifier does not belong to the list's store and entity.
   public init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: CodingKeys.self)
     let store = try fields.decode(String.self, forKey: .storeIdentifier)

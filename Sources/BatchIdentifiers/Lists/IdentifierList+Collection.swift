@@ -6,7 +6,7 @@ extension IdentifierList: RandomAccessCollection {
 
   /// The identifier at a position.
   ///
-  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   public subscript(position: Int) -> PersistentIdentifier {
     do throws(BatchError) {
       return try identifier(at: position)
@@ -15,7 +15,7 @@ extension IdentifierList: RandomAccessCollection {
     }
   }
 
-  /// An iterator over the identifiers, which decodes about a thousand at a time.
+  /// An iterator over the identifiers that decodes about a thousand at a time.
   public func makeIterator() -> Iterator { Iterator(self) }
 
   /// The iterator of a list.
@@ -68,7 +68,7 @@ extension IdentifierList: RandomAccessCollection {
 }
 
 extension IdentifierList {
-  /// Stops the program: the keys were packed or checked here, so they can be read.
+  /// Stops the program: the keys were packed or checked here, so they must be readable.
   fileprivate func unreadable(_ error: BatchError) -> Never {
     preconditionFailure("keys in memory cannot be read: \(error)")
   }

@@ -10,7 +10,7 @@ extension IdentifierList {
 
   /// Appends the integer keys at some positions to an array.
   ///
-  /// The array is left as it was if this throws.
+  /// The array is unchanged if this throws.
   ///
   /// - Throws: What ``integers(in:)`` throws.
   /// - Complexity: O(n) in the range, rounded up to whole segments.
@@ -24,7 +24,7 @@ extension IdentifierList {
 
   /// The encoded keys at some positions, in one buffer.
   ///
-  /// Integer keys come out as keys of one integer component.
+  /// Integer keys become keys of one integer component.
   ///
   /// - Complexity: O(n) in the bytes of the keys, rounded up to whole segments.
   /// - Precondition: The range lies within `0..<count`.
@@ -32,7 +32,7 @@ extension IdentifierList {
     try packed.encodedKeys(in: range)
   }
 
-  /// Appends the encoded keys at some positions to a collection, whose memory can be used again.
+  /// Appends the encoded keys at some positions to a collection, whose memory can be reused.
   ///
   /// - Precondition: The range lies within `0..<count`.
   public func appendEncodedKeys(
@@ -44,7 +44,7 @@ extension IdentifierList {
 
   /// The identifier at a position.
   ///
-  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
   public func identifier(at position: Int) throws(BatchError) -> PersistentIdentifier {
     try packed.identifier(at: position)
@@ -52,7 +52,7 @@ extension IdentifierList {
 
   /// The key at a position.
   ///
-  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
   public func key(at position: Int) throws(BatchError) -> PrimaryKey {
     try packed.key(at: position)

@@ -1,11 +1,11 @@
 extension IdentifierList {
-  /// The identifiers that are in this list or in another one.
+  /// The identifiers that are in this list or another one.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or the two are
-  ///   of different entities, `.tooManyKeys` if the keys of the two alternate hundreds of millions of
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or their
+  ///   entities differ, `.tooManyKeys` if the keys of the two alternate hundreds of millions of
   ///   times.
-  /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate; besides
-  ///   the result, the memory of a few blocks.
+  /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate;
+  ///   besides the result, the memory of a few blocks.
   public func union(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
     try packed.union(other.packed)
   }
@@ -26,16 +26,15 @@ extension IdentifierList {
     try packed.subtracting(other.packed)
   }
 
-  /// The identifiers at some positions, as a list of their own.
+  /// The identifiers at some positions, as a new list.
   ///
-  /// - Complexity: O(n) in the bytes of the range and, where keys are at equal distances, not in their
-  ///   number.
+  /// - Complexity: O(n) in the bytes of the range; keys at equal distances count as one.
   /// - Precondition: The range lies within `0..<count`.
   public func slice(_ range: Range<Int>) throws(BatchError) -> IdentifierList {
     try packed.slice([range])
   }
 
-  /// The identifiers at several ranges of positions, one range after the other.
+  /// The identifiers at several ranges of positions, in that order.
   ///
   /// - Complexity: That of ``slice(_:)-(Range<Int>)``.
   /// - Precondition: The ranges lie within `0..<count`.
@@ -43,7 +42,7 @@ extension IdentifierList {
     try packed.slice(ranges)
   }
 
-  /// The list cut by position into lists of equal counts, or one more in the first of them.
+  /// The list split by position into lists of equal length; the first ones may have one more.
   ///
   /// - Complexity: O(n)
   /// - Precondition: `count` is positive.
@@ -51,13 +50,13 @@ extension IdentifierList {
     try packed.split(into: count)
   }
 
-  /// The identifiers in ascending order, each of them once.
+  /// The identifiers in ascending order without duplicates.
   ///
-  /// A list that is sorted is returned as it is.
+  /// A sorted list is returned unchanged.
   ///
   /// - Throws: ``BatchError`` with code `.tooManyKeys` as ``union(_:)`` does.
-  /// - Complexity: O(n log n) time, 8 bytes an integer key or the bytes of encoded keys of memory. Keys
-  ///   at equal distances count as one.
+  /// - Complexity: O(n log n) time; memory of 8 bytes per integer key, or the bytes of encoded
+  ///   keys. Keys at equal distances count as one.
   public func sortedUnique() throws(BatchError) -> IdentifierList {
     IdentifierList(inMemory: try packed.sortedUnique())
   }

@@ -1,13 +1,13 @@
 /// The fixed selection of a job: the identifiers of some rows of one entity, in order.
 ///
 /// A list is immutable and compact: its keys are packed in segments of about a thousand, each in
-/// the smallest of several codings. It keeps the order in which it was built. It is whole and in
-/// memory: one that was saved comes back by ``IdentifierFile/load()``, which checks all of it.
+/// the smallest of several codings. It keeps the order in which it was built. It is complete and in
+/// memory; ``IdentifierFile/load()`` reads a saved one and checks all of it.
 ///
-/// Work with the keys themselves where speed matters: ``integers(in:)`` and
-/// ``encodedKeys(in:)`` decode each segment once.
+/// For speed, work with the keys themselves: ``integers(in:)`` and ``encodedKeys(in:)`` decode each
+/// segment once.
 public struct IdentifierList: Sendable {
-  /// What the keys of a list are.
+  /// The kind of a list's keys.
   public enum KeyKind: UInt8, Sendable {
     /// Integers.
     case integer = 1
@@ -17,30 +17,30 @@ public struct IdentifierList: Sendable {
 
   /// What all identifiers of a list have in common.
   public struct Header: Sendable {
-    /// The UUID of the store; empty if it is not known.
+    /// The UUID of the store; empty if unknown.
     public let storeIdentifier: String
     /// The name of the entity.
     public let entityName: String
-    /// What the keys are.
+    /// The kind of the keys.
     public let keyKind: KeyKind
   }
 
-  /// The most identifiers that a list can hold.
+  /// The maximum number of identifiers in a list.
   public static let maximumCount = 1 << 48
 
-  /// The keys, which are in memory.
+  /// The keys, in memory.
   package let packed: PackedIdentifiers
 
-  /// A list of keys that were packed or checked here, so that they can be read.
+  /// Makes a list of keys that were packed or checked here, and so are readable.
   init(inMemory packed: PackedIdentifiers) {
     guard case .memory = packed.source else { preconditionFailure("these keys are in a file") }
     self.packed = packed
   }
 
-  /// The keys of several lists, one list after the other, without decoding any.
+  /// The keys of several lists, in that order, without decoding any.
   ///
-  /// - Precondition: There is a list; all are sorted, of integers of one entity, and each ends before
-  ///   the next begins.
+  /// - Precondition: There is at least one list; all are sorted, of integers of one entity, and
+  ///   each ends before the next begins.
   /// - Complexity: O(*n*) in the number of blocks.
   package static func joining(_ lists: [IdentifierList]) -> IdentifierList {
     var directory = BlockDirectory()
@@ -62,7 +62,7 @@ public struct IdentifierList: Sendable {
     )
   }
 
-  /// A list of no identifiers.
+  /// An empty list.
   public static func empty(
     storeIdentifier: String,
     entityName: String,
@@ -77,21 +77,21 @@ public struct IdentifierList: Sendable {
 
   /// What all identifiers of the list have in common.
   public var header: Header { packed.header }
-  /// The names that the identifiers of the list share.
+  /// The names shared by the identifiers of the list.
   public var space: IdentifierSpace { packed.space }
-  /// Whether each key is greater than the one before; set operations need it.
+  /// Whether the keys are strictly ascending; set operations require it.
   public var isSorted: Bool { packed.isSorted }
   /// The number of identifiers.
   public var count: Int { packed.count }
-  /// The number of blocks that the keys are packed in.
+  /// The number of blocks into which the keys are packed.
   public var blockCount: Int { packed.blockCount }
 
-  /// How many bytes the keys take: the packed blocks, and where each begins and with which key.
+  /// The bytes of the packed blocks and of the directory that locates them.
   ///
   /// - Complexity: O(n) in the number of blocks.
   public var payloadByteCount: Int { packed.payloadByteCount }
 
-  /// How many bytes a file of the list takes, without metadata and log.
+  /// The size of a file with this list, without metadata and log.
   ///
   /// - Complexity: O(n) in the number of blocks.
   public var fileByteCount: Int { packed.fileByteCount }

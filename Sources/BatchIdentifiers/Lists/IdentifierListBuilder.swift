@@ -1,7 +1,7 @@
-/// Builds a list from keys that come one after the other.
+/// Builds a list from keys that arrive one by one.
 ///
-/// It needs little more memory than the finished list: keys are packed as soon as there are enough
-/// for a segment.
+/// It needs little more memory than the finished list: keys are packed as soon as they fill a
+/// segment.
 ///
 ///     var builder = IdentifierListBuilder(storeIdentifier: store, entityName: "orders")
 ///     for key in 1...1_000_000 { builder.append(Int64(key)) }
@@ -12,13 +12,13 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   private var encoded: EncodedSegmentWriter
   private var encoder = EncodedKey.Encoder()
 
-  /// What the keys are.
+  /// The kind of the keys.
   public var keyKind: IdentifierList.KeyKind { header.keyKind }
 
   /// The number of keys so far.
   public private(set) var count = 0
 
-  /// Makes a builder of a list with nothing in it.
+  /// Makes a builder of an empty list.
   public init(
     storeIdentifier: String,
     entityName: String,
@@ -33,7 +33,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     encoded = EncodedSegmentWriter()
   }
 
-  /// Adds a key of the row.
+  /// Adds a row's key.
   ///
   /// An integer in a list of encoded keys becomes a key of one component.
   ///
@@ -64,7 +64,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   ///
   /// - Complexity: O(n)
   public mutating func append(contentsOf keys: UnsafeBufferPointer<Int64>) {
-    // The caller keeps the buffer until this returns.
+    // The caller keeps the buffer valid until this returns.
     append(contentsOf: unsafe keys.span)
   }
 
@@ -97,8 +97,8 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   /// Adds a key in the form of an ``EncodedKey``.
   ///
   /// - Complexity: O(n) in the bytes of the key, amortized.
-  /// - Precondition: The list is one of encoded keys, and the bytes are what an
-  ///   ``EncodedKey/Encoder`` makes, at most ``EncodedKey/maximumByteCount`` of them.
+  /// - Precondition: The list has encoded keys, and the bytes come from an ``EncodedKey/Encoder``,
+  ///   at most ``EncodedKey/maximumByteCount`` of them.
   public mutating func append(encoded key: Span<UInt8>) {
     precondition(header.keyKind == .encoded, "an encoded key in a list of integers")
     precondition(
@@ -117,7 +117,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     unsafe withSpan(of: key) { append(encoded: $0) }
   }
 
-  /// The list of all keys added, in their order.
+  /// The list of all added keys, in order.
   public consuming func finish() -> IdentifierList {
     switch header.keyKind {
     case .integer:

@@ -1,16 +1,16 @@
 /// Cuts a stream of integer keys into segments, each in the smallest coding.
 struct IntegerSegmentWriter: Sendable {
-  /// Keys in order that are fewer than this are not worth a segment of their own.
+  /// Fewer ordered keys than this do not justify their own segment.
   private static let minimumOrderedCount = 64
 
   private(set) var writer = BlockWriter(keyKind: .integer)
   private(set) var isSorted = true
   private var pending: [Int64] = []
   private var last: Int64?
-  /// Equal steps that may go on.
+  /// Equal steps that may continue.
   private var strideRun: (first: Int64, step: Int64, count: Int)?
   private var runs = RunCollector()
-  /// Ordered keys whose steps have no low bits worth keeping, which may go on.
+  /// Ordered keys whose steps have no useful low bits, which may continue.
   private var unary = UnaryRun()
   private var steps: [UInt64] = []
   private var bitmap: [UInt8] = []
@@ -45,9 +45,9 @@ struct IntegerSegmentWriter: Sendable {
     }
   }
 
-  /// Appends keys at equal distances, with the outcome that they have one by one.
+  /// Appends keys at equal distances, with the same result as one by one.
   mutating func append(_ stretch: IntegerStretch) {
-    // What completes the segment that was begun, and what does not fill one, are keys as any others.
+    // Keys that complete the current segment, or do not fill one, are treated like any others.
     let size = SegmentCoding.plainCount
     let begun = pending.isEmpty ? 0 : min(size - pending.count, stretch.count)
     let end = begun + (stretch.count - begun) / size * size
@@ -56,7 +56,7 @@ struct IntegerSegmentWriter: Sendable {
     for index in end..<stretch.count { append(stretch[index]) }
   }
 
-  /// Lets a long segment grow by keys that would fill several.
+  /// Extends a long segment by keys that would fill several.
   private mutating func write(_ keys: IntegerStretch) {
     if isSorted { isSorted = keys.step > 0 && last.map { $0 < keys.first } ?? true }
     last = keys.last
@@ -85,7 +85,7 @@ struct IntegerSegmentWriter: Sendable {
     swap(&keys, &pending)
   }
 
-  /// Writes the keys of one segment, or lets a long segment grow by them.
+  /// Writes the keys of one segment, or extends a long segment by them.
   private mutating func write(_ keys: Span<Int64>) {
     let shape = look(at: keys)
     if isSorted { isSorted = shape.isAscending && last.map { $0 < keys[0] } ?? true }
@@ -105,7 +105,7 @@ struct IntegerSegmentWriter: Sendable {
       if isOrdered {
         writeSteps(keys, shape)
       } else if shape.orderedCount >= Self.minimumOrderedCount {
-        // What is in order goes first: a list ordered by another column is in order in parts.
+        // Ordered keys go first: a list ordered by another column has ordered parts.
         let first = keys.extracting(first: shape.orderedCount)
         let rest = keys.extracting(droppingFirst: shape.orderedCount)
         writeShaped(first, look(at: first))
@@ -192,7 +192,7 @@ struct IntegerSegmentWriter: Sendable {
 
   // MARK: Segments of a fixed length
 
-  /// Looks at some keys; their steps are in `steps` then.
+  /// Examines some keys, and leaves their steps in `steps`.
   private mutating func look(at keys: Span<Int64>) -> KeyShape {
     if steps.count < keys.count { steps = [UInt64](repeating: 0, count: SegmentCoding.plainCount) }
     var output = steps.mutableSpan
@@ -217,7 +217,7 @@ struct IntegerSegmentWriter: Sendable {
 
   private mutating func flushUnary() {
     guard unary.count > 0 else { return }
-    // `payload` may hold the segment that comes next.
+    // `payload` may hold the next segment.
     var bytes: [UInt8] = []
     unary.encode(to: &bytes)
     writer.append(
@@ -230,7 +230,7 @@ struct IntegerSegmentWriter: Sendable {
     unary.removeAll()
   }
 
-  /// Encodes ordered keys into `payload` in the smallest way; nil if that is ``UnaryRun``.
+  /// Encodes ordered keys into `payload` in the smallest coding; nil if that is ``UnaryRun``.
   private mutating func encodeSteps(
     _ steps: Span<UInt64>,
     _ keys: Span<Int64>,
@@ -273,14 +273,14 @@ struct IntegerSegmentWriter: Sendable {
     return coding
   }
 
-  /// What runs would cost, if that is less than `best`.
+  /// The cost of runs, if that is less than `best`.
   private mutating func runBits(
     _ steps: Span<UInt64>,
     _ shape: KeyShape,
     below best: UInt64
   ) -> UInt64? {
-    // Each run has two unary ones at least, and its key count as the rest: a plan is worth making
-    // only where this bound is not above what is there already.
+    // Each run has at least two unary ones, and the rest is its key count: a plan is worth making
+    // only if this lower bound does not exceed the best so far.
     let lengths = Rice.leastBits(count: shape.runCount, sum: steps.count + 1 - shape.runCount)
     guard UInt64(lengths + shape.runCount) < best else { return nil }
     let bits = runs.plan(steps).bits + 24
@@ -317,7 +317,7 @@ struct IntegerSegmentWriter: Sendable {
     append(coding, isComplemented: false, count: keys.count, firstKey: keys[0])
   }
 
-  /// Encodes numbers that repeat into `payload`, if that takes less than `best` bits.
+  /// Encodes repeating numbers into `payload`, if that takes less than `best` bits.
   private mutating func encodeRepeating(_ numbers: Span<UInt64>, _ best: UInt64) -> Bool {
     guard trial.isDue(bits: best, count: numbers.count),
       StepsLZ4.isPromising(numbers, best, &seen)

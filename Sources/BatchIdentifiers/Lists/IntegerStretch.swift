@@ -1,13 +1,13 @@
 /// Integer keys at equal distances, however many.
 ///
-/// A segment of a few bytes may stand for any number of keys. What can be done with them as a whole
-/// takes no longer for that.
+/// A segment of a few bytes may represent any number of keys. Operations on them as a whole take no
+/// longer for that.
 struct IntegerStretch {
   private(set) var first: Int64
   let step: Int64
   private(set) var count: Int
 
-  /// Keys from `first` on; nil if they would not all be of 64 bits.
+  /// Keys starting at `first`; nil if they would not all fit in 64 bits.
   init?(first: Int64, step: Int64, count: Int) {
     let (distance, isTooFar) = Int64(count - 1).multipliedReportingOverflow(by: step)
     guard !isTooFar, !first.addingReportingOverflow(distance).overflow else { return nil }
@@ -34,30 +34,30 @@ struct IntegerStretch {
     return part
   }
 
-  /// How many keys of an ascending stretch are below a value above its first.
+  /// The number of keys in an ascending stretch below a value above its first.
   func count(below value: Int64) -> Int {
     let distance = UInt64(bitPattern: value &- first)
     return Int(min(UInt64(count), (distance - 1) / UInt64(step) + 1))
   }
 
-  /// The keys from the least to the greatest, each of them once.
+  /// The keys in ascending order without duplicates.
   var ascending: IntegerStretch {
     if step == 0 { return IntegerStretch(first) }
     guard step < 0 else { return self }
-    // The distance of -2⁶³ has no opposite, and is that of two keys at most.
+    // The distance -2⁶³ has no opposite, and only two keys can be that far apart.
     guard step > Int64.min else { return self }
     return IntegerStretch(first: last, step: -step, count: count) ?? self
   }
 }
 
-/// A part of a list of integers: keys that are stored one by one, or many as one.
+/// A part of a list of integers: keys stored one by one, or many as one.
 enum IntegerPart {
   case keys([Int64])
   case stretch(IntegerStretch)
 }
 
 extension PackedIdentifiers {
-  /// The keys at some positions within a block, in parts that are not longer than what is stored.
+  /// The keys at some positions within a block, in parts no longer than the stored ones.
   func integerParts(
     ofBlock index: Int,
     _ range: Range<Int>,
@@ -81,7 +81,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Calls `body` with the keys at some positions, in parts.
+  /// Calls `body` with the parts of the keys at some positions.
   func forEachIntegerPart(
     of range: Range<Int>,
     _ body: (IntegerPart) throws(BatchError) -> Void
@@ -120,7 +120,7 @@ extension PackedIdentifiers {
       let step = try reader.signedVarint()
       let first = segment.firstKey &+ Int64(range.lowerBound) &* step
       guard !append(first, step, range.count) else { return }
-      // Few keys may go over the end of the numbers; no more than a segment has otherwise.
+      // A few keys may exceed the 64-bit range; no more than a segment otherwise has.
       guard range.count <= SegmentCoding.plainCount else { throw Self.outOfBounds }
     case .runs:
       var position = 0

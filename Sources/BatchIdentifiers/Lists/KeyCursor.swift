@@ -1,27 +1,27 @@
-/// A walk over the keys of a sorted list that looks one key ahead, and further where many keys are
+/// A cursor over the keys of a sorted list that sees one key ahead, and further where many keys are
 /// stored as one.
 protocol KeyCursor {
   init(_ list: PackedIdentifiers) throws(BatchError)
-  /// Whether the walk is over.
+  /// Whether the cursor is at the end.
   var isAtEnd: Bool { get }
-  /// How many keys from this one on are stored as one.
+  /// How many keys, starting with this one, are stored as one.
   var stretchCount: Int { get }
-  /// Goes on by so many keys, ``stretchCount`` at most.
+  /// Advances by this many keys, at most ``stretchCount``.
   mutating func advance(_ count: Int) throws(BatchError)
-  /// Below, at or above zero: whether this key comes before the other one.
+  /// Below, at or above zero: how this key compares to the other cursor's.
   func order(_ other: Self) -> Int
-  /// How many keys of this stretch come before the key of the other one, which comes after this key.
+  /// How many keys of this stretch precede the key of the other one, which comes after this key.
   func count(before other: Self) -> Int
-  /// How many keys from this one on both stretches have, which begin with the same key.
+  /// How many leading keys both stretches share, which begin with the same key.
   func count(inCommonWith other: Self) -> Int
-  /// Adds so many keys from this one on to a list, ``stretchCount`` at most.
+  /// Adds this many keys, at most ``stretchCount``, to a list.
   func append(_ count: Int, to builder: inout IdentifierListBuilder)
 }
 
-/// A walk over integer keys.
+/// A cursor over integer keys.
 struct IntegerCursor: KeyCursor {
   private let list: PackedIdentifiers
-  /// What is left of the block that the walk is in, the next part last.
+  /// The rest of the current block, the next part last.
   private var parts: [IntegerPart] = []
   private var keys: [Int64] = []
   private var index = 0
@@ -57,7 +57,7 @@ struct IntegerCursor: KeyCursor {
         self.keys = keys
         index = 0
       case .stretch(let stretch):
-        // Nothing has looked at the list yet, where it is in a file.
+        // A list in a file has not been checked before.
         guard stretch.step > 0 || stretch.count == 1 else {
           throw list.damage(
             ByteReader.Damage("its keys are not in order"),
@@ -90,7 +90,7 @@ struct IntegerCursor: KeyCursor {
   }
 }
 
-/// A walk over encoded keys.
+/// A cursor over encoded keys.
 struct EncodedCursor: KeyCursor {
   private let list: PackedIdentifiers
   private var buffer = EncodedKeys()

@@ -1,27 +1,26 @@
-/// What can be said about some keys at a glance.
+/// Quick facts about some keys.
 struct KeyShape {
   var isAscending = true
   var isDescending = true
   /// The step, if all are equal.
   var step: Int64?
-  /// How many runs of consecutive keys there are, up or down.
+  /// The number of runs of consecutive keys, up or down.
   var runCount = 1
-  /// How many keys from the first on are in order, ascending or descending.
+  /// The number of leading keys in order, ascending or descending.
   var orderedCount: Int
 
-  /// Looks at keys, of which there is one at least, and notes the steps between them less one.
+  /// Examines at least one key, and notes the steps between them minus one.
   ///
   /// - Parameters:
   ///   - keys: The keys.
-  ///   - steps: Memory for one number less than there are keys; filled if the keys ascend or
-  ///     descend.
+  ///   - steps: Room for one number fewer than keys; filled if the keys ascend or descend.
   init(_ keys: Span<Int64>, steps: inout MutableSpan<UInt64>) {
     orderedCount = keys.count
     guard keys.count > 1 else {
       isDescending = false
       return
     }
-    // Most lists ascend in small steps: one loop without branches shows it.
+    // Most lists ascend in small steps: one loop without branches detects that.
     if note(keys, isDescending: false, &steps) {
       isDescending = false
     } else if note(keys, isDescending: true, &steps) {
@@ -37,8 +36,8 @@ struct KeyShape {
     }
   }
 
-  /// Notes the steps, and returns true if all of them go in one direction and are below 2⁵⁰, so that
-  /// none can have wrapped around.
+  /// Notes the steps, and returns true if all have one direction and are below 2⁵⁰, so that none
+  /// can have wrapped around.
   private mutating func note(
     _ keys: Span<Int64>,
     isDescending: Bool,
@@ -57,7 +56,7 @@ struct KeyShape {
       steps[index - 1] = step
       all |= step
       differing |= step ^ first
-      // The highest bit of this is set for zero, and for nothing else below 2⁵⁰.
+      // Below 2⁵⁰, the highest bit of this is set only for zero.
       adjacent = adjacent &+ ((step &- 1) &>> 63)
     }
     guard all < 1 << 50, isDescending ? keys[count] < keys[0] : keys[count] > keys[0] else {
@@ -68,7 +67,7 @@ struct KeyShape {
     return true
   }
 
-  /// Looks at keys of any kind.
+  /// Examines keys of any kind.
   private mutating func look(_ keys: Span<Int64>) {
     let first = keys[1] &- keys[0]
     var isEven = true

@@ -13,7 +13,7 @@ extension PackedIdentifiers {
 
   /// Appends the integer keys at some positions to an array.
   ///
-  /// The array is left as it was if this throws.
+  /// The array is unchanged if this throws.
   ///
   /// - Throws: What ``integers(in:)`` throws.
   /// - Complexity: O(n) in the range, rounded up to whole segments.
@@ -25,7 +25,7 @@ extension PackedIdentifiers {
     precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
     try checkKeyKind(.integer)
     let start = integers.count
-    // Zeroed once and then overwritten: arrays cannot grow uninitialized in place.
+    // Zeroed and then overwritten: arrays cannot grow uninitialized in place.
     integers.append(contentsOf: repeatElement(0, count: range.count))
     do throws(BatchError) {
       var output = integers.mutableSpan
@@ -36,7 +36,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Decodes the keys at some positions into memory that has room for them from `start` on.
+  /// Decodes the keys at some positions into memory with room for them, starting at `start`.
   func decodeIntegers(
     in range: Range<Int>,
     into output: inout MutableSpan<Int64>,
@@ -62,7 +62,7 @@ extension PackedIdentifiers {
 
   /// The encoded keys at some positions, in one buffer.
   ///
-  /// Integer keys come out as keys of one integer component.
+  /// Integer keys become keys of one integer component.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
   /// - Complexity: O(n) in the bytes of the keys, rounded up to whole segments.
@@ -73,7 +73,7 @@ extension PackedIdentifiers {
     return keys
   }
 
-  /// Appends the encoded keys at some positions to a collection, whose memory can be used again.
+  /// Appends the encoded keys at some positions to a collection, whose memory can be reused.
   ///
   /// - Throws: What ``encodedKeys(in:)`` throws.
   /// - Precondition: The range lies within `0..<count`.
@@ -130,7 +130,7 @@ extension PackedIdentifiers {
   /// The identifier at a position.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
-  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
   package func identifier(at position: Int) throws(BatchError) -> PersistentIdentifier {
     space.identifier(try key(at: position))
@@ -139,7 +139,7 @@ extension PackedIdentifiers {
   /// The key at a position.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
-  /// - Complexity: Decodes one segment; the next look-ups near it do not.
+  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
   package func key(at position: Int) throws(BatchError) -> PrimaryKey {
     switch header.keyKind {
@@ -167,7 +167,7 @@ extension PackedIdentifiers {
     return window.integers[position - window.start]
   }
 
-  /// The decoded keys around a position: its segment, or a part of it where that is long.
+  /// The decoded keys around a position: its segment, or part of a long one.
   private func window(around position: Int) throws(BatchError) -> SegmentCache.Window {
     var window = SegmentCache.Window(start: position, integers: [])
     let range = position..<(position + 1)

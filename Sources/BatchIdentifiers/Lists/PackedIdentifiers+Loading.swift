@@ -1,7 +1,7 @@
 internal import SystemPackage
 
 extension PackedIdentifiers {
-  /// The list in memory, packed as it is, and all of it checked.
+  /// Loads the list into memory, packed as it is, and checks all of it.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) time, the memory of the packed list.
@@ -23,7 +23,7 @@ extension PackedIdentifiers {
       source: .memory(blocks)
     )
     do throws(BatchError) {
-      // The copy is checked and not the file, which might change in between.
+      // The copy is checked, since the file might change in between.
       try keys.verify()
     } catch {
       throw BatchError(

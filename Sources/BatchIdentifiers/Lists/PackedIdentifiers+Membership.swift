@@ -31,7 +31,7 @@ extension PackedIdentifiers {
   }
 
   private func lowerBound(of value: Int64) throws(BatchError) -> Int {
-    // The last block that begins at or below the value; what it holds is between.
+    // The last block that begins at or below the value; the key, if any, is in it.
     let next = directory.firstKeys.partitioningIndex { $0 > value }
     guard next > 0 else { return 0 }
     let block = next - 1
@@ -46,7 +46,7 @@ extension PackedIdentifiers {
       let segment = segments[following - 1]
       let (index, window) = try IntegerDecoder.window(at: value, in: segment, of: bytes)
       if var window {
-        // Whoever asks for one key soon asks for its neighbours, or for this one by its position.
+        // Callers often ask next for neighbours, or for this key by its position.
         window.start += start + before
         cache.store(window, near: start + before + index)
       }
@@ -57,7 +57,7 @@ extension PackedIdentifiers {
   private func lowerBound(of key: EncodedKey) throws(BatchError) -> Int {
     let wanted = key.bytes.span
     let separators = directory.separators
-    // The last block that begins at or below the key; what it holds is between.
+    // The last block that begins at or below the key; the key, if any, is in it.
     let next = separators.indices.partitioningIndex {
       compareBytes(separators.span(at: $0), wanted) > 0
     }

@@ -1,17 +1,17 @@
 extension PackedIdentifiers {
-  /// The identifiers that are in this list or in another one.
+  /// The identifiers that are in this list or another one.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or the two are
-  ///   of different entities, `.fileAccess` or `.damagedFile` if one cannot be read, `.tooManyKeys` if
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or their
+  ///   entities differ, `.fileAccess` or `.damagedFile` if one cannot be read, `.tooManyKeys` if
   ///   the keys of the two alternate hundreds of millions of times.
-  /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate; besides
-  ///   the result, the memory of a few blocks.
+  /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate;
+  ///   besides the result, the memory of a few blocks.
   package func union(_ other: PackedIdentifiers) throws(BatchError) -> IdentifierList {
     var steps = 0
     return try union(other, steps: &steps)
   }
 
-  /// The identifiers that are in this list or in another one; counts what may take long.
+  /// The identifiers that are in this list or another one; counts steps that may take long.
   func union(_ other: PackedIdentifiers, steps: inout Int) throws(BatchError) -> IdentifierList {
     let all = Kept(onlyHere: true, onlyThere: true, both: true)
     return try combined(with: other, keeping: all, steps: &steps)
@@ -37,11 +37,10 @@ extension PackedIdentifiers {
     return try combined(with: other, keeping: kept, steps: &steps)
   }
 
-  /// The identifiers at several ranges of positions, one range after the other.
+  /// The identifiers at several ranges of positions, in that order.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the bytes of the ranges and, where keys are at equal distances, not in their
-  ///   number.
+  /// - Complexity: O(n) in the bytes of the ranges; keys at equal distances count as one.
   /// - Precondition: The ranges lie within `0..<count`.
   package func slice(_ ranges: some Sequence<Range<Int>>) throws(BatchError) -> IdentifierList {
     var builder = emptyBuilder()
@@ -70,13 +69,13 @@ extension PackedIdentifiers {
     return builder.finish()
   }
 
-  /// The list cut by position into lists of equal counts, or one more in the first of them.
+  /// The list split by position into lists of equal length; the first ones may have one more.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
   /// - Complexity: O(n)
   /// - Precondition: `count` is positive.
   package func split(into count: Int) throws(BatchError) -> [IdentifierList] {
-    precondition(count > 0, "a list cannot be split into no parts")
+    precondition(count > 0, "a list needs at least one part")
     let (size, rest) = self.count.quotientAndRemainder(dividingBy: count)
     var lists: [IdentifierList] = []
     var start = 0
@@ -98,7 +97,7 @@ extension PackedIdentifiers {
 
   // MARK: Merging
 
-  /// Which identifiers of two lists are in the result.
+  /// Which identifiers of two lists the result has.
   private struct Kept {
     var onlyHere: Bool
     var onlyThere: Bool
@@ -134,7 +133,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// How often the keys of two stretches may alternate: some seconds.
+  /// How often the keys of two stretches may alternate: this takes some seconds.
   private static var maximumStepCount: Int { 1 << 28 }
 
   private func tooManyKeys(with other: PackedIdentifiers) -> BatchError {
@@ -158,7 +157,7 @@ extension PackedIdentifiers {
     var builder = emptyBuilder()
     while !left.isAtEnd, !right.isAtEnd {
       if left.stretchCount > 1, right.stretchCount > 1 {
-        // Each of these steps may be for a single key of very many that take no bytes.
+        // Each step may be for a single one of very many keys that take no bytes.
         steps += 1
         guard steps <= Self.maximumStepCount else { throw tooManyKeys(with: other) }
       }
@@ -191,6 +190,6 @@ extension PackedIdentifiers {
 }
 
 extension BatchError.Code {
-  /// A list stands for far more keys than can be looked at one by one.
+  /// A list has far more keys than can be processed one by one.
   public static let tooManyKeys = Self(rawValue: "tooManyKeys")
 }

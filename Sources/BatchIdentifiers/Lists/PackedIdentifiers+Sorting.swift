@@ -1,12 +1,12 @@
 extension PackedIdentifiers {
-  /// The identifiers in ascending order, each of them once.
+  /// The identifiers in ascending order without duplicates.
   ///
-  /// A list that is sorted is returned as it is.
+  /// A sorted list is returned unchanged.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read,
   ///   `.tooManyKeys` as ``union(_:)`` does.
-  /// - Complexity: O(n log n) time, 8 bytes an integer key or the bytes of encoded keys of memory. Keys
-  ///   at equal distances count as one.
+  /// - Complexity: O(n log n) time; memory of 8 bytes per integer key, or the bytes of encoded
+  ///   keys. Keys at equal distances count as one.
   package func sortedUnique() throws(BatchError) -> PackedIdentifiers {
     if isSorted { return self }
     switch header.keyKind {
@@ -31,7 +31,7 @@ extension PackedIdentifiers {
 
   // MARK: Integers
 
-  /// A stretch of fewer keys is not worth being kept as one.
+  /// A stretch of fewer keys is not worth keeping as one.
   private static var leastStretchCount: Int { 16 }
 
   private func sortedIntegers() throws(BatchError) -> IdentifierList {
@@ -55,7 +55,7 @@ extension PackedIdentifiers {
     lists.append(list(of: united(runs)))
     lists.append(list(ofUnsorted: &keys))
     var steps = 0
-    // Two and two, so that each key is moved a few times only.
+    // In pairs, so that each key moves only a few times.
     while lists.count > 1 {
       var united: [IdentifierList] = []
       for index in stride(from: 0, to: lists.count - 1, by: 2) {
@@ -67,11 +67,11 @@ extension PackedIdentifiers {
     return lists[0]
   }
 
-  /// Runs of consecutive keys in order, without any key twice.
+  /// Runs of consecutive keys in order, without duplicates.
   private func united(_ runs: [IntegerStretch]) -> [IntegerStretch] {
     var united: [IntegerStretch] = []
     for var run in runs.sorted(by: { $0.first < $1.first }) {
-      // The distance is less than the length of a run, and so no overflow.
+      // The distance is less than the length of a run, so it cannot overflow.
       if let last = united.last?.last, run.first <= last {
         guard run.last > last else { continue }
         run = run[(Int(last - run.first) + 1)..<run.count]

@@ -1,13 +1,13 @@
-/// The keys of identifiers, packed in blocks, which are in memory or in a file.
+/// The keys of identifiers, packed in blocks that are in memory or in a file.
 ///
-/// A file can be damaged or taken away at any time, so whatever reads keys throws, and this is no
-/// collection. An ``IdentifierList`` is: its keys are in memory.
+/// A file can be damaged or removed at any time, so every method that reads keys throws, and this
+/// is no collection. An ``IdentifierList``, whose keys are in memory, is one.
 package struct PackedIdentifiers: Sendable {
   /// What all identifiers have in common.
   package let header: IdentifierList.Header
-  /// The names that the identifiers share.
+  /// The names shared by the identifiers.
   package let space: IdentifierSpace
-  /// Whether each key is greater than the one before; set operations need it.
+  /// Whether the keys are strictly ascending; set operations require it.
   package let isSorted: Bool
 
   let directory: BlockDirectory
@@ -33,16 +33,16 @@ package struct PackedIdentifiers: Sendable {
   /// The number of keys.
   package var count: Int { directory.count }
 
-  /// How many bytes the blocks take.
+  /// The size of the blocks in bytes.
   var encodedByteCount: Int { directory.byteCount }
 
-  /// How many bytes the keys take: the packed blocks, and where each begins and with which key.
+  /// The bytes of the packed blocks and of the directory that locates them.
   ///
   /// - Complexity: O(n) in the number of blocks.
   package var payloadByteCount: Int {
     encodedByteCount + directory.encoded(header.keyKind).count - blockCount * 8
   }
 
-  /// The number of blocks with a checksum of their own.
+  /// The number of blocks, each with its own checksum.
   package var blockCount: Int { directory.blockCount }
 }

@@ -8,9 +8,9 @@ struct RunCollector: Sendable {
   private var holes: [UInt64] = []
   private var plan: Runs.Plan?
 
-  /// Whether some keys are better off here than in a segment of their own.
+  /// Whether some keys are better stored here than in their own segment.
   ///
-  /// Runs of ten keys and more are; so are shorter ones with single numbers missing between them.
+  /// Runs of at least ten keys are; so are shorter ones separated by single missing numbers.
   static func isMade(for shape: KeyShape, _ keys: Span<Int64>) -> Bool {
     if shape.runCount * 10 <= keys.count + 10 { return true }
     let span = (keys[keys.count - 1] &- keys[0]).magnitude
@@ -18,7 +18,7 @@ struct RunCollector: Sendable {
     return shape.runCount * 5 <= keys.count && missing <= UInt64(shape.runCount * 3 / 2)
   }
 
-  /// Whether there may not be room for the runs of another segment's worth of keys.
+  /// Whether the runs of another full segment might not fit.
   var isFull: Bool { runs.count > Runs.maximumCount - SegmentCoding.plainCount / 4 }
 
   /// Whether keys that start with `first` (as stored) may follow.
@@ -64,7 +64,7 @@ struct RunCollector: Sendable {
     count = 0
   }
 
-  /// Encodes the collected runs as well as it can be done.
+  /// Encodes the collected runs in the shortest way.
   mutating func encode(to bytes: inout [UInt8]) -> SegmentCoding {
     gaps.removeAll(keepingCapacity: true)
     lengths.removeAll(keepingCapacity: true)
@@ -78,7 +78,7 @@ struct RunCollector: Sendable {
     return .runs
   }
 
-  /// Encodes the collected runs by single numbers that are missing, if that is shorter.
+  /// Encodes the collected runs by their single missing numbers, if that is shorter.
   private mutating func encodeHoles(to bytes: inout [UInt8]) -> Bool {
     guard let plan, gaps.reduce(0, { $0 &+ min($1, 1 << 32) }) < Runs.maximumHoleCount / 4 * 3,
       gaps.count + Int(gaps.reduce(0, +)) < Runs.maximumHoleCount
@@ -95,7 +95,7 @@ struct RunCollector: Sendable {
     return true
   }
 
-  /// What the keys with these steps (less one) would cost as runs.
+  /// The cost of keys with these steps (minus one) as runs.
   mutating func plan(_ steps: Span<UInt64>) -> Runs.Plan {
     if gaps.count < steps.count + 1 {
       gaps = [UInt64](repeating: 0, count: SegmentCoding.plainCount)
@@ -109,8 +109,8 @@ struct RunCollector: Sendable {
     return plan
   }
 
-  /// Cuts steps (less one) into the gaps between runs and the lengths of runs, less one each, and
-  /// returns how many gaps there are.
+  /// Splits steps (minus one) into the gaps between runs and the lengths of runs, minus one each,
+  /// and returns the number of gaps.
   private static func split(
     _ steps: Span<UInt64>,
     into gaps: inout [UInt64],
@@ -134,7 +134,7 @@ struct RunCollector: Sendable {
     Runs.Plan(gaps: gaps.span, lengths: lengths.span)
   }
 
-  /// Encodes what the last plan was made for.
+  /// Encodes the runs of the last plan.
   func encodePlanned(to bytes: inout [UInt8]) {
     guard let plan else { return }
     Runs.encode(gaps: gaps.span, lengths: lengths.span, plan, to: &bytes)

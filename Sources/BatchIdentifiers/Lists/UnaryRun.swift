@@ -1,9 +1,9 @@
-/// Collects the steps of ordered keys that are as good as a plain bitmap, over several segments.
+/// Collects the steps of ordered keys for which a plain bitmap is best, over several segments.
 ///
-/// Where every second number is a key nothing is shorter than a bit for each number, and what a
-/// segment costs by itself decides.
+/// If every second number is a key, nothing is shorter than a bit per number, and the overhead of a
+/// segment decides.
 struct UnaryRun: Sendable {
-  /// A longer step than this costs more than another segment.
+  /// A longer step costs more than another segment.
   private static let maximumStep: UInt64 = 32
 
   private var steps: [UInt64] = []
@@ -12,14 +12,14 @@ struct UnaryRun: Sendable {
   private var lastKey: Int64 = 0
   private(set) var isComplemented = false
 
-  /// Whether some more keys, as stored, can follow in the same segment.
+  /// Whether more keys, as stored, can follow in the same segment.
   func canTake(_ keyCount: Int, _ firstKey: Int64, isComplemented: Bool) -> Bool {
     guard count > 0 else { return true }
     return count + keyCount <= Rice.maximumCount && isComplemented == self.isComplemented
       && firstKey > lastKey && UInt64(bitPattern: firstKey &- lastKey) <= Self.maximumStep
   }
 
-  /// Appends keys by the steps between them, less one.
+  /// Appends keys, given as the steps between them minus one.
   mutating func append(
     _ steps: Span<UInt64>,
     from firstKey: Int64,

@@ -1,9 +1,9 @@
 /// Writes numbers of a few bits each, the lowest bit first.
 ///
-/// The bytes must have room for what is written and for 8 more.
+/// The bytes must have room for the output and 8 more.
 struct BitWriter: ~Copyable, ~Escapable {
   private var bytes: MutableRawSpan
-  /// Where the next byte stands.
+  /// The offset of the next byte.
   private var offset: Int
   /// The last offset with room for 8 bytes.
   private let lastOffset: Int
@@ -34,7 +34,7 @@ struct BitWriter: ~Copyable, ~Escapable {
   mutating func writeShort(_ value: UInt64, bits: UInt64) {
     pending |= value &<< pendingCount
     pendingCount &+= bits
-    // The offset never falls, so that there is room if this holds.
+    // The offset never decreases, so there is room if this holds.
     precondition(offset <= lastOffset)
     unsafe bytes.storeBytes(
       of: pending.littleEndian,
@@ -43,7 +43,7 @@ struct BitWriter: ~Copyable, ~Escapable {
     )
     let count = pendingCount &>> 3
     offset &+= Int(truncatingIfNeeded: count)
-    // Up to 63 bits were pending, so a shift by 64 cannot come up.
+    // At most 63 bits were pending, so the shift is less than 64.
     pending = pending &>> (count &<< 3)
     pendingCount &= 7
   }
@@ -59,7 +59,7 @@ struct BitWriter: ~Copyable, ~Escapable {
     writeShort(1 &<< rest, bits: rest &+ 1)
   }
 
-  /// Ends the last byte, and returns where the next one would stand.
+  /// Ends the last byte, and returns the offset of the next one.
   mutating func finish() -> Int {
     if pendingCount > 0 {
       bytes.storeBytes(

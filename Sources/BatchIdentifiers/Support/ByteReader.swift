@@ -1,8 +1,8 @@
-/// Takes fields off the front of bytes that nobody vouches for.
+/// Reads fields from the front of untrusted bytes.
 ///
 /// Nothing is read past the end: what does not fit throws ``Damage``.
 package struct ByteReader: BitwiseCopyable, ~Escapable {
-  /// Why bytes could not be understood; whoever knows the place turns it into a `BatchError`.
+  /// Why bytes could not be decoded; callers that know the location make it a `BatchError`.
   package struct Damage: Error {
     package let reason: StaticString
 
@@ -38,7 +38,7 @@ package struct ByteReader: BitwiseCopyable, ~Escapable {
     return bytes.littleEndian(at: offset, as: Integer.self)
   }
 
-  /// An unsigned LEB128 of at most 64 bits, in its shortest form only.
+  /// An unsigned LEB128 of at most 64 bits, in its shortest form.
   package mutating func varint() throws(Damage) -> UInt64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
@@ -60,7 +60,7 @@ package struct ByteReader: BitwiseCopyable, ~Escapable {
     Int64(zigzag: try varint())
   }
 
-  /// A LEB128 that counts something: at most `limit`.
+  /// A LEB128 that counts something, at most `limit`.
   package mutating func count(atMost limit: Int) throws(Damage) -> Int {
     let value = try varint()
     guard value <= UInt64(limit) else { throw Damage("a count or length is out of bounds") }
@@ -90,7 +90,7 @@ extension Int64 {
 }
 
 extension UInt64 {
-  /// How many bytes the number takes as a LEB128.
+  /// The length of the number as a LEB128 in bytes.
   @inline(__always)
   package var varintByteCount: Int { (70 - (self | 1).leadingZeroBitCount) / 7 }
 }

@@ -1,6 +1,6 @@
 /// Writes fields of RFC 4180.
 package enum CSVField {
-  /// Appends a text, in quotes where it needs them; an empty one has them too, since a field of nothing is NULL.
+  /// Appends a text, quoted where needed; an empty one is quoted too, since an empty field is NULL.
   ///
   /// Text that is not UTF-8 is repaired with U+FFFD.
   package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {

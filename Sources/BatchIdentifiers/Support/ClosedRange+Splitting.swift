@@ -1,13 +1,13 @@
 extension ClosedRange<Int64> {
-  /// How far the last integer is from the first, as far as an `Int` can say.
+  /// The distance from the first integer to the last, or `Int.max` if greater.
   package var span: Int {
     let (count, overflow) = upperBound.subtractingReportingOverflow(lowerBound)
     return overflow ? .max : Int(count)
   }
 
-  /// Ranges of about the same width that cover this one, in order.
+  /// Ranges of about equal width that cover this one, in order.
   package func split(into count: Int) -> [ClosedRange<Int64>] {
-    // Counted from the lower bound and unsigned, so that no width is too great.
+    // Unsigned and relative to the lower bound, so that no width overflows.
     let width = UInt64(bitPattern: upperBound &- lowerBound)
     guard count > 1 else { return [self] }
     let step = width / UInt64(count) + 1

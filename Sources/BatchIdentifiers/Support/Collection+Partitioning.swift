@@ -1,5 +1,5 @@
 extension RandomAccessCollection {
-  /// The first index at which a condition holds that holds at all later ones, or `endIndex`.
+  /// The first index from which on a condition holds, or `endIndex`.
   ///
   /// - Complexity: O(log n)
   @inlinable

@@ -1,6 +1,6 @@
 /// Writes strings of JSON, with their quotes.
 ///
-/// The bytes go straight to where the line is made: exports write millions of strings.
+/// The bytes go straight to the output line: exports write millions of strings.
 package enum JSONString {
   /// Appends a text.
   package static func append(_ text: String, to json: inout [UInt8]) {
@@ -10,7 +10,7 @@ package enum JSONString {
     }
   }
 
-  /// Appends the text of bytes, of which what is not UTF-8 is repaired with U+FFFD.
+  /// Appends the text of bytes; ill-formed UTF-8 is repaired with U+FFFD.
   package static func append(_ bytes: UnsafeRawBufferPointer, to json: inout [UInt8]) {
     json.reserve(forLarge: bytes.count)
     json.append(UInt8(ascii: "\""))
@@ -18,7 +18,7 @@ package enum JSONString {
     for index in bytes.indices {
       let byte = unsafe bytes[index]
       if byte >= 0x80 {
-        // Only text outside ASCII can be ill-formed; it takes the way that repairs.
+        // Only text outside ASCII can be ill-formed; it takes the path that repairs.
         unsafe json.append(contentsOf: bytes[plain..<index])
         let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
         unsafe rest.forEachRepairedByte { appendEscaped($0, to: &json) }
@@ -52,8 +52,7 @@ package enum JSONString {
 }
 
 extension [UInt8] {
-  /// Makes room for so many bytes more if they are many: an array that grows by itself takes twice
-  /// what it holds.
+  /// Makes room for many more bytes: an array that grows by itself doubles its memory.
   package mutating func reserve(forLarge count: Int) {
     if count >= 1 << 16 { reserveCapacity(self.count + count + 1024) }
   }

@@ -8,11 +8,11 @@ internal import Darwin
 
 /// A mutual exclusion lock around a value.
 ///
-/// `Synchronization.Mutex` makes ThreadSanitizer report races that are none on Linux; a pthread
-/// mutex does not, and costs a third of it when nobody waits.
+/// `Synchronization.Mutex` makes ThreadSanitizer report false races on Linux; a pthread mutex does
+/// not, and costs a third of it when uncontended.
 @safe package final class Lock<Value>: @unchecked Sendable {
-  // Unchecked because the compiler cannot see that `value` is touched under `mutex` only.
-  // The mutex stays where it is from `init` to `deinit`, as pthread wants it.
+  // Unchecked because the compiler cannot see that `value` is only accessed under `mutex`. The
+  // mutex stays in place from `init` to `deinit`, as pthread requires.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value
 

@@ -1,4 +1,4 @@
-/// Writes numbers as digits, as exports have them.
+/// Writes numbers as digits, for exports.
 package enum NumberText {
   /// Appends an integer in decimal digits.
   package static func append(_ value: Int64, to line: inout [UInt8]) {
@@ -12,7 +12,8 @@ package enum NumberText {
     line[start...].reverse()
   }
 
-  /// Appends the shortest digits of a number; an infinity is `1e999`, which JSON readers take for one.
+  /// Appends the shortest digits of a number; an infinity is `1e999`, which JSON readers parse as
+  /// one.
   package static func append(_ value: Double, to line: inout [UInt8]) {
     if value.isInfinite {
       line.append(contentsOf: (value < 0 ? "-1e999" : "1e999").utf8)

@@ -1,9 +1,9 @@
-/// Bytes with readable padding behind them, which means nothing.
+/// Bytes followed by readable padding without meaning.
 ///
-/// Numbers of a few bits are read by loads of eight bytes, of which the last ones would go over the
-/// end otherwise.
+/// Numbers of a few bits are read by loads of eight bytes, the last of which would otherwise exceed
+/// the end.
 struct PaddedBytes: BitwiseCopyable, ~Escapable {
-  /// How many bytes after the others may be read, though not used.
+  /// How many bytes after the content may be read, though not used.
   static let padding = 16
 
   /// The bytes and their padding.
@@ -11,7 +11,7 @@ struct PaddedBytes: BitwiseCopyable, ~Escapable {
   /// The number of bytes without the padding.
   let count: Int
 
-  /// The first `count` of some bytes; there must be ``padding`` more.
+  /// The first `count` of some bytes; ``padding`` more must follow.
   @_lifetime(copy padded)
   init(_ padded: Span<UInt8>, count: Int) {
     precondition(count >= 0 && padded.count - count >= Self.padding)
@@ -25,14 +25,14 @@ struct PaddedBytes: BitwiseCopyable, ~Escapable {
     get { padded.extracting(0..<count) }
   }
 
-  /// The bytes from an offset on, with all that follows as padding.
+  /// The bytes starting at an offset; everything after them is padding.
   @_lifetime(copy self)
   func extracting(_ range: Range<Int>) -> PaddedBytes {
     precondition(range.upperBound <= count)
     return PaddedBytes(padded.extracting(droppingFirst: range.lowerBound), count: range.count)
   }
 
-  /// The bits from an offset on.
+  /// The bits starting at an offset.
   @_lifetime(copy self)
   func bits(from offset: Int) -> BitSource {
     precondition(offset <= count)

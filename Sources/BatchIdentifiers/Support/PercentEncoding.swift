@@ -1,6 +1,6 @@
 /// Percent-escapes of RFC 3986, on bytes.
 enum PercentEncoding {
-  /// What may stand in a URI as it is.
+  /// The characters that need no escape.
   enum Allowed {
     /// Letters, digits and `-._~`.
     case unreserved
@@ -39,7 +39,7 @@ enum PercentEncoding {
     text.append(hexDigit(byte & 15, uppercase: true))
   }
 
-  /// The bytes that a text with escapes stands for, or nil if an escape is malformed.
+  /// The bytes that a text with escapes represents, or nil if an escape is malformed.
   static func decode(_ text: Span<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var index = 0
@@ -56,7 +56,7 @@ enum PercentEncoding {
     return bytes
   }
 
-  /// Whether a text holds only allowed characters and well-formed escapes.
+  /// Whether a text has only allowed characters and well-formed escapes.
   static func isWellFormed(_ text: Span<UInt8>, _ allowed: Allowed) -> Bool {
     var index = 0
     while index < text.count {
@@ -72,7 +72,7 @@ enum PercentEncoding {
     return true
   }
 
-  /// The byte that the escape at an index stands for, or nil if it is malformed.
+  /// The byte of the escape at an index, or nil if it is malformed.
   private static func escape(in text: Span<UInt8>, at index: Int) -> UInt8? {
     guard text.count - index >= 3, let high = hexValue(text[index + 1]),
       let low = hexValue(text[index + 2])

@@ -1,4 +1,4 @@
-/// What byte strings have as collections and spans lack.
+/// What byte collections have and spans lack.
 extension Span<UInt8> {
   @inline(__always)
   var first: UInt8? { isEmpty ? nil : self[0] }
@@ -6,7 +6,7 @@ extension Span<UInt8> {
   @inline(__always)
   var last: UInt8? { isEmpty ? nil : self[count - 1] }
 
-  /// Where a byte comes first, from an index on.
+  /// The index of the first occurrence of a byte, from an index on.
   @inline(__always)
   func firstIndex(of byte: UInt8, from start: Int = 0) -> Int? {
     var index = start
@@ -28,7 +28,7 @@ extension Span<UInt8> {
     return true
   }
 
-  /// How many bytes two strings have in common, from the first on.
+  /// The length of the common prefix of two byte strings.
   func commonPrefixCount(with other: Span<UInt8>) -> Int {
     let limit = min(count, other.count)
     var index = 0
@@ -41,7 +41,7 @@ extension Array where Element: BitwiseCopyable {
   /// Appends a copy of a span in one go.
   @inline(__always)
   package mutating func append(copying elements: Span<Element>) {
-    // The buffer is read while the span that it comes from is held, and not kept.
+    // The buffer is read while its span is held, and is not kept.
     unsafe elements.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
   }
 
@@ -51,7 +51,7 @@ extension Array where Element: BitwiseCopyable {
   }
 }
 
-/// Calls `body` with the bytes of a buffer whose caller vouches for it.
+/// Calls `body` with a buffer's bytes, whose validity the caller guarantees.
 ///
 /// Public functions take such buffers; within the module bytes are in spans.
 @inline(__always)
@@ -59,11 +59,11 @@ func withSpan<Result, Failure: Error>(
   of buffer: UnsafeRawBufferPointer,
   _ body: (Span<UInt8>) throws(Failure) -> Result
 ) throws(Failure) -> Result {
-  // The caller keeps the memory until this returns, and a span cannot leave `body`.
+  // The caller keeps the memory until this returns, and a span cannot escape `body`.
   try body(unsafe Span(_unsafeBytes: buffer))
 }
 
-/// Calls `body` with the bytes of a span as C takes them.
+/// Calls `body` with the bytes of a span in C's form.
 @inline(__always)
 func withBuffer<Result, Failure: Error>(
   of bytes: Span<UInt8>,

@@ -5,13 +5,13 @@ extension Span<UInt8> {
     at offset: Int,
     as _: Integer.Type
   ) -> Integer {
-    // The span checks that all bytes are within it, and any bytes are an integer.
+    // The span checks that all bytes are within it, and any bytes are a valid integer.
     let integer = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Integer.self)
     return Integer(littleEndian: integer)
   }
 
   /// The little-endian number of 64 bits whose first byte is at an offset, for loops that have
-  /// checked all of their offsets at once: a check for each costs a fifth to a half of their time.
+  /// checked all offsets at once: a check for each costs a fifth to a half of their time.
   @unsafe
   @inline(__always)
   func littleEndian(unchecked offset: Int) -> UInt64 {

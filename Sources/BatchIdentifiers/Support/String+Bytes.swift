@@ -1,8 +1,8 @@
 extension String {
-  /// Whether another string has the same bytes; `==` takes two ways to write a character for one.
+  /// Whether another string has the same bytes; `==` ignores how characters are composed.
   package func hasSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 
-  /// The text of bytes, with a replacement character for what is not UTF-8.
+  /// The text of bytes; ill-formed UTF-8 becomes replacement characters.
   init(repairing bytes: Span<UInt8>) {
     // The bytes are copied while the span is held.
     self = unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }

@@ -1,5 +1,5 @@
 extension XXHash64 {
-  /// A UUID of version 8, which RFC 9562 leaves to the maker, from a hash of a text; in upper case.
+  /// A UUID of version 8 (custom, RFC 9562) from the hash of a text, in upper case.
   package static func uuid(of text: String) -> String {
     let bytes = Array(text.utf8)
     let high = hash(bytes) & 0xffff_ffff_ffff_0fff | 0x8000

@@ -1,6 +1,6 @@
-/// XXH64 of Yann Collet's xxHash: the checksum of every block in our files.
+/// XXH64 of Yann Collet's xxHash: the checksum of every block in the project's files.
 ///
-/// It is written here because the system's liblz4 keeps its own copy to itself.
+/// It is implemented here because the system's liblz4 does not export its own copy.
 package struct XXHash64: Sendable {
   private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
   private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -10,7 +10,7 @@ package struct XXHash64: Sendable {
 
   /// The hash of some bytes.
   ///
-  /// - Complexity: O(n), several bytes a clock cycle.
+  /// - Complexity: O(n), several bytes per clock cycle.
   package static func hash(_ bytes: Span<UInt8>, seed: UInt64 = 0) -> UInt64 {
     let count = bytes.count
     var offset = 0
@@ -57,7 +57,7 @@ package struct XXHash64: Sendable {
 
   @inline(__always)
   private static func load64(_ bytes: Span<UInt8>, _ offset: Int) -> UInt64 {
-    // Each loop goes on only while all that it loads is within the bytes.
+    // Each loop continues only while everything it loads is within the bytes.
     unsafe bytes.littleEndian(unchecked: offset)
   }
 

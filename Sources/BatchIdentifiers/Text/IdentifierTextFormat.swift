@@ -1,8 +1,8 @@
-/// The text forms of identifiers, one identifier a line.
+/// The text forms of identifiers, one per line.
 public enum IdentifierTextFormat: String, CaseIterable, Sendable {
   /// The URI: `x-coredata://STORE/orders/p28`.
   case uri
-  /// The key alone: `28`; other keys as behind the `p` of the URI: `=EU,28`.
+  /// The key alone: `28`; other keys as after the `p` of the URI: `=EU,28`.
   case key
   /// The JSON of ``PersistentIdentifier``.
   case json

@@ -2,14 +2,14 @@ internal import FoundationEssentials
 
 /// Makes a list of identifiers from text, one per line, in any of the text forms.
 ///
-/// Each line may have another form. Empty lines are skipped. Where the lines do not name the store
-/// and the entity (keys do not), they must be given; where they do, they must agree.
+/// Each line may have another form. Empty lines are skipped. If the lines do not name the store and
+/// the entity, as keys do not, the caller must; otherwise they must agree.
 ///
 ///     var reader = IdentifierTextReader(storeIdentifier: store, entityName: "orders")
 ///     try reader.append(bytes)   // as many times as there are bytes
 ///     let list = try reader.finish()
 public struct IdentifierTextReader: ~Copyable {
-  /// The longest line, in bytes: a key of the greatest length with every byte escaped, twice.
+  /// The maximum line length in bytes: a key of the maximum length with every byte escaped, twice.
   public static let maximumLineByteCount = 8 << 20
 
   private let name: String
@@ -25,10 +25,10 @@ public struct IdentifierTextReader: ~Copyable {
   /// Makes a reader.
   ///
   /// - Parameters:
-  ///   - name: What errors call the text: the name of its file.
-  ///   - storeIdentifier: The store that the identifiers must be of; nil: that of the first URI.
-  ///   - entityName: The entity that the identifiers must be of; nil: that of the first URI.
-  ///   - keyKind: What the keys are; nil: what the first one is.
+  ///   - name: The name of the text in errors, such as a file name.
+  ///   - storeIdentifier: The store of the identifiers; nil: that of the first URI.
+  ///   - entityName: The entity of the identifiers; nil: that of the first URI.
+  ///   - keyKind: The kind of the keys; nil: that of the first.
   public init(
     name: String = "input",
     storeIdentifier: String? = nil,
@@ -76,10 +76,10 @@ public struct IdentifierTextReader: ~Copyable {
     try append(bytes.span)
   }
 
-  /// The list of all identifiers read, in their order.
+  /// The list of all identifiers read, in order.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the last line is none, or if
-  ///   neither the text nor the caller has named the entity.
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the last line is not an identifier,
+  ///   or if neither the text nor the caller has named the entity.
   public consuming func finish() throws(BatchError) -> IdentifierList {
     if !line.isEmpty { try readLine() }
     guard let space else { throw entityMissing() }
@@ -151,7 +151,7 @@ public struct IdentifierTextReader: ~Copyable {
     if let space {
       guard space == identifier.space else {
         throw error(
-          "the identifier \(identifier) is of another store or entity than "
+          "the identifier \(identifier) belongs to another store or entity than "
             + "\(space.entityName) in \(space.storeIdentifier ?? "no store")"
         )
       }
@@ -173,7 +173,7 @@ public struct IdentifierTextReader: ~Copyable {
       )
     }
     guard builder?.keyKind == .encoded || kind == .integer else {
-      throw error("the key \(key) is not an integer as those before it")
+      throw error("the key \(key) is not an integer, unlike those before it")
     }
     builder?.append(key)
   }
@@ -181,7 +181,7 @@ public struct IdentifierTextReader: ~Copyable {
   private func entityMissing() -> BatchError {
     BatchError(
       .invalidIdentifier,
-      "the text does not say of which entity its keys are",
+      "the text does not name the entity of its keys",
       at: name,
       remedy: "name the store and the entity, or give URIs"
     )
@@ -191,7 +191,7 @@ public struct IdentifierTextReader: ~Copyable {
     _ message: String,
     content: Span<UInt8> = Span()
   ) -> BatchError {
-    // As much of it as fits on a line, and no control characters.
+    // As much as fits on a line, without control characters.
     let shown = [UInt8](copying: content.extracting(first: 80)).map {
       $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: "?") : $0
     }
@@ -200,7 +200,7 @@ public struct IdentifierTextReader: ~Copyable {
       .invalidIdentifier,
       message + excerpt,
       at: "\(name):\(lineCount)",
-      remedy: "give one URI, JSON object or key a line"
+      remedy: "give one URI, JSON object or key per line"
     )
   }
 }

@@ -7,7 +7,7 @@ public struct IdentifierTextWriter: Sendable {
   private let format: IdentifierTextFormat
   private let end: Int
   private var position: Int
-  /// What stands before and after the key in every line.
+  /// The text before and after the key in every line.
   private let prefix: [UInt8]
   private let middle: [UInt8]
   private let suffix: [UInt8]
@@ -23,7 +23,7 @@ public struct IdentifierTextWriter: Sendable {
     self.init(list.packed, format: format, in: range)
   }
 
-  /// Makes a writer of keys that may be in a file, as those of another entity if one is given.
+  /// Makes a writer of keys that may be in a file, optionally as those of another entity.
   package init(
     _ list: PackedIdentifiers,
     format: IdentifierTextFormat,
@@ -70,7 +70,7 @@ public struct IdentifierTextWriter: Sendable {
   /// The next lines, each with its newline, or nil at the end.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if the list cannot be read.
-  /// - Complexity: O(1) memory: some thousand lines at a time.
+  /// - Complexity: O(1) memory: a few thousand lines at a time.
   public mutating func next() throws(BatchError) -> [UInt8]? {
     guard position < end else { return nil }
     let range = position..<min(position + SegmentCoding.plainCount, end)

@@ -1,10 +1,10 @@
 import BatchIdentifiers
 
-/// A table that two databases have, and how its rows are found in both.
+/// A table in both databases, and how its rows are found.
 struct ComparedTable: Sendable {
-  /// What tells one row from another.
+  /// What identifies a row.
   enum Key: Sendable, Equatable {
-    /// The rowid, by a name that it has in both, and whether a column of the table is kept in it.
+    /// The rowid, by a name valid in both, and whether a column of the table is the rowid.
     case rowID(String, isColumn: Bool)
     /// Columns that identify a row.
     case columns([String])
@@ -12,13 +12,13 @@ struct ComparedTable: Sendable {
 
   let name: String
   let key: Key
-  /// The columns by which people know a row.
+  /// The columns that identify a row to people.
   let shownKey: [String]
-  /// The columns that are stored in both, but for the rowid.
+  /// The columns stored in both, except the rowid.
   let columns: [String]
   /// Those of them that SQLite computes.
   let generatedColumns: [String]
-  /// Whether the other file does not have the table, and need not: no row is there.
+  /// Whether the other file lacks the table, as it may: it has no rows.
   var isNew = false
 
   /// The names of the key's columns.
@@ -29,22 +29,22 @@ struct ComparedTable: Sendable {
     }
   }
 
-  /// Whether its rows can be compared a range at a time.
+  /// Whether its rows can be compared in ranges.
   var hasRowID: Bool { if case .rowID = key { true } else { false } }
 
-  /// Whether nothing but SQLite's own choice ties a row to its rowid.
+  /// Whether rows have only rowids that SQLite chose.
   var hasHiddenRowID: Bool { if case .rowID(_, isColumn: false) = key { true } else { false } }
 }
 
 extension ComparedTable {
-  /// A table as one database has it.
+  /// A table in one database.
   struct Description {
     let name: String
     private let hasRowID: Bool
     private let columns: [String]
     private let generatedColumns: [String]
     private let primaryKey: [String]
-    /// The column that is kept in the rowid.
+    /// The column that is the rowid.
     private let rowIDColumn: String?
 
     /// Reads the description of a table.
@@ -80,7 +80,7 @@ extension ComparedTable {
         rowIDColumn = nil
         return
       }
-      // `INTEGER PRIMARY KEY DESC` has an index, and is not the rowid.
+      // `INTEGER PRIMARY KEY DESC` has an index and is not the rowid.
       let index = try connection.value(
         "SELECT 1 FROM pragma_index_list(?, ?) WHERE origin = 'pk'",
         .text(name),
@@ -89,7 +89,7 @@ extension ComparedTable {
       rowIDColumn = index == nil ? key[0].name : nil
     }
 
-    /// The rowid's name, or nil if columns have taken all of its names.
+    /// A name for the rowid, or nil if columns use all of its names.
     private var rowIDName: String? {
       rowIDColumn
         ?? ["rowid", "_rowid_", "oid"].first { name in
@@ -105,7 +105,7 @@ extension ComparedTable {
       return all.isEmpty ? nil : all.joined(separator: ", ")
     }
 
-    /// The table as both have it; nil if its rows are identified in different ways.
+    /// The table as in both; nil if their rows are identified differently.
     func common(with other: Description, path: String) throws(BatchError) -> ComparedTable? {
       guard hasRowID == other.hasRowID else { return nil }
       let key: Key
@@ -113,7 +113,7 @@ extension ComparedTable {
         guard let rowID = rowIDName, let otherRowID = other.rowIDName else {
           throw BatchError(
             .unstableKey,
-            "the rowid of table \"\(name)\" has no name: columns have taken rowid, _rowid_ and oid",
+            "the rowid of table \"\(name)\" has no name: columns use rowid, _rowid_ and oid",
             at: path,
             remedy: "rename one of these columns, in a copy of both databases"
           )
@@ -137,7 +137,7 @@ extension ComparedTable {
   }
 }
 
-/// The two databases of a connection that compares them.
+/// The two databases of a comparing connection.
 enum DatabaseName: String {
   case database = "main"
   case file = "_batch_file"

@@ -1,36 +1,37 @@
-/// What a comparison is to find out.
+/// What a comparison reports.
 package enum ComparisonAim: Sendable {
-  /// What is not as expected, with the first differences of all.
+  /// The unexpected differences, with the first of all.
   case surprises(ExpectedChanges?, limit: Int)
-  /// What has changed, by tables and columns, with the first rows of each.
+  /// The changes, by table and column, with the first rows of each.
   case changes(samples: Int)
 
-  /// The most rows that one worker reports, if it reports them by tables and columns.
+  /// The maximum number of rows that a worker reports by table and column.
   static let sampleLimit = 10_000
 
-  /// What may differ.
+  /// The expected differences.
   var expected: ExpectedChanges? {
     if case .surprises(let expected, _) = self { expected } else { nil }
   }
 
-  /// Whether the run may have made a table, so that the other file need not have it.
+  /// Whether the run may have created a table, so that the other file need not have it.
   func creates(_ table: String) -> Bool {
     guard case .surprises(let expected, _) = self else { return true }
     return expected?.archive.map { $0.isCreated && SQLName.equal($0.table, table) } ?? false
   }
 
-  /// Whether all differences are reported, by columns.
+  /// Whether it reports all differences, by column.
   var countsColumns: Bool { if case .changes = self { true } else { false } }
 
-  /// How many rows are reported for each column, and for each table of those that one database alone has.
+  /// How many rows to report per column, and per table for rows in only one of the databases.
   var samples: Int { if case .changes(let samples) = self { samples } else { 0 } }
 
-  /// The most differences that are told.
+  /// The maximum number of reported differences.
   var limit: Int {
     if case .surprises(_, let limit) = self { limit } else { Self.sampleLimit }
   }
 
-  /// The same, of what both databases have: columns may have come and gone since.
+  /// The same, restricted to what both databases have: columns may have been added or removed
+  /// since.
   func limited(to tables: [ComparedTable]) -> ComparisonAim {
     guard case .surprises(let expected?, let limit) = self else { return self }
     return .surprises(expected.limited(to: tables), limit: limit)

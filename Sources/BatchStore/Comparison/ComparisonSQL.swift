@@ -1,8 +1,8 @@
-/// The statements by which the rows of a table are compared.
+/// The statements that compare the rows of a table.
 ///
-/// In all of them `a` is the table in the database and `b` is that in the other file. Both are walked in the
-/// order of their keys: `a` by a cursor, and `b` by looks-up each of which finds the next row beside the
-/// last one. Where the table has a rowid, `?1` and `?2` are the first and the last one.
+/// In all of them `a` is the table in the database and `b` that in the other file. Both are read in
+/// key order: `a` by a cursor, `b` by look-ups, each of which finds the next row beside the last
+/// one. If the table has a rowid, `?1` and `?2` are the first and the last one.
 struct ComparisonSQL {
   private let table: ComparedTable
   private let expected: ExpectedChanges?
@@ -23,7 +23,7 @@ struct ComparisonSQL {
       let columns = SQLName.list(table.keyColumns + table.columns)
       return "(SELECT \(columns) FROM \(SQLName.quoted(table.name)) WHERE 0) AS \(alias)"
     }
-    // A row is what the table has, and not an index.
+    // Rows are read from the table, not from an index.
     return source(name, of: table.name, as: alias) + (table.hasRowID ? " NOT INDEXED" : "")
   }
 
@@ -46,7 +46,7 @@ struct ComparisonSQL {
     expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
   }
 
-  /// Whether a row of an alias is one of those that were selected, and may differ so.
+  /// Whether a row of an alias is a selected one that may differ this way.
   private func isExpected(
     _ expectation: RowComparison.Expectation,
     _ alias: String
@@ -63,25 +63,25 @@ struct ComparisonSQL {
 
   // MARK: Statements
 
-  /// What is the matter with a row of `a`, as ``changed`` says it behind the key.
+  /// What is wrong with a row of `a`; ``changed`` returns it after the key.
   enum Finding: Int64 {
     /// `b` has none of this key.
     case isAdded = 0
-    /// A column differs, of those that none of the selected rows may have changed.
+    /// A column differs that not even a selected row may have changed.
     case isSelected
     /// A column differs.
     case isChanged
   }
 
-  /// The keys in `a` whose row is not as it should be, and the number of a ``Finding``; the columns that
-  /// are not the same are counted.
+  /// The keys in `a` whose row is not as expected, each with the number of a ``Finding``; differing
+  /// columns are counted.
   ///
-  /// If all differences are reported, only the first of the rows that both have.
+  /// If all differences are reported, it finds only the first of the rows in both.
   var changed: String {
     let free = freeColumns
     let isMissing = "\(key("b")[0]) IS NULL"
-    // A condition of CASE ends as soon as its answer is known, where the operands of AND and OR are all
-    // computed if it is the value that is wanted.
+    // A condition of CASE stops as soon as its answer is known, whereas all operands of AND and OR
+    // are computed if their value is used.
     var isWrong = """
       CASE WHEN \(isExempt("a")) THEN 0
       WHEN \(isMissing) THEN NOT \(isCopy)
@@ -102,8 +102,8 @@ struct ComparisonSQL {
       """
   }
 
-  /// Which ``Finding`` is the matter with a row, as an operand that counts the columns that only the selected
-  /// rows may have changed.
+  /// The ``Finding`` for a row, as an operand that counts the columns that only selected rows may
+  /// have changed.
   private func finding(_ isMissing: String, but free: Set<String>) -> String {
     let isAdded = "CASE WHEN \(isMissing) THEN \(Finding.isAdded.rawValue)"
     let isChanged = Finding.isChanged.rawValue
@@ -120,7 +120,7 @@ struct ComparisonSQL {
       """
   }
 
-  /// The keys in `b` that `a` does not have and should have.
+  /// The keys in `b` that `a` lacks unexpectedly.
   var removed: String {
     let expectation: RowComparison.Expectation =
       expected?.archive == nil ? .deleted : .deletedWithCopy
@@ -139,12 +139,12 @@ struct ComparisonSQL {
     zip(key("a"), key("b")).map { "\($0) = \($1)" }.joined(separator: " AND ")
   }
 
-  /// How many rows there are in a range.
+  /// The number of rows in a range.
   func count(_ name: DatabaseName) -> String {
     "SELECT count(*) FROM \(source(name, as: "a")) WHERE \(isInRange("a"))"
   }
 
-  /// The rowid that comes so many rows after `?1`.
+  /// The rowid a number of rows after `?1`.
   func rowID(after count: Int, in name: DatabaseName) -> String {
     """
     SELECT \(key("a")[0]) FROM \(source(name, as: "a")) WHERE \(key("a")[0]) >= ?1
@@ -152,7 +152,7 @@ struct ComparisonSQL {
     """
   }
 
-  /// The columns by which people know the row of a key, whose columns are `?1`, `?2`, ….
+  /// The columns that identify the row of a key to people; the key's columns are `?1`, `?2`, ….
   func shownKey(in name: DatabaseName) -> String {
     row(table.shownKey[...], in: name)
   }
@@ -178,7 +178,7 @@ struct ComparisonSQL {
 
   // MARK: Archives
 
-  /// Whether a row that is in `a` only is the copy of one that was deleted.
+  /// Whether a row only in `a` is the copy of a deleted one.
   private var isCopy: String {
     guard isArchive, let expected, let archive = expected.archive else { return "0" }
     func isSame(_ alias: String, _ other: String) -> String {
@@ -199,7 +199,8 @@ struct ComparisonSQL {
       """
   }
 
-  /// Whether a row may be anything: what SQLite notes of an archive with AUTOINCREMENT follows from its rows.
+  /// Whether a row may have any content: SQLite's counter for an AUTOINCREMENT archive follows from
+  /// its rows.
   private func isExempt(_ alias: String) -> String {
     guard SQLName.equal(table.name, "sqlite_sequence"), let archive = expected?.archive?.table
     else { return "0" }

@@ -1,8 +1,8 @@
 package import BatchIdentifiers
 
-/// What may have become of some rows of a table, and of no others.
+/// The changes that a run may have made to some rows of a table, and to no others.
 package struct ExpectedChanges: Sendable {
-  /// What was done to the rows.
+  /// The run's action.
   package enum Action: Sendable {
     /// Columns were set.
     case update(columns: [String])
@@ -10,14 +10,14 @@ package struct ExpectedChanges: Sendable {
     case delete(archive: Archive?)
   }
 
-  /// The table that gets copies of deleted rows.
+  /// The table that receives copies of deleted rows.
   package struct Archive: Sendable {
     let table: String
-    /// Whether the run made the table, so that the other file need not have it.
+    /// Whether the run created the table, so that the other file need not have it.
     let isCreated: Bool
-    /// The columns that hold a copy byte for byte.
+    /// The columns that hold exact copies.
     fileprivate(set) var exactColumns: [String]
-    /// The columns of another type than in the source, which may have converted what they got.
+    /// The columns of another type than in the source, which may have converted their values.
     fileprivate(set) var otherColumns: [String]
 
     package init(_ archive: Entity, of source: Entity, isCreated: Bool = false) {
@@ -35,7 +35,7 @@ package struct ExpectedChanges: Sendable {
 
   /// The table.
   let table: String
-  /// The columns by which the rows are known.
+  /// The columns that identify the rows.
   let key: [String]
   private(set) var action: Action
   /// The rows.
@@ -53,7 +53,7 @@ package struct ExpectedChanges: Sendable {
     self.rows = try SelectedRows(rows)
   }
 
-  /// Where copies of deleted rows go to.
+  /// The table that receives copies of deleted rows.
   var archive: Archive? {
     if case .delete(let archive) = action { archive } else { nil }
   }
@@ -63,12 +63,13 @@ package struct ExpectedChanges: Sendable {
     guard case .update(let columns) = action, SQLName.equal(table.name, self.table) else {
       return []
     }
-    // What SQLite computes of the columns follows them.
+    // Generated columns follow from the others.
     let names = Set((columns + table.generatedColumns).map(SQLName.folded))
     return Set(table.columns.filter { names.contains(SQLName.folded($0)) })
   }
 
-  /// The same, of what both databases have: columns may have come and gone since.
+  /// The same, restricted to what both databases have: columns may have been added or removed
+  /// since.
   func limited(to tables: [ComparedTable]) -> ExpectedChanges {
     guard case .delete(var archive?) = action else { return self }
     func names(of table: String) -> Set<String> {

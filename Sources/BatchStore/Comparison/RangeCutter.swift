@@ -1,10 +1,10 @@
 import BatchIdentifiers
 
-/// Cuts tables into parts that are compared one after the other, by whoever is free.
+/// Cuts tables into parts, which free workers compare in order.
 struct RangeCutter: Sendable {
   /// Rows of a table.
   struct Part: Sendable {
-    /// The number of the part, from the first table on.
+    /// The number of the part, counted from the first table.
     let number: Int
     /// The number of the table.
     let table: Int
@@ -13,7 +13,7 @@ struct RangeCutter: Sendable {
   }
 
   private let tables: [ComparedTable]
-  /// The most rows of a part, in either database.
+  /// The maximum number of rows per part, in either database.
   private let rowCount: Int
   private var table = 0
   private var first = Int64.min

@@ -1,13 +1,13 @@
 import BatchIdentifiers
 
-/// Compares the rows of two databases through one connection, a part at a time.
+/// Compares the rows of two databases on one connection, in parts.
 struct RowComparer {
   private let connection: Connection
   private let tables: [ComparedTable]
   private let aim: ComparisonAim
   private let comparison: RowComparison
   private var tally = ComparisonTally()
-  /// The table whose columns are counted.
+  /// The table whose columns are being counted.
   private var counted: Int?
 
   init(
@@ -22,8 +22,8 @@ struct RowComparer {
     try comparison.register(in: connection)
   }
 
-  /// Compares the parts that a cutter gives, each to one of all that compare, until there are no more;
-  /// `progress` is called with the number of rows of each.
+  /// Compares the parts from a cutter that all workers share, until there are no more; calls
+  /// `progress` with the number of rows of each.
   consuming func compare(
     _ cutter: Lock<RangeCutter>,
     progress: (Int) -> Void
@@ -41,7 +41,7 @@ struct RowComparer {
     return tally
   }
 
-  /// Compares a part of a table; how many rows it has.
+  /// Compares a part of a table, and returns its number of rows.
   private mutating func compare(_ part: RangeCutter.Part) throws(BatchError) -> Int {
     let table = tables[part.table]
     let sql = ComparisonSQL(table, aim)
@@ -68,7 +68,7 @@ struct RowComparer {
     }
     let pairs = comparison.pairs - pairsBefore
     let copies = comparison.count(.copied) - copiesBefore
-    // Rows that are in the other file only show in how many it has.
+    // Rows only in the other file show in its row count.
     let others = try count(sql, part)
     if others != pairs {
       try forEachKey(sql.removed, of: table, part) { key, _ throws(BatchError) in
@@ -80,13 +80,13 @@ struct RowComparer {
     return rows
   }
 
-  /// Keeps what was counted of the columns of a table.
+  /// Keeps the column counts of a table.
   private mutating func endCounting() {
     guard let counted else { return }
     tally.tables[counted, default: .init()].take(comparison.columns)
   }
 
-  /// How many rows the other file has.
+  /// The number of rows in the other file.
   private func count(_ sql: ComparisonSQL, _ part: RangeCutter.Part) throws(BatchError) -> Int {
     let statement = try connection.prepare(sql.count(.file))
     try bind(part, to: statement)
@@ -102,8 +102,7 @@ struct RowComparer {
     try statement.bind(range.upperBound, at: 2)
   }
 
-  /// Calls `body` with the keys that a statement finds, and with what is the matter with the rows, if it
-  /// says so.
+  /// Calls `body` with the keys that a statement finds, and with its finding if it returns one.
   private func forEachKey(
     _ sql: String,
     of table: ComparedTable,
@@ -124,7 +123,7 @@ struct RowComparer {
 
   // MARK: Telling
 
-  /// Counts a row that differs, and keeps what differs in it if it is one of the first.
+  /// Counts a different row, and keeps its differences if it is one of the first.
   private mutating func tell(
     _ kind: StoreDifference.Kind,
     of table: ComparedTable,
@@ -155,7 +154,7 @@ struct RowComparer {
     )
   }
 
-  /// The first columns of a row that one database alone has.
+  /// The first columns of a row in only one of the databases.
   private func values(
     of table: ComparedTable,
     _ key: PrimaryKey,
@@ -176,13 +175,13 @@ struct RowComparer {
     }
   }
 
-  /// The columns of a row that are not the same in both databases.
+  /// The columns of a row that differ between the databases.
   private func differingColumns(
     of table: ComparedTable,
     _ key: PrimaryKey,
     but free: Set<String>
   ) throws(BatchError) -> [StoreDifference.Column] {
-    // A result has 2,000 columns at most.
+    // A result has at most 2,000 columns.
     let width = 500
     let limit = aim.countsColumns ? table.columns.count : StoreDifference.columnLimit
     var differing: [StoreDifference.Column] = []

@@ -1,16 +1,16 @@
 import BatchIdentifiers
 
-/// What is different in the schemas of two databases, and the tables that both have.
+/// The differences between two databases' schemas, and the tables in both.
 struct SchemaComparison: Sendable {
   private(set) var differences: [StoreDifference] = []
   private(set) var tables: [ComparedTable] = []
 
-  /// Compares the schemas, but for what a run keeps in `_batch_…` and SQLite in `sqlite_stat…`.
+  /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`.
   ///
   /// - Parameters:
-  ///   - connection: A connection that has both databases.
+  ///   - connection: A connection to both databases.
   ///   - isCreated: Whether the other file need not have a table.
-  /// - Throws: What SQLite says.
+  /// - Throws: Errors of SQLite.
   init(
     in connection: Connection,
     creating isCreated: (_ table: String) -> Bool
@@ -63,7 +63,6 @@ struct SchemaComparison: Sendable {
       AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
     """
 
-  /// The objects of a schema by kind and name.
   private static func objects(
     of schema: DatabaseName,
     in connection: Connection
@@ -84,7 +83,7 @@ struct SchemaComparison: Sendable {
     return objects
   }
 
-  /// The tables that have rows of their own, those behind virtual tables among them, by name.
+  /// The tables that store rows, including those behind virtual tables, by name.
   private static func tables(
     of schema: DatabaseName,
     in connection: Connection

@@ -8,14 +8,14 @@ import Foundation
 #endif
 
 extension BatchError.Code {
-  /// A file is no copy of the database that it is compared with.
+  /// A file is not a copy of the database that it is compared with.
   public static let otherStore = Self(rawValue: "otherStore")
 }
 
-/// What a database and another file that should be a copy of it do not have alike.
+/// The differences between a database and a file that should be a copy of it.
 ///
-/// Every row of every table is compared by its key, byte for byte. Views and virtual tables are not data;
-/// the tables in which virtual tables keep theirs are. Left out is what runs keep in `_batch_…`, and
+/// Every row of every table is compared by key, byte for byte. Views and virtual tables are not
+/// data, but the tables behind virtual tables are. Excluded are runs' `_batch_…` tables and
 /// SQLite's statistics.
 package struct StoreComparison: Sendable {
   /// How many tables were compared.
@@ -34,12 +34,12 @@ package struct StoreComparison: Sendable {
   package let changes: [TableChanges]
   /// How much differs otherwise than expected, by tables, of those in which something does.
   package let byTable: [TableDifferences]
-  /// The tables in which most rows differ, and whose rows have nothing but a rowid that SQLite may change.
+  /// Tables in which most rows differ and have only rowids, which SQLite may change.
   package let movedTables: [String]
 
-  /// So few rows that what was read of them is in the cache when it is read again.
+  /// Few enough rows to be in the cache when read again.
   package static let partCount = 8192
-  /// As many as there are cores; more than a few wait for the disk and for one another.
+  /// As many as cores, up to a few: more wait for the disk and for one another.
   package static var defaultWorkers: Int {
     min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 8)
   }
@@ -49,12 +49,13 @@ package struct StoreComparison: Sendable {
   /// - Parameters:
   ///   - store: The database.
   ///   - file: The path of the other one.
-  ///   - aim: What is to be found out.
+  ///   - aim: What to report.
   ///   - workers: How many parts are compared at a time.
-  ///   - partCount: The most rows of a part.
-  ///   - progress: Called with the number of rows that were compared so far, on any thread.
-  /// - Throws: `BatchError` of code `busy` if others write all the while, or what SQLite says.
-  /// - Complexity: O(*n*) in the rows of both; holds a few pages of each, and the differences that are told.
+  ///   - partCount: The maximum number of rows per part.
+  ///   - progress: Called with the number of rows compared so far, on any thread.
+  /// - Throws: `BatchError` of code `busy` if others write all the time, or errors of SQLite.
+  /// - Complexity: O(*n*) in the rows of both; holds a few pages of each, and the reported
+  ///   differences.
   package init(
     of store: Store,
     and file: String,
@@ -70,7 +71,7 @@ package struct StoreComparison: Sendable {
         try SchemaComparison(in: connection, creating: aim.creates)
       }
       let aim = aim.limited(to: schema.tables)
-      // What has become of the copies is asked when rows are gone.
+      // Copies are checked once rows are missing.
       let isArchive = { (table: ComparedTable) in
         aim.expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
       }
@@ -126,13 +127,13 @@ package struct StoreComparison: Sendable {
   }
 }
 
-/// Connections that see one state of two databases, each through a thread of its own.
+/// Connections that see one state of two databases, each on its own thread.
 private struct ComparedDatabases: Sendable {
   let readers: [StoreConnection]
   private let file: String
-  /// What notices that somebody has written.
+  /// Notices other processes' writes.
   private let watch: StoreConnection
-  /// What puts the other file back as it was, where reading it makes a log.
+  /// Restores the other file, where reading it creates a log.
   private let last: StoreConnection
 
   init(_ store: Store, _ file: String, workers: Int) {
@@ -146,7 +147,7 @@ private struct ComparedDatabases: Sendable {
     last = StoreConnection(label: "batch.other", path: file, options: options)
   }
 
-  /// Begins to read, in all at the same state.
+  /// Begins to read the same state on all connections.
   func open() async throws(BatchError) {
     let file = file
     let encoding = try await last.perform(Self.encoding)
@@ -177,9 +178,9 @@ private struct ComparedDatabases: Sendable {
     }
     throw BatchError(
       .busy,
-      "somebody writes to the database all the while",
+      "somebody keeps writing to the database",
       at: file,
-      remedy: "compare copies, or when nobody writes"
+      remedy: "compare copies, or repeat when nobody writes"
     )
   }
 
@@ -196,7 +197,7 @@ private struct ComparedDatabases: Sendable {
 
   private static func begin(_ connection: Connection) throws(BatchError) {
     try connection.execute("BEGIN")
-    // The transaction begins when something is read.
+    // The transaction begins with the first read.
     for name in [DatabaseName.database, .file] {
       _ = try connection.value(
         "SELECT count(*) FROM \(SQLName.quoted(name.rawValue)).sqlite_schema"
@@ -244,7 +245,7 @@ private struct ComparedDatabases: Sendable {
       }
       var answers: [Result<ComparisonTally, BatchError>] = []
       for await answer in group {
-        // The others need not go on.
+        // The others need not continue.
         if case .failure = answer { for reader in readers { reader.interrupt() } }
         answers.append(answer)
       }

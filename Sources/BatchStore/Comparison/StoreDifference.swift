@@ -1,14 +1,14 @@
-/// Something that two databases do not have alike.
+/// A difference between two databases.
 public struct StoreDifference: Sendable, Hashable, Encodable {
-  /// What kind of difference it is, as JSON has it.
+  /// The kind of difference, as in JSON.
   public enum Kind: String, Sendable, Encodable, CaseIterable {
     /// A row has other values.
     case changed
-    /// A row is in the database only.
+    /// A row is only in the database.
     case added
-    /// A row is in the other file only.
+    /// A row is only in the other file.
     case removed
-    /// A table, index, trigger or view was made in another way, or is in one of the two only.
+    /// A table, index, trigger or view differs, or is only in one of the two.
     case schema
   }
 
@@ -16,11 +16,11 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
   public struct Key: Sendable, Hashable, Encodable {
     /// The column, or `rowid`.
     public let name: String
-    /// What both have there; shortened.
+    /// Its value in both; shortened.
     public let value: String
   }
 
-  /// What a column has in a row, as SQL writes it, so that its type shows; shortened.
+  /// The values of a column in a row in SQL, so that types show; shortened.
   public struct Column: Sendable, Hashable, Encodable {
     /// The column.
     public let name: String
@@ -30,15 +30,15 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     public let database: String
   }
 
-  /// What kind of difference it is.
+  /// The kind of difference.
   public let kind: Kind
-  /// The table, or the one that an index or a trigger belongs to.
+  /// The table, or the table of an index or trigger.
   public let table: String
-  /// The key of the row, in the order of its columns; empty for what is no row.
+  /// The key of the row, in column order; empty for differences of the schema.
   public let key: [Key]
-  /// The columns that differ, 20 at most; of rows that are in both only.
+  /// At most 20 columns that differ; only for rows in both.
   public let columns: [Column]
-  /// What is different, in words, of what is no row.
+  /// The difference in words, for differences of the schema.
   public let detail: String?
 
   init(
@@ -55,6 +55,6 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     self.detail = detail
   }
 
-  /// The most columns that are reported for a row.
+  /// The maximum number of columns reported per row.
   static let columnLimit = 20
 }

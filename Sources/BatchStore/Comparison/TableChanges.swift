@@ -1,16 +1,16 @@
-/// What has changed in a table, by the rows and the columns of it.
+/// The changes in a table, by row and column.
 public struct TableChanges: Sendable, Hashable, Encodable {
-  /// In how many rows a column has changed, with the first of them.
+  /// The number of rows in which a column has changed, with the first of them.
   public struct Column: Sendable, Hashable, Encodable {
     /// The column.
     public let name: String
-    /// In how many rows it has another value.
+    /// The number of rows with another value.
     public let rows: Int
-    /// What it was and is in the first of these.
+    /// Values before and after in the first of them.
     public let samples: [Sample]
   }
 
-  /// What a column was and is in a row, as SQL writes it; shortened.
+  /// A column's values before and after in a row, in SQL; shortened.
   public struct Sample: Sendable, Hashable, Encodable {
     /// The key of the row.
     public let key: [StoreDifference.Key]
@@ -24,11 +24,11 @@ public struct TableChanges: Sendable, Hashable, Encodable {
   public struct Row: Sendable, Hashable, Encodable {
     /// Its key.
     public let key: [StoreDifference.Key]
-    /// What its columns have or had, as SQL writes it; 20 at most, shortened.
+    /// At most 20 of its values, in SQL; shortened.
     public let values: [Value]
   }
 
-  /// What a column has.
+  /// A column's value.
   public struct Value: Sendable, Hashable, Encodable {
     /// The column.
     public let name: String
@@ -38,20 +38,20 @@ public struct TableChanges: Sendable, Hashable, Encodable {
 
   /// The table.
   public let table: String
-  /// How many rows have other values.
+  /// The number of changed rows.
   public let changed: Int
-  /// How many rows have come.
+  /// The number of added rows.
   public let added: Int
-  /// How many rows were removed.
+  /// The number of removed rows.
   public let removed: Int
-  /// The columns that have other values, in their order in the table.
+  /// The changed columns, in the table's order.
   public let columns: [Column]
-  /// The first rows that have come.
+  /// The first added rows.
   public let addedRows: [Row]
   /// The first removed rows.
   public let removedRows: [Row]
 
-  /// The tables in which something has changed, of those that were compared.
+  /// The compared tables with changes.
   static func all(
     _ tables: [ComparedTable],
     _ tally: ComparisonTally,

@@ -1,25 +1,25 @@
-/// How much of a table differs otherwise than expected.
+/// The number of unexpected differences in a table.
 package struct TableDifferences: Sendable, Hashable, Encodable {
-  /// In how many rows a column differs.
+  /// The number of rows in which a column differs.
   package struct Column: Sendable, Hashable, Encodable {
     /// The column.
     package let name: String
-    /// The rows that both databases have, with other values there.
+    /// The rows in both databases that have different values there.
     package let rows: Int
   }
 
   /// The table.
   package let table: String
-  /// How many rows have other values.
+  /// The number of rows with different values.
   package let changed: Int
-  /// How many rows the database alone has.
+  /// The number of rows only in the database.
   package let added: Int
-  /// How many rows the other file alone has.
+  /// The number of rows only in the other file.
   package let removed: Int
-  /// The columns that differ, in their order in the table.
+  /// The columns that differ, in the table's order.
   package let columns: [Column]
 
-  /// Those of a table that was compared; nil if nothing differs.
+  /// Makes those of a compared table; nil if nothing differs.
   init?(_ table: ComparedTable, _ tally: ComparisonTally.Table) {
     guard tally.different > 0 else { return nil }
     self.table = table.name

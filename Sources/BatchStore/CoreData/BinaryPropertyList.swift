@@ -1,16 +1,16 @@
 import BatchIdentifiers
 
-/// A binary property list, as its objects refer to each other.
+/// A binary property list, as objects that refer to each other.
 ///
-/// The bytes are anybody's. Nothing is followed while they are read, so a list that holds itself is no
-/// danger, and there are no more references than bytes.
+/// The bytes are untrusted. No reference is followed while they are read, so cycles are harmless,
+/// and there are never more references than bytes.
 struct BinaryPropertyList {
-  /// An object; others that it holds are numbers of ``objects``.
+  /// An object; the objects in it are indexes into ``objects``.
   enum Object {
     case boolean(Bool)
     case integer(Int64)
     case string(String)
-    /// What an archive of `NSKeyedArchiver` refers to its own objects by.
+    /// A reference between the objects of an `NSKeyedArchiver` archive.
     case uid(Int)
     case array([Int])
     case dictionary(keys: [Int], values: [Int])
@@ -23,7 +23,7 @@ struct BinaryPropertyList {
 
   private typealias Damage = ByteReader.Damage
 
-  /// Reads a list.
+  /// Decodes a list.
   init(_ bytes: [UInt8]) throws(ByteReader.Damage) {
     guard bytes.starts(with: "bplist00".utf8), bytes.count >= 40 else {
       throw Damage("it is no binary property list")
@@ -64,14 +64,14 @@ extension BinaryPropertyList.Object {
   }
 }
 
-/// Reads objects out of the bytes.
+/// Decodes the objects.
 private struct PropertyListReader {
   let bytes: [UInt8]
-  /// Where the objects and their table end.
+  /// The end of the objects and their table.
   let end: Int
   let referenceSize: Int
 
-  /// A number of some bytes, which is below a bound.
+  /// A number of a given size, at most a bound.
   func number(_ size: Int, at offset: Int, within bound: Int) throws(ByteReader.Damage) -> Int {
     let value = try word(size, at: offset)
     guard value <= UInt64(bound) else { throw .init("a number is out of bounds") }
@@ -124,7 +124,8 @@ private struct PropertyListReader {
     }
   }
 
-  /// How many elements an object has, and where they begin: a count of 15 is that of an integer behind it.
+  /// The number of an object's elements, and where they begin; after 15 follows an integer with the
+  /// count.
   private func count(
     _ low: Int,
     after offset: Int

@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// What Core Data keeps of the model in a store: a packed archive in the table `Z_MODELCACHE`.
+/// The model that Core Data keeps in a store: a packed archive in the table `Z_MODELCACHE`.
 struct CachedModel {
   /// An attribute or a relationship.
   struct Property {
@@ -21,14 +21,14 @@ struct CachedModel {
     let isDerived: Bool
   }
 
-  /// The properties of each entity that are kept in the store, those that it inherits included.
+  /// The stored properties of each entity, including inherited ones.
   private(set) var entities: [String: [Property]] = [:]
 
-  /// The most bytes of a model, packed and not: that of an app with a thousand entities has some hundred
-  /// thousand.
+  /// The maximum size of a model in bytes, packed or not: that of an app with a thousand entities
+  /// has a few hundred thousand.
   private static let byteLimit = 64 << 20
 
-  /// Reads the archive of a model.
+  /// Decodes the archive of a model.
   init(_ packed: [UInt8]) throws(ByteReader.Damage) {
     let bytes =
       packed.starts(with: "bplist00".utf8)
@@ -41,7 +41,7 @@ struct CachedModel {
     guard !entities.isEmpty else { throw .init("it has no entities") }
   }
 
-  /// The model of a store; nil where there is none, or none that can be read.
+  /// The model of a store; nil if it has none, or none that can be read.
   static func read(in connection: Connection) throws(BatchError) -> CachedModel? {
     let isThere = try connection.value(
       "SELECT 1 FROM pragma_table_info('Z_MODELCACHE') WHERE name = 'Z_CONTENT'"
@@ -57,7 +57,7 @@ struct CachedModel {
 }
 
 extension CachedModel.Property {
-  /// A property that is kept in the store; nil for one that is transient, or fetched.
+  /// A stored property; nil if it is transient or fetched.
   fileprivate init?(_ property: ArchivedObject) {
     guard let name = property["NSPropertyName"]?.string,
       property["NSIsTransient"]?.isTrue != true
@@ -85,7 +85,7 @@ extension CachedModel.Property {
   }
 }
 
-/// What becomes of related objects, by Core Data's own numbers.
+/// What happens to related objects, by Core Data's numbers.
 package enum CoreDataDeleteRule: Int64, Sendable {
   case noAction, nullify, cascade, deny
 }

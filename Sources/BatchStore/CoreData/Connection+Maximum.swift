@@ -1,8 +1,8 @@
 import BatchIdentifiers
 
 extension Connection {
-  /// Has Core Data give no key of a table again that is there: the greatest one is that of `Z_PRIMARYKEY`,
-  /// where rows were inserted into a table of Core Data's.
+  /// Keeps Core Data from reusing keys, after inserting rows into one of its tables: the greatest
+  /// key goes into `Z_PRIMARYKEY`.
   func keepMaximum(of table: Entity) throws(BatchError) {
     guard table.versionColumn != nil, try namesCoreDataEntities else { return }
     try execute(

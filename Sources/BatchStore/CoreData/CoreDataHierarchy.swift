@@ -1,21 +1,21 @@
-/// Entities of Core Data that extend each other, and so share a table.
+/// Core Data entities that inherit from each other, and so share a table.
 struct CoreDataHierarchy {
-  /// An entity as `Z_PRIMARYKEY` lists it.
+  /// An entity in `Z_PRIMARYKEY`.
   struct Listed {
     let number: Int64
     let name: String
-    /// The number of the entity that it extends; 0 for none.
+    /// The number of its super-entity; 0 for none.
     let superNumber: Int64
   }
 
-  /// The entities, in the order of their numbers.
+  /// The entities, by number.
   private let members: [Listed]
   private let root: Listed
 
-  /// What the entities share.
+  /// Their shared table.
   var table: String { "Z\(root.name.uppercased())" }
 
-  /// All hierarchies, most of which are one entity each.
+  /// All hierarchies; most have one entity.
   static func all(of listed: [Listed]) -> [CoreDataHierarchy] {
     let byNumber = Dictionary(
       listed.map { ($0.number, $0) },
@@ -24,7 +24,7 @@ struct CoreDataHierarchy {
     var members: [Int64: [Listed]] = [:]
     for entity in listed {
       var root = entity
-      // A circle, which Core Data does not make, ends too.
+      // Bounded, since Core Data makes no cycles but a damaged store may have one.
       for _ in listed {
         guard let next = byNumber[root.superNumber] else { break }
         root = next
@@ -36,7 +36,7 @@ struct CoreDataHierarchy {
     }
   }
 
-  /// The entities, with the columns of their table.
+  /// The entities, with their table's columns.
   func entities(in table: Entity, _ cached: CachedModel?) -> [CoreDataEntity] {
     let places = cached.map { propertyPlaces(in: table, $0) }
     let family = Dictionary(
@@ -80,7 +80,7 @@ struct CoreDataHierarchy {
   ) -> CoreDataColumn {
     let column = attribute.column
     let isKey = column == "Z_PK"
-    // What is Core Data's own, or an entity's beside this one, has the name of its column.
+    // Core Data's own columns, and those of other entities, keep the column's name.
     let isOwn =
       !column.hasPrefix("Z") || column.dropFirst().first.map { $0 == "_" || $0.isNumber } ?? true
     guard hasModel || isOwn else {
@@ -105,18 +105,18 @@ struct CoreDataHierarchy {
 
   // MARK: Columns
 
-  /// What a column keeps.
+  /// The property in a column.
   private struct Place {
-    /// The entity that declares the property.
+    /// The number of the entity that declares the property.
     let entity: Int64
     let property: String
     let type: CoreDataType
   }
 
-  /// What each column keeps.
+  /// The property in each column.
   ///
-  /// A property has the column of its name in capitals. Where several have the same, a number goes behind
-  /// it, in the order of the entities.
+  /// A property's column has its name in capitals. If several have the same, a number follows it,
+  /// in the order of the entities.
   private func propertyPlaces(in table: Entity, _ cached: CachedModel) -> [String: Place] {
     var places: [String: Place] = [:]
     for entity in members {
@@ -138,12 +138,12 @@ struct CoreDataHierarchy {
     return places
   }
 
-  /// Whether an entity, or one that it extends, declares what is kept there.
+  /// Whether an entity or one of its super-entities declares the property.
   private func isOwn(_ place: Place, of entity: Listed) -> Bool {
     members.first { $0.number == place.entity }.map { isMember(entity, of: $0) } ?? false
   }
 
-  /// Whether an entity is another one, or extends it.
+  /// Whether an entity is another one or inherits from it.
   private func isMember(_ entity: Listed, of other: Listed) -> Bool {
     var current: Listed? = entity
     for _ in members {
@@ -156,7 +156,7 @@ struct CoreDataHierarchy {
 }
 
 extension CachedModel.Property {
-  /// The type of the column that keeps the property; nil for a relationship to many.
+  /// The type of the property's column; nil for a to-many relationship.
   fileprivate var columnType: CoreDataType? {
     switch kind {
     case .attribute(let type): type

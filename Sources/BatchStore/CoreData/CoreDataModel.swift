@@ -1,28 +1,29 @@
 import BatchIdentifiers
 
-/// The model of a store that Core Data made: its entities under their names, and where their rows are.
+/// The model of a store made by Core Data: its entities by name, and where their rows are.
 ///
-/// The names of entities and what extends what are in `Z_PRIMARYKEY`; those of attributes and relationships
-/// in the cached model. Where that is not there, an attribute has the name of its column in small letters:
-/// `firstname` for `ZFIRSTNAME`.
+/// Entity names and inheritance are in `Z_PRIMARYKEY`, names of attributes and relationships in the
+/// cached model. Without the latter, an attribute has its column's name in lower case: `firstname`
+/// for `ZFIRSTNAME`.
 ///
-/// Rows are read through temporary views of the entities' names, which each connection has for itself: the
-/// store does not change. They have the names of the model, dates as ISO 8601, UUIDs as text, and no rows of
+/// Rows are read through temporary views with the entities' names, which belong to a connection:
+/// the store does not change. They have the names of the model, dates as ISO 8601, UUIDs as text,
+/// and no rows of other entities.
 /// other entities.
 package struct CoreDataModel: Sendable {
-  /// The entities, in the order of their numbers.
+  /// The entities, by number.
   package let entities: [CoreDataEntity]
-  /// Whether the store holds its model, which names attributes and relationships.
+  /// Whether the store has its model, which names attributes and relationships.
   package let isCached: Bool
 
-  /// The tables of Core Data's own, and those of its history.
+  /// Core Data's own tables, and those of its history.
   private static let ownTables = [
     "Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE", "ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING",
   ]
-  /// The numbers of entities that are Core Data's own begin here.
+  /// The first number of Core Data's own entities.
   private static let firstOwnNumber = 16_000
 
-  /// Reads the model of a store among whose tables are those that only Core Data makes.
+  /// Reads the model of a store that has the tables typical of Core Data.
   ///
   /// - Returns: Nil for any other database.
   init?(
@@ -65,7 +66,7 @@ package struct CoreDataModel: Sendable {
     entities.first { SQLName.equal($0.name, name) }
   }
 
-  /// The entities as a schema has them, and those tables that are not Core Data's.
+  /// The entities as a schema, with the tables that are not Core Data's.
   func schema(beside tables: [Entity]) -> Schema {
     let joins = entities.flatMap(\.relationships).compactMap(\.joinTable)
     let claimed = Set(entities.map(\.table) + joins + Self.ownTables)
@@ -78,17 +79,17 @@ package struct CoreDataModel: Sendable {
     )
   }
 
-  /// The statements that make the views.
+  /// The statements that create the views.
   var views: [String] { entities.map(\.view) }
 }
 
 extension Connection {
-  /// Whether the database has the table from which Core Data takes keys.
+  /// Whether the database has Core Data's table of keys.
   package var isCoreDataStore: Bool {
     get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX"]) }
   }
 
-  /// Whether that table has the names of entities too.
+  /// Whether that table also has entity names.
   var namesCoreDataEntities: Bool {
     get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX", "Z_NAME", "Z_SUPER"]) }
   }
@@ -100,7 +101,7 @@ extension Connection {
 }
 
 extension Entity {
-  /// The table with the column that Core Data raises whenever it changes a row, if it has one.
+  /// The table with the column that Core Data increments with every change of a row, if it has one.
   fileprivate var versioned: Entity {
     guard kind == .table, key?.columns == ["Z_PK"], attribute(named: "Z_OPT") != nil else {
       return self
@@ -111,25 +112,25 @@ extension Entity {
   }
 }
 
-/// An entity of a model of Core Data.
+/// An entity of a Core Data model.
 package struct CoreDataEntity: Sendable {
-  /// What it is called in the model, in jobs and in URIs.
+  /// Its name in the model, in jobs and in URIs.
   package let name: String
-  /// Its number, which is in the column `Z_ENT` of its rows.
+  /// Its number, in the column `Z_ENT` of its rows.
   package let number: Int64
-  /// The entity that it extends.
+  /// Its super-entity.
   package let superentity: String?
-  /// The table, which all entities of a hierarchy share.
+  /// The table, shared by all entities of a hierarchy.
   package let table: String
-  /// The columns of the table as the entity sees them, in their order there.
+  /// The columns of the table as the entity sees them, in order.
   package let columns: [CoreDataColumn]
-  /// The entities of the hierarchy, by their numbers.
+  /// The entities of the hierarchy, by number.
   package let family: [Int64: String]
-  /// The numbers of the entity and of those that extend it.
+  /// The numbers of the entity and its sub-entities.
   package let members: [Int64]
   package internal(set) var relationships: [CoreDataRelationship] = []
 
-  /// The entity as a schema has it.
+  /// The entity as a schema's.
   var entity: Entity {
     Entity(
       name: name,
@@ -156,13 +157,13 @@ package struct CoreDataEntity: Sendable {
     )
   }
 
-  /// The statement that makes the view of the entity's rows.
+  /// The statement that creates the view of the entity's rows.
   var view: String {
     let values = columns.map {
       "\($0.type.read(SQLName.quoted($0.column))) AS \(SQLName.quoted($0.name))"
     }
-    // The sign keeps SQLite from the index on the column, which would give rows in another order than that
-    // of their keys: chunks find them by ranges of these.
+    // The sign keeps SQLite from using the column's index, which would return rows in another order
+    // than that of their keys: chunks find them by ranges of keys.
     let isAll = members.count == family.count
     let numbers = members.map { "\($0)" }.joined(separator: ", ")
     return """
@@ -172,8 +173,8 @@ package struct CoreDataEntity: Sendable {
       """
   }
 
-  /// The column beside that of a relationship which has the number of the other object's entity:
-  /// `Z1_BOOK` beside `ZBOOK`.
+  /// The column beside a relationship's with the number of the other object's entity: `Z1_BOOK`
+  /// beside `ZBOOK`.
   package func entityColumn(of relationship: CoreDataColumn) -> String? {
     let suffix = "_\(relationship.column.dropFirst())"
     return columns.map(\.column).first { column in
@@ -183,21 +184,21 @@ package struct CoreDataEntity: Sendable {
     }
   }
 
-  /// The column that an attribute is kept in.
+  /// The column of an attribute.
   package func column(ofAttribute name: String) -> CoreDataColumn? {
     columns.first { SQLName.equal($0.name, name) }
   }
 }
 
-/// A column of a table of Core Data, as an entity sees it.
+/// A column of a Core Data table, as an entity sees it.
 package struct CoreDataColumn: Sendable {
-  /// The column of the table.
+  /// The table's column.
   package let column: String
-  /// What it is called: as the model calls the attribute or the relationship, or as the column if it is none
-  /// of the entity's.
+  /// Its name: the model's name of the attribute or relationship, or the column's if it is not the
+  /// entity's.
   package let name: String
   package let type: CoreDataType
-  /// Whether it is an attribute of the entity, a relationship to one, or the key.
+  /// Whether it is an attribute, a to-one relationship, or the key of the entity.
   let isAttribute: Bool
   let isOptional: Bool
   let isDerived: Bool
@@ -214,15 +215,15 @@ package struct CoreDataColumn: Sendable {
   }
 }
 
-/// A relationship of an entity of Core Data.
+/// A relationship of a Core Data entity.
 package struct CoreDataRelationship: Sendable {
-  /// Where it is kept.
+  /// Where it is stored.
   package enum Storage: Sendable {
     /// In a column of the entity's own rows.
     case column(String)
     /// In a column of the other entity's rows.
     case inverse(String)
-    /// In a table of pairs, by the columns of the own and of the other key.
+    /// In a table of pairs, with the columns of this entity's and the other's key.
     case table(String, source: String, target: String)
   }
 
@@ -232,7 +233,7 @@ package struct CoreDataRelationship: Sendable {
   package let deleteRule: CoreDataDeleteRule
   package let storage: Storage
 
-  /// The own column of the relationship.
+  /// The entity's own column of the relationship.
   package var column: String? {
     if case .column(let column) = storage { column } else { nil }
   }

@@ -1,4 +1,4 @@
-/// Finds where the relationships of a model are kept.
+/// Finds where the relationships of a model are stored.
 struct CoreDataRelationships {
   private let entities: [CoreDataEntity]
   private let cached: CachedModel?
@@ -10,7 +10,7 @@ struct CoreDataRelationships {
     self.tables = tables
   }
 
-  /// The entities with those relationships for which there is a place.
+  /// The entities with the relationships whose storage was found.
   var resolved: [CoreDataEntity] {
     entities.map { entity in
       var entity = entity
@@ -48,7 +48,8 @@ struct CoreDataRelationships {
     _ inverse: String?
   ) -> CoreDataRelationship.Storage? {
     guard let inverse else {
-      // Without an inverse the other row has a column of the relationship's name and this entity's number.
+      // Without an inverse, the other row's column has the relationship's name and this entity's
+      // number.
       return sharers(of: source).lazy.compactMap { number in
         destination.columns.first { $0.column == "Z\(number)\(name.uppercased())" }
       }.first.map { .inverse($0.name) }
@@ -60,10 +61,11 @@ struct CoreDataRelationships {
     return join(name, source, destination, inverse)
   }
 
-  /// The table of pairs: `Z_`, the number of one of the two entities and the name of its relationship, with
-  /// two columns `Z_`, number, relationship, each of which refers to the entity of its number.
+  /// The table of pairs: `Z_`, the number of one of the two entities and the name of its
+  /// relationship, with two columns `Z_`, number, relationship, each of which refers to the entity
+  /// with its number.
   ///
-  /// The number may be that of an entity above, which declares the relationship.
+  /// The number may be that of a super-entity that declares the relationship.
   private func join(
     _ name: String,
     _ source: CoreDataEntity,
@@ -82,7 +84,7 @@ struct CoreDataRelationships {
       if let from = from.first, let to = to.first(where: { $0 != from }) {
         return .table(table.table, source: from, target: to)
       }
-      // One to the same entity, of which it is its own inverse.
+      // A relationship within an entity that is its own inverse.
       if let from = from.first, columns.contains("REFLEXIVE") {
         return .table(table.table, source: from, target: "REFLEXIVE")
       }
@@ -90,7 +92,7 @@ struct CoreDataRelationships {
     return nil
   }
 
-  /// The numbers of an entity and of those that it extends.
+  /// The numbers of an entity and its super-entities.
   private func sharers(of entity: CoreDataEntity) -> [Int64] {
     var numbers: [Int64] = []
     var current: CoreDataEntity? = entity

@@ -1,4 +1,4 @@
-/// The type of an attribute of Core Data, as far as its values are kept in one way or another.
+/// The type of a Core Data attribute, by how its values are stored.
 package enum CoreDataType: Sendable, Hashable {
   case integer
   case decimal
@@ -11,7 +11,7 @@ package enum CoreDataType: Sendable, Hashable {
   /// Sixteen bytes.
   case uuid
   case uri
-  /// Whatever a transformer has made bytes of.
+  /// Bytes made by a transformer.
   case transformable
   /// The key of a related object.
   case key
@@ -35,8 +35,8 @@ package enum CoreDataType: Sendable, Hashable {
       }
   }
 
-  /// The type that a column's declaration tells of, where the model is not there: of a number nobody knows
-  /// whether it is a boolean, of bytes not whether they are a UUID.
+  /// The type from a column's declaration, if there is no model: a number may or may not be a
+  /// boolean, bytes a UUID.
   init(declared type: String) {
     self =
       switch type.uppercased() {
@@ -50,7 +50,7 @@ package enum CoreDataType: Sendable, Hashable {
       }
   }
 
-  /// What an attribute of the type is declared with; its values have that affinity when they are read.
+  /// The declared type of an attribute; values that are read have its affinity.
   var declaration: String {
     switch self {
     case .integer, .key: "INTEGER"
@@ -66,13 +66,13 @@ package enum CoreDataType: Sendable, Hashable {
     }
   }
 
-  /// What tells attributes whose 1 and 0 are true and false.
+  /// The type name that marks boolean attributes.
   package static let booleanDeclaration = "BOOLEAN"
 
-  /// The value of a column as a job and a context see it: a date as ISO 8601 in UTC, to the millisecond, and
-  /// a UUID as its text.
+  /// The value of a column as a job and a context see it: a date as ISO 8601 in UTC, to the
+  /// millisecond, and a UUID as text.
   ///
-  /// What is none of the type, or a date outside of the years that ISO 8601 can name, stays as it is.
+  /// A value of another type, or a date outside the years of ISO 8601, is unchanged.
   func read(_ column: String) -> String {
     switch self {
     case .date:
@@ -92,7 +92,7 @@ package enum CoreDataType: Sendable, Hashable {
     }
   }
 
-  /// What a column of the type is set to, for a value as a job and a context see it.
+  /// The stored form of a value as a job and a context see it.
   func written(_ value: String) -> String {
     switch self {
     case .date:

@@ -1,8 +1,8 @@
 import BatchIdentifiers
 
-/// Unpacks DEFLATE, in which Core Data keeps the model of a store: RFC 1951, without the frame of zlib.
+/// Unpacks DEFLATE, in which Core Data keeps the model of a store: RFC 1951, without zlib's frame.
 ///
-/// The bytes are anybody's: what is not DEFLATE throws, and so does what unpacks to more than a limit.
+/// The bytes are untrusted: invalid ones, and those that unpack to more than a limit, throw.
 struct Inflation {
   private let bytes: [UInt8]
   private let limit: Int
@@ -11,7 +11,7 @@ struct Inflation {
   private var bufferedBits = 0
   private var output: [UInt8] = []
 
-  /// The bytes that were packed.
+  /// The unpacked bytes.
   static func unpack(
     _ bytes: [UInt8],
     atMost limit: Int
@@ -85,7 +85,7 @@ struct Inflation {
       guard distance <= output.count, count <= limit - output.count else {
         throw .init("a distance or a length is wrong")
       }
-      // A run may be made of what it has made itself.
+      // A copy may overlap its own output.
       for _ in 0..<count { output.append(output[output.count - distance]) }
     }
   }
@@ -137,7 +137,7 @@ struct Inflation {
     each: [4] + [Int](repeating: 2, count: 13)
   )
 
-  /// Numbers in groups, of which each has a bit more behind its codes than the one before.
+  /// Numbers in groups, each with one more extra bit than the previous one.
   private static func steps(from start: Int, each counts: [Int]) -> [Step] {
     var steps: [Step] = []
     var base = start
@@ -151,13 +151,13 @@ struct Inflation {
   }
 }
 
-/// A Huffman code of DEFLATE: how many codes there are of each length, and what they stand for.
+/// A Huffman code of DEFLATE: the number of codes of each length, and their symbols.
 private struct HuffmanCode {
-  /// How many codes have 1, 2, … 15 bits.
+  /// The number of codes with 1, 2, … 15 bits.
   let counts: [Int]
   let symbols: [Int]
 
-  /// The code whose words have these lengths, a symbol each; 0 for one that does not occur.
+  /// Makes the code with these lengths, one per symbol; 0 if a symbol does not occur.
   init(_ widths: [Int]) throws(ByteReader.Damage) {
     var counts = [Int](repeating: 0, count: 16)
     for width in widths { counts[width] += 1 }

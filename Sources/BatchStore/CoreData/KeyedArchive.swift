@@ -1,9 +1,9 @@
 import BatchIdentifiers
 
-/// An object of an archive that `NSKeyedArchiver` made, with what it holds.
+/// An object in an `NSKeyedArchiver` archive, with its content.
 struct ArchivedObject {
   private let objects: [BinaryPropertyList.Object]
-  /// The places of the archive's objects in the list.
+  /// The indexes of the archive's objects in the list.
   private let places: [Int]
   private let index: Int
 
@@ -24,7 +24,7 @@ struct ArchivedObject {
     self.index = index
   }
 
-  /// An object by its number in the archive; nil for number 0, which stands for none.
+  /// Makes an object from its number in the archive; nil for number 0, which means none.
   private init?(_ objects: [BinaryPropertyList.Object], _ places: [Int], _ uid: Int) {
     guard uid > 0, uid < places.count else { return nil }
     self.init(objects: objects, places: places, index: places[uid])
@@ -37,7 +37,7 @@ struct ArchivedObject {
     return ArchivedObject(objects, places, uid)
   }
 
-  /// What the object has under a key; nil where that is nothing.
+  /// The object's value for a key; nil if there is none.
   subscript(_ key: String) -> ArchivedObject? {
     guard case .dictionary(let keys, let values) = objects[index] else { return nil }
     for (place, value) in zip(keys, values) {
@@ -58,7 +58,7 @@ struct ArchivedObject {
     if case .boolean(true) = objects[index] { true } else { false }
   }
 
-  /// The elements of an array, or the values of a dictionary, in their order.
+  /// The elements of an array, or the values of a dictionary, in order.
   var elements: [ArchivedObject] {
     if let known = self["values"] { return known.elements }
     guard let list = self["NS.objects"], case .array(let elements) = objects[list.index] else {

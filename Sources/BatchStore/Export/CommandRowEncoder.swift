@@ -1,10 +1,10 @@
 import BatchIdentifiers
 
-/// Writes rows that were read as lines of JSON, with the key of each as `$identifier`.
+/// Writes rows as lines of JSON, with each key as `$identifier`.
 ///
 /// Values are written as in exports; see ``RowEncoder``.
 package struct CommandRowEncoder: Sendable {
-  /// What goes before each value: a comma and the name of its column.
+  /// The text before each value: a comma and the column's name.
   private let prefixes: [[UInt8]]
 
   package init(columns: [String]) {

@@ -3,15 +3,15 @@ public import BatchIdentifiers
 package import SystemPackage
 
 extension BatchError.Code {
-  /// A file that the job did not make has the name of its output.
+  /// A file that the job did not make has the output's name.
   public static let outputExists = Self(rawValue: "outputExists")
 }
 
-/// The file that an export writes: under a name of the run's own until it is complete, then under
-/// the name in the job.
+/// An export's file: under the run's own name until it is complete, then under the name in the job.
 ///
-/// On resume it is cut back to the last length that the checkpoint recorded, which takes away
-/// whatever a killed run had written past it; so an export that was killed and resumed is the same,
+/// When resumed, it is truncated to the last length that the checkpoint recorded, which removes
+/// what a killed run wrote after that; so the output of a killed and resumed export is byte for
+/// byte that of an uninterrupted one.
 /// byte for byte, as one that was not.
 package final class ExportFile {
   private let partial: FilePath
@@ -19,14 +19,14 @@ package final class ExportFile {
   private let file: FileDescriptor
   package private(set) var count: Int
 
-  /// The name of the incomplete file of a run.
+  /// The name of a run's incomplete file.
   package static func partialPath(of path: FilePath, run: String) -> FilePath {
     var partial = path.removingLastComponent()
     partial.append("\(path.lastComponent?.string ?? "output").\(run.prefix(8)).partial")
     return partial
   }
 
-  /// Refuses an output whose name is taken by a file that the job's last run did not make.
+  /// Refuses an output if a file that the job's last run did not make has its name.
   package static func checkName(
     _ path: FilePath,
     overwrite: Bool,
@@ -43,9 +43,9 @@ package final class ExportFile {
     )
   }
 
-  /// The file that an output's path stands for: what a symbolic link names, where it is one.
+  /// The file that an output's path names, after following a symbolic link.
   ///
-  /// - Throws: `BatchError` if it names what no file can take the place of: a folder, a device, a
+  /// - Throws: `BatchError` if it names something that a file cannot replace: a folder, a device, a
   ///   pipe, a socket, or a link to nothing.
   package static func resolve(_ path: FilePath) throws(BatchError) -> FilePath {
     switch FileSystem.kind(of: path) {
@@ -67,14 +67,14 @@ package final class ExportFile {
     BatchError(.outputExists, what, at: path.string, remedy: "name a file, new or to be replaced")
   }
 
-  /// Refuses an output that cannot be made.
+  /// Refuses an output that cannot be created.
   package static func checkFolder(of partial: FilePath) throws(BatchError) {
     if let problem = FileSystem.problemOfMaking(partial) {
       throw FileSystem.failed("cannot create the output", partial, problem)
     }
   }
 
-  /// Makes the file of a new run, or anew that of one whose file is lost.
+  /// Creates the file of a new run, or again if that of a resumed run is lost.
   package init(
     creating path: FilePath,
     partial: FilePath,
@@ -100,12 +100,12 @@ package final class ExportFile {
     } catch {
       throw FileSystem.failed("cannot empty the output", partial, error)
     }
-    // Before anything says that it is there.
+    // Before anything says that it exists.
     try FileSystem.synchronizeFolder(of: partial)
     try append(header)
   }
 
-  /// Why the file of a resumed run is not what was written of it, or nil if it is.
+  /// Why the file of a resumed run is not as it was written, or nil if it is.
   package static func loss(
     of path: FilePath,
     partial: FilePath,
@@ -124,9 +124,9 @@ package final class ExportFile {
     return "\(partial.string) is gone"
   }
 
-  /// Opens the file of a run that is resumed and cuts it back to what is known to be complete.
+  /// Opens the file of a resumed run and truncates it to its known complete part.
   ///
-  /// The file of the recorded `identity` may already have its final name.
+  /// The file with the recorded `identity` may already have its final name.
   package init(
     resuming path: FilePath,
     partial: FilePath,
@@ -176,20 +176,20 @@ package final class ExportFile {
     count += lines.count
   }
 
-  /// Waits until everything appended is on the disk.
+  /// Syncs everything appended to the disk.
   package func synchronize() throws(BatchError) {
     try FileSystem.synchronize(file, at: partial)
   }
 
-  /// Which file this is, whatever it is called.
+  /// The identity of this file, whatever its name.
   package func identity() throws(BatchError) -> FileIdentity {
     try FileSystem.status(of: file).identity
   }
 
-  /// Gives the complete file its name, `replacing` what has it or not.
+  /// Gives the complete file its name, optionally replacing another.
   package func publish(replacing: Bool) throws(BatchError) {
     if try FileSystem.status(of: path)?.identity == identity() {
-      // A killed run gave the file its name; it may not have come to take away the other.
+      // A killed run gave the file its name but may not have removed the other one.
       if partial != path { try? FileSystem.remove(partial) }
     } else if replacing, FileSystem.kind(of: path) != .other {
       try FileSystem.replace(path, with: partial)

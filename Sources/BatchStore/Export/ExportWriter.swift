@@ -7,25 +7,25 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The one place that writes an export's file, on a thread of its own.
+/// The only writer of an export's file, on its own thread.
 package actor ExportWriter {
   private let executor = ThreadExecutor(label: "batch.output")
   private let file: ExportFile
   private let overwrites: Bool
-  /// The positions whose lines are in the file: these and no others.
+  /// The positions whose lines are in the file.
   private var done: DoneRanges
   /// Those of them that failed, and have no line.
   private var failed: [FailedIdentifier]
 
-  /// Those that were passed over since ``synchronize()`` was called last.
+  /// The passed-over positions since the last ``synchronize()``.
   private var passedOver = PassedOverRecord()
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Takes over a file that holds the lines of the positions `done` but for those that `failed`, and
-  /// which when complete may take the place of another if it `overwrites`.
+  /// Continues a file with the lines of the positions `done` except those that `failed`; when
+  /// complete, it may replace another file if it `overwrites`.
   package init(
     _ file: sending ExportFile,
     done: DoneRanges,
@@ -40,7 +40,7 @@ package actor ExportWriter {
 
   /// Appends the lines of a chunk.
   ///
-  /// - Throws: The error of the identifier that is one more than may fail in the whole run.
+  /// - Throws: The error of the identifier that exceeds the allowed failures of the run.
   package func append(
     _ lines: RowExport.Lines,
     at positions: Range<Int>,
@@ -61,18 +61,18 @@ package actor ExportWriter {
     }
   }
 
-  /// What a file holds.
+  /// The content of a file.
   package struct Written: Sendable {
-    /// The positions whose lines are in it, or that failed.
+    /// The positions that have lines in it or failed.
     package let done: DoneRanges
     package let failed: [FailedIdentifier]
-    /// Those that were passed over since the last time.
+    /// The passed-over positions since the last call.
     package let passedOver: PassedOverRecord
     package let byteCount: Int
     package let identity: FileIdentity
   }
 
-  /// Waits until the file is on the disk.
+  /// Syncs the file to the disk.
   package func synchronize() throws(BatchError) -> Written {
     try executor.requireThread()
     try file.synchronize()

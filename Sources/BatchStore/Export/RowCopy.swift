@@ -1,22 +1,22 @@
 import BatchEngine
 import BatchIdentifiers
 
-/// A copy of the rows that a view or a query shows, to be read from in their place.
+/// A copy of the rows of a view or query, to read from instead.
 ///
-/// Some rows are not found by their keys without looking at others: those of an aggregate, or of a
-/// table without an index on the key. To look up each of them would take the square of their number.
-/// So they are read once, in one transaction, into a table of the connection's own. SQLite keeps it in
-/// a file without a name in its folder for temporary files, of which a few pages are in memory, and
-/// which goes with the process, however that ends.
+/// Some rows cannot be found by key without reading others: those of an aggregate, or of a table
+/// without an index on the key. Looking each of them up would take quadratic time. So they are read
+/// once, in one transaction, into a temporary table of the connection. SQLite keeps it in a
+/// nameless file in its folder for temporary files, with a few pages in memory; it vanishes with
+/// the process, however that ends.
 struct RowCopy: Sendable {
-  /// The entity, its rows read from the copy.
+  /// The entity, with its rows read from the copy.
   let entity: Entity
   private let original: Entity
   private let columns: [String]
   private let key: EntityKey
   private let parameters: [String: SQLValue]
 
-  /// A copy of some columns of the rows, those of the key included.
+  /// Makes a copy of some columns of the rows, including those of the key.
   init(
     of original: Entity,
     columns: [String],
@@ -32,18 +32,18 @@ struct RowCopy: Sendable {
 
   private static let table = "temp._batch_rows"
 
-  /// Makes the copy, unless the connection has one or could not make one; to be called outside of a
+  /// Makes the copy, unless the connection has one or has failed to make one; call it outside a
   /// transaction.
   ///
-  /// - Returns: Whether there is one. There is none if a row cannot be read: then each is looked up, and
-  ///   fails for itself.
-  /// - Throws: What is about more than a row.
+  /// - Returns: Whether there is a copy. There is none if a row cannot be read: then each is looked
+  ///   up, and fails on its own.
+  /// - Throws: Errors that concern more than a row.
   func make(in connection: Connection) throws(BatchError) -> Bool {
     if let hasCopy = connection.hasRowCopy { return hasCopy }
     try connection.execute("PRAGMA temp_store = FILE")
     do throws(BatchError) {
       try connection.transaction(.deferred) { () throws(BatchError) in
-        // Columns without a type: values stay as they are.
+        // Columns without a type, so that values are unchanged.
         try connection.execute("CREATE TABLE \(Self.table) (\(SQLName.list(columns)))")
         let copying = try connection.prepare(
           """
@@ -68,7 +68,7 @@ struct RowCopy: Sendable {
   private static func isFull(_ error: BatchError) -> BatchError {
     BatchError(
       .diskFull,
-      "the folder for temporary files is full: rows that are not found by their keys are copied there",
+      "the folder for temporary files is full: rows that cannot be found by key are copied there",
       remedy: "make room, or name another folder in SQLITE_TMPDIR",
       underlying: error
     )

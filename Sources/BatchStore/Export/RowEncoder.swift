@@ -4,15 +4,15 @@ import CSQLite
 /// Writes the current row of a statement as a line.
 ///
 /// NULL is `null` or an empty field, an empty text is `""`. A blob is
-/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV. Text that is not UTF-8 is
-/// repaired with U+FFFD. An infinity is `1e999`, which JSON readers take for one.
+/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV. Ill-formed UTF-8 is repaired with
+/// U+FFFD. An infinity is `1e999`, which JSON readers parse as one.
 struct RowEncoder {
   private let format: RowFormat
-  /// What goes before each value: in NDJSON the name of its column.
+  /// The text before each value: in NDJSON the column's name.
   private let prefixes: [[UInt8]]
-  /// The line of names, empty in NDJSON.
+  /// The header line, empty in NDJSON.
   let header: [UInt8]
-  /// The columns whose 1 and 0 are true and false.
+  /// The columns whose 1 and 0 mean true and false.
   private let booleans: Set<Int>
 
   init(format: RowFormat, columns: [String], booleans: Set<Int> = []) {
@@ -61,7 +61,7 @@ struct RowEncoder {
       line.append(UInt8(ascii: "}"))
       line.append(0x0a)
     case .csv:
-      // A line of nothing would be no line to most readers.
+      // Most readers skip an empty line.
       if prefixes.count == 1, line.last ?? 0x0a == 0x0a { line.append(contentsOf: "\"\"".utf8) }
       line.append(0x0d)
       line.append(0x0a)

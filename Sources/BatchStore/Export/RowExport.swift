@@ -1,21 +1,21 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Reads the rows of chunks and writes them as lines, in the order of the list.
+/// Reads the rows of chunks and writes them as lines, in list order.
 package struct RowExport: Sendable {
   private let entity: Entity
   private let key: EntityKey
   private let columns: [String]
-  /// The columns whose 1 and 0 are true and false.
+  /// The columns whose 1 and 0 mean true and false.
   private let booleans: Set<Int>
   private let format: RowFormat
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
-  /// What rows are read from instead of the entity; nil if they are looked up there.
+  /// The source of rows instead of the entity; nil if rows are looked up.
   private var copy: RowCopy?
 
-  /// An export of some attributes of the rows of `entity`; the predicate must have been checked.
+  /// Makes an export of some attributes of an entity's rows; the predicate must have been checked.
   package init(
     entity: Entity,
     key: EntityKey,
@@ -39,17 +39,17 @@ package struct RowExport: Sendable {
     self.parameters = parameters
   }
 
-  /// What a file begins with, before any row.
+  /// The beginning of a file, before any row.
   package var header: [UInt8] { RowEncoder(format: format, columns: columns).header }
 
-  /// The statement that reads rows found by keys of this shape.
+  /// The statement that reads rows by keys of this kind.
   package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
 
   private func sql(for keys: ChunkKeys, of entity: Entity) -> String {
-    // The predicate is a column rather than a condition, which tells rows that no longer satisfy
-    // it from rows that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
+    // The predicate is a column instead of a condition, to tell rows that no longer match from rows
+    // that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
     let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
-    // The key says which of a range a row is.
+    // The key tells the rows of a range apart.
     let rowID = if keys.isRange { ", \(SQLName.quoted(key.columns[0]))" } else { "" }
     let order = if keys.isRange { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
     return """
@@ -63,12 +63,12 @@ package struct RowExport: Sendable {
     package internal(set) var bytes: [UInt8] = []
     /// How many rows have a line.
     package internal(set) var succeeded = 0
-    /// The identifiers that neither have a line nor failed, by their numbers within the chunk.
+    /// The identifiers that neither have a line nor failed, by number within the chunk.
     package internal(set) var passedOver = PassedOver()
-    /// Those that failed, by their numbers within the chunk, ascending.
+    /// The failed identifiers, by number within the chunk, ascending.
     package internal(set) var failures: [(number: Int, error: BatchError)] = []
 
-    /// How many came to what.
+    /// The number of identifiers per outcome.
     package var outcomes: Outcomes {
       var outcomes = passedOver.counts
       outcomes.succeeded = succeeded
@@ -83,12 +83,13 @@ package struct RowExport: Sendable {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - policy: What becomes of the lines if an identifier fails.
-  ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
+  ///   - policy: What happens to the lines if an identifier fails.
+  ///   - byteLimit: How many bytes to hold; the row that reaches this is the last.
   ///   - connection: The worker's connection.
-  /// - Returns: The lines, in the order of the list, of as many of the first identifiers as the
-  ///   outcomes are.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Returns: The lines, in list order, of as many of the first identifiers as the outcomes
+  ///   count.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
   package func lines(
     for keys: ChunkKeys,
     onFailure policy: FailurePolicy = .failChunk,
@@ -123,9 +124,9 @@ package struct RowExport: Sendable {
     }
   }
 
-  /// Appends the lines of some keys, until there are as many bytes as are held.
+  /// Appends the lines of some keys, up to the number of bytes to hold.
   ///
-  /// - Returns: How many identifiers were reached, and those of them that have no line.
+  /// - Returns: How many identifiers were reached, and those of them without a line.
   private func append(
     _ keys: ChunkKeys,
     of entity: Entity,
@@ -137,7 +138,7 @@ package struct RowExport: Sendable {
     let statement = try connection.prepare(sql(for: keys, of: entity))
     try statement.bind(parameters)
     var passedOver = PassedOver()
-    /// The number of the identifier whose row is to come next.
+    /// The number of the identifier whose row comes next.
     var next = 0
     let keyColumn = columns.count + (predicate == nil ? 0 : 1)
     try keys.forEachBinding(of: statement, key: key) { numbers throws(BatchError) in
@@ -168,23 +169,22 @@ package struct RowExport: Sendable {
 // MARK: - Where rows are read from
 
 extension RowExport {
-  /// How many steps of SQLite's a row may take to be found: some of them may be of rows beside it,
-  /// such as those that an aggregate is made of, but not so many as a table has.
+  /// How many steps SQLite may take to find a row: a few rows beside it, such as those of an
+  /// aggregate, but not as many as a table has.
   private static let stepsPerRow = 1_000
-  /// How many rows are looked up to know that.
+  /// How many rows are looked up to measure that.
   package static let probedRows = 32
 
-  /// Whether rows are copied before they are read, by one worker.
+  /// Whether one worker copies rows before they are read.
   package var copiesRows: Bool { copy != nil }
 
-  /// The same export, which copies rows before it reads them if they are not found fast by keys as
-  /// these.
+  /// The same export, which first copies rows if finding them by keys is slow.
   ///
   /// - Parameters:
-  ///   - keys: Some keys, ``probedRows`` or fewer.
-  ///   - connection: A connection to look them up, which takes some milliseconds at most.
-  /// - Returns: The export that is to be run.
-  /// - Throws: What is about more than a row.
+  ///   - keys: Some keys, at most ``probedRows``.
+  ///   - connection: A connection to look them up, which takes a few milliseconds at most.
+  /// - Returns: The export to run.
+  /// - Throws: Errors that concern more than a row.
   package func suited(
     to keys: ChunkKeys,
     in connection: Connection
@@ -196,7 +196,7 @@ extension RowExport {
     case .viewOrigin, .wholeRow, .declared: break
     }
     guard try !isFast(keys, in: connection) else { return export }
-    // The condition may be about any column.
+    // The condition may use any column.
     var columns = key.columns
     columns += (predicate == nil ? self.columns : entity.attributes.map(\.column))
       .filter { column in !key.columns.contains { SQLName.equal($0, column) } }
@@ -221,7 +221,7 @@ extension RowExport {
     return found != nil
   }
 
-  /// The entity whose rows are read: of the copy, which is made where it is missing, if there is one.
+  /// The entity to read rows from: the copy, made if missing, where there is to be one.
   package func prepareRows(in connection: Connection) throws(BatchError) -> Entity {
     guard let copy, try copy.make(in: connection) else { return entity }
     return copy.entity

@@ -1,7 +1,7 @@
-/// How exported rows are written.
+/// The format of exported rows.
 public enum RowFormat: String, Sendable, CaseIterable {
-  /// A JSON object a line.
+  /// A JSON object per line.
   case ndjson
-  /// RFC 4180, with a line of names first.
+  /// RFC 4180, with a header line.
   case csv
 }

@@ -3,7 +3,7 @@ package import BatchIdentifiers
 package import SystemPackage
 
 extension RunSession {
-  /// Makes the output of a new run, or opens that of a resumed one.
+  /// Creates the output of a new run, or opens that of a resumed one.
   package func openOutput(
     header: [UInt8],
     permissions: FilePermissions
@@ -33,9 +33,9 @@ extension RunSession {
     )
   }
 
-  /// The identifiers of the output's positions that failed before.
+  /// The output's positions that failed before.
   ///
-  /// The file may know of more: their chunks were not recorded as done, and are read again.
+  /// The file may have more: their chunks were not recorded as done, and are read again.
   package func failedOutput() throws(BatchError) -> [FailedIdentifier] {
     guard done.outcomes.failed > 0 else { return [] }
     return try checkpoint.failedIdentifiers().filter { done.contains($0.position) }

@@ -1,27 +1,26 @@
-/// A condition that selects rows, with what its terms are about.
+/// A condition that selects rows, with the tables that its terms read.
 ///
-/// A row that was selected is looked at again when it is written. What then must still hold are the
-/// terms about the row alone: of one that looks at other rows nobody can say whether it is the row
-/// that has changed, or what the run itself has done since.
+/// When a selected row is written, the condition is checked again, but only its terms about the row
+/// itself: if a term reads other rows, a change may as well result from the run's own work.
 package struct Condition: Sendable {
   /// The whole condition.
   package let expression: SQLExpression
-  /// The terms whose conjunction it is.
+  /// The terms that `AND` joins.
   package let terms: [Term]
 
   /// One of the terms.
   package struct Term: Sendable {
     /// The term.
     package let expression: SQLExpression
-    /// The tables that it reads beside the row.
+    /// The tables that it reads besides the row.
     package let reads: Set<String>
-    /// The functions it calls that give another value each time.
+    /// The functions it calls whose value changes from call to call.
     package let calls: Set<String>
-    /// Whether nothing but the row, the parameters and the time decides it.
+    /// Whether it depends only on the row, the parameters and the time.
     package let isAboutRow: Bool
   }
 
-  /// The part of the condition that is applied again when a row is written; nil if none is.
+  /// The part of the condition to check again when a row is written; nil for none.
   package func applied(by recheck: Recheck) -> SQLExpression? {
     switch recheck {
     case .off: return nil

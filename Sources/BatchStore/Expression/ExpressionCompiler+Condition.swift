@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 
 extension ExpressionCompiler {
-  /// Finds the terms of a condition, and what each is about.
+  /// Finds the terms of a condition, and what each reads.
   ///
   /// - Throws: `BatchError` of code `invalidSQL` if it is no expression.
   package func condition(_ expression: SQLExpression) throws(BatchError) -> Condition {
@@ -20,11 +20,11 @@ extension ExpressionCompiler {
     return Condition(expression: expression, terms: terms)
   }
 
-  /// What an expression reads beside the row it is about: the columns of each table, none of one
-  /// whose rows only count.
+  /// What an expression reads besides its row: the columns of each table, empty if only rows are
+  /// counted.
   ///
-  /// The expression is compiled over a row of the same names that comes from no table, so that
-  /// whatever table is read is read by a subquery.
+  /// The expression is compiled over a row with the same names that belongs to no table, so that a
+  /// subquery must read whatever table is read.
   package func readsElsewhere(
     _ expression: SQLExpression
   ) throws(BatchError) -> [String: Set<String>] {
@@ -42,7 +42,8 @@ extension ExpressionCompiler {
       ).read
     } catch {
       guard error.sqlite != nil else { throw error }
-      // One that names the table in a way that only the table has reads of it what it reads of the row.
+      // If the expression qualifies names by the table, the row's own columns appear as reads of
+      // it.
       return try connection.accesses(of: "SELECT \(expression.sql) FROM \(entity.rowSource)").read
     }
   }
@@ -75,8 +76,7 @@ extension ExpressionCompiler {
         isAboutRow: false
       )
     }
-    // What was found by reading the text SQLite confirms. A view or query reads its tables for every
-    // row.
+    // SQLite confirms what reading the text found. A view or query reads its tables for every row.
     let isView = [.view, .query, .model].contains(entity.kind)
     let others = accesses.read.keys.filter { !SQLName.equal($0, entity.table) }
     let isOfTable = isView || others.isEmpty && accesses.selects == 1
@@ -88,7 +88,7 @@ extension ExpressionCompiler {
     )
   }
 
-  /// Functions that give another value each time they are called.
+  /// Functions whose value changes from call to call.
   static let changingFunctions: Set<String> = [
     "random", "randomblob", "changes", "total_changes", "last_insert_rowid",
   ]

@@ -1,20 +1,19 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// Shows that an expression is one expression over an entity's row and the job's parameters, and
-/// that it only reads.
+/// Checks that an expression is a single expression over an entity's row and the job's parameters,
+/// and that it only reads.
 ///
-/// Three things stand between the text and the database: ``ExpressionScanner``, which keeps it
-/// inside its parentheses; SQLite's compiler under an authorizer that allows reading and calling
-/// functions, nothing else; and a check that the compiled statement has exactly the columns that
-/// were put around the expression. Compiling runs nothing.
+/// Three checks protect the database: ``ExpressionScanner`` keeps the text inside its parentheses;
+/// SQLite compiles it under an authorizer that only allows reading and calling functions; and the
+/// compiled statement must have exactly the columns put around the expression. Compiling runs
+/// nothing.
 package struct ExpressionCompiler {
   let connection: Connection
   let entity: Entity
   private let parameters: Set<String>
 
-  /// A compiler of expressions over the rows of an entity, in which `parameters` may be used as
-  /// `:name`.
+  /// Makes a compiler of expressions over an entity's rows, which may use `parameters` as `:name`.
   package init(connection: Connection, entity: Entity, parameters: some Sequence<String>) {
     self.connection = connection
     self.entity = entity
@@ -23,14 +22,14 @@ package struct ExpressionCompiler {
 
   /// Checks one expression.
   ///
-  /// - Returns: The names of the parameters that it uses.
-  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
+  /// - Returns: The names of the parameters it uses.
+  /// - Throws: `BatchError` of code `invalidSQL` with the location of the expression.
   @discardableResult
   package func check(_ expression: SQLExpression) throws(BatchError) -> Set<String> {
     let scanner = try expression.scanned(knowing: parameters)
-    // Nobody can write text that ends the select list early and still has this column behind it.
+    // No text can end the select list early and still have this column after it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
-    // It stands in the condition too, where SQLite takes no aggregate and no window function.
+    // It is also compiled in a condition, where SQLite accepts no aggregate and no window function.
     let checked = SQLExpression(scanner.textWithoutStringNames).sql
     let sql = """
       SELECT \(checked), 1 AS \(SQLName.quoted(guardName)) \
@@ -50,7 +49,7 @@ package struct ExpressionCompiler {
     return scanner.parameters
   }
 
-  /// SQLite tells nothing but in words which name it does not know.
+  /// SQLite names an unknown name only in its message.
   private func remedy(for message: String, in text: String) -> Remedy? {
     if let word = message.wholeMatch(of: /near "(\w+)": syntax error/)?.1 {
       switch word.uppercased() {
@@ -72,7 +71,7 @@ package struct ExpressionCompiler {
     let name = String(message.dropFirst(prefix.count))
     let names = entity.attributes.map(\.name)
     let unknown = remedyForUnknownName(name, among: names, kind: "attributes")
-    // SQLite takes what is in double quotes, or in none, for a name.
+    // SQLite treats text in double quotes, or in none, as a name.
     let isQuoted = text.contains("\"\(name)\"")
     if isQuoted || nearestName(to: name, among: names) == nil, !name.contains(".") {
       return Remedy(
@@ -82,7 +81,7 @@ package struct ExpressionCompiler {
     return Remedy(stringLiteral: unknown)
   }
 
-  /// What other databases and languages call the functions of SQLite.
+  /// Other databases' and languages' names for SQLite's functions.
   private static let functions = [
     "lowercase": "lower", "lcase": "lower", "uppercase": "upper", "ucase": "upper",
     "len": "length", "strlen": "length", "char_length": "length", "nvl": "ifnull",

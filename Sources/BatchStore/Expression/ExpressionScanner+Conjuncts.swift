@@ -1,18 +1,18 @@
 extension ExpressionScanner {
-  /// The expressions of which the whole is the conjunction: `a` and `b` of `a AND b`, `(b AND a)` or
-  /// `a AND (b)`; the whole where it is none.
+  /// The expressions that `AND` joins: `a` and `b` in `a AND b`, `(b AND a)` or `a AND (b)`;
+  /// otherwise the whole.
   ///
-  /// What an `AND` belongs to SQLite's grammar decides, and this does not know all of that, such as
-  /// that `end` may be a column. So each part must be compiled, and if one is no expression the whole
-  /// must be taken instead. If all are, the whole is their conjunction: of all operators only `OR`
-  /// binds looser than `AND`, and a whole that has one outside of parentheses is left alone.
+  /// SQLite's grammar decides what an `AND` belongs to, and this does not know all of it, such as
+  /// that `end` may be a column. So each part must be compiled, and if one is not an expression,
+  /// the whole must be used instead. If all are, `AND` joins them: of all operators only `OR` binds
+  /// looser than `AND`, and a whole with one outside of parentheses is not split.
   var conjuncts: [String] {
     conjuncts(of: tokens[...]).map { text(of: $0) }
   }
 
-  /// Whether the expression holds a subquery.
+  /// Whether the expression contains a subquery.
   ///
-  /// `SELECT`, `VALUES` and `IN` are names nowhere unless they are in quotes.
+  /// Without quotes, `SELECT`, `VALUES` and `IN` are never names.
   var holdsSubquery: Bool {
     tokens.indices.contains { index in
       let token = tokens[index]
@@ -56,12 +56,12 @@ extension ExpressionScanner {
     }
     if parts.isEmpty { return [tokens] }
     parts.append(tokens[start...])
-    // An operand is missing only where this has misread the whole.
+    // An operand is missing only if this has misread the whole.
     guard parts.allSatisfy({ !$0.isEmpty }) else { return [whole] }
     return parts.flatMap { conjuncts(of: $0) }
   }
 
-  /// The tokens without parentheses around all of them, unless those make a subquery.
+  /// The tokens without parentheses around all of them, unless those enclose a subquery.
   private func withoutParentheses(_ tokens: ArraySlice<Token>) -> ArraySlice<Token> {
     var tokens = tokens
     while tokens.first?.kind == .open, isClosedAtEnd(tokens) {
@@ -74,7 +74,7 @@ extension ExpressionScanner {
     return tokens
   }
 
-  /// Whether the parenthesis that tokens begin with is closed by the last of them.
+  /// Whether the last token closes the parenthesis that the first opens.
   private func isClosedAtEnd(_ tokens: ArraySlice<Token>) -> Bool {
     var depth = 0
     for (index, token) in zip(tokens.indices, tokens) {

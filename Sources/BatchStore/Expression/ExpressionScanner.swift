@@ -1,12 +1,11 @@
-/// Reads an SQL expression as far as is needed to know that it stays inside the parentheses that
-/// will be put around it.
+/// Scans an SQL expression as far as needed to know that it stays inside the parentheses around it.
 ///
-/// SQLite's own parser decides what an expression means. What it cannot decide is whether the text
-/// is *one* expression: `1) OR (1` compiles between parentheses, and changes the statement around
-/// them. So the text is scanned by the rules of SQLite's tokenizer
+/// SQLite's own parser decides what an expression means. It cannot decide whether the text is *one*
+/// expression: `1) OR (1` compiles between parentheses and changes the statement around them. So
+/// the text is scanned by the rules of SQLite's tokenizer
 /// (<https://www.sqlite.org/syntax/literal-value.html>, `sqlite3GetToken`) and refused if a
-/// parenthesis, quote or comment is left open or closes something that is not its own, or if it
-/// holds a semicolon.
+/// parenthesis, quote or comment is left open or closes one that is not its own, or if it contains
+/// a semicolon.
 struct ExpressionScanner {
   /// Why a text is refused.
   struct Refusal: Error, Hashable {
@@ -19,9 +18,9 @@ struct ExpressionScanner {
     }
   }
 
-  /// A token that means something; white space and comments do not.
+  /// A token, other than white space and comments.
   struct Token {
-    /// What a token is, as far as it matters where an expression may be cut.
+    /// The kind of token, as far as needed to split an expression.
     enum Kind {
       case open
       case close
@@ -41,13 +40,13 @@ struct ExpressionScanner {
   /// The tokens, in order.
   private(set) var tokens: [Token] = []
 
-  /// Where names in double quotes stand, quotes included.
+  /// The ranges of names in double quotes, including the quotes.
   private var doubleQuoted: [Range<Int>] = []
 
-  /// The names of the parameters that the expression uses, without the colon.
+  /// The names of the parameters used, without the colon.
   private(set) var parameters: Set<String> = []
 
-  /// What the text is to be, for what is said of it.
+  /// The kind of text, for messages.
   private let subject: SQLExpression.Kind
 
   /// Scans a whole text.
@@ -59,8 +58,8 @@ struct ExpressionScanner {
     if tokens.isEmpty { throw Refusal("the \(subject) is empty") }
   }
 
-  /// The text with names in double quotes put in backticks: SQLite takes a name in double quotes
-  /// that it does not know for a string, and so a misspelt column for a constant.
+  /// The text with backticks instead of double quotes around names: SQLite treats an unknown name
+  /// in double quotes as a string, and so a misspelled column as a constant.
   var textWithoutStringNames: String {
     var rewritten: [UInt8] = []
     var end = 0
@@ -90,7 +89,7 @@ struct ExpressionScanner {
     return String(decoding: bytes[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
   }
 
-  /// The tokens that are in no parentheses.
+  /// The tokens outside of parentheses.
   var outerTokens: [Token] {
     var depth = 0
     return tokens.filter { token in
@@ -100,7 +99,7 @@ struct ExpressionScanner {
     }
   }
 
-  /// Whether a token is this keyword, which is in upper case.
+  /// Whether a token is this keyword, given in upper case.
   func isKeyword(_ token: Token, _ keyword: StaticString) -> Bool {
     token.kind == .word && token.range.count == keyword.utf8CodeUnitCount
       && text(of: [token]).uppercased() == keyword.description
@@ -137,7 +136,7 @@ struct ExpressionScanner {
       kind = .open
     case UInt8(ascii: ")"):
       depth -= 1
-      if depth < 0 { throw Refusal("a parenthesis closes that was not opened") }
+      if depth < 0 { throw Refusal("a closing parenthesis has no opening one") }
       index += 1
       kind = .close
     case UInt8(ascii: ";"):
@@ -153,7 +152,7 @@ struct ExpressionScanner {
     case UInt8(ascii: ":"):
       try parameter()
     case _ where Self.isNameByte(byte):
-      // A name is taken whole, since SQLite allows $ inside one.
+      // The whole name, since SQLite allows $ inside one.
       while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: "$") { index += 1 }
       kind = .word
     default:
@@ -200,8 +199,8 @@ struct ExpressionScanner {
     let start = index
     while let next = peek(), Self.isNameByte(next) { index += 1 }
     let name = String(decoding: bytes[start..<index], as: UTF8.self)
-    // SQLite also takes `:a::b` and `:a(any text)` for a name, for the sake of Tcl. The second
-    // would hide parentheses and quotes from this scanner.
+    // For Tcl, SQLite also accepts `:a::b` and `:a(any text)` as names. The second would hide
+    // parentheses and quotes from this scanner.
     guard !name.isEmpty, peek() != UInt8(ascii: "("), peek() != UInt8(ascii: ":"),
       peek() != UInt8(ascii: "$")
     else { throw Refusal("a colon starts no parameter name", remedy: "write :name") }

@@ -1,32 +1,32 @@
 package import BatchIdentifiers
 
-/// Makes an entity of a job's query, of which it shows that it is one SELECT that only reads.
+/// Makes an entity of a job's query, after checking that it is one SELECT that only reads.
 ///
-/// The rows of the query are those of a view that no schema has: wherever rows of an entity are
-/// read, the query stands in parentheses instead of a table. What stands between the text and the
-/// database is what stands there for an expression; see ``ExpressionCompiler``.
+/// The query's rows act as those of a view in no schema: wherever an entity's rows are read, the
+/// query stands in parentheses instead of a table. The checks are those of an expression; see
+/// ``ExpressionCompiler``.
 package struct QueryCompiler {
   private let connection: Connection
   private let schema: Schema
   private let parameters: Set<String>
 
-  /// A compiler of queries in which `parameters` may be used as `:name`.
+  /// Makes a compiler of queries, which may use `parameters` as `:name`.
   package init(connection: Connection, schema: Schema, parameters: some Sequence<String>) {
     self.connection = connection
     self.schema = schema
     self.parameters = Set(parameters)
   }
 
-  /// The rows of a query as an entity, without a key yet.
+  /// The rows of a query as an entity, still without a key.
   ///
-  /// - Throws: `BatchError` of code `invalidSQL` with the place of the query.
+  /// - Throws: `BatchError` of code `invalidSQL` with the location of the query.
   package func entity(of query: SQLExpression) throws(BatchError) -> Entity {
     let scanner = try query.scanned(as: .query, knowing: parameters)
     try refuse(query, unlessItIsOneSelect: scanner)
     if let token = scanner.clock {
       throw query.refusal(
         of: .query,
-        "\(token) is another time whenever rows are looked up again",
+        "\(token) changes whenever rows are looked up again",
         "give the time as a parameter with the default \"$runStartedAt\", or select by it in source.where"
       )
     }
@@ -45,8 +45,8 @@ package struct QueryCompiler {
     if let call = calls.min() {
       throw query.refusal(
         of: .query,
-        "\(call)() gives something else each time, and rows are looked up again",
-        "select by it in source.where, which is asked once"
+        "\(call)() changes from call to call, and rows are looked up again",
+        "select by it in source.where, which is evaluated once"
       )
     }
     var entity = Entity(
@@ -60,7 +60,7 @@ package struct QueryCompiler {
     return entity
   }
 
-  /// What SQLite's grammar takes in parentheses, but what says nothing about which rows there are.
+  /// Refuses what SQLite accepts in parentheses but does not affect which rows exist.
   private func refuse(
     _ query: SQLExpression,
     unlessItIsOneSelect scanner: ExpressionScanner
@@ -74,26 +74,26 @@ package struct QueryCompiler {
       if scanner.isKeyword(token, "ORDER") {
         throw query.refusal(
           of: .query,
-          "ORDER BY says nothing about which rows there are",
+          "ORDER BY does not affect which rows there are",
           "give the columns as \(.order)"
         )
       }
       if scanner.isKeyword(token, "LIMIT") {
         throw query.refusal(
           of: .query,
-          "with LIMIT there might be other rows when they are looked up again",
+          "with LIMIT, a later look-up might find other rows",
           "give the number as \(.limit)"
         )
       }
     }
   }
 
-  /// The columns of the query, to be called under the authorizer.
+  /// The columns of the query; call it under the authorizer.
   private func attributes(
     of query: SQLExpression,
     _ checked: SQLExpression
   ) throws(BatchError) -> [Attribute] {
-    // Nobody can write text that ends the parentheses early and still has this column behind it.
+    // No text can end the parentheses early and still have this column after it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     let row = SQLName.quoted(Entity.queryName)
     let wrapped = try connection.prepare(
@@ -103,7 +103,7 @@ package struct QueryCompiler {
     guard count > 0, wrapped.columnName(at: count) == guardName, wrapped.isReadOnly else {
       throw query.refusal(of: .query, "this is not one SELECT")
     }
-    // In there SQLite calls the second column of a name `name:1`.
+    // Inside, SQLite renames a second column `name` to `name:1`.
     let bare = try connection.prepare(checked.text)
     var names: Set<String> = []
     for column in 0..<bare.columnCount {
@@ -144,7 +144,7 @@ package struct QueryCompiler {
 }
 
 extension ExpressionScanner {
-  /// What asks for the time: `CURRENT_TIMESTAMP`, `'now'`, or a call of a function of times without a time.
+  /// What reads the time: `CURRENT_TIMESTAMP`, `'now'`, or a date function without a time.
   fileprivate var clock: String? {
     var texts = tokens.map { text(of: [$0]) }
     texts.append("")
@@ -164,6 +164,6 @@ extension ExpressionScanner {
 }
 
 extension Entity {
-  /// What the rows of a query are called in identifiers, and in expressions over them.
+  /// The name of a query's entity in identifiers and expressions.
   package static let queryName = "query"
 }

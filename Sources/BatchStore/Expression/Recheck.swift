@@ -1,13 +1,12 @@
-/// What happens to a row that was selected but no longer satisfies `where` when its chunk is
-/// written.
+/// What happens to a selected row that no longer satisfies `where` when its chunk is written.
 public enum Recheck: String, Sendable, CaseIterable {
-  /// It is left alone and counted as no longer matching; of `where` only the terms that look at the
-  /// row alone are applied again.
+  /// It is left alone and counts as no longer matching; only the terms of `where` about the row
+  /// itself are checked again.
   case row
-  /// It is left alone and counted as no longer matching; all of `where` is applied again.
+  /// It is left alone and counts as no longer matching; all of `where` is checked again.
   case skip
-  /// The chunk is rolled back and the run stops; all of `where` is applied again.
+  /// The chunk is rolled back and the run stops; all of `where` is checked again.
   case fail
-  /// `where` is not applied again.
+  /// `where` is not checked again.
   case off
 }

@@ -1,7 +1,7 @@
 extension SQLExpression {
-  /// What SQLite takes without a word and nobody means, each with what to write instead.
+  /// Valid SQL that is probably a mistake, each with what to write instead.
   ///
-  /// - Parameter column: The column that gets the value; nil of a condition.
+  /// - Parameter column: The column that gets the value; nil for a condition.
   /// - Returns: A sentence for each.
   package func traps(setting column: String? = nil) -> [String] {
     guard let scanner = try? ExpressionScanner(text) else { return [] }

@@ -1,16 +1,16 @@
 import BatchIdentifiers
 
-/// An SQL expression as its author wrote it, and where.
+/// An SQL expression as written, and where.
 ///
-/// The text comes from a job file and is not trusted: it goes into a statement only after the
-/// compiler of expressions has shown that it is one expression that reads and does nothing else.
+/// The text comes from a job file and is untrusted: it goes into a statement only after the
+/// expression compiler has checked that it is a single expression that only reads.
 public struct SQLExpression: Sendable, Hashable {
   /// The expression.
   public let text: String
-  /// Where it stands, such as `job.json:9:14: source.where`.
+  /// Its location, such as `job.json:9:14: source.where`.
   public let place: String?
 
-  /// An expression with the place to name in errors.
+  /// Makes an expression with a location for errors.
   public init(_ text: String, at place: String? = nil) {
     self.text = text
     self.place = place
@@ -21,16 +21,16 @@ public struct SQLExpression: Sendable, Hashable {
 }
 
 extension SQLExpression {
-  /// What a text is to be.
+  /// What a text should be.
   enum Kind: String {
     case expression
     case query
   }
 
-  /// The text as far as it is looked at before SQLite compiles it.
+  /// Scans the text before SQLite compiles it.
   ///
-  /// - Throws: `BatchError` of code `invalidSQL` if it does not stay inside parentheses, or uses a
-  ///   parameter that is none of `parameters`.
+  /// - Throws: `BatchError` of code `invalidSQL` if it leaves its parentheses, or uses a parameter
+  ///   that is not in `parameters`.
   func scanned(
     as kind: Kind = .expression,
     knowing parameters: Set<String>
@@ -54,7 +54,7 @@ extension SQLExpression {
     return scanner
   }
 
-  /// The error about a text that is refused.
+  /// The error of a refused text.
   func refusal(
     of kind: Kind = .expression,
     _ message: String,
@@ -68,7 +68,7 @@ extension SQLExpression {
     ).about(.expression)
   }
 
-  /// The text on one line, cut where it is long.
+  /// The text on one line, shortened.
   package var shown: String {
     let line = text.onOneLine
     return "`\(line.count > 120 ? line.prefix(117) + "…" : line[...])`"

@@ -3,11 +3,11 @@
 /// The counterpart of `NSFetchRequest` with a result type of object IDs, and of SwiftData's
 /// `FetchDescriptor`, with SQL for the predicate.
 public struct FetchRequest: Sendable {
-  /// A term of an order.
+  /// A term of a sort order.
   public struct SortTerm: Sendable, Hashable {
     /// The attribute.
     public var attribute: String
-    /// Whether the greatest comes first.
+    /// Whether the greatest value comes first.
     public var isDescending: Bool
 
     /// Sorts by an attribute.
@@ -23,16 +23,16 @@ public struct FetchRequest: Sendable {
   package var query: SQLExpression?
   /// The condition that rows must satisfy; nil for all rows.
   public var predicate: SQLExpression?
-  /// The order; the key decides where this leaves rows equal, and alone where this is empty.
+  /// The order; the key decides between equal rows, and alone if this is empty.
   public var orderBy: [SortTerm]
-  /// The greatest number of identifiers; nil for all.
+  /// The maximum number of identifiers; nil for all.
   public var limit: Int?
-  /// Values for the parameters, written `:name`, of the predicate.
+  /// Values for the predicate's parameters, written `:name`.
   public var parameters: [String: SQLValue]
   /// The attributes that identify a row; nil for the entity's own key.
   public var key: [String]?
 
-  /// A request for the identifiers of rows that satisfy an SQL expression.
+  /// Makes a request for the identifiers of rows that satisfy an SQL expression.
   public init(
     entity: String,
     where predicate: String? = nil,
@@ -49,7 +49,7 @@ public struct FetchRequest: Sendable {
     )
   }
 
-  /// A request whose predicate knows where it stands.
+  /// Makes a request whose predicate has a location.
   public init(
     entity: String,
     predicate: SQLExpression?,

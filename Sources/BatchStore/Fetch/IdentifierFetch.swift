@@ -3,22 +3,22 @@ package import BatchIdentifiers
 
 /// A fetch of identifiers by one or several readers, which can be interrupted.
 ///
-/// Several readers share the work where SQLite finds the rows of a range of rowids without looking
-/// at others: then each fetches ranges of its own, on a connection of its own, all in the same
-/// state of the database. Elsewhere one reader does it all.
+/// Several readers share the work if SQLite can find the rows in a range of rowids without reading
+/// others: then each fetches its own ranges on its own connection, all from the same state of the
+/// database. Otherwise a single reader fetches everything.
 package struct IdentifierFetch: Sendable {
-  /// How many ranges a reader gets, more or less: the next one takes it when it is done with one,
-  /// since rows need not be spread evenly.
+  /// The approximate number of ranges per reader: a reader takes the next one when it finishes one,
+  /// since rows may be distributed unevenly.
   private static let rangesPerReader = 8
-  /// Fewer possible rowids than this are not worth a second connection.
+  /// The minimum number of possible rowids that justifies a second connection.
   private static let smallestSpan = 100_000
-  /// How often to try for a moment in which nobody commits.
+  /// How often to try to catch a moment without commits.
   private static let attempts = 8
 
   private let query: IdentifierQuery
   private let readers: [StoreConnection]
 
-  /// Prepares a fetch by at most so many connections at once; reads nothing.
+  /// Prepares a fetch by a maximum number of connections; reads nothing.
   package init(_ query: IdentifierQuery, from store: Store, readers count: Int) {
     self.query = query
     let others = (1..<max(1, count)).map { store.makeConnection(label: "batch.fetch.\($0)") }
@@ -30,9 +30,9 @@ package struct IdentifierFetch: Sendable {
     for reader in readers { reader.interrupt() }
   }
 
-  /// The identifiers of committed rows, all of one moment.
+  /// The identifiers of committed rows, all from one moment.
   ///
-  /// - Complexity: O(*n*) time; memory for the compressed list alone.
+  /// - Complexity: O(*n*) time; memory only for the compressed list.
   package func run(store: StoreIdentity) async throws(BatchError) -> IdentifierList {
     let query = query
     let list = try await readers[0].perform { connection throws(BatchError) in
@@ -54,16 +54,17 @@ package struct IdentifierFetch: Sendable {
 
   // MARK: Several readers
 
-  /// Begins a transaction of each reader in the same state of the database.
+  /// Begins a transaction on each reader in the same state of the database.
   ///
-  /// - Returns: Ranges to be fetched; nil, with no transaction begun, if one reader is to do it.
+  /// - Returns: The ranges to fetch; nil, with no transaction begun, if a single reader is to fetch
+  ///   everything.
   private func beginTogether() async throws(BatchError) -> [ClosedRange<Int64>]? {
     let bounds = try await readers[0].perform { connection throws(BatchError) in
       try query.rangeOfRowIDs(in: connection)
     }
     guard let bounds, bounds.span >= Self.smallestSpan else { return nil }
-    // The last reader watches for commits, so it begins when the others have begun. The number is
-    // another one after each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version).
+    // The last reader watches for commits, so it begins after the others. The number changes with
+    // each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version).
     let watcher = readers[readers.count - 1]
     for _ in 0..<Self.attempts {
       let before = try await watcher.perform(Self.dataVersion)
@@ -83,7 +84,7 @@ package struct IdentifierFetch: Sendable {
 
   @Sendable private static func begin(_ connection: Connection) throws(BatchError) {
     try connection.execute("BEGIN")
-    // The transaction begins when something is read.
+    // The transaction begins with the first read.
     _ = try connection.value("SELECT count(*) FROM sqlite_schema")
   }
 

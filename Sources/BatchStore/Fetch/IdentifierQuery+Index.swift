@@ -1,15 +1,16 @@
 package import BatchIdentifiers
 
-/// Finding few rows by an index of the condition, where SQLite would look at all rows.
+/// Finds few rows by an index of the condition, where SQLite would scan the table.
 ///
-/// Rowids are selected in their order. SQLite, which cannot know how many rows satisfy a condition such as
-/// `created_at < …`, then often reads the whole table in that order rather than find rows by an index and sort them.
-/// Where they are few, that is the wrong choice.
+/// Rowids are selected in ascending order. SQLite cannot know how many rows satisfy a condition
+/// such as `created_at < …`, so it often reads the whole table in that order instead of finding
+/// rows by an index and sorting them. For few rows, that is the wrong choice.
 extension IdentifierQuery {
-  /// Fetches the rowids by an index and sorts them, if SQLite would look at all rows and an index finds few; nil otherwise.
+  /// Fetches the rowids by an index and sorts them, if SQLite would scan the table and an index
+  /// finds few; nil otherwise.
   ///
-  /// To be called inside one read transaction. That there are many is found out by trying, in a small part of the steps that
-  /// it takes to look at all rows.
+  /// Call it inside one read transaction. It finds out by trying, with a small part of the steps of
+  /// a scan.
   package func fetchFew(
     in connection: Connection,
     store: StoreIdentity
@@ -32,7 +33,7 @@ extension IdentifierQuery {
     return list
   }
 
-  /// SQLite's plan for fetching so many rows, with the statement that it is for.
+  /// SQLite's plan for fetching this many rows, with its statement.
   package func plan(
     forRows count: Int,
     in connection: Connection
@@ -43,11 +44,11 @@ extension IdentifierQuery {
     return (unorderedSQL, try QueryPlan(of: unorderedSQL, in: connection))
   }
 
-  /// It takes SQLite about five steps to look at a row, so a trial costs a twentieth of looking at all.
+  /// SQLite takes about five steps per scanned row, so a trial costs a twentieth of a scan.
   private static let rowsPerStep = 4
-  /// About so many steps are taken for a row that an index finds.
+  /// The approximate steps per row found by an index.
   private static let stepsPerRow = 8
-  /// So that no trial keeps more than some megabytes of rowids.
+  /// Keeps a trial from holding more than a few megabytes of rowids.
   private static let mostSteps = 4_000_000
 
   private var unorderedSQL: String {
@@ -60,7 +61,7 @@ extension IdentifierQuery {
     return try !QueryPlan(of: unorderedSQL, in: connection).scans
   }
 
-  /// The rowids in the order of the index; nil if it takes SQLite more steps than so many.
+  /// The rowids in index order; nil if SQLite needs more steps than the limit.
   private func rowIDsByIndex(
     within steps: Int,
     in connection: Connection

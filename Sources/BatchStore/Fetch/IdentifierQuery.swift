@@ -4,19 +4,19 @@ package import BatchIdentifiers
 package struct IdentifierQuery: Sendable {
   package let entity: Entity
   package let key: EntityKey
-  /// ` WHERE …`, or nothing.
+  /// ` WHERE …`, or empty.
   let condition: String
   private let order: String
-  /// The order without the key, or nothing.
+  /// The order without the key, or empty.
   private let termOrder: String
   private var window: Window
-  /// What the caller asked of the rows, beside what makes them the entity's.
+  /// The caller's condition, besides the entity's own.
   private let predicate: String?
   private let parameters: Parameters
-  /// Whether the condition asks for rows beside the one that it is about.
+  /// Whether the condition reads rows other than the one it is about.
   package let readsRelatedRows: Bool
 
-  /// Which of the rows that satisfy the condition.
+  /// The window of matching rows to fetch.
   private struct Window {
     var offset = 0
     var limit: Int?
@@ -32,9 +32,9 @@ package struct IdentifierQuery: Sendable {
     case numbered([StatementParameter])
   }
 
-  /// Resolves and checks a request, and compiles it, against a connection; runs nothing.
+  /// Resolves, checks and compiles a request; runs nothing.
   ///
-  /// - Throws: `BatchError` that names the entity, attribute or expression that is wrong.
+  /// - Throws: `BatchError` that names the invalid entity, attribute or expression.
   package init(
     _ request: FetchRequest,
     schema: Schema,
@@ -77,7 +77,7 @@ package struct IdentifierQuery: Sendable {
     _ = try connection.prepare(sql)
   }
 
-  /// A query whose condition and order were made here, with numbered parameters.
+  /// Makes a query with an internal condition and order, whose parameters are numbered.
   package init(
     _ entity: Entity,
     where condition: SQLText?,
@@ -128,16 +128,16 @@ package struct IdentifierQuery: Sendable {
       + " ORDER BY \(order)\(window.sql)"
   }
 
-  /// The query for so many of the first rows that it selects.
+  /// The query for a number of first rows.
   package func first(_ count: Int) -> IdentifierQuery {
     var query = self
     query.window.limit = min(count, window.limit ?? count)
     return query
   }
 
-  /// Fetches the identifiers straight into a list; to be called inside one read transaction.
+  /// Fetches the identifiers directly into a list; call it inside one read transaction.
   ///
-  /// - Complexity: O(*n*) time; memory for the compressed list alone.
+  /// - Complexity: O(*n*) time; memory only for the compressed list.
   package func fetch(
     in connection: Connection,
     store: StoreIdentity
@@ -149,11 +149,12 @@ package struct IdentifierQuery: Sendable {
     return try fetchEncoded(in: connection, store: store)
   }
 
-  /// The list of all rows of a table without gaps between its rowids; nil for others.
+  /// The list of all rows of a table whose rowids have no gaps; nil for others.
   ///
-  /// To be called inside one read transaction. To count rows SQLite looks at the pages of the smallest index and not into its entries, which
-  /// takes a tenth of the time. So a table that only grew is not read at all. Some rowids are looked
-  /// up before, since most tables with gaps miss one of them, and need not be counted in vain.
+  /// Call it inside one read transaction. To count rows, SQLite reads the pages of the smallest
+  /// index without their entries, which takes a tenth of the time, so a table that only grew is not
+  /// read at all. A few rowids are looked up first, since most tables with gaps miss one of them
+  /// and need not be counted in vain.
   func fetchUnbroken(
     in connection: Connection,
     store: StoreIdentity
@@ -183,10 +184,10 @@ package struct IdentifierQuery: Sendable {
     return builder.finish()
   }
 
-  /// A smaller span of rowids is fetched in no time.
+  /// A smaller span of rowids is fast to fetch.
   private static let smallestUnbroken = 10_000
 
-  /// Whether this asks for rowids in ascending order, of all rows that satisfy its condition.
+  /// Whether it selects rowids in ascending order, of all rows that satisfy its condition.
   var isOfRowIDs: Bool {
     key.origin == .rowID && order == SQLName.quoted(key.columns[0]) && window.isWhole
   }
@@ -202,8 +203,8 @@ package struct IdentifierQuery: Sendable {
     return least...greatest
   }
 
-  /// The rowids from the least to the greatest, if the rows of a part of them can be fetched
-  /// without looking at others; nil otherwise, and for a table without rows.
+  /// The range of rowids, if the rows in a part of it can be fetched without reading others; nil
+  /// otherwise, and for an empty table.
   func rangeOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
     guard isOfRowIDs, case .named = parameters else { return nil }
     let plan = try connection.explain(rangeSQL)
@@ -211,7 +212,6 @@ package struct IdentifierQuery: Sendable {
     return try boundsOfRowIDs(in: connection)
   }
 
-  /// Fetches the identifiers of rows whose rowid is in a range.
   func fetch(
     _ range: ClosedRange<Int64>,
     in connection: Connection,
@@ -238,7 +238,7 @@ package struct IdentifierQuery: Sendable {
     return list
   }
 
-  /// The error about rowids that do not ascend, which is how SQLite finds them.
+  /// The error for rowids that do not ascend, although SQLite finds them in order.
   func outOfOrder(in connection: Connection) -> BatchError {
     BatchError(
       .notADatabase,
@@ -255,7 +255,7 @@ package struct IdentifierQuery: Sendable {
     return "SELECT \(column) FROM \(entity.rowSource)\(conditions) ORDER BY \(column)"
   }
 
-  /// How many rows satisfy the request, without their identifiers.
+  /// The number of rows that satisfy the request.
   package func count(in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(
       window.isWhole
@@ -266,7 +266,7 @@ package struct IdentifierQuery: Sendable {
     return try statement.step() ? Int(statement.integer(at: 0)) : 0
   }
 
-  /// How many rows the entity has, whether they satisfy the request or not.
+  /// The number of all rows of the entity.
   package func countAll(in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare("SELECT count(*) FROM \(entity.rowSource)")
     try bind(to: statement)
@@ -278,7 +278,7 @@ package struct IdentifierQuery: Sendable {
     try QueryPlan(of: sql, in: connection)
   }
 
-  /// Whether rows are found by their keys without looking at others.
+  /// Whether rows are found by key without reading others.
   package var findsRowsByKey: Bool {
     switch key.origin {
     case .rowID, .primaryKey, .uniqueIndex: true
@@ -286,9 +286,9 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// How long it takes to apply the condition again to the rows of some keys.
+  /// Measures how long it takes to check the condition again for the rows of some keys.
   ///
-  /// - Returns: The time; nil if it is longer than `limit`.
+  /// - Returns: The time; nil if it exceeds `limit`.
   package func timeToRecheck(
     _ keys: ChunkKeys,
     atMost limit: Duration,
@@ -309,7 +309,7 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// Reads something other than the key of rows found by their keys.
+  /// Reads columns other than the key of rows found by key.
   func select(
     _ expressions: [String],
     by keys: ChunkKeys,
@@ -325,7 +325,7 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// Reads something other than the key of the rows that satisfy the request, or of the first.
+  /// Reads columns other than the key of the rows that satisfy the request, or of the first.
   package func select(
     _ expressions: [String],
     limit: Int? = nil,
@@ -344,11 +344,11 @@ package struct IdentifierQuery: Sendable {
   }
 
   /// The table and ` WHERE …` for the rows of some keys that satisfy the condition, for statements
-  /// that change them, with ` SET …` in between where they update.
+  /// that change them; updates have ` SET …` in between.
   ///
-  /// The condition comes before the keys, so that the names of their places take the numbers behind
-  /// its own. Rowids are found by themselves, in their order, even where the condition has an index;
-  /// other keys are found as they are stored, as an object is by its identifier.
+  /// The condition precedes the keys, so that the keys' parameters take the numbers after its own.
+  /// Rowids are found in their own order, even if the condition has an index; other keys are
+  /// compared as stored, like an object's identifier.
   package func rows(of keys: ChunkKeys, set: String = "") -> String {
     var found = keys.condition(key: key)
     for (index, column) in key.columns.enumerated() where !keys.isRange {
@@ -359,7 +359,7 @@ package struct IdentifierQuery: Sendable {
     return "\(table)\(set)\(condition.isEmpty ? " WHERE \(found)" : "\(condition) AND \(found)")"
   }
 
-  /// How many numbers of places the condition has taken.
+  /// The number of the condition's parameters.
   package var parameterCount: Int {
     switch parameters {
     case .named(let values): values.count
@@ -367,18 +367,18 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// Fills the places of the condition.
+  /// Binds the condition's parameters.
   package func bind(to statement: borrowing Statement) throws(BatchError) {
     switch parameters {
     case .named(let values): try statement.bind(values)
-    // An order may need more parameters, and its own come last.
+    // The order's parameters come last, and may be unused here.
     case .numbered(let values): try statement.bind(Array(values.prefix(statement.parameterCount)))
     }
   }
 
-  /// Reads columns of the rows that satisfy the request, each combination of values once.
+  /// Reads columns of the rows that satisfy the request, without duplicate combinations of values.
   ///
-  /// Texts are the same if their bytes are, whatever collation their column was declared with.
+  /// Texts are equal if their bytes are, whatever the column's collation.
   package func selectDistinct(
     _ columns: [String],
     in connection: Connection
@@ -394,8 +394,8 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// The statement that computes something over groups of the rows that satisfy the request; without
-  /// keys, all rows are one group.
+  /// The statement that aggregates groups of the rows that satisfy the request; without keys, all
+  /// rows are one group.
   package func groupsSQL(
     _ expressions: [String],
     by keys: [String],
@@ -418,7 +418,7 @@ package struct IdentifierQuery: Sendable {
     return sql
   }
 
-  /// Prepares a statement about the rows that satisfy the request, with the values that the request has.
+  /// Prepares a statement about the rows that satisfy the request, and binds the request's values.
   package func prepare(
     _ sql: String,
     in connection: Connection
@@ -428,7 +428,7 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// The list of integer keys, or nil if a key turned out not to be an integer.
+  /// The list of integer keys, or nil if a key is not an integer.
   private func fetchIntegers(
     in connection: Connection,
     store: StoreIdentity
@@ -441,7 +441,7 @@ package struct IdentifierQuery: Sendable {
       keyKind: .integer
     )
     while try statement.step() {
-      // SQLite keeps nothing but integers as rowids, and need not be asked.
+      // Rowids are always integers.
       guard key.origin == .rowID || statement.isInteger(at: 0) else { return nil }
       builder.append(statement.integer(at: 0))
     }
@@ -482,20 +482,20 @@ package struct IdentifierQuery: Sendable {
     return builder.finish()
   }
 
-  /// The error about a row whose key no list can hold.
+  /// The error of a row whose key is too long for a list.
   private func tooLong(_ byteCount: Int) -> BatchError {
     let columns = key.columns.map(SQLName.quoted)
     let length = columns.map { "coalesce(length(CAST(\($0) AS BLOB)), 0)" }
     return BatchError(
       .unstableKey,
       "a row of \"\(entity.name)\" has a key of \(byteCount) bytes in"
-        + " \(columns.joined(separator: ", ")), and \(EncodedKey.maximumByteCount) are the most",
+        + " \(columns.joined(separator: ", ")); the maximum is \(EncodedKey.maximumByteCount)",
       remedy: "leave such rows out with \(length.joined(separator: " + ")) < 500000"
     )
   }
 
-  /// Refuses a key that the database does not itself keep unique, if a selected row shares one
-  /// with another row, selected or not: the key alone finds the rows again.
+  /// If the database does not keep a key unique, refuses it if a selected row shares its key with
+  /// another row, selected or not: rows are found again by key alone.
   private func refuseDuplicates(in connection: Connection) throws(BatchError) {
     switch key.origin {
     case .rowID, .primaryKey, .uniqueIndex: return
@@ -520,7 +520,7 @@ package struct IdentifierQuery: Sendable {
 }
 
 extension Entity {
-  /// The key of columns that a job names.
+  /// The key made of columns named by a job.
   fileprivate func declaredKey(_ names: [String]) throws(BatchError) -> EntityKey {
     var columns: [String] = []
     for name in names { columns.append(try requireAttribute(named: name).column) }

@@ -1,6 +1,6 @@
 package import BatchIdentifiers
 
-/// Columns that there might be an index of.
+/// The columns of a possible index.
 package struct IndexCandidate: Sendable, Hashable {
   package let table: String
   package let columns: [String]
@@ -10,7 +10,7 @@ package struct IndexCandidate: Sendable, Hashable {
     self.columns = columns
   }
 
-  /// The statement that makes the index, under a name that says what it is of.
+  /// The statement that creates the index, under a descriptive name.
   package var sql: String {
     let name = ([table] + columns).joined(separator: "_")
     return
@@ -19,10 +19,10 @@ package struct IndexCandidate: Sendable, Hashable {
 }
 
 extension Connection {
-  /// Those of some indexes by which SQLite would find the rows of a statement, if they were there.
+  /// The candidates that SQLite would use for a statement if they existed.
   ///
-  /// It is asked: in an empty database in memory that has the same tables and indexes, and all
-  /// candidates too. None if the tables cannot be made there.
+  /// SQLite itself decides, in an empty in-memory database with the same tables and indexes, and
+  /// all candidates. Empty if the tables cannot be created there.
   package func missingIndexes(
     for sql: String,
     about tables: [String],
@@ -49,7 +49,7 @@ extension Connection {
         steps.contains { $0.contains("INDEX _batch_candidate_\(number)_ ") }
       }.map(\.element)
     } catch {
-      // Tables of modules that are not loaded, columns of functions that are not there.
+      // Virtual tables of modules that are not loaded, or indexes with unknown functions.
       if error.code == .invalidSQL { return [] }
       throw error
     }

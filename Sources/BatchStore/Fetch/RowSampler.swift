@@ -1,11 +1,11 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// Reads the first rows of a selection, with what some expressions would make of them.
+/// Reads the first rows of a selection, with the results of some expressions.
 package struct RowSampler {
   /// A row, before and after.
   package struct Row: Sendable {
-    /// The key, as it stands in a URI.
+    /// The key, as in a URI.
     package let identifier: String
     package let before: [String: SQLValue]
     package let after: [String: SQLValue]?
@@ -16,8 +16,8 @@ package struct RowSampler {
   private let columns: [String]
   private let after: [SQLExpression]?
 
-  /// A sampler of some columns, and of an expression for each of them, over the rows that a query
-  /// selects or, if one is given, over those of a list.
+  /// Makes a sampler of some columns, with an expression for each, over the rows of a query or, if
+  /// given, of a list.
   package init(
     _ query: IdentifierQuery,
     list: PackedIdentifiers?,
@@ -50,14 +50,15 @@ package struct RowSampler {
     return rows
   }
 
-  /// Goes through the first rows as they are to be.
+  /// Evaluates the first rows' new values.
   ///
   /// - Parameters:
-  ///   - limit: How many.
+  ///   - limit: The number of rows.
   ///   - connection: The connection.
-  ///   - body: Called with the values of the columns; returns whether it wants more.
-  /// - Returns: The error of the first row for which an expression fails, which ends it; nil if none does.
-  /// - Throws: What else SQLite says.
+  ///   - body: Called with the values of the columns; returns whether to continue.
+  /// - Returns: The error of the first row for which an expression fails, which ends it; nil if
+  ///   none does.
+  /// - Throws: Other errors of SQLite.
   package func forEachChange(
     limit: Int,
     in connection: Connection,
@@ -79,7 +80,7 @@ package struct RowSampler {
 
   /// Reads rows and drops them.
   ///
-  /// - Returns: How many there were, and about how many bytes SQLite keeps them in.
+  /// - Returns: Their number, and roughly how many bytes SQLite needs for them.
   package func read(
     limit: Int,
     in connection: Connection
@@ -93,9 +94,9 @@ package struct RowSampler {
     return (count, byteCount)
   }
 
-  /// Counts the rows of which a condition holds.
+  /// Counts the rows that satisfy a condition.
   ///
-  /// - Returns: How many, and of how many.
+  /// - Returns: Their number, and the number of rows checked.
   package func count(
     _ condition: SQLExpression,
     limit: Int,

@@ -1,22 +1,22 @@
 package import BatchIdentifiers
 
-/// Reads some columns of rows that are named by their rowids, with one statement for many of them.
+/// Reads columns of rows by their rowids, many rows per statement.
 package struct RowSetReading: Sendable {
   private let columns: [String]
   private let entity: Entity
   private let key: EntityKey
 
-  /// What was read.
+  /// The rows read.
   package struct Rows: Sendable {
-    /// The values, a row for each row that was found, in the order of their keys.
+    /// The values, a row for each row found, in key order.
     package fileprivate(set) var values: ValueBlock
-    /// The number of each row's key.
+    /// The index of each row's key.
     package fileprivate(set) var numbers: [Int] = []
-    /// How many of the first keys were looked for.
+    /// How many of the first keys were looked up.
     package fileprivate(set) var reached: Int
   }
 
-  /// A reading of columns of an entity whose key is the rowid.
+  /// Makes a reading of columns of an entity whose key is the rowid.
   package init(of columns: [String], in entity: Entity) throws(BatchError) {
     self.columns = columns
     self.entity = entity
@@ -33,15 +33,15 @@ package struct RowSetReading: Sendable {
       """
   }
 
-  /// Reads the rows of some keys, in a transaction of the caller.
+  /// Reads the rows of some keys, in the caller's transaction.
   ///
   /// - Parameters:
   ///   - keys: The keys.
-  ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many is the
+  ///   - byteLimit: How many bytes of texts and blobs to hold; the row that reaches this is the
   ///     last.
   ///   - connection: The connection.
   /// - Returns: The rows, and how far they reach.
-  /// - Throws: What SQLite says.
+  /// - Throws: Errors of SQLite.
   package func read(
     _ keys: ChunkKeys,
     holding byteLimit: Int,

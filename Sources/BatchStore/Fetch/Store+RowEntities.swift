@@ -1,14 +1,15 @@
 package import BatchIdentifiers
 
 extension Store {
-  /// Which entities the rows of identifiers are of, where entities that extend the list's own share its table.
+  /// The entities to which the rows of identifiers belong, if sub-entities of the list's entity
+  /// share its table.
   ///
   /// - Parameters:
-  ///   - list: Identifiers of an entity of Core Data's model.
+  ///   - list: Identifiers of an entity of a Core Data model.
   ///   - range: Some of their positions.
-  /// - Returns: The range, cut where the entity changes. A row that is gone counts as one of the list's own
-  ///   entity.
-  /// - Throws: What SQLite says.
+  /// - Returns: The range, cut where the entity changes. A missing row counts as one of the list's
+  ///   own entity.
+  /// - Throws: Errors of SQLite.
   package func rowEntities(
     of list: PackedIdentifiers,
     in range: Range<Int>

@@ -1,11 +1,11 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Updates and deletes: the identifiers go straight to the writer lane.
+/// Updates and deletes: the identifiers go directly to the writer lane.
 package struct ChangeProcessor: LaneProcessor {
   package let list: PackedIdentifiers
   package let change: BulkChange
-  /// Whether each row gets a statement of its own.
+  /// Whether each row has its own statement.
   package let isRowByRow: Bool
   package let lane: WriterLane
   package let ledger: LedgerPlace
@@ -30,7 +30,7 @@ package struct ChangeProcessor: LaneProcessor {
   package var inOrder: Bool { false }
   package var patience: Duration? { nil }
 
-  /// The keys of a chunk, and what its rows are if that is to be recorded and may be read ahead.
+  /// The keys of a chunk, and its rows if they are recorded and may be read ahead.
   package struct Prepared: Sendable {
     let keys: ChunkKeys
     let ahead: RowsAhead?
@@ -51,7 +51,7 @@ package struct ChangeProcessor: LaneProcessor {
       return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
     }
     let ahead = try await context.perform { connection throws(BatchError) in
-      // Noted before anything is read: whatever others commit from here on is noticed.
+      // Noted before the first read, so that all later commits by others are noticed.
       try change.readAhead(keys, lookCount: lane.lookCount, in: connection)
     }
     return PreparedChunk(
@@ -83,11 +83,11 @@ extension WriterLane: ChunkWriter {
   package nonisolated var logRemedy: String {
     leavesLogToLitestream
       ? "Litestream holds a read lock on it and restarts it once it has copied it; see that it runs"
-      : "another connection is reading from it and keeps it from being emptied: look for a long"
+      : "another connection reads from it, so it cannot be emptied: look for a long"
         + " SELECT, an open transaction or a backup, as with fuser -v \(path)"
   }
 
-  /// Waits until everything committed is on the disk, and completes `progress`.
+  /// Syncs everything committed to the disk, and completes `progress`.
   package func synchronize(
     _ progress: inout RunProgress,
     _ ledger: LedgerPlace,

@@ -1,7 +1,7 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Exports: workers read rows and write lines, which are appended in the order of the list.
+/// Exports: workers read rows and write lines, which are appended in list order.
 package struct ExportProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let key: EntityKey
@@ -26,7 +26,7 @@ package struct ExportProcessor: ChunkProcessor {
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
 
-  /// The lines of a chunk and what became of its identifiers.
+  /// The lines of a chunk and its identifiers' outcomes.
   package struct Lines: Sendable {
     package let read: RowExport.Lines
     /// How long it took to read and write them.
@@ -42,7 +42,7 @@ package struct ExportProcessor: ChunkProcessor {
       _ = try export.prepareRows(in: connection)
       let clock = ContinuousClock()
       let start = clock.now
-      // The lines of one output are those of one database.
+      // All lines of an output come from one database.
       try connection.refuseIfMoved()
       let keys = try ChunkKeys(list, positions, key: key)
       let read = try export.lines(
@@ -70,7 +70,7 @@ package struct ExportProcessor: ChunkProcessor {
     done: DoneRanges,
     failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
-    // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
+    // The writer may be a chunk ahead of `done`; a record must describe one moment.
     let written = try await writer.synchronize()
     progress.done = written.done
     if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }

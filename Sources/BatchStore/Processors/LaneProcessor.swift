@@ -5,7 +5,7 @@ package import BatchIdentifiers
 package protocol LaneProcessor: ChunkProcessor {
   /// The lane.
   var lane: WriterLane { get }
-  /// Where it is recorded what is done.
+  /// Where done chunks are recorded.
   var ledger: LedgerPlace { get }
 }
 

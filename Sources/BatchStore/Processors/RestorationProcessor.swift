@@ -1,7 +1,7 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Gives rows back: workers unpack them, the writer lane writes them.
+/// Restores rows: workers unpack them, the writer lane writes them.
 package struct RestorationProcessor<Undo: Restoration>: LaneProcessor {
   private let undo: Undo
   package let lane: WriterLane
@@ -20,7 +20,7 @@ package struct RestorationProcessor<Undo: Restoration>: LaneProcessor {
     self.onFailure = onFailure
   }
 
-  /// Rows come back in the reverse of the order in which they went: what refers to another comes after it.
+  /// Rows return in reverse order: a row follows the ones it refers to.
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
   package var units: [Int] { undo.units }

@@ -1,7 +1,7 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Transforms: workers read rows and have them computed, the writer lane sets what came of it.
+/// Transforms: workers read rows and have them computed, the writer lane sets the results.
 package struct TransformProcessor: LaneProcessor {
   package let list: PackedIdentifiers
   package let transform: RowTransform
@@ -82,9 +82,9 @@ package struct TransformProcessor: LaneProcessor {
   ) async throws(BatchError) -> Commit {
     var chunk = prepared.chunk
     var refreshes = 0
-    // Computed by the worker again where others have changed rows, and each time only those, since
-    // they are fewer each time and nobody waits for the lock meanwhile. Where others are faster than
-    // the handler, the lane computes the few that are left.
+    // The worker recomputes rows that others have changed, each time only those, since they become
+    // fewer and nobody waits for the lock meanwhile. If others are faster than the handler, the
+    // lane computes the few that are left.
     while true {
       do throws(BatchError) {
         return try await lane.commitTransform(
@@ -115,7 +115,7 @@ package struct TransformProcessor: LaneProcessor {
 
   private static let refreshLimit = 5
 
-  /// Computes a chunk in a worker's context, within the time that a handler has.
+  /// Computes a chunk in a worker's context, within the handler's time limit.
   private func compute(
     in context: StoreConnection,
     _ body:
@@ -128,7 +128,7 @@ package struct TransformProcessor: LaneProcessor {
     return try await times.wait(for: context) { begin throws(BatchError) in
       try await context.perform { connection throws(BatchError) in
         begin()
-        // Noted before anything is read: whatever others commit from here on is noticed.
+        // Noted before the first read, so that all later commits by others are noticed.
         return try body(connection, lane.lookCount)
       }
     }

@@ -1,14 +1,14 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Gives back what the chunks of a run by objects have done to rows of any table, a chunk at a time.
+/// Reverts what the chunks of a run by objects did to rows of any table, chunk by chunk.
 package struct ChangeUndo: Restoration {
   private let log: UndoLog<ChangeRecord>
-  /// Whether rows that somebody has changed since are given back too.
+  /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
   /// Whether all of the run was undone before.
   private let wasUndone: Bool
-  /// The rows that several chunks have changed, once somebody has asked for them.
+  /// The rows that several chunks have changed, loaded on demand.
   private let repeated = Lock<RepeatedChanges?>(nil)
 
   package init(
@@ -21,21 +21,20 @@ package struct ChangeUndo: Restoration {
     self.wasUndone = wasUndone
   }
 
-  /// Rows of a chunk may refer to one another, or have taken each other's places in an index.
+  /// Rows of a chunk may refer to one another, or have exchanged unique values.
   package var units: [Int] { log.firstPlaces }
 
   /// Rows of some records, on their way to the writer lane.
   package struct Rows: RestoredRows {
     fileprivate var parts: [(record: ChangeRecord, place: Int, rows: [Int])] = []
-    /// How many bytes they hold.
+    /// The bytes they hold.
     package fileprivate(set) var byteCount = 0
-    /// How many there are.
     package fileprivate(set) var count = 0
   }
 
   /// Reads the rows at some places of the log.
   ///
-  /// - Returns: Those of the first records, if not all are to be held at once.
+  /// - Returns: Those of the first records, if not all can be held at once.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
     var rows = Rows()
     try log.forEachPart(of: places) { record, place, part in
@@ -47,10 +46,11 @@ package struct ChangeUndo: Restoration {
     return rows
   }
 
-  /// Gives rows back, inside a transaction of the caller, without triggers and actions of foreign keys.
+  /// Restores rows, inside the caller's transaction, without triggers and foreign-key actions.
   ///
-  /// - Returns: What became of them, and those that could not be given back.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Returns: Their outcomes, and those that could not be restored.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
   package func write(
     _ rows: Rows,
     at first: Int,
@@ -81,8 +81,8 @@ package struct ChangeUndo: Restoration {
 
   // MARK: Rows that several chunks have changed
 
-  /// What is to be done to the rows of a record, those that somebody has changed, and those about which
-  /// nothing is to be done, by their places among these rows.
+  /// What to do with the rows of a record, those that others have changed, and those that need
+  /// nothing, by index among these rows.
   private func decide(
     _ restoration: RecordRestoration,
     at place: Int
@@ -91,7 +91,7 @@ package struct ChangeUndo: Restoration {
   ) {
     var passedOver = PassedOver()
     var (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
-    // What is left after all of a run is undone may be just as a chunk has left it.
+    // Rows still unrestored after a complete undo may be just as a chunk left them.
     let isInDoubt = wasUndone ? Set(steps.map(\.row)) : []
     var undone: Set<Int> = []
     for (index, row) in restoration.rows.enumerated()
@@ -108,7 +108,7 @@ package struct ChangeUndo: Restoration {
     return (steps, refused, passedOver)
   }
 
-  /// Whether a row is as it was before an earlier chunk: then what this one has done to it is undone too.
+  /// Whether a row is as it was before an earlier chunk, so that this chunk's change is undone too.
   private func isUndone(
     _ row: Int,
     of restoration: RecordRestoration,
@@ -139,16 +139,17 @@ package struct ChangeUndo: Restoration {
 
   // MARK: Foreseeing
 
-  /// What would become of all rows.
+  /// What an undo would do to all rows.
   ///
-  /// A row that several chunks have changed is looked at as it would be after those before it, which is
-  /// remembered of such rows alone.
+  /// A row that several chunks have changed is compared with its state after the previous ones,
+  /// which is kept only for such rows.
   ///
   /// - Parameters:
-  ///   - limit: How many of the rows that would be left alone are told.
+  ///   - limit: How many of the rows that would be left alone to return.
   ///   - reader: A connection to the store.
-  /// - Returns: The counts, where those that would be given back have succeeded, and some that would not.
-  /// - Throws: `BatchError` of code `damagedFile` or `noUndo`, or what SQLite says.
+  /// - Returns: The counts, in which restorable rows count as succeeded, and some rows that would
+  ///   be left alone.
+  /// - Throws: `BatchError` of code `damagedFile` or `noUndo`, or errors of SQLite.
   package func foresee(
     telling limit: Int,
     in reader: StoreConnection

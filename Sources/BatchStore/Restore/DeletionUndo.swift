@@ -1,7 +1,7 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Puts rows back that a run has deleted.
+/// Reinserts rows that a run has deleted.
 package struct DeletionUndo: Restoration {
   private let log: UndoLog<UndoRecord>
   private let entity: Entity
@@ -19,19 +19,18 @@ package struct DeletionUndo: Restoration {
     columns = log.undo.shape.key + log.undo.shape.columns
   }
 
-  /// Rows that were deleted, on their way to the writer lane.
+  /// Deleted rows, on their way to the writer lane.
   package struct Rows: RestoredRows {
     /// The values, those of the key first.
     fileprivate var values: ValueBlock
-    /// How many bytes of texts and blobs they hold.
+    /// The bytes of their texts and blobs.
     package var byteCount: Int { values.bytes.count }
-    /// How many there are.
     package var count: Int { values.count }
   }
 
   /// Reads the deleted rows at some places of the log.
   ///
-  /// - Returns: The first of them, if all hold more than is to be held.
+  /// - Returns: The first of them, if not all can be held at once.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
     var values = ValueBlock(columns: columns.count, capacity: places.count, count: places.count)
     try log.forEachRow(at: Array(places)) { index, record, row throws(BatchError) in
@@ -49,9 +48,10 @@ package struct DeletionUndo: Restoration {
     return Rows(values: values)
   }
 
-  /// What would become of rows that are put back.
+  /// What an undo would do to rows.
   ///
-  /// - Returns: The counts, where those that would be put back have succeeded, and those that would not be.
+  /// - Returns: The counts, in which restorable rows count as succeeded, and those that would be
+  ///   left alone.
   package func foresee(
     _ rows: Rows,
     in connection: Connection
@@ -77,10 +77,11 @@ package struct DeletionUndo: Restoration {
     return (outcomes, errors)
   }
 
-  /// Inserts rows, inside a transaction of the caller.
+  /// Inserts rows, inside the caller's transaction.
   ///
-  /// - Returns: What became of them, and those that could not be put back.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Returns: Their outcomes, and those that could not be inserted.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
   package func write(
     _ rows: Rows,
     at first: Int,
@@ -105,7 +106,7 @@ package struct DeletionUndo: Restoration {
     return written
   }
 
-  /// - Returns: Whether something was written: nothing is if the row is there, as it was.
+  /// - Returns: Whether something was written: nothing is if the row exists unchanged.
   private func put(
     _ row: Int,
     of values: ValueBlock,
@@ -114,7 +115,7 @@ package struct DeletionUndo: Restoration {
     let current = try current(row, of: values, in: connection)
     guard current.count > 0 else {
       let places = columns.map { _ in "?" }.joined(separator: ", ")
-      // Nobody's row makes way, whatever the table says is to be done about a conflict.
+      // No other row is replaced, whatever conflict clause the table has.
       try run(
         "INSERT OR ABORT INTO \(table) (\(SQLName.list(columns))) VALUES (\(places))",
         row,
@@ -141,7 +142,7 @@ package struct DeletionUndo: Restoration {
     columns[..<keyCount].map { "\(SQLName.quoted($0)) IS ?" }.joined(separator: " AND ")
   }
 
-  /// The row that has the key now; none if there is none.
+  /// The row that now has the key; nil if there is none.
   private func current(
     _ row: Int,
     of values: ValueBlock,

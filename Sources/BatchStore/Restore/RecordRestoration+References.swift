@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// A foreign key of one column or more.
+/// A foreign key of one or more columns.
 private struct Reference {
   let child: String
   let parent: String
@@ -42,7 +42,7 @@ private struct Reference {
       .joined(separator: " AND ")
   }
 
-  /// Finds the row with a key if it refers to one that is not there.
+  /// Finds the row with a key if it refers to one that does not exist.
   func danglingSQL(_ table: RecordedTable) -> String {
     let key = table.key.indices.map { "c.\(SQLName.quoted(table.key[$0])) IS ?\($0 + 1)" }
     let given = columns.map { "c.\(SQLName.quoted($0.child)) IS NOT NULL" }
@@ -53,7 +53,7 @@ private struct Reference {
       """
   }
 
-  /// Finds a row that refers to values which no row has.
+  /// Finds a row that refers to values that no row has.
   var orphanSQL: String {
     let child = columns.indices.map { "c.\(SQLName.quoted(columns[$0].child)) = ?\($0 + 1)" }
     return """
@@ -66,10 +66,10 @@ private struct Reference {
 }
 
 extension RecordRestoration {
-  /// The rows that refer to what is not there, or leave others behind that do, once all is done.
+  /// The rows that, once all is done, would refer to missing rows or leave such rows behind.
   ///
-  /// SQLite would see to that only together with the actions of foreign keys, which the run has recorded
-  /// as what they did.
+  /// SQLite would check that only together with foreign-key actions, whose effects the run has
+  /// recorded.
   func unresolved(_ steps: [Step]) throws(BatchError) -> [Int: BatchError] {
     var errors: [Int: BatchError] = [:]
     for (index, table) in tables.enumerated() {
@@ -114,7 +114,7 @@ extension Reference {
       .constraint,
       "FOREIGN KEY constraint failed: a row of \(child.quotedForMessage) would refer to one of"
         + " \(parent.quotedForMessage) that does not exist",
-      remedy: "bring that row back, or let the other one refer elsewhere, and undo again"
+      remedy: "restore that row, or let the other one refer elsewhere, and undo again"
     )
   }
 }
@@ -130,7 +130,7 @@ extension RecordRestoration.Table {
     }
   }
 
-  /// Binds what a column had before anything was given back.
+  /// Binds a column's value from before the restoration.
   fileprivate func bind(
     _ name: String,
     _ row: Int,
@@ -143,7 +143,7 @@ extension RecordRestoration.Table {
     } else if let column = present.columns.firstIndex(where: { SQLName.equal($0, name) }) {
       try statement.bind(current, place, column, at: parameter)
     } else {
-      // A generated one, of which nothing is known.
+      // A generated column, whose value is unknown.
       try statement.check(statement.bindNull(at: parameter))
     }
   }

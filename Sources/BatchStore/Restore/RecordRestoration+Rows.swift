@@ -12,7 +12,7 @@ extension RecordRestoration.Table {
           + " \(recorded.key.joined(separator: ", ")) and the columns"
           + " \(recorded.columns.joined(separator: ", "))",
         at: connection.path,
-        remedy: "give the table its columns back, and undo then"
+        remedy: "restore the table's columns, then undo"
       )
     }
     self.recorded = recorded
@@ -21,9 +21,9 @@ extension RecordRestoration.Table {
     current = ValueBlock(columns: present.columns.count, capacity: recorded.count)
   }
 
-  /// Reads a row as it is now.
+  /// Reads a row's current values.
   mutating func read(_ row: Int, in connection: Connection) throws(BatchError) {
-    // A table may have no column but its key.
+    // A table may have only key columns.
     let names = present.columns.isEmpty ? ["NULL"] : present.columns.map(SQLName.quoted)
     let statement = try connection.prepare(
       """
@@ -59,7 +59,7 @@ extension RecordRestoration.Table {
     }
   }
 
-  /// Whether a row is now what it was, or became, as far as that was recorded.
+  /// Whether a row is now as it was, or became, as far as recorded.
   func isSame(_ place: Int, as values: ValueBlock, _ row: Int) -> Bool {
     columns.indices.allSatisfy { index in
       values.kind(row, index) == .unset
@@ -67,7 +67,7 @@ extension RecordRestoration.Table {
     }
   }
 
-  /// The error for a row that is neither as the run has left it nor as it was before.
+  /// The error of a row that is neither as the run left it nor as it was before.
   func changedSince(_ row: Int, _ place: Int) -> BatchError {
     let kind = recorded.kind(of: row)
     let expected = kind == .deleted ? recorded.before : recorded.after
@@ -90,14 +90,14 @@ extension RecordRestoration.Table {
     case .inserted:
       BatchError(
         .changedSince,
-        "somebody has changed the row since the run has inserted it: \(list)",
+        "somebody has changed the row since the run inserted it: \(list)",
         remedy: "use --overwrite to delete it anyway"
       )
     case .deleted:
       BatchError(
         .changedSince,
         "somebody has inserted a row with the key since: \(list)",
-        remedy: "with --overwrite it gets the values of the deleted one"
+        remedy: "use --overwrite to give it the values of the deleted one"
       )
     case .updated:
       BatchError(
@@ -141,10 +141,10 @@ extension RecordRestoration.Table {
     try statement.run()
   }
 
-  /// Inserts a row as it was, with what it has now in columns that the run has left alone.
+  /// Inserts a row with its old values; columns that the run left alone keep their current ones.
   func insert(_ row: Int, in connection: Connection) throws(BatchError) {
     let place = places[row]
-    // Columns that came since keep what they have, or get their defaults.
+    // Columns added since keep their values, or get their defaults.
     let set = present.columns.indices.filter { place != nil || columns.contains($0) }
     let names = (present.key + set.map { present.columns[$0] }).map(SQLName.quoted)
     let statement = try connection.prepare(
@@ -173,12 +173,12 @@ extension RecordRestoration.Table {
 // MARK: - Before several chunks
 
 extension RecordRestoration {
-  /// What a row was before some chunks, which go back from the last one.
+  /// A row before some chunks, going back from the last one.
   struct RowBefore {
-    /// Where the values are of the columns that these have set; nil if the row was not there.
+    /// The places of the values that these chunks have set; nil if the row did not exist.
     private(set) var values: [String: (block: ValueBlock, row: Int, column: Int)]? = [:]
 
-    /// Goes back to what the row was before a chunk.
+    /// Goes back to the row before a chunk.
     mutating func goBack(before row: Int, of record: ChangeRecord) {
       let place = record.place(of: row)
       let table = record.tables[place.table]
@@ -192,7 +192,7 @@ extension RecordRestoration {
     }
   }
 
-  /// Whether a row is now what it was before some chunks, as far as these have changed it.
+  /// Whether a row is now as it was before some chunks, in the columns that these have changed.
   func isSame(_ row: Int, as before: RowBefore) -> Bool {
     let place = record.place(of: row)
     let table = tables[place.table]

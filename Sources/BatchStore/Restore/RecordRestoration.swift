@@ -1,28 +1,28 @@
 import BatchEngine
 import BatchIdentifiers
 
-/// Rows of one record of a run by objects, with what they are now, on the connection that gives them
-/// back.
+/// The rows of one record of a run by objects, with their current values, on the connection that
+/// restores them.
 struct RecordRestoration {
-  /// What is done to a row.
+  /// What to do with a row.
   struct Step {
-    /// The row of the record.
+    /// The row's index in the record.
     let row: Int
     let kind: ChangeRecord.Kind
   }
 
-  /// The values of a row, by columns.
+  /// The values of a row by column.
   typealias Row = [String: SQLValue]
 
-  /// A table of the record, as it is now.
+  /// A table of the record in its current state.
   struct Table {
     let recorded: ChangeRecord.Table
     let present: RecordedTable
-    /// Rows as they are now, with all columns that can be set.
+    /// Current rows, with all columns that can be set.
     var current: ValueBlock
-    /// Where in `current` the rows of the record are; none of one that is not there.
+    /// The indexes in `current` of the record's rows; missing rows have none.
     var places: [Int: Int] = [:]
-    /// Where the columns of the record are among those of the table.
+    /// The indexes of the record's columns among those of the table.
     let columns: [Int]
   }
 
@@ -48,12 +48,12 @@ struct RecordRestoration {
 
   // MARK: What is to be done
 
-  /// Looks at each row, and decides.
+  /// Decides about each row.
   ///
   /// - Parameters:
-  ///   - overwrites: Whether rows that somebody has changed are given back too.
-  ///   - passedOver: Gets the rows about which nothing is to be done, by their places among these rows.
-  /// - Returns: What is to be done, and the rows that somebody has changed.
+  ///   - overwrites: Whether to restore rows that others have changed.
+  ///   - passedOver: Receives the rows that need nothing, by index among these rows.
+  /// - Returns: What to do, and the rows that others have changed.
   func decide(
     overwriting overwrites: Bool,
     _ passedOver: inout PassedOver
@@ -87,10 +87,10 @@ struct RecordRestoration {
 
   // MARK: Doing it
 
-  /// Does all steps but those that the database refuses.
+  /// Performs all steps except those that the database refuses.
   ///
-  /// - Returns: Why, of these.
-  /// - Throws: Whatever is about more than a row.
+  /// - Returns: The errors of refused rows.
+  /// - Throws: Errors that concern more than a row.
   func perform(_ steps: [Step]) throws(BatchError) -> [Int: BatchError] {
     var refused: [Int: BatchError] = [:]
     var replaces = false
@@ -103,18 +103,18 @@ struct RecordRestoration {
           errors = try apply(left, replacing: replaces)
           if errors.isEmpty {
             errors = try unresolved(left)
-            // Whoever refers to what is not there is not helped by another order.
+            // Another order does not help rows that refer to missing ones.
             if !errors.isEmpty { replaces = true }
           }
           guard errors.isEmpty else {
-            throw BatchError(.rowsChanged, "some rows cannot be given back")
+            throw BatchError(.rowsChanged, "some rows cannot be restored")
           }
         }
         return refused
       } catch {
         guard error.code == .rowsChanged, !errors.isEmpty else { throw error }
       }
-      // Rows may be in each other's way: then all make way before one comes.
+      // Rows may conflict with each other: then all are deleted before any is inserted.
       guard replaces else {
         replaces = true
         continue
@@ -123,13 +123,13 @@ struct RecordRestoration {
     }
   }
 
-  /// Deletes what was inserted, sets what was updated, and inserts what was deleted.
+  /// Deletes inserted rows, updates updated ones, and inserts deleted ones.
   ///
   /// - Parameters:
-  ///   - steps: What is to be done.
-  ///   - replaces: Whether rows to be set are deleted first and inserted again.
+  ///   - steps: What to do.
+  ///   - replaces: Whether rows to be updated are deleted first and inserted again.
   /// - Returns: The errors of rows.
-  /// - Throws: Whatever is about more than a row.
+  /// - Throws: Errors that concern more than a row.
   private func apply(
     _ steps: [Step],
     replacing replaces: Bool
@@ -174,7 +174,7 @@ struct RecordRestoration {
 // MARK: - Rows that are looked at only
 
 extension RecordRestoration {
-  /// What a row is now.
+  /// A row's current values.
   func now(_ row: Int) -> Row? {
     let place = record.place(of: row)
     let table = tables[place.table]
@@ -186,7 +186,7 @@ extension RecordRestoration {
     return values
   }
 
-  /// What a row would be once it is given back.
+  /// A row's values after its restoration.
   func restored(_ row: Int) -> Row? {
     let place = record.place(of: row)
     let recorded = tables[place.table].recorded
@@ -199,7 +199,7 @@ extension RecordRestoration {
     return values
   }
 
-  /// Has a row be something else than it is.
+  /// Treats a row as having other values than it has.
   mutating func assume(_ values: Row?, of row: Int) throws(BatchError) {
     let place = record.place(of: row)
     try tables[place.table].assume(values, of: place.row)

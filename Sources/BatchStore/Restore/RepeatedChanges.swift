@@ -1,13 +1,14 @@
 import BatchIdentifiers
 
-/// The rows that more than one chunk of a run by objects has changed, by where the log has them.
+/// The rows that several chunks of a run by objects have changed, by their places in the log.
 final class RepeatedChanges: Sendable {
   private let log: UndoLog<ChangeRecord>
-  /// The places of such rows in the log, in the order of their hashes, and of one row the last chunk first.
+  /// The places of such rows in the log, in the order of their hashes; for each row, the last chunk
+  /// first.
   private let places: [(hash: UInt64, place: Int)]
 
-  /// - Complexity: O(*n* log *n*) in the rows of the log; holds 8 bytes for each, and then 16 for each of
-  ///   those rows. Another row of the same hash does no harm.
+  /// - Complexity: O(*n* log *n*) in the rows of the log; holds 8 bytes for each, then 16 for each
+  ///   of these rows. Hash collisions do no harm.
   init(_ log: UndoLog<ChangeRecord>) throws(BatchError) {
     self.log = log
     var hashes: [UInt64] = []
@@ -49,8 +50,8 @@ final class RepeatedChanges: Sendable {
     return index < places.count && places[index].hash == hash
   }
 
-  /// Has `body` look at what earlier chunks than that of a place have done to a row, the last one first,
-  /// until it says that it has seen enough.
+  /// Calls `body` with what earlier chunks than that of a place did to a row, the last one first,
+  /// until it stops.
   func forEachEarlierChange(
     of key: PrimaryKey,
     before place: Int,

@@ -1,22 +1,24 @@
 package import BatchEngine
 public import BatchIdentifiers
 
-/// Gives back what a run has taken from rows, by a log of them.
+/// Reverts a run's changes to rows, using a log of them.
 package protocol Restoration: Sendable {
   associatedtype Rows: RestoredRows
 
-  /// The first places of what is given back as a whole, ascending; none if each row is by itself.
+  /// The first places of units restored as a whole, ascending; empty if each row is restored on its
+  /// own.
   var units: [Int] { get }
 
-  /// Reads rows at some places of the log.
+  /// Reads the rows at some places of the log.
   ///
-  /// - Returns: The first of them, if not all are to be held at once.
+  /// - Returns: The first of them, if not all can be held at once.
   func rows(at places: Range<Int>) throws(BatchError) -> Rows
 
-  /// Gives rows back, inside a transaction of the caller.
+  /// Restores rows, inside the caller's transaction.
   ///
-  /// - Returns: What became of them, and those that could not be given back.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Returns: Their outcomes, and those that could not be restored.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
   func write(
     _ rows: Rows,
     at first: Int,
@@ -31,16 +33,15 @@ extension Restoration {
 
 /// Rows on their way to the writer lane.
 package protocol RestoredRows: Sendable {
-  /// How many there are.
   var count: Int { get }
-  /// About how many bytes they hold.
+  /// Roughly how many bytes they hold.
   var byteCount: Int { get }
 }
 
 extension WriterLane {
-  /// Gives the rows of one chunk back and enters it in the ledger, both or neither.
+  /// Restores the rows of one chunk and enters it in the ledger, both or neither.
   ///
-  /// - Throws: What ``commitInTurn(_:onFailure:isAlone:_:whenCommitted:)`` throws.
+  /// - Throws: Errors of ``commitInTurn(_:onFailure:isAlone:_:whenCommitted:)``.
   package func commitUndo<Undo: Restoration>(
     _ undo: Undo,
     _ rows: Undo.Rows,
@@ -55,6 +56,6 @@ extension WriterLane {
 }
 
 extension BatchError.Code {
-  /// There is nothing by which a run could be undone.
+  /// No records exist to undo a run.
   public static let noUndo = Self(rawValue: "noUndo")
 }

@@ -1,10 +1,10 @@
 package import BatchEngine
 public import BatchIdentifiers
 
-/// Gives rows the values back that a run has replaced.
+/// Restores the values that a run has replaced.
 package struct UpdateUndo: RowHandler {
   private let log: UndoLog<UndoRecord>
-  /// Whether rows that somebody has changed since are given them too.
+  /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
 
   package init(_ log: UndoLog<UndoRecord>, overwriting overwrites: Bool) {
@@ -44,7 +44,7 @@ package struct UpdateUndo: RowHandler {
 }
 
 extension UndoLog where Record == UndoRecord {
-  /// The error for a row that is neither as the run has left it nor as it was before.
+  /// The error of a row that is neither as the run left it nor as it was before.
   fileprivate func changed(
     _ record: UndoRecord,
     _ row: Int,
@@ -65,7 +65,7 @@ extension UndoLog where Record == UndoRecord {
     )
   }
 
-  /// The error for a deleted row whose key somebody has used again.
+  /// The error of a deleted row whose key was reused.
   func changed(
     _ deleted: ValueBlock,
     _ row: Int,
@@ -83,13 +83,13 @@ extension UndoLog where Record == UndoRecord {
     return BatchError(
       .changedSince,
       "somebody has inserted a row with the key since: \(differences.joined(separator: "; "))",
-      remedy: "with --overwrite it gets the values of the deleted one"
+      remedy: "use --overwrite to give it the values of the deleted one"
     )
   }
 }
 
 extension SQLValue {
-  /// The value on one line, its middle left out if it is long.
+  /// The value on one line, without its middle if it is long.
   var forMessage: String {
     let text = sql.onOneLine
     return text.count <= 80 ? text : "\(text.prefix(60))…\(text.suffix(10))"
@@ -97,6 +97,6 @@ extension SQLValue {
 }
 
 extension BatchError.Code {
-  /// A row is not as the run has left it that is to be undone.
+  /// A row to be undone is not as the run left it.
   public static let changedSince = Self(rawValue: "changedSince")
 }

@@ -1,18 +1,18 @@
 import BatchIdentifiers
 import CSQLite
 
-/// Notes the rowids of the rows of a table that statements update or delete.
+/// Notes the rowids of a table's rows that statements update or delete.
 ///
-/// SQLite reports each of them, whatever index it finds them by, but for those that `ON CONFLICT REPLACE`
-/// removes; see <https://www.sqlite.org/c3ref/update_hook.html>. That is in the way of every row that is
-/// changed, so what is noted stands in memory of its own, which costs no more than to write it.
+/// SQLite reports each of them, whatever index it finds them by, except those that
+/// `ON CONFLICT REPLACE` removes; see <https://www.sqlite.org/c3ref/update_hook.html>. The hook
+/// runs for every changed row, so it only writes to preallocated memory.
 @safe
 final class ChangedRowIDs {
-  /// What the hook is given.
+  /// The hook's data.
   @unsafe fileprivate struct Notes {
     var operation: Int32
     var table: UnsafeMutablePointer<CChar>
-    /// The name that SQLite has given last: within a statement the name of a table stays where it is.
+    /// The last name from SQLite: within a statement, a table's name stays at one address.
     var lastName: UnsafePointer<CChar>?
     var isTable = false
     var rowIDs: UnsafeMutablePointer<Int64>
@@ -22,7 +22,7 @@ final class ChangedRowIDs {
 
   fileprivate let notes: UnsafeMutablePointer<Notes>
 
-  /// Makes room for the rowids of one statement; of more than there is room for none is noted.
+  /// Makes room for the rowids of one statement; if there are more, none is noted.
   fileprivate init(of table: String, deleted: Bool, atMost capacity: Int) {
     let name = UnsafeMutablePointer<CChar>.allocate(capacity: table.utf8.count + 1)
     for (index, byte) in table.utf8.enumerated() {
@@ -52,18 +52,18 @@ final class ChangedRowIDs {
     return unsafe UnsafeBufferPointer(start: notes.pointee.rowIDs, count: count).sorted()
   }
 
-  /// Forgets what was noted: another statement begins.
+  /// Removes the noted rowids before another statement.
   func beginStatement() { unsafe notes.pointee.count = 0 }
 }
 
 extension Connection {
-  /// Runs `body`, and notes meanwhile which rows of a table are updated, or deleted.
+  /// Runs `body` while noting which rows of a table are updated or deleted.
   ///
   /// - Parameters:
   ///   - table: The table.
-  ///   - deleted: Whether deletions are noted, and not updates.
-  ///   - capacity: The most rows that a statement finds.
-  ///   - body: Is given what is noted.
+  ///   - deleted: Whether to note deletions instead of updates.
+  ///   - capacity: The maximum number of rows that a statement finds.
+  ///   - body: Receives the notes.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.
   func notingRowIDs<Result>(

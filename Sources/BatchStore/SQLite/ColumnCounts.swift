@@ -1,12 +1,12 @@
-/// In how many rows of a table each column differs.
+/// The number of rows of a table in which each column differs.
 struct ColumnCounts {
-  /// How many rows are reported for each column.
+  /// The number of rows reported per column.
   private let samples: Int
-  /// In how many rows each column differs.
+  /// The number of rows in which each column differs.
   private(set) var columns: [Int]
-  /// In how many rows some column does.
+  /// The number of rows in which some column differs.
   private(set) var rows = 0
-  /// Whether the row at hand is one of them.
+  /// Whether the current row is one of them.
   private var isCounted = false
 
   init(columns: Int, samples: Int) {
@@ -16,7 +16,7 @@ struct ColumnCounts {
 
   mutating func beginRow() { isCounted = false }
 
-  /// Counts a column that differs in the row at hand; whether the row is one of the first.
+  /// Counts a column that differs in the current row; returns whether the row is one of the first.
   mutating func count(_ column: Int) -> Bool {
     if !isCounted { rows += 1 }
     isCounted = true

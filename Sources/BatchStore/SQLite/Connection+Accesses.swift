@@ -3,22 +3,22 @@ import CSQLite
 
 /// What a statement reads, and what its triggers write.
 struct TableAccesses {
-  /// The tables that are read, and which of their columns: none of one whose rows only count.
+  /// The tables that are read, with their columns; empty if only rows are counted.
   var read: [String: Set<String>] = [:]
-  /// The triggers that are set off, with the columns that each writes by its table: none of one whose rows
-  /// come or go.
+  /// The triggers that fire, with the columns that each writes by table; empty if rows are inserted
+  /// or deleted.
   var triggers: [String: [String: Set<String>]] = [:]
   /// What triggers write.
   var writtenByTriggers = WrittenColumns()
-  /// The functions that are called, in lower case.
+  /// The functions called, in lower case.
   var functions: Set<String> = []
-  /// How many times something is selected, by the statement itself or a subquery.
+  /// The number of SELECTs in the statement itself and its subqueries.
   var selects = 0
 }
 
 extension Connection {
-  /// The triggers that some statements set off, with the columns that each writes by its table: none of one
-  /// whose rows come or go; runs nothing.
+  /// The triggers that some statements fire, with the columns that each writes by table, empty if
+  /// rows are inserted or deleted; runs nothing.
   package func triggers(
     setOffBy statements: [String]
   ) throws(BatchError) -> [String: [String: Set<String>]] {
@@ -27,10 +27,9 @@ extension Connection {
     return triggers
   }
 
-  /// What compiling a statement, and whatever triggers it sets off, says of the tables; runs nothing.
+  /// What compiling a statement, and the triggers it fires, reveals about tables; runs nothing.
   ///
-  /// The actions of foreign keys are not told.
-  /// See <https://www.sqlite.org/c3ref/set_authorizer.html>.
+  /// Foreign-key actions are not included. See <https://www.sqlite.org/c3ref/set_authorizer.html>.
   func accesses(of sql: String) throws(BatchError) -> TableAccesses {
     let triggers = try texts("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
     let recorder = AccessRecorder(triggers: Set(triggers))
@@ -51,7 +50,7 @@ extension Connection {
       unsafe Unmanaged.passUnretained(recorder).toOpaque()
     )
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
-    // Another text each time, so that it is compiled now even if the statement was before.
+    // The text differs each time, so that the statement is compiled now even if it was before.
     _ = try prepare("EXPLAIN /* \(UInt64.random(in: .min ... .max)) */ \(sql)")
     return withExtendedLifetime(recorder) { $0.accesses }
   }
@@ -65,11 +64,11 @@ private final class AccessRecorder {
     self.triggers = triggers
   }
 
-  /// Notes an action by a trigger or a view, or by the statement itself if that is nil.
+  /// Notes an action of a trigger or view, or of the statement itself if that is nil.
   ///
-  /// Most actions name a table and perhaps a column, a call of a function names that second.
+  /// Most actions name a table and perhaps a column; a function call names the function second.
   func record(_ action: Int32, _ table: String, _ name: String, by accessor: String?) {
-    // The triggers that record rows change none, and read nothing that decides what is done.
+    // The triggers that record rows change none, and read nothing that matters here.
     if let accessor, accessor.hasPrefix("_batch_") { return }
     let isOfTrigger = accessor.map(triggers.contains) ?? false
     if isOfTrigger, let accessor {

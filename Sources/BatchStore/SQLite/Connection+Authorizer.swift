@@ -2,8 +2,8 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Connection {
-  /// Runs `body`, which compiles statements, under an authorizer that allows reading columns and
-  /// calling functions and nothing else: no writes, no ATTACH, no PRAGMA, no transaction.
+  /// Runs `body`, which compiles statements, under an authorizer that only allows reading columns
+  /// and calling functions: no writes, no ATTACH, no PRAGMA, no transaction.
   ///
   /// See <https://www.sqlite.org/c3ref/set_authorizer.html>.
   func withReadOnlyAuthorizer<Result>(
@@ -31,11 +31,11 @@ extension Connection {
     return try body()
   }
 
-  /// Carries out a statement of somebody else's in the transaction that is open, and cannot end it: no
-  /// BEGIN, COMMIT, ROLLBACK or SAVEPOINT, no ATTACH, no PRAGMA.
+  /// Runs a caller's statement in the open transaction, without letting it end that: no BEGIN,
+  /// COMMIT, ROLLBACK or SAVEPOINT, no ATTACH, no PRAGMA.
   ///
-  /// - Throws: `BatchError` of code `invalidSQL` for what is no such statement, or for more than one, or
-  ///   what SQLite says.
+  /// - Throws: `BatchError` of code `invalidSQL` for such a statement or for more than one, or
+  ///   errors of SQLite.
   package func executeInside(_ sql: String, _ values: [SQLValue]) throws(BatchError) {
     let statement: Statement
     do throws(BatchError) {
@@ -51,7 +51,7 @@ extension Connection {
         nil
       )
       defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
-      // Another text than before is compiled now, even if the statement was compiled for others.
+      // A new text is compiled now, even if the statement was compiled for others.
       statement = try prepare("/* own */ \(sql)")
     } catch {
       guard error.sqlite?.resultCode == .SQLITE_AUTH else { throw error }
@@ -74,7 +74,7 @@ extension Connection {
   }
 
   /// Connects the virtual tables that expressions may read: connecting one declares its columns
-  /// with a CREATE TABLE of its own, which the authorizer would refuse.
+  /// with a CREATE TABLE, which the authorizer would refuse.
   private func connectVirtualTables() {
     guard !hasConnectedVirtualTables else { return }
     hasConnectedVirtualTables = true
@@ -82,13 +82,13 @@ extension Connection {
       "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'virtual'"
     )
     for name in (names ?? []) + ["json_each", "json_tree"] {
-      // One whose module is missing cannot be read, with or without the authorizer.
+      // A table whose module is missing cannot be read, with or without the authorizer.
       _ = try? value("SELECT 1 FROM \(SQLName.quoted(name)) LIMIT 0")
     }
   }
 }
 
-/// Whether a table is none, but does something when it is read: `pragma_optimize` writes
+/// Whether a table-valued function has side effects or reads files: `pragma_optimize` writes
 /// statistics, `fsdir` lists folders.
 private func isDeniedTable(_ table: String) -> Bool {
   let name = table.lowercased()

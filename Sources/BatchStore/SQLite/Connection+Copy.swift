@@ -2,24 +2,25 @@ import BatchIdentifiers
 import CSQLite
 
 extension Connection {
-  /// How many pages are copied between two looks at whether to go on.
+  /// The number of pages copied between two checks for a stop.
   private static let pagesPerStep: Int32 = 4096
 
-  /// Copies the database, page by page, into an empty file; so rows keep their rowids.
+  /// Copies the database, page by page, into an empty file; rows keep their rowids.
   ///
-  /// In a transaction of the caller the pages are those of its state, whatever others commit meanwhile.
+  /// In the caller's transaction, the pages are those of its state, whatever others commit
+  /// meanwhile.
   ///
   /// - Parameters:
   ///   - path: The file.
-  ///   - progress: Called with the number of bytes that were copied; an error from it ends the copy.
-  /// - Throws: What SQLite says; `BatchError` of code `diskFull` if there is no room.
+  ///   - progress: Called with the number of bytes copied; an error from it ends the copy.
+  /// - Throws: Errors of SQLite; `BatchError` of code `diskFull` if there is no room.
   func copy(
     to path: String,
     progress: (Int64) throws(BatchError) -> Void
   ) throws(BatchError) {
     let copy = try Connection(path: path)
     defer { copy.close() }
-    // A copy that is not whole is thrown away.
+    // An incomplete copy is thrown away.
     try copy.execute("PRAGMA journal_mode = OFF")
     try copy.execute("PRAGMA synchronous = OFF")
     guard let backup = unsafe sqlite3_backup_init(copy.database, "main", database, "main") else {
@@ -39,7 +40,7 @@ extension Connection {
     }
   }
 
-  /// How long the database is, what is in its log included.
+  /// The size of the database, including its log.
   func byteCount() throws(BatchError) -> Int64 {
     guard case .integer(let pages) = try value("PRAGMA page_count") else { return 0 }
     return try pages * pageBytes()

@@ -10,17 +10,17 @@ import Darwin
 #endif
 
 extension BatchError.Code {
-  /// The database is not as a run left it, or another file has its name.
+  /// The database is not as a run left it, or its file was replaced.
   public static let storeChanged = Self(rawValue: "storeChanged")
 }
 
 extension Connection {
-  /// Makes all that was committed durable, whatever `synchronous` is.
+  /// Makes all commits durable, whatever `synchronous` is.
   ///
-  /// In write-ahead logging the commits are in the log, which `synchronous = normal` leaves unsynced.
-  /// With a rollback journal they are in the database, but a journal that was removed, and whose removal
-  /// the folder forgets, would be rolled back after a power failure: `synchronous = extra` syncs the
-  /// folder as well, or whatever else the journal's mode asks for.
+  /// With write-ahead logging, the commits are in the log, which `synchronous = normal` leaves
+  /// unsynced. With a rollback journal they are in the database, but if the folder forgot that the
+  /// journal was removed, a power failure would roll them back: `synchronous = extra` also syncs
+  /// the folder, or does what the journal's mode requires.
   func synchronize() throws(BatchError) {
     if try journalMode() == "wal" { return try syncFile(SQLITE_FCNTL_JOURNAL_POINTER) }
     let level = try value("PRAGMA synchronous")
@@ -29,23 +29,23 @@ extension Connection {
     try rewriteHeader()
   }
 
-  /// Writes the first page as it is, for the sake of the commit: one that changes nothing waits for
+  /// Writes the first page unchanged, for the sake of the commit: one that changes nothing syncs
   /// nothing.
   func rewriteHeader() throws(BatchError) {
     guard case .integer(let version) = try value("PRAGMA user_version") else { return }
     try execute("PRAGMA user_version = \(version)")
   }
 
-  /// Makes what was written to the file of the database durable.
+  /// Syncs the database file to the disk.
   func syncDatabase() throws(BatchError) {
     try syncFile(SQLITE_FCNTL_FILE_POINTER)
   }
 
-  /// Syncs a file by SQLite's own means.
+  /// Syncs a file through SQLite.
   ///
-  /// By the file that SQLite has opened: to close another one of the same database would give up all
-  /// locks of the process on it (<https://www.sqlite.org/howtocorrupt.html>, 2.2). SQLite syncs the folder
-  /// with the first sync of a log, which it may have made.
+  /// It uses the file that SQLite has opened: closing another descriptor of the same database would
+  /// release all the process's locks on it (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
+  /// SQLite syncs the folder with the first sync of a log that it may have created.
   private func syncFile(_ pointer: Int32) throws(BatchError) {
     var file: UnsafeMutablePointer<sqlite3_file>?
     _ = unsafe sqlite3_file_control(database, "main", pointer, &file)
@@ -54,10 +54,10 @@ extension Connection {
     guard status == SQLITE_OK else { throw error(status, "sync", sql: nil) }
   }
 
-  /// Whether there is a file of the database's name.
+  /// Whether the database's path exists.
   var hasFile: Bool { unsafe access(path, F_OK) == 0 }
 
-  /// Stops if the path names another file than the one that is open: it was moved, removed or replaced.
+  /// Fails if the path no longer names the open file: it was moved, removed or replaced.
   package func refuseIfMoved() throws(BatchError) {
     var hasMoved: Int32 = 0
     let status = unsafe sqlite3_file_control(
@@ -69,9 +69,9 @@ extension Connection {
     guard status == SQLITE_OK, hasMoved != 0 else { return }
     throw BatchError(
       .storeChanged,
-      "the file of the database was moved, removed or replaced while the run was at work",
+      "the file of the database was moved, removed or replaced during the run",
       at: path,
-      remedy: "put the right file there, then run again to go on from what it has"
+      remedy: "put the right file there, then run again to resume from what it has"
     )
   }
 }

@@ -3,24 +3,24 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Connection {
-  /// Runs `body`, whose statements are interrupted when they have taken so long.
+  /// Runs `body`, and interrupts its statements after a time limit.
   ///
   /// - Returns: What `body` returns; nil if it was interrupted.
-  /// - Throws: What `body` throws for another reason.
+  /// - Throws: Other errors of `body`.
   package func within<Result>(
     _ limit: Duration,
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result? {
     let end = ContinuousClock.now + limit
-    // So often that a statement is stopped in time, and so seldom that it costs nothing.
+    // Often enough to stop a statement in time, and rarely enough to cost nothing.
     return try interrupting(every: 10_000, if: { ContinuousClock.now >= end }, body)
   }
 
-  /// Runs `body`, whose statements are interrupted when SQLite has taken so many steps for one of
-  /// them since it was compiled.
+  /// Runs `body`, and interrupts a statement once SQLite has taken this many steps for it since it
+  /// was compiled.
   ///
   /// - Returns: What `body` returns; nil if it was interrupted.
-  /// - Throws: What `body` throws for another reason.
+  /// - Throws: Other errors of `body`.
   func within<Result>(
     steps limit: Int,
     _ body: () throws(BatchError) -> Result
@@ -57,7 +57,7 @@ extension Connection {
   }
 }
 
-/// How far something may go.
+/// A limit for interruptions.
 private final class Limit {
   private let isOver: () -> Bool
   private(set) var isReached = false

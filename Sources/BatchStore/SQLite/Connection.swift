@@ -1,25 +1,25 @@
 package import BatchIdentifiers
 import CSQLite
 
-/// One connection to one database, confined to whatever executor made it.
+/// A connection to a database, confined to the executor that made it.
 ///
-/// Opened with `SQLITE_OPEN_NOMUTEX`: SQLite takes no locks of its own on it, so it must never be
-/// used from two threads at once. It is not `Sendable`, which lets the compiler see to that; only
-/// its ``interrupter`` may be handed to others.
+/// It is opened with `SQLITE_OPEN_NOMUTEX`: SQLite takes no locks on it, so two threads must never
+/// use it at the same time. It is not `Sendable`, which makes the compiler enforce that; only its
+/// ``interrupter`` may be shared.
 @safe
 package final class Connection {
   /// How a connection is opened.
   package struct Options: Sendable {
     package var isReadOnly = false
     package var busyTimeout = Duration.seconds(5)
-    /// The page cache in KiB: the part of memory that grows with the work of one transaction.
+    /// The page cache in KiB: the memory that grows with the work of one transaction.
     package var cacheSizeKiB = 4_096
-    /// Whether the path is a URI, as that of a database in memory is.
+    /// Whether the path is a URI, as for an in-memory database.
     package var isURI = false
-    /// Whether no byte of the database and of the files beside it may change, those of its log included; for
-    /// reading only.
+    /// Whether no byte of the database and its companion files may change, including the log's;
+    /// only for reading.
     var leavesNoTrace = false
-    /// Statements that make temporary views, which the connection alone has.
+    /// Statements that create temporary views for this connection.
     var views: [String] = []
 
     package init(
@@ -39,24 +39,24 @@ package final class Connection {
   package let path: String
   /// Stops a running statement from another thread.
   package let interrupter: Interrupter
-  /// What the write-ahead log holds; fed by SQLite's hook after each commit.
+  /// The state of the write-ahead log, updated by SQLite's hook after each commit.
   let log = WriteAheadLog()
-  /// What tells the rows of a chunk from those between them.
+  /// Filters the rows of a chunk in ranges.
   private let filter = KeyFilter()
-  /// What was computed for the rows of a chunk.
+  /// The computed values of a chunk's rows.
   let values = ValueFunction()
-  /// Whether text is kept in UTF-8 and need not be converted.
+  /// Whether text is stored as UTF-8 and needs no conversion.
   private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
-  /// What puts the rows of a chunk into a block.
+  /// Collects the rows of a chunk in a block.
   let collector = RowCollector()
-  /// What was found out of statements, by their texts, as of a version of the schema.
+  /// Cached facts about statements, by text, for a version of the schema.
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
-  /// What watches the rows that statements change, for as long as somebody wants to know.
+  /// Watches the rows that statements change, while needed.
   var watch: RowWatch?
-  /// What calls the closures of statements.
+  /// Calls the closures of statements.
   private let functions = SwiftFunctionCaller()
 
-  /// Whether there is a ``RowCopy``; nil if nobody has tried to make one.
+  /// Whether there is a ``RowCopy``; nil if none was tried.
   var hasRowCopy: Bool?
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
@@ -70,13 +70,13 @@ package final class Connection {
   let busyTimeout: Duration
   private let statements: StatementCache
 
-  /// Opens an existing database by its absolute path; a relative one that starts with `file:` would
-  /// be read as a URI.
+  /// Opens an existing database by its absolute path; a relative one starting with `file:` would be
+  /// parsed as a URI.
   package init(path: String, options: Options = Options()) throws(BatchError) {
     var handle: OpaquePointer?
     let access =
       if options.isURI {
-        // A database in memory is there when it is first opened, and only for writing.
+        // An in-memory database exists once it is opened, which requires write access.
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
       } else {
         options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -127,14 +127,14 @@ package final class Connection {
     }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     if options.isURI, options.isReadOnly { try execute("PRAGMA query_only = 1") }
-    // Reading the schema is what makes SQLite look at the file: a file that is no database, is
-    // encrypted or is damaged shows here rather than in the middle of the work.
+    // Reading the schema makes SQLite read the file: one that is no database, is encrypted or is
+    // damaged fails here instead of in the middle of the work.
     try execute("SELECT count(*) FROM sqlite_schema")
     try makeViews(options.views)
   }
 
-  /// Makes temporary views, which nobody else sees, with the functions that they and the triggers behind them
-  /// call.
+  /// Creates temporary views, visible only to this connection, with the functions that they and the
+  /// triggers behind them call.
   func makeViews(_ views: [String]) throws(BatchError) {
     if views.isEmpty { return }
     let status = unsafe CoreDataFunctions.register(in: database)
@@ -144,7 +144,8 @@ package final class Connection {
 
   deinit { close() }
 
-  /// Closes the connection now, and not when the last that holds it lets go; it is of no use after that.
+  /// Closes the connection now instead of when the last reference goes; it cannot be used after
+  /// that.
   func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -154,16 +155,17 @@ package final class Connection {
     if removesEmptyLog { Self.removeEmptyLog(ofDatabase: path) }
   }
 
-  /// Whether the file, or the way it was opened, forbids writing.
+  /// Whether the file, or how it was opened, forbids writing.
   package var isReadOnly: Bool { unsafe sqlite3_db_readonly(database, "main") == 1 }
 
   /// Whether no transaction is open.
   package var isAutocommit: Bool { unsafe sqlite3_get_autocommit(database) != 0 }
 
-  /// How many rows the last statement inserted, changed or deleted, triggers not counted.
+  /// The number of rows that the last statement inserted, changed or deleted, not counting
+  /// triggers.
   package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
-  /// Whether a row refers to none, which is looked at in the end of the transaction.
+  /// Whether a row violates a foreign key that the end of the transaction would check.
   package var hasUnresolvedForeignKeys: Bool {
     var count: Int32 = 0
     var most: Int32 = 0
@@ -171,7 +173,7 @@ package final class Connection {
     return count != 0
   }
 
-  /// How many pages were written to the database or its log since the last call.
+  /// The number of pages written to the database or its log since the last call.
   func takeWrittenPages() -> Int {
     var count: Int32 = 0
     var most: Int32 = 0
@@ -179,18 +181,18 @@ package final class Connection {
     return Int(count)
   }
 
-  /// Attaches another database, which is read as the connection reads its own.
+  /// Attaches another database, which is read in the same way.
   package func attach(_ path: String, as name: String) throws(BatchError) {
     let name = SQLName.quoted(name)
     guard leavesNoTrace else { return try execute("ATTACH ? AS \(name)", .text(path)) }
     let file = UntouchedFile(path)
     let uri = file.isFileAlone ? file.immutableURI : file.uri
-    // What is attached has the mode that the connection has then.
+    // An attached database gets the connection's current mode.
     if file.keepsIndexInMemory { try execute("PRAGMA locking_mode = EXCLUSIVE") }
     try execute("ATTACH ? AS \(name)", .text(uri))
   }
 
-  /// A compiled statement, taken from the cache when the same text was compiled before.
+  /// A compiled statement, from the cache if the same text was compiled before.
   ///
   /// - Throws: `BatchError` if the text does not compile, or holds more than one statement.
   package func prepare(_ sql: String) throws(BatchError) -> Statement {
@@ -220,14 +222,14 @@ package final class Connection {
     return unsafe Statement(statement, sql: sql, connection: self)
   }
 
-  /// Runs one statement to its end and drops its rows.
+  /// Runs a statement to its end and ignores its rows.
   package func execute(_ sql: String, _ values: SQLValue...) throws(BatchError) {
     let statement = try prepare(sql)
     for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
     while try statement.step() {}
   }
 
-  /// The first column of the first row, or nil where there is no row.
+  /// The first column of the first row, or nil if there is no row.
   package func value(_ sql: String, _ values: SQLValue...) throws(BatchError) -> SQLValue? {
     let statement = try prepare(sql)
     for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
@@ -243,7 +245,7 @@ package final class Connection {
     return texts
   }
 
-  /// A number that is another one after another connection has committed.
+  /// A number that changes when another connection commits.
   ///
   /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.
   func dataVersion() throws(BatchError) -> Int64 {
@@ -251,7 +253,7 @@ package final class Connection {
     return version
   }
 
-  /// The collation that a column of a table was declared with, `BINARY` if with none.
+  /// The declared collation of a table's column, `BINARY` by default.
   func collation(ofColumn column: String, of table: String) -> String? {
     var collation: UnsafePointer<CChar>?
     let status = unsafe sqlite3_table_column_metadata(
@@ -273,7 +275,7 @@ package final class Connection {
   package enum TransactionKind: String {
     /// A snapshot for reading, taken at the first read.
     case deferred = "BEGIN DEFERRED"
-    /// The write lock, taken at once, so that the body cannot fail half-way for want of it.
+    /// The write lock, taken at once, so that the body cannot fail half-way for lack of it.
     case immediate = "BEGIN IMMEDIATE"
   }
 
@@ -288,27 +290,27 @@ package final class Connection {
       try execute("COMMIT")
       return result
     } catch {
-      // Some errors (a full disk, an I/O error) have already rolled back.
-      // Others may interrupt this too.
+      // Some errors (a full disk, an I/O error) have already rolled back. Others may interrupt this
+      // too.
       for _ in 0..<10 where !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
   }
 
-  /// Makes statements wait so long for another connection's lock.
+  /// Sets how long statements wait for another connection's lock.
   func setBusyTimeout(_ timeout: Duration) {
     let milliseconds =
       timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000
     unsafe sqlite3_busy_timeout(database, Int32(clamping: milliseconds))
   }
 
-  /// Has no trigger run on this connection.
+  /// Disables triggers on this connection.
   func disableTriggers() throws(BatchError) {
     let status = unsafe batch_sqlite3_enable_triggers(database, 0)
     guard status == SQLITE_OK else { throw error(status, "disable triggers", sql: nil) }
   }
 
-  /// Makes `_batch_selected` stand for these rowids, which ascend.
+  /// Sets the rowids, ascending, for `_batch_selected`.
   func filterKeys(_ keys: [Int64]) {
     filter.select(keys)
   }
@@ -329,7 +331,7 @@ package final class Connection {
   }
 }
 
-/// Stops the statement that a connection is running, from any thread.
+/// Interrupts a connection's running statement, from any thread.
 @safe
 package final class Interrupter: Sendable {
   private let database: Lock<OpaquePointer?>
@@ -338,7 +340,7 @@ package final class Interrupter: Sendable {
     unsafe self.database = unsafe Lock(database)
   }
 
-  /// Makes the running statement, if there is one, fail with `BatchError` of code `interrupted`.
+  /// Makes the running statement, if any, fail with `BatchError` of code `interrupted`.
   package func interrupt() {
     unsafe database.withLock { (handle: inout OpaquePointer?) in
       if let handle = unsafe handle { unsafe sqlite3_interrupt(handle) }

@@ -6,12 +6,12 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The functions that statements over a store of Core Data call: one that makes bytes of a UUID, and those
-/// of Core Data's own that the triggers of derived attributes call.
+/// The functions that statements on a Core Data store call: one that makes a UUID's bytes, and Core
+/// Data's own, which the triggers of derived attributes call.
 ///
-/// The latter tell Core Data's contexts of what a trigger has done. There are none here.
+/// The latter report a trigger's changes to Core Data's contexts. Here there are none.
 enum CoreDataFunctions {
-  /// The sixteen bytes of a UUID that is written as text; anything else as it is.
+  /// The sixteen bytes of a UUID written as text; other values unchanged.
   static let uuidBytes = "_batch_uuid_bytes"
 
   private static let told = [
@@ -20,7 +20,7 @@ enum CoreDataFunctions {
     "NSCoreDataTriggerUpdateAffectedObjectValue",
   ]
 
-  /// Makes the functions known to a connection.
+  /// Registers the functions on a connection.
   static func register(in database: OpaquePointer) -> Int32 {
     for name in told {
       let status = unsafe sqlite3_create_function_v2(

@@ -1,19 +1,19 @@
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL function `_batch_selected(key)`: whether a rowid is one of the chunk's.
+/// The SQL function `_batch_selected(key)`: whether a rowid belongs to the chunk.
 ///
-/// A range with this filter reads rows that are not selected and drops them, in one statement. Where
-/// the selected rows are not far apart that is cheaper than a statement for each.
+/// A range with this filter reads and drops unselected rows, in one statement. If the selected rows
+/// are close together, that is cheaper than a statement for each.
 @safe
 final class KeyFilter {
   static let functionName = "_batch_selected"
 
   private var keys: [Int64] = []
-  /// Where the last key was found: rows come in ascending order, so the next is near.
+  /// The index of the last key found: rows ascend, so the next is near.
   private var cursor = 0
 
-  /// Makes the function known to a connection, which must not outlive this object.
+  /// Registers the function on a connection, which must not outlive this object.
   func register(in database: OpaquePointer) -> Int32 {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
     return unsafe sqlite3_create_function_v2(
@@ -37,7 +37,7 @@ final class KeyFilter {
     )
   }
 
-  /// Selects other keys, in ascending order.
+  /// Sets the selected keys, ascending.
   func select(_ keys: [Int64]) {
     self.keys = keys
     cursor = 0

@@ -5,23 +5,23 @@ package struct QueryPlan: Sendable {
   /// A step of the plan.
   private struct Step {
     let text: String
-    /// Whether it is part of a subquery in an expression, and not of what the statement itself is about.
+    /// Whether it belongs to a subquery in an expression instead of the statement itself.
     let isInSubquery: Bool
-    /// Whether it is done again for each row of what is around the subquery.
+    /// Whether it is repeated for each row outside the subquery.
     let isRepeated: Bool
   }
 
   private var steps: [Step] = []
 
-  /// The steps, a line each.
+  /// The steps, one per line.
   package var lines: [String] { steps.map(\.text) }
 
-  /// Whether the statement itself looks at every row of some table.
+  /// Whether the statement itself scans a table.
   package var scans: Bool {
     steps.contains { !$0.isInSubquery && $0.text.hasPrefix("SCAN") }
   }
 
-  /// Whether the statement itself looks at every row of this table.
+  /// Whether the statement itself scans this table.
   package func scans(_ table: String) -> Bool {
     steps.contains { step in
       !step.isInSubquery
@@ -29,13 +29,12 @@ package struct QueryPlan: Sendable {
     }
   }
 
-  /// The tables, by the names they have there, that a subquery looks through for each row of the
-  /// statement.
+  /// The tables, by their names there, that a subquery scans for each row of the statement.
   package var scannedForEachRow: [String] {
     steps.compactMap { step in
       guard step.isRepeated, step.text.hasPrefix("SCAN ") else { return nil }
       let name = step.text.dropFirst("SCAN ".count)
-      // Functions such as json_each, VALUES, and what other subqueries have made.
+      // Not functions such as json_each, VALUES, and results of other subqueries.
       let isNone =
         name.contains(" VIRTUAL TABLE ") || name.contains("CONSTANT ROW") || name.hasPrefix("(")
       return isNone ? nil : String(name.split(separator: " USING ")[0])
@@ -45,7 +44,7 @@ package struct QueryPlan: Sendable {
   /// The plan for the first of some statements; parameters need no values.
   package init(of sql: String, in connection: Connection) throws(BatchError) {
     let statement = try connection.prepare("EXPLAIN QUERY PLAN \(sql)")
-    // Of each subquery so far, and what is below it, whether it is repeated.
+    // Whether each subquery so far, and what is below it, is repeated.
     var subqueries: [Int64: Bool] = [:]
     while try statement.step() {
       let text = statement.text(at: 3)
@@ -62,7 +61,7 @@ package struct QueryPlan: Sendable {
 }
 
 extension Connection {
-  /// SQLite's plan for the first of some statements, a line a step; parameters need no values.
+  /// SQLite's plan for the first of some statements, a line per step; parameters need no values.
   package func explain(_ sql: String) throws(BatchError) -> [String] {
     try QueryPlan(of: sql, in: self).lines
   }

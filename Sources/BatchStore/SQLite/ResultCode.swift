@@ -13,7 +13,7 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
     self.rawValue = rawValue
   }
 
-  /// The code without what an extended code adds to it.
+  /// The primary code of an extended one.
   public var primary: ResultCode { ResultCode(rawValue: rawValue & 0xff) }
 
   /// SQLite's English name of the code, with the number.

@@ -1,36 +1,37 @@
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL aggregate `_batch_collect(column, value, …)`: puts the rows of a statement into a block.
+/// The SQL aggregate `_batch_collect(column, value, …)`: collects the rows of a statement in a
+/// block.
 ///
-/// A function has all values of a row at once. As columns of a result each would cost a call that
-/// takes locks and checks what it is asked for, and each row one to go on, which is a quarter of the
-/// time that reading a row of 20 columns takes.
+/// A function receives all values of a row at once. As result columns, each would cost a call that
+/// takes locks and checks its arguments, and each row one to advance: a quarter of the time of
+/// reading a row of 20 columns.
 @safe
 final class RowCollector {
   private static let name = "_batch_collect"
-  /// A function has 127 arguments at most, of which the first is the number of a column; see
+  /// A function has at most 127 arguments, the first of which is the number of a column; see
   /// <https://www.sqlite.org/limits.html>.
   private static let mostValues = 126
 
-  /// The block that rows are put into while a statement runs: that of the caller, in place.
+  /// The caller's block, which receives rows while a statement runs.
   private var block: UnsafeMutablePointer<ValueBlock>?
-  /// Whether texts are kept in UTF-8 and need not be converted.
+  /// Whether text is stored as UTF-8 and needs no conversion.
   private var isUTF8 = true
-  /// What keeps the next row from being taken.
+  /// Why no further row can be collected.
   private var obstacle: Obstacle?
 
-  /// How many bytes of texts and blobs are held; the row that comes to as many is the last.
+  /// How many bytes of texts and blobs to hold; the row that reaches this is the last.
   private var byteLimit = Int.max
 
   private enum Obstacle {
     case noRoom
-    /// The bytes of texts and blobs are as many as are to be held.
+    /// The maximum bytes of texts and blobs are reached.
     case full
     case error(BatchError)
   }
 
-  /// Makes the aggregate known to a connection, which must not outlive this object.
+  /// Registers the aggregate on a connection, which must not outlive this object.
   func register(in database: OpaquePointer) -> Int32 {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
     return unsafe sqlite3_create_function_v2(
@@ -54,7 +55,8 @@ final class RowCollector {
     )
   }
 
-  /// The result columns of a `SELECT` whose rows are collected, in the order in which it finds them.
+  /// The result columns of a `SELECT` whose rows are collected, in the order in which it finds
+  /// them.
   static func columns(_ expressions: [String]) -> String {
     stride(from: 0, to: expressions.count, by: mostValues)
       .map { first in
@@ -64,19 +66,19 @@ final class RowCollector {
       .joined(separator: ", ")
   }
 
-  /// What came of collecting.
+  /// The result of collecting.
   enum Collected {
     case all
-    /// Not all: the block holds as many bytes as it shall.
+    /// Some rows, up to the block's byte limit.
     case some
-    /// There is no room in the block for all rows.
+    /// The block has no room for all rows.
     case tooMany
   }
 
-  /// Runs a statement, and appends the rows that it finds to a block with as many columns, until its
-  /// texts and blobs have `byteLimit` bytes.
+  /// Runs a statement, and appends its rows to a block with as many columns, until its texts and
+  /// blobs have `byteLimit` bytes.
   ///
-  /// - Throws: What SQLite says, or `BatchError` of code `valueTooLarge`.
+  /// - Throws: Errors of SQLite, or `BatchError` of code `valueTooLarge`.
   func collect(
     from statement: borrowing Statement,
     into rows: inout ValueBlock,
@@ -102,7 +104,7 @@ final class RowCollector {
     }
   }
 
-  /// Takes some values of a row, with the number of their first column before them.
+  /// Collects some values of a row, preceded by the number of their first column.
   private func take(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
     guard let block = unsafe block else { return false }
     let first = Int(unsafe sqlite3_value_int(arguments[0]))
@@ -130,7 +132,7 @@ final class RowCollector {
           case SQLITE_NULL: break
           case let storageClass:
             let isText = storageClass == SQLITE_TEXT
-            // As a blob a text comes without the copy that a zero at its end would cost.
+            // Reading a text as a blob avoids the copy for a terminating zero.
             let start =
               isText && !isUTF8
               ? unsafe UnsafeRawPointer(sqlite3_value_text(value))
@@ -145,7 +147,7 @@ final class RowCollector {
           place += stride
         }
       }
-      // Asked of a row whose last values these are: what SQLite has in hand is not read once more.
+      // Checked at a row's last values, so that the current row is not read again.
       let isWhole = unsafe first + arguments.count - 1 == block.pointee.columnCount
       if isWhole, unsafe block.pointee.bytes.count >= byteLimit {
         obstacle = .full

@@ -9,19 +9,19 @@ import Musl
 import Darwin
 #endif
 
-/// The SQL functions by which rows of two databases are compared, on one connection.
+/// The SQL functions that compare rows of two databases, on one connection.
 ///
-/// `_batch_differs(n, a, b, …)` is whether the values of some pair are not the same, in storage class and
-/// in bytes. `_batch_counts(column, a, b, …)` counts the columns that are not the same, the first of which
-/// has this number, and is whether the row is to be told of; 0 counts the row as well, and a number below 0
-/// is that of a column less 1, as its complement, of a row that was counted. `_batch_expected(what, key…)` is
-/// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it does.
-/// All values of two rows cross over in one call, as those of one row do in ``RowCollector``.
+/// `_batch_differs(n, a, b, …)` is whether the values of some pair differ, in storage class or
+/// bytes. `_batch_counts(column, a, b, …)` counts the columns that differ, the first of which has
+/// this number, and is whether to report the row; 0 also counts the row, and a negative number is
+/// the complement of a column less 1, for a row already counted. `_batch_expected(what, key…)` is
+/// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it
+/// does. All values of two rows pass in one call, as those of one row do in ``RowCollector``.
 @safe
 final class RowComparison {
   /// How a row may differ.
   enum Expectation: Int, CaseIterable {
-    /// In some way, whatever way that is.
+    /// In any way.
     case any
     /// In the columns that are set.
     case changed
@@ -29,11 +29,11 @@ final class RowComparison {
     case deleted
     /// It is gone, and its copy was found.
     case deletedWithCopy
-    /// It is gone, and this is its copy: the first one that is found.
+    /// It is gone, and this is the first copy found.
     case copied
   }
 
-  /// A function has 127 arguments at most, of which the first is a number; see
+  /// A function has at most 127 arguments, the first of which is a number; see
   /// <https://www.sqlite.org/limits.html>.
   private static let mostPairs = 63
   private static let differs = "_batch_differs"
@@ -42,42 +42,42 @@ final class RowComparison {
 
   private let selected: SelectedRows?
   private var encoder = EncodedKey.Encoder()
-  /// How many pairs of rows were compared.
+  /// The number of compared pairs of rows.
   private(set) var pairs = 0
-  /// How many rows differ as expected, by the numbers of the expectations.
+  /// The number of rows that differ as expected, by the numbers of the expectations.
   private var expectedCounts = [Int](repeating: 0, count: Expectation.allCases.count)
-  /// In how many rows each column differs, where that is asked.
+  /// The number of rows in which each column differs, if requested.
   var columns = ColumnCounts(columns: 0, samples: 0)
 
   init(_ selected: SelectedRows?) {
     self.selected = selected
   }
 
-  /// How many rows differ in a way that is expected.
+  /// The number of rows that differ in an expected way.
   func count(_ expectation: Expectation) -> Int { expectedCounts[expectation.rawValue] }
 
   // MARK: In SQL
 
-  /// Whether the values of some column are not the same in two rows, as an operand.
+  /// Whether the values of some column differ in two rows, as an operand.
   static func differ(_ columns: [String], of row: String, and other: String) -> String {
     let calls = pairs(columns, of: row, and: other).map { "\(differs)(0\($1))" }
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// Whether two rows are to be told of, as an operand, which counts them and their columns that differ, but
-  /// for some of them.
+  /// Whether to report two rows, as an operand, which counts them and their differing columns,
+  /// except some.
   static func count(
     _ columns: [String],
     but free: Set<String> = [],
     of row: String,
     and other: String
   ) -> String {
-    // The operands of OR are not all computed once the answer is known.
+    // OR does not evaluate all operands once the answer is known.
     let calls = pairs(columns, but: free, of: row, and: other).map { "\(counts)(\($0)\($1))" }
     return "(\(calls.joined(separator: " | ")))"
   }
 
-  /// Counts some columns that differ in two rows, which were counted, as an operand.
+  /// Counts some differing columns of two rows that were counted, as an operand.
   static func count(
     more columns: [(number: Int, name: String)],
     of row: String,
@@ -89,8 +89,8 @@ final class RowComparison {
     return "(\(calls.joined(separator: " | ")))"
   }
 
-  /// The values of columns in two rows, as the arguments of each call, with the number of its first column;
-  /// of some columns nothing that could differ.
+  /// The values of columns in two rows, as the arguments of each call, with the number of its first
+  /// column; constants for excluded columns.
   private static func pairs(
     _ columns: [String],
     but free: Set<String> = [],
@@ -106,14 +106,14 @@ final class RowComparison {
     }
   }
 
-  /// Whether the row of a key may differ so, as an operand.
+  /// Whether the row of a key may differ this way, as an operand.
   static func isExpected(_ expectation: Expectation, key: [String]) -> String {
     "\(expected)(\(expectation.rawValue), \(key.joined(separator: ", ")))"
   }
 
   // MARK: Functions
 
-  /// Makes the functions known to a connection, which keeps this object.
+  /// Registers the functions on a connection, which keeps this object.
   func register(in connection: Connection) throws(BatchError) {
     try unsafe register(Self.differs, in: connection) { call, count, arguments in
       guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
@@ -204,7 +204,7 @@ final class RowComparison {
     return isTold
   }
 
-  /// Whether two values are not the same, in storage class and in bytes.
+  /// Whether two values differ, in storage class or bytes.
   private static func differ(_ value: OpaquePointer?, _ other: OpaquePointer?) -> Bool {
     let storageClass = unsafe sqlite3_value_type(value)
     guard unsafe storageClass == sqlite3_value_type(other) else { return true }
@@ -216,7 +216,7 @@ final class RowComparison {
       let bits = unsafe sqlite3_value_double(value).bitPattern
       return unsafe bits != sqlite3_value_double(other).bitPattern
     default:
-      // As a blob a text is not converted: both databases have the same encoding.
+      // A text as a blob is not converted: both databases have the same encoding.
       let (start, otherStart) = unsafe (sqlite3_value_blob(value), sqlite3_value_blob(other))
       let count = unsafe sqlite3_value_bytes(value)
       guard unsafe count == sqlite3_value_bytes(other) else { return true }

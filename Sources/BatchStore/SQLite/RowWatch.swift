@@ -1,15 +1,17 @@
 import BatchIdentifiers
 import CSQLite
 
-/// Watches whether statements that change one row each change other rows of its table, by triggers.
+/// Watches whether statements that change a single row cause changes to other rows of its table, by
+/// triggers.
 ///
-/// SQLite reports every row of a rowid table that is inserted, updated or deleted, whoever does it,
-/// but for those that `ON CONFLICT REPLACE` removes; see <https://www.sqlite.org/c3ref/update_hook.html>.
+/// SQLite reports every row of a rowid table that is inserted, updated or deleted, by whatever
+/// statement, except those that `ON CONFLICT REPLACE` removes; see
+/// <https://www.sqlite.org/c3ref/update_hook.html>.
 @safe
 final class RowWatch {
-  /// The name of the table, in bytes that end with zero.
+  /// The table's name, zero-terminated.
   private let table: [CChar]
-  /// The row that the present statement has changed first.
+  /// The first row that the current statement has changed.
   private var row: Int64?
   /// Whether a statement has changed more than one row.
   private(set) var hasSeenOthers = false
@@ -18,7 +20,7 @@ final class RowWatch {
     self.table = table.utf8.map { CChar(bitPattern: $0) } + [0]
   }
 
-  /// The next change is that of another statement.
+  /// Marks the beginning of another statement.
   func beginStatement() { row = nil }
 
   fileprivate func note(_ rowID: Int64, of other: UnsafePointer<CChar>) {
@@ -29,7 +31,7 @@ final class RowWatch {
 }
 
 extension Connection {
-  /// Runs `body`, and watches meanwhile the rows of a table that are changed.
+  /// Runs `body` while watching the changed rows of a table.
   func watching<Result>(
     table: String,
     _ body: (RowWatch) throws(BatchError) -> Result

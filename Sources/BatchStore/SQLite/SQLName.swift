@@ -1,7 +1,7 @@
 /// Names as they are written in SQL.
 @usableFromInline
 package enum SQLName {
-  /// The name in double quotes, so that spaces, quotes, keywords and any script work in it.
+  /// The name in double quotes, so that spaces, quotes, keywords and any script are allowed in it.
   @usableFromInline
   package static func quoted(_ name: String) -> String {
     let hasQuotes = name.utf8.contains(UInt8(ascii: "\""))
@@ -14,13 +14,13 @@ package enum SQLName {
     names.map(quoted).joined(separator: ", ")
   }
 
-  /// Whether two names are the same to SQLite, which folds the case of ASCII letters only.
+  /// Whether SQLite considers two names equal: it ignores the case of ASCII letters only.
   package static func equal(_ left: String, _ right: String) -> Bool {
     left.utf8.count == right.utf8.count
       && zip(left.utf8, right.utf8).allSatisfy { folded($0) == folded($1) }
   }
 
-  /// The name with ASCII letters in lower case: equal for names that are the same to SQLite.
+  /// The name with ASCII letters in lower case: equal for names that SQLite considers equal.
   package static func folded(_ name: String) -> String {
     String(decoding: name.utf8.map { folded($0) }, as: UTF8.self)
   }

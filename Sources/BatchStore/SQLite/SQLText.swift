@@ -1,14 +1,14 @@
-/// A piece of SQL that stands as one operand.
+/// A piece of SQL that is one operand.
 package struct SQLText {
   package let text: String
-  /// Whether there are rows for which it fails, so that it must not be computed for rows for which
-  /// Swift would not compute it.
+  /// Whether it may fail for some rows, so that it must only be computed where Swift would compute
+  /// it.
   package let canFail: Bool
-  /// The same thing as what must hold for it not to be NULL, and what it is then.
+  /// The same operand as the condition for not being NULL, and its value then.
   package private(set) var guarded: (condition: String, value: String)?
-  /// The same thing as a column less a number.
+  /// The same operand as a column minus a number.
   package private(set) var difference: (column: String, less: Double)?
-  /// The conditions that this joins, and whether all of them must be true or any.
+  /// The conditions that this joins, and whether all of them or any must be true.
   private var joined: (isAll: Bool, conditions: [SQLText])?
 
   package init(_ text: String, canFail: Bool = false) {
@@ -16,14 +16,14 @@ package struct SQLText {
     self.canFail = canFail
   }
 
-  /// A value where a condition holds, and NULL elsewhere.
+  /// A value where a condition is true, otherwise NULL.
   package init(_ value: SQLText, where condition: SQLText) {
     text = "CASE WHEN \(condition.text) THEN \(value.text) END"
     canFail = value.canFail || condition.canFail
     if !canFail { guarded = (condition.text, value.text) }
   }
 
-  /// What is left of a column's number without another one.
+  /// A column minus a number.
   package init(_ column: String, less number: Double) {
     self.init("(\(column) - \(number))")
     difference = (column, number)
@@ -35,9 +35,9 @@ package struct SQLText {
   private var isTrue: Bool { text == Self.true.text }
   private var isFalse: Bool { text == Self.false.text }
 
-  /// Whether both are true; the second is computed only where the first is.
+  /// Whether both are true; the second is computed only if the first is.
   ///
-  /// What is known is left out, here and below: SQLite looks nothing up in an index for `0 OR …`.
+  /// Here and below, constants are dropped: SQLite uses no index for `0 OR …`.
   package static func and(_ left: SQLText, _ right: SQLText) -> SQLText {
     if left.isTrue || right.isFalse && !left.canFail { return right }
     if left.isFalse || right.isTrue { return left }
@@ -54,8 +54,8 @@ package struct SQLText {
     combined(conditions[...], .false, or)
   }
 
-  /// Combines one after the other, in which SQLite finds what an index serves, but many in halves:
-  /// it refuses expressions that are more than 1,000 deep.
+  /// Combines a few operands in a list, where SQLite finds those that an index serves, but many in
+  /// halves: it refuses expressions that are more than 1,000 deep.
   private static func combined(
     _ conditions: ArraySlice<SQLText>,
     _ none: SQLText,
@@ -71,7 +71,7 @@ package struct SQLText {
     )
   }
 
-  /// Whether one is true; the second is computed only where the first is not.
+  /// Whether one is true; the second is computed only if the first is not.
   package static func or(_ left: SQLText, _ right: SQLText) -> SQLText {
     if left.isFalse || right.isTrue && !left.canFail { return right }
     if left.isTrue || right.isFalse { return left }
@@ -86,13 +86,13 @@ package struct SQLText {
 
   // MARK: Many conditions
 
-  /// Two conditions, with those that either joins in the same way, as one list.
+  /// Joins two conditions, with those that either joins in the same way, in one list.
   ///
-  /// SQLite's parser follows parentheses and CASEs that are in each other some twenty deep, depending on
-  /// its version, and a list of any length.
+  /// SQLite's parser allows some twenty levels of nested parentheses and CASEs, depending on its
+  /// version, and a list of any length.
   private static func joining(_ left: SQLText, _ right: SQLText, all isAll: Bool) -> SQLText {
     let conditions = left.conditions(all: isAll) + right.conditions(all: isAll)
-    // The operators of a list are as deep as it is long, of which SQLite admits 1,000.
+    // A list of operators is as deep as it is long; SQLite's limit is 1,000.
     return SQLText(conditions.count <= 32 ? conditions : [left, right], all: isAll)
   }
 
@@ -105,12 +105,12 @@ package struct SQLText {
     let firstToFail = conditions.firstIndex(where: \.canFail)
     var operands = texts
     if let firstToFail {
-      // In their order, and no further than it takes.
+      // In order, and only as far as needed.
       let tests = texts.dropLast().map { text in
         isAll ? "WHEN \(text) IS NOT TRUE THEN 0" : "WHEN \(text) THEN 1"
       }
       let inOrder = "CASE \(tests.joined(separator: " ")) ELSE \(texts[texts.count - 1]) END"
-      // SQLite can look those before it up in an index, if they stand alone.
+      // SQLite can use an index for those before it, if they are separate operands.
       operands = (isAll ? Array(texts[..<firstToFail]) : []) + [inOrder]
     }
     text = "(\(operands.joined(separator: isAll ? " AND " : " OR ")))"

@@ -1,17 +1,17 @@
 extension SQLValue {
-  /// The value as SQLite keeps it: NaN is NULL there.
+  /// The value as SQLite stores it: NaN becomes NULL.
   @inlinable package var storable: SQLValue { isNaN ? .null : self }
 
   @inlinable package var isNaN: Bool {
     if case .real(let value) = self { value.isNaN } else { false }
   }
 
-  /// Whether the value is a zero that some columns keep without its sign.
+  /// Whether the value is a zero that some columns store without its sign.
   package var isNegativeZero: Bool {
     if case .real(let value) = self { value == 0 && value.sign == .minus } else { false }
   }
 
-  /// Whether two values are the same byte for byte; equal texts may be composed differently.
+  /// Whether two values are equal byte for byte; equal texts may be composed differently.
   @inlinable
   package func isIdentical(to other: SQLValue) -> Bool {
     if case .text(let text) = self, case .text(let otherText) = other {
@@ -22,7 +22,7 @@ extension SQLValue {
 }
 
 extension [SQLValue] {
-  /// Whether two rows are the same byte for byte.
+  /// Whether two rows are equal byte for byte.
   @inlinable
   package func isIdentical(to other: [SQLValue]) -> Bool {
     count == other.count && zip(self, other).allSatisfy { $0.isIdentical(to: $1) }

@@ -42,7 +42,7 @@ extension SQLValue {
     }
   }
 
-  /// What kind of value it is, without the value, which may be nobody else's business.
+  /// The kind of value, without the value, which may be confidential.
   package var className: String {
     switch self {
     case .null: "NULL"
@@ -55,13 +55,13 @@ extension SQLValue {
 }
 
 extension SQLValue: CustomStringConvertible, CustomDebugStringConvertible {
-  /// The value as one reads it: `NULL`, `42`, `0.5`, `Ada`, and bytes as `x'0aff'`.
+  /// The value for people: `NULL`, `42`, `0.5`, `Ada`, and bytes as `x'0aff'`.
   public var description: String {
     if case .text(let text) = self { text } else { debugDescription }
   }
 
-  /// The value as SQL writes it, so that its type shows: `'Ada'`, `'42'`, `42`; of a long blob the
-  /// first 32 bytes.
+  /// The value in SQL, so that its type shows: `'Ada'`, `'42'`, `42`; at most the first 32 bytes of
+  /// a blob.
   public var debugDescription: String {
     if case .blob(let bytes) = self, bytes.count > 32 {
       "\(SQLValue.blob(Array(bytes.prefix(32))).sql)… (\(bytes.count) bytes)"

@@ -2,13 +2,13 @@ import BatchEngine
 public import BatchIdentifiers
 import CSQLite
 
-/// What SQLite said, kept as `BatchError.underlying` of the error that it led to.
+/// An error from SQLite, in `BatchError.underlying` of the error that it caused.
 public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The extended result code.
   public let resultCode: ResultCode
   /// SQLite's own message.
   public let message: String
-  /// What was being done, `prepare` or `step` for example.
+  /// The failed operation, for example `prepare` or `step`.
   public let operation: String
   /// The statement, with placeholders; never the values bound to them.
   public let sql: String?
@@ -36,7 +36,7 @@ extension BatchError.Code {
 }
 
 extension BatchError {
-  /// The SQLite error behind this one, if there is one.
+  /// The SQLite error that caused this one, if there is one.
   public var sqlite: SQLiteError? { underlying as? SQLiteError }
 
   init(_ error: SQLiteError, database: String) {

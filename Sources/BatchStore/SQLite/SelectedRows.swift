@@ -1,20 +1,20 @@
 package import BatchIdentifiers
 
-/// The rows that a run was about, to be asked for by their keys in any order.
+/// The selected rows of a run, for look-ups by key in any order.
 package final class SelectedRows: Sendable {
-  /// The keys, in their order if they are integers.
+  /// The keys, sorted if they are integers.
   private let list: PackedIdentifiers
   private let hasIntegers: Bool
-  /// Hashes of all other keys, in their order.
+  /// Sorted hashes of all other keys.
   ///
-  /// A packed list decodes a block for each look-up, and these rows do not come in the order of their keys.
-  /// Among a million keys are two of the same hash once in 30 million lists.
+  /// A packed list decodes a block per look-up, and these rows do not come in key order. Among a
+  /// million keys, two have the same hash in one of 30 million lists.
   private let hashes: [UInt64]
-  /// Which of them have been found a copy of, a bit for each.
+  /// Which of them have a copy, one bit for each.
   private let marks: Lock<[UInt64]>
 
-  /// - Complexity: O(*n* log *n*) time where the list is not sorted, and the memory of the packed list;
-  ///   8 bytes a key if those are no integers.
+  /// - Complexity: O(*n* log *n*) time if the list is not sorted, and the memory of the packed
+  ///   list; 8 bytes per key if those are not integers.
   package init(_ list: PackedIdentifiers) throws(BatchError) {
     marks = Lock([UInt64](repeating: 0, count: list.count / 64 + 1))
     hasIntegers = list.header.keyKind == .integer
@@ -34,21 +34,21 @@ package final class SelectedRows: Sendable {
     self.hashes = hashes
   }
 
-  /// How many keys are decoded at a time.
+  /// The number of keys decoded at a time.
   private static let partCount = 10_000
 
-  /// The place of an integer key, or nil if it is none of them.
+  /// The index of an integer key, or nil if it was not selected.
   func position(of key: Int64) -> Int? {
     guard hasIntegers else {
       var encoder = EncodedKey.Encoder()
       encoder.append(key)
       return position(of: encoder)
     }
-    // The list is in memory and was checked. What could not be read would be told as a difference.
+    // The list is in memory and was checked. An unreadable key would appear as a difference.
     return (try? list.firstPosition(of: .integer(key))) ?? nil
   }
 
-  /// The place of a key, or nil if it is none of them.
+  /// The index of a key, or nil if it was not selected.
   func position(of key: EncodedKey.Encoder) -> Int? {
     if hasIntegers { return (try? list.firstPosition(of: .encoded(key.key))) ?? nil }
     let hash = XXHash64.hash(key.bytes)
@@ -56,7 +56,7 @@ package final class SelectedRows: Sendable {
     return position < hashes.count && hashes[position] == hash ? position : nil
   }
 
-  /// Marks a place; false if it was marked before.
+  /// Marks a position; false if it was already marked.
   func mark(_ position: Int) -> Bool {
     marks.withLock { marks in
       let bit: UInt64 = 1 << UInt64(position % 64)

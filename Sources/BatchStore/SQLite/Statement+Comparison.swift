@@ -1,10 +1,10 @@
 import CSQLite
 
 extension Statement {
-  /// How much is shown of a text or a blob.
+  /// How many bytes of a text or blob are shown.
   private static var shownByteCount: Int { 40 }
 
-  /// Whether the values of two columns of the current row are not the same, in storage class and bytes.
+  /// Whether the values of two columns of the current row differ, in storage class or bytes.
   func differ(_ column: Int, _ other: Int) -> Bool {
     let storageClass = storageClass(at: column)
     guard storageClass == self.storageClass(at: other) else { return true }
@@ -16,7 +16,7 @@ extension Statement {
     }
   }
 
-  /// The value of a column as SQL writes it, of a text or blob the first bytes only.
+  /// The value of a column in SQL; only the first bytes of a text or blob.
   func shownValue(at column: Int) -> String {
     let storageClass = storageClass(at: column)
     guard storageClass == SQLITE_TEXT || storageClass == SQLITE_BLOB else {

@@ -1,8 +1,8 @@
 package import BatchIdentifiers
 import CSQLite
 
-/// A compiled statement, owned by one place at a time; it goes back to its connection's cache at
-/// the end of its life.
+/// A compiled statement with a single owner; at the end of its life it returns to its connection's
+/// cache.
 ///
 /// Parameters are numbered from 1 and columns from 0, as in SQLite.
 @safe
@@ -23,7 +23,7 @@ package struct Statement: ~Copyable {
 
   // MARK: Stepping
 
-  /// Goes to the next row; false when there are no more.
+  /// Advances to the next row; false if there are no more.
   package func step() throws(BatchError) -> Bool {
     let status = unsafe sqlite3_step(statement)
     if status == SQLITE_ROW { return true }
@@ -36,21 +36,21 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_reset(statement)
   }
 
-  /// Runs to the end, drops any rows, and makes ready to run again.
+  /// Runs to the end, ignores any rows, and makes the statement ready to run again.
   package func run() throws(BatchError) {
     defer { reset() }
     while try step() {}
   }
 
-  /// How many rows the last statement of the connection changed, triggers not counted.
+  /// The number of rows that the connection's last statement changed, not counting triggers.
   package var changes: Int { connection.changes }
 
-  /// Starts counting anew the steps that ``Connection/within(steps:_:)`` limits.
+  /// Resets the count of steps that ``Connection/within(steps:_:)`` limits.
   func resetStepCount() {
     _ = unsafe sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1)
   }
 
-  /// Whether SQLite says that the statement writes nothing.
+  /// Whether the statement writes nothing, according to SQLite.
   package var isReadOnly: Bool { unsafe sqlite3_stmt_readonly(statement) != 0 }
 
   // MARK: Parameters
@@ -62,7 +62,8 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_bind_parameter_name(statement, Int32(index)).map { unsafe String(cString: $0) }
   }
 
-  /// The number of a named parameter (with its prefix), or nil if the statement has none of it.
+  /// The number of a named parameter (with its prefix), or nil if the statement has no such
+  /// parameter.
   package func parameterIndex(_ name: String) -> Int? {
     let index = Int(unsafe sqlite3_bind_parameter_index(statement, name))
     return index > 0 ? index : nil
@@ -103,9 +104,9 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_bind_double(statement, Int32(index), value)
   }
 
-  /// Binds text that is copied by SQLite; any bytes will do.
+  /// Binds text of any bytes, which SQLite copies.
   func bindText(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int32 {
-    // A null pointer would bind NULL, so an empty text needs some address.
+    // A null pointer would bind NULL, so an empty text needs an address.
     let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
     return unsafe sqlite3_bind_text64(
       statement,
@@ -117,7 +118,7 @@ package struct Statement: ~Copyable {
     )
   }
 
-  /// Binds bytes that are copied by SQLite.
+  /// Binds bytes, which SQLite copies.
   func bindBlob(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int32 {
     let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
     return unsafe sqlite3_bind_blob64(
@@ -147,7 +148,7 @@ package struct Statement: ~Copyable {
     try check(status)
   }
 
-  /// Binds a closure, which is released when something else is bound in its place.
+  /// Binds a closure, which is released when something else is bound to the parameter.
   func bindFunction(_ function: SwiftFunction, at index: Int) -> Int32 {
     SwiftFunction.pointerType.withUTF8Buffer { type in
       unsafe sqlite3_bind_pointer(
@@ -169,12 +170,12 @@ package struct Statement: ~Copyable {
     unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
 
-  /// Makes `_batch_selected` in the statement stand for these rowids, which ascend.
+  /// Sets the rowids, ascending, for `_batch_selected` in the statement.
   func filterKeys(_ keys: [Int64]) {
     connection.filterKeys(keys)
   }
 
-  /// Makes `_batch_value` in the statement find its rows by `lookup`, the first one in row `start`.
+  /// Makes `_batch_value` in the statement find its rows by `lookup`, starting at row `start`.
   func findValues(by lookup: ValueFunction.Lookup, from start: Int) {
     connection.values.find(lookup, from: start)
   }
@@ -187,13 +188,13 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_column_name(statement, Int32(column)).map { unsafe String(cString: $0) } ?? ""
   }
 
-  /// The declared type of the column that a result column is read from; empty for an expression.
+  /// The declared type of the column behind a result column; empty for an expression.
   func columnType(at column: Int) -> String {
     unsafe sqlite3_column_decltype(statement, Int32(column)).map { unsafe String(cString: $0) }
       ?? ""
   }
 
-  /// The table and column that a result column is read from, or nil for an expression.
+  /// The table and column behind a result column, or nil for an expression.
   package func columnOrigin(at column: Int) -> (table: String, column: String)? {
     guard
       let table = unsafe sqlite3_column_table_name(statement, Int32(column)),
@@ -202,7 +203,7 @@ package struct Statement: ~Copyable {
     return unsafe (String(cString: table), String(cString: origin))
   }
 
-  /// The storage class of a column of the current row: one of SQLite's five type numbers.
+  /// The storage class of a column in the current row: one of SQLite's five type numbers.
   func storageClass(at column: Int) -> Int32 {
     unsafe sqlite3_column_type(statement, Int32(column))
   }
@@ -218,7 +219,7 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_column_double(statement, Int32(column))
   }
 
-  /// Text, invalid UTF-8 repaired; NULL as an empty text.
+  /// Text, with ill-formed UTF-8 repaired; NULL is an empty text.
   package func text(at column: Int) -> String {
     unsafe String(decoding: bytes(at: column), as: UTF8.self)
   }
@@ -226,7 +227,7 @@ package struct Statement: ~Copyable {
   /// The bytes of a text or a blob, valid until the next step.
   func bytes(at column: Int) -> UnsafeRawBufferPointer {
     let isText = storageClass(at: column) != SQLITE_BLOB
-    // Asking for the pointer first and the length second is what SQLite's page demands.
+    // SQLite requires asking for the pointer first and the length second.
     let start: UnsafeRawPointer? =
       isText
       ? unsafe UnsafeRawPointer(sqlite3_column_text(statement, Int32(column)))
@@ -235,7 +236,7 @@ package struct Statement: ~Copyable {
     return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
-  /// How many bytes SQLite keeps the value in: <https://www.sqlite.org/fileformat2.html#record_format>.
+  /// The size of the value as stored: <https://www.sqlite.org/fileformat2.html#record_format>.
   func recordBytes(at column: Int) -> Int {
     switch storageClass(at: column) {
     case SQLITE_INTEGER: 2 + (64 - integer(at: column).magnitude.leadingZeroBitCount) / 8

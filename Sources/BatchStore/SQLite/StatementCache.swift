@@ -1,28 +1,27 @@
 import CSQLite
 
-/// Compiled statements that wait to be used again, by their text; the least recently used goes
-/// when there are too many.
+/// Idle compiled statements, by text; if there are too many, the least recently used is dropped.
 @safe
 final class StatementCache {
   private static let limit = 64
 
   private let database: OpaquePointer
   private var waiting: [String: OpaquePointer] = unsafe [:]
-  /// Texts from least to most recently put back.
+  /// Texts, the least recently returned first.
   private var order: [String] = []
 
   init(database: OpaquePointer) {
     unsafe self.database = unsafe database
   }
 
-  /// The waiting statement of this text, which leaves the cache, or nil.
+  /// Takes the idle statement with this text from the cache; nil if there is none.
   func take(_ sql: String) -> OpaquePointer? {
     guard let statement = unsafe waiting.removeValue(forKey: sql) else { return nil }
     if let index = order.lastIndex(of: sql) { order.remove(at: index) }
     return unsafe statement
   }
 
-  /// Puts a statement back that is done; a second one of the same text is finalized.
+  /// Returns an idle statement; a second one with the same text is finalized.
   func put(_ statement: OpaquePointer, sql: String) {
     unsafe sqlite3_reset(statement)
     unsafe sqlite3_clear_bindings(statement)

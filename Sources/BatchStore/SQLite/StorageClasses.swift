@@ -12,7 +12,7 @@ package struct StorageClasses: OptionSet, Sendable {
   @inlinable package static var text: Self { Self(rawValue: 8) }
   @inlinable package static var blob: Self { Self(rawValue: 16) }
 
-  /// What SQLite's `typeof()` calls them.
+  /// Their names in SQLite's `typeof()`.
   package var names: [String] {
     let all: [(Self, String)] = [
       (.null, "null"), (.integer, "integer"), (.real, "real"), (.text, "text"), (.blob, "blob"),
@@ -22,7 +22,7 @@ package struct StorageClasses: OptionSet, Sendable {
 }
 
 extension SQLValue {
-  /// The storage class of the value, alone in a set.
+  /// A set with the storage class of the value.
   @inlinable package var storageClass: StorageClasses {
     switch self {
     case .null: .null

@@ -3,11 +3,11 @@ import CSQLite
 
 /// A Swift closure that a statement calls: `_batch_call(?1, column, …)`, where `?1` is the closure.
 ///
-/// The closure travels to SQLite as a pointer, which SQL can neither read nor make, and lives as
+/// The closure is passed to SQLite as a pointer, which SQL can neither read nor make, and lives as
 /// long as it is bound. See <https://www.sqlite.org/bindptr.html>.
 ///
-/// Sendable, because the closures are made of what a `Predicate` holds, which is `Sendable`, and of
-/// codecs, which are; generic code cannot say so.
+/// It is Sendable because the closures consist of what a `Predicate` contains, which is `Sendable`,
+/// and of codecs, which are; generic code cannot express that.
 package final class SwiftFunction: @unchecked Sendable {
   package static let sqlName = "_batch_call"
   static let pointerType: StaticString = "batch-function"
@@ -22,13 +22,13 @@ package final class SwiftFunction: @unchecked Sendable {
 /// The SQL function that calls Swift closures, on one connection.
 @safe
 final class SwiftFunctionCaller {
-  /// What the last closure threw: SQLite itself carries no more than a text.
+  /// The last error of a closure: SQLite only carries text.
   private var error: BatchError?
 
-  /// Makes the function known to a connection, which must not outlive this object.
+  /// Registers the function on a connection, which must not outlive this object.
   func register(in database: OpaquePointer) -> Int32 {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
-    // Not deterministic, so that SQLite neither calls it ahead of the rows nor moves a call out of
+    // Not deterministic, so that SQLite neither calls it before the rows nor moves a call out of
     // the CASE that guards it.
     return unsafe sqlite3_create_function_v2(
       database,
@@ -48,7 +48,7 @@ final class SwiftFunctionCaller {
     )
   }
 
-  /// The error of the closure that made a statement fail, once.
+  /// Takes the closure error that made a statement fail.
   func takeError() -> BatchError? {
     defer { error = nil }
     return error
@@ -124,7 +124,7 @@ extension SQLValue {
   }
 }
 
-/// What a place in a statement is filled with.
+/// A value or closure for a parameter.
 package enum StatementParameter: Sendable {
   case value(SQLValue)
   /// A closure, for `_batch_call`.
@@ -132,7 +132,7 @@ package enum StatementParameter: Sendable {
 }
 
 extension Statement {
-  /// Fills the places `?1`, `?2`, ….
+  /// Binds the parameters `?1`, `?2`, ….
   package func bind(_ parameters: [StatementParameter]) throws(BatchError) {
     for (index, parameter) in parameters.enumerated() {
       switch parameter {

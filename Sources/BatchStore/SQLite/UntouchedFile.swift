@@ -6,18 +6,18 @@ import Musl
 import Darwin
 #endif
 
-/// A database that is read without a change to any file, be it the index of its log.
+/// A database that is read without changing any file, not even the index of its log.
 ///
-/// SQLite makes the files `-wal` and `-shm` for whoever reads a database with a write-ahead log, and enters
-/// readers in the latter. How it is kept from that depends on which files there are.
+/// SQLite creates the files `-wal` and `-shm` when a database with a write-ahead log is read, and
+/// enters readers in the latter. How to prevent that depends on which files exist.
 struct UntouchedFile {
   /// How the database is opened.
   private enum Access {
-    /// There is no log, or nothing in it: the file alone is the database.
+    /// There is no log, or an empty one: the file alone is the database.
     case file
-    /// There is a log with an index, which is read only.
+    /// There is a log with an index, which is opened read-only.
     case log
-    /// There is a log without an index, since nobody has it open: SQLite makes one in memory.
+    /// There is a log without an index, since no process has it open: SQLite makes one in memory.
     case logAlone
   }
 
@@ -38,7 +38,7 @@ struct UntouchedFile {
     }
   }
 
-  /// What SQLite opens: <https://www.sqlite.org/uri.html>.
+  /// The URI for SQLite: <https://www.sqlite.org/uri.html>.
   var uri: String {
     var escaped = ""
     for character in path {
@@ -52,17 +52,17 @@ struct UntouchedFile {
     return switch access {
     case .file: "file://\(escaped)"
     case .log: "file://\(escaped)?readonly_shm=1"
-    // Without locks, of which there is nobody to know.
+    // Without locks, since no other process has it open.
     case .logAlone: "file://\(escaped)?vfs=unix-none"
     }
   }
 
-  /// The same for a file without a log, which nobody can be writing: one with a log has both files while it
-  /// is open.
+  /// The URI for a file without a log, to which nobody can be writing: while a database with a log
+  /// is open, both files exist.
   var immutableURI: String { "\(uri)?immutable=1" }
 
-  /// Whether the index of the log has to be in memory.
+  /// Whether the index of the log must be in memory.
   var keepsIndexInMemory: Bool { access == .logAlone }
-  /// Whether the file alone is read.
+  /// Whether only the database file is read.
   var isFileAlone: Bool { access == .file }
 }

@@ -1,37 +1,37 @@
 public import BatchIdentifiers
 
-/// The values of some columns of some rows, column by column, in three arrays whatever the number
-/// of values.
+/// The values of some columns of some rows, column by column, in three arrays however many values
+/// there are.
 ///
-/// A value is a kind and a word: the integer, the bits of the real, or where in ``bytes`` the text
-/// or blob is. So a column of integers is an array of integers as it stands.
+/// A value is a kind and a word: the integer, the bits of the real, or the place of the text or
+/// blob in ``bytes``. So a column of integers is an array of integers.
 @usableFromInline
 package struct ValueBlock: Sendable, Equatable {
-  /// What a value is.
+  /// The kind of a value.
   package enum Kind: UInt8 {
     case null, integer, real, text, blob
-    /// No value was given: the column stays as it is.
+    /// No value is given: the column keeps its own.
     case unset
   }
 
-  // As numbers, for code that is compiled in other modules.
+  // As numbers, for code that is inlined into other modules.
   @inlinable static var integerKind: UInt8 { 1 }
   @inlinable static var realKind: UInt8 { 2 }
 
   package private(set) var columnCount: Int
-  /// How many rows there is room for.
+  /// The number of rows for which there is room.
   package let capacity: Int
-  /// How many rows there are.
+  /// The number of rows.
   package var count: Int
   package private(set) var kinds: [UInt8]
   package private(set) var words: [Int64]
-  /// Texts and blobs, one after the other.
+  /// Texts and blobs, concatenated.
   package private(set) var bytes: [UInt8] = []
 
-  /// The most bytes of text and blobs: what a word can tell the place of.
+  /// The maximum length of texts and blobs in bytes: the places that a word can represent.
   static let byteLimit = Int(UInt32.max)
 
-  /// A block of values that are all of one kind, which has no content.
+  /// Makes a block of values of one kind without content.
   package init(columns: Int, capacity: Int, count: Int = 0, filledWith kind: Kind = .null) {
     columnCount = columns
     self.capacity = capacity
@@ -52,7 +52,7 @@ package struct ValueBlock: Sendable, Equatable {
     Double(bitPattern: UInt64(bitPattern: word(row, column)))
   }
 
-  /// The text of a text, invalid UTF-8 repaired.
+  /// The string of a text, with ill-formed UTF-8 repaired.
   package func string(_ row: Int, _ column: Int) -> String {
     let range = Self.range(word(row, column))
     return unsafe bytes.withUnsafeBufferPointer {
@@ -75,10 +75,10 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// About how many bytes the values hold.
+  /// Roughly how many bytes the values hold.
   package var byteCount: Int { bytes.count + count * columnCount * 9 }
 
-  /// The key that the first columns of a row are, byte for byte.
+  /// The key formed by the first columns of a row, byte for byte.
   func key(of row: Int, columns: Int) -> PrimaryKey {
     var encoder = EncodedKey.Encoder()
     appendKey(of: row, columns: columns, to: &encoder)
@@ -99,7 +99,7 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// A value, or another one if none is given.
+  /// A value, or a replacement if none is given.
   package func value(_ row: Int, _ column: Int, or current: SQLValue) -> SQLValue {
     kind(row, column) == .unset ? current : value(row, column)
   }
@@ -110,7 +110,7 @@ package struct ValueBlock: Sendable, Equatable {
     return start..<(start + Int(truncatingIfNeeded: bits >> 32))
   }
 
-  /// Appends bytes to those of texts and blobs; the word that tells where they are.
+  /// Appends bytes to those of texts and blobs; returns the word with their place.
   private mutating func append(_ content: some Collection<UInt8>) throws(BatchError) -> Int64 {
     let start = bytes.count
     bytes.append(contentsOf: content)
@@ -132,7 +132,7 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   package mutating func set(_ row: Int, _ column: Int, real: Double) {
-    // SQLite has no NaN: it stores NULL instead.
+    // SQLite stores NULL instead of NaN.
     if real.isNaN { return setNull(row, column) }
     put(.real, Int64(bitPattern: real.bitPattern), row, column)
   }
@@ -166,19 +166,19 @@ package struct ValueBlock: Sendable, Equatable {
     words[index] = word
   }
 
-  /// Takes a value back, so that the column stays as it is.
+  /// Removes a value, so that the column keeps its own.
   mutating func unset(_ row: Int, _ column: Int) {
     put(.unset, 0, row, column)
   }
 
-  /// Takes the values of a row back, so that it stays as it is.
+  /// Removes the values of a row, so that it stays unchanged.
   package mutating func unset(_ row: Int) {
     for column in 0..<columnCount { unset(row, column) }
   }
 
   // MARK: Columns and rows
 
-  /// The places of a column's values in ``kinds`` and ``words``.
+  /// The range of a column's values in ``kinds`` and ``words``.
   func range(ofColumn column: Int) -> Range<Int> {
     column * capacity..<(column * capacity + count)
   }
@@ -189,7 +189,7 @@ package struct ValueBlock: Sendable, Equatable {
     words.replaceSubrange(range(ofColumn: column), with: newWords)
   }
 
-  /// Whether some value of a column is not given.
+  /// Whether some row has no value for a column.
   func hasUnset(column: Int) -> Bool {
     kinds[range(ofColumn: column)].contains(Kind.unset.rawValue)
   }
@@ -202,7 +202,7 @@ package struct ValueBlock: Sendable, Equatable {
     return false
   }
 
-  /// Drops the columns after the first ones.
+  /// Drops all columns but the first ones.
   mutating func keepColumns(_ kept: Int) {
     kinds.removeLast((columnCount - kept) * capacity)
     words.removeLast((columnCount - kept) * capacity)
@@ -222,7 +222,7 @@ package struct ValueBlock: Sendable, Equatable {
 
   /// Some of the rows; the bytes are shared.
   ///
-  /// Of a row below 0 no value is given.
+  /// A row below 0 gets no values.
   func selecting(_ rows: some Collection<Int>) -> ValueBlock {
     var part = ValueBlock(columns: columnCount, capacity: rows.count, count: rows.count)
     var target = 0
@@ -242,23 +242,23 @@ package struct ValueBlock: Sendable, Equatable {
     return part
   }
 
-  /// Whether a row has the same values as one of another block with the same columns.
+  /// Whether a row equals one of another block with the same columns.
   func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
     isSame(row, as: other, otherRow, columns: columnCount)
   }
 
-  /// Whether a row has the same values in the first columns as one of another block.
+  /// Whether a row equals one of another block in the first columns.
   func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int, columns: Int) -> Bool {
     for column in 0..<columns where !isSame(row, column, as: other, otherRow) { return false }
     return true
   }
 
-  /// Whether a row has the same value in a column as one of another block.
+  /// Whether a row equals one of another block in one column.
   func isSame(_ row: Int, _ column: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
     isSame(row, column, as: other, otherRow, column)
   }
 
-  /// Whether a row has the same value in a column as one of another block in another column.
+  /// Whether a row's value in a column equals that of another block's row in another column.
   func isSame(
     _ row: Int,
     _ column: Int,
@@ -273,12 +273,12 @@ package struct ValueBlock: Sendable, Equatable {
       : word(row, column) == other.word(otherRow, otherColumn)
   }
 
-  /// Gives a row the values of one of another block with the same columns.
+  /// Copies a row from another block with the same columns.
   mutating func set(_ row: Int, from other: ValueBlock, _ otherRow: Int) throws(BatchError) {
     for column in 0..<columnCount { try set(row, column, from: other, otherRow, column) }
   }
 
-  /// Gives a row, in a column, a value of another block.
+  /// Copies a value from another block.
   mutating func set(
     _ row: Int,
     _ column: Int,
@@ -294,7 +294,7 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// Takes over the values of another block, whose rows become those from `row` on.
+  /// Replaces the rows from `row` on by those of another block.
   mutating func replace(from row: Int, with other: ValueBlock) throws(BatchError) {
     let shift = Int64(bytes.count)
     if !other.bytes.isEmpty { _ = try append(other.bytes) }
@@ -310,7 +310,7 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// Has `body` write values of the last row where they are kept.
+  /// Lets `body` write values of the last row in place.
   mutating func withLastRow(
     _ body: (
       _ kinds: UnsafeMutablePointer<UInt8>,
@@ -338,6 +338,6 @@ package struct ValueBlock: Sendable, Equatable {
 }
 
 extension BatchError.Code {
-  /// Values are too large to be held together.
+  /// The values are too large to be held together.
   public static let valueTooLarge = Self(rawValue: "valueTooLarge")
 }

@@ -1,37 +1,37 @@
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL functions `_batch_value(column, rowid, current)`, what was computed for a row, and
-/// `_batch_same(column, rowid, value, …)`, whether a row is still what it was when it was read.
+/// The SQL functions `_batch_value(column, rowid, current)`, the value computed for a row, and
+/// `_batch_same(column, rowid, value, …)`, whether a row is still as it was read.
 ///
-/// One `UPDATE` over a range of rows takes each row's values from here, which costs half of what a
-/// statement for each row does. Without a rowid it gives the values of the row that the statement
-/// was bound for. A value that was not given is `current`.
+/// One `UPDATE` over a range of rows gets each row's values from here, at half the cost of a
+/// statement per row. Without a rowid, it returns the values of the row for which the statement was
+/// bound. If no value was given, the result is `current`.
 @safe
 final class ValueFunction {
   static let name = "_batch_value"
 
-  /// How a row is found in the block.
+  /// How to find a row in the block.
   enum Lookup {
-    /// Neighbouring rowids from `first` on.
+    /// Consecutive rowids starting at `first`.
     case run(first: Int64)
     /// Rowids, ascending.
     case keys([Int64])
-    /// The one row that the statement is bound for.
+    /// The single row for which the statement is bound.
     case single
   }
 
-  /// What was computed.
+  /// The computed values.
   var block = ValueBlock(columns: 0, capacity: 0)
-  /// What rows were when they were read, in the order of those of the block.
+  /// The rows as they were read, in the block's order.
   var expected: [[SQLValue]] = []
-  /// The row of the block that the first row of the statement has.
+  /// The block's row for the statement's first row.
   private var start = 0
   private var lookup = Lookup.single
-  /// Where the last key was found: rows come in ascending order nearly always.
+  /// The index of the last key found: rows nearly always ascend.
   private var cursor = 0
 
-  /// Makes the functions known to a connection, which must not outlive this object.
+  /// Registers the functions on a connection, which must not outlive this object.
   func register(in database: OpaquePointer) -> Int32 {
     let status = unsafe registerSame(in: database)
     guard status == SQLITE_OK else { return status }
@@ -56,7 +56,7 @@ final class ValueFunction {
     )
   }
 
-  /// Has the next statement find its rows by `lookup`, from row `start` of the block on.
+  /// Makes the next statement find its rows by `lookup`, starting at row `start` of the block.
   func find(_ lookup: Lookup, from start: Int) {
     self.lookup = lookup
     self.start = start
@@ -99,7 +99,7 @@ final class ValueFunction {
     }
   }
 
-  /// The row of the block that a rowid stands for.
+  /// The block's row for a rowid.
   private func row(_ rowID: OpaquePointer?) -> Int {
     switch lookup {
     case .run(let first): start + Int(unsafe sqlite3_value_int64(rowID) &- first)
@@ -119,11 +119,11 @@ final class ValueFunction {
 
 extension ValueFunction {
   private static let sameName = "_batch_same"
-  /// A function has 127 arguments at most, of which the first two are no values; see
+  /// A function has at most 127 arguments, the first two of which are no values; see
   /// <https://www.sqlite.org/limits.html>.
   private static let mostValues = 125
 
-  /// The condition that some columns of a row are what they were, by a name for its rowid.
+  /// The condition that some columns of a row are unchanged; `rowID` names its rowid.
   static func sameCondition(_ columns: [String], rowID: String) -> String {
     stride(from: 0, to: columns.count, by: mostValues)
       .map { first in
@@ -156,7 +156,7 @@ extension ValueFunction {
     )
   }
 
-  /// Whether the values behind the first column and the rowid are what was read.
+  /// Whether the values after the first column and the rowid are as they were read.
   private func isSame(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
     let first = Int(unsafe sqlite3_value_int64(arguments[0]))
     let row = unsafe row(arguments[1])

@@ -9,26 +9,26 @@ import Musl
 import Darwin
 #endif
 
-/// What the write-ahead log of one connection holds, and its checkpoints, which happen when we say.
+/// The state of a connection's write-ahead log, and its checkpoints, which happen on request.
 ///
-/// SQLite's automatic checkpoint is replaced by a hook that counts frames, so that the owner of the
-/// connection decides when the pages move to the database. See <https://www.sqlite.org/wal.html>.
+/// A hook that counts frames replaces SQLite's automatic checkpoint, so that the owner of the
+/// connection decides when pages move to the database. See <https://www.sqlite.org/wal.html>.
 @safe
 final class WriteAheadLog {
-  /// The frames in the log after the last commit.
+  /// The number of frames in the log after the last commit.
   fileprivate(set) var frames = 0
-  /// The most frames there have been.
+  /// The peak number of frames.
   fileprivate(set) var peakFrames = 0
 
-  /// The size in bytes of a log of some frames.
+  /// The size in bytes of a log with this many frames.
   ///
-  /// See <https://www.sqlite.org/fileformat2.html#walformat>: a header of 32 bytes, then frames of 24
-  /// bytes and a page.
+  /// See <https://www.sqlite.org/fileformat2.html#walformat>: a header of 32 bytes, then frames of
+  /// 24 bytes and a page each.
   static func byteCount(ofFrames frames: Int, pageSize: Int) -> Int {
     frames == 0 ? 0 : 32 + frames * (24 + pageSize)
   }
 
-  /// Listens to the commits of a connection, which must not outlive this object.
+  /// Observes the commits of a connection, which must not outlive this object.
   func attach(to database: OpaquePointer) {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
     unsafe sqlite3_wal_hook(
@@ -46,28 +46,30 @@ final class WriteAheadLog {
 }
 
 extension Connection {
-  /// Switches the database to write-ahead logging; false if it cannot be (a network file system).
+  /// Switches the database to write-ahead logging; false if that is impossible (a network file
+  /// system).
   package func useWriteAheadLog() throws(BatchError) -> Bool {
     try value("PRAGMA journal_mode = wal") == .text("wal")
   }
 
-  /// The journal mode the database is in, `wal` or `delete` for example.
+  /// The database's journal mode, for example `wal` or `delete`.
   package func journalMode() throws(BatchError) -> String {
     guard case .text(let mode) = try value("PRAGMA journal_mode") else { return "unknown" }
-    // Of a file that is read without its log SQLite says something else.
+    // For a file that is read without its log, SQLite reports another mode.
     let hasLog = unsafe batch_sqlite3_has_log(database) != 0
     return mode == "delete" && hasLog ? "wal" : mode
   }
 
-  /// How much a commit waits for the disk; see <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+  /// Sets when a commit waits for the disk; see
+  /// <https://www.sqlite.org/pragma.html#pragma_synchronous>.
   package func setSynchronous(_ level: Synchronous) throws(BatchError) {
     try execute("PRAGMA synchronous = \(level.rawValue)")
   }
 
-  /// The frames in the write-ahead log after this connection's last commit.
+  /// The number of frames in the write-ahead log after this connection's last commit.
   package var logFrames: Int { log.frames }
 
-  /// The greatest size in bytes that the write-ahead log had after a commit of this connection.
+  /// The peak size of the write-ahead log in bytes after this connection's commits.
   package func peakLogBytes() throws(BatchError) -> Int {
     guard case .integer(let page) = try value("PRAGMA page_size") else { return 0 }
     return WriteAheadLog.byteCount(ofFrames: log.peakFrames, pageSize: Int(page))
@@ -76,14 +78,14 @@ extension Connection {
   /// Moves the pages of the write-ahead log to the database without waiting for readers, and syncs
   /// both to the disk.
   ///
-  /// - Returns: Whether every frame was moved, so that the next commit starts the log anew.
+  /// - Returns: Whether every frame was moved, so that the next commit restarts the log.
   @discardableResult
   package func checkpoint() throws(BatchError) -> Bool {
     try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
   }
 
   /// Moves the pages of the write-ahead log to the database, where another program decides when the
-  /// log is started anew: it is as long as it is until then.
+  /// log restarts; until then it keeps its length.
   ///
   /// - Returns: Whether every frame was moved.
   @discardableResult
@@ -91,12 +93,12 @@ extension Connection {
     try checkpoint(SQLITE_CHECKPOINT_PASSIVE, startsAnew: false)
   }
 
-  /// Moves what is left in the write-ahead log to the database, so that the next commit of whomever
-  /// starts the log anew; nobody can write meanwhile.
+  /// Moves the rest of the write-ahead log to the database, so that the next commit of any
+  /// connection restarts the log; nobody can write meanwhile.
   ///
   /// Gives up after a few milliseconds if another connection writes, or reads from the log.
   ///
-  /// - Returns: Whether the log will be started anew.
+  /// - Returns: Whether the log will restart.
   @discardableResult
   package func restartLog() throws(BatchError) -> Bool {
     setBusyTimeout(.milliseconds(5))
@@ -104,10 +106,10 @@ extension Connection {
     return try checkpoint(SQLITE_CHECKPOINT_RESTART)
   }
 
-  /// Moves all pages of the write-ahead log to the database and cuts the log to nothing.
+  /// Moves all pages of the write-ahead log to the database and truncates the log.
   ///
-  /// Others that read from the log, or write, are waited for as long as `patience`, and meanwhile
-  /// nobody can write.
+  /// Waits up to `patience` for other readers of the log and writers, during which nobody can
+  /// write.
   ///
   /// - Returns: Whether the log is empty.
   package func emptyLog(patience: Duration) throws(BatchError) -> Bool {
@@ -141,9 +143,9 @@ extension Connection {
 extension Connection {
   /// Removes the files `-wal` and `-shm` that a reader leaves behind.
   ///
-  /// Reading a database in WAL mode makes them, and only the last connection that may write takes
-  /// them away, on closing. So one is opened and closed, which changes nothing else: the log is
-  /// empty. A log that holds something, from a process that was killed, stays as it is.
+  /// Reading a database in WAL mode creates them, and only the last connection that may write
+  /// removes them when it closes. So one is opened and closed, which changes nothing else, since
+  /// the log is empty. A log with content, from a killed process, is left alone.
   static func removeEmptyLog(ofDatabase path: String) {
     var status = stat()
     guard unsafe stat("\(path)-wal", &status) == 0, status.st_size == 0 else { return }
@@ -156,7 +158,7 @@ extension Connection {
   }
 }
 
-/// How much a commit waits for the disk.
+/// When a commit waits for the disk.
 ///
 /// See <https://www.sqlite.org/pragma.html#pragma_synchronous>.
 public enum Synchronous: String, Sendable, CaseIterable {

@@ -1,18 +1,18 @@
 /// What is written: columns of some tables, and whole rows of others.
 package struct WrittenColumns: Sendable, Equatable {
-  /// The columns of each table, in ASCII lower case as SQLite compares names; nil where rows come or go.
+  /// The columns of each table, in ASCII lower case as SQLite compares names; nil if rows are
+  /// inserted or deleted.
   private var columns: [String: Set<String>?] = [:]
 
-  /// The names of the tables as they were given.
+  /// The names of the tables as given.
   package private(set) var tables: Set<String> = []
 
-  /// Nothing.
+  /// Makes an empty value.
   package init() {}
 
-  /// Whether nothing is written.
   var isEmpty: Bool { tables.isEmpty }
 
-  /// Adds columns that are set in rows of a table.
+  /// Adds columns that are set in a table.
   mutating func insert(_ names: some Sequence<String>, of table: String) {
     tables.insert(table)
     let folded = Set(names.map(SQLName.folded))
@@ -22,13 +22,13 @@ package struct WrittenColumns: Sendable, Equatable {
     )
   }
 
-  /// Adds that rows of a table come or go.
+  /// Adds a table whose rows are inserted or deleted.
   mutating func insertRows(of table: String) {
     tables.insert(table)
     columns.updateValue(nil, forKey: SQLName.folded(table))
   }
 
-  /// Adds what something else writes.
+  /// Adds what another value contains.
   mutating func formUnion(_ other: WrittenColumns) {
     tables.formUnion(other.tables)
     columns.merge(other.columns) { left, right in
@@ -36,16 +36,16 @@ package struct WrittenColumns: Sendable, Equatable {
     }
   }
 
-  /// Whether something of a table is written.
+  /// Whether anything in a table is written.
   package func contains(table: String) -> Bool { columns[SQLName.folded(table)] != nil }
 
-  /// Whether rows of a table come or go.
+  /// Whether rows of a table are inserted or deleted.
   func containsRows(of table: String) -> Bool {
     if case .some(.none) = columns[SQLName.folded(table)] { true } else { false }
   }
 
-  /// Those of some columns of a table that have other values when it is written: a generated one may
-  /// be made of any other, and where rows come or go all may, `*` if it is only the rows that count.
+  /// Which of some columns of a table may change when it is written: generated ones may depend on
+  /// any other, and if rows are inserted or deleted all may, `*` if only rows are counted.
   package func changed(
     of names: Set<String>,
     in table: String,
@@ -56,7 +56,7 @@ package struct WrittenColumns: Sendable, Equatable {
     return written(of: names, in: table).union(names.intersection(generated))
   }
 
-  /// Those of some columns of a table that are written: all of them where its rows come or go.
+  /// Which of some columns of a table are written: all of them if its rows are inserted or deleted.
   func written(of names: Set<String>, in table: String) -> Set<String> {
     guard let written = columns[SQLName.folded(table)] else { return [] }
     guard let written else { return names }

@@ -1,14 +1,15 @@
 extension Attribute {
-  /// The storage classes whose values the column keeps as they are, whatever the value.
+  /// The storage classes whose values the column always stores unchanged.
   ///
-  /// See <https://www.sqlite.org/datatype3.html> §3. A real may become an integer in a column of INTEGER or
+  /// See <https://www.sqlite.org/datatype3.html> §3. A column of INTEGER or NUMERIC affinity may
+  /// convert a real to an integer, and a text to a number.
   /// NUMERIC affinity, and a text a number.
   package var keptClasses: StorageClasses { keptClasses(declared: type) }
 
-  /// The same, if the column were declared with another type.
+  /// The same for another declared type.
   package func keptClasses(declared type: String) -> StorageClasses {
     let type = type.uppercased()
-    // Elsewhere the name says nothing, which makes the affinity NUMERIC.
+    // Elsewhere `ANY` has no meaning, which makes the affinity NUMERIC.
     if isStrict, type == "ANY" { return [.null, .blob, .text, .integer, .real] }
     func has(_ part: String) -> Bool { type.contains(part) }
     if has("INT") { return [.null, .blob, .integer] }
@@ -20,7 +21,7 @@ extension Attribute {
 }
 
 extension Attribute {
-  /// What the column makes of a value; nil where only SQLite can tell.
+  /// The stored form of a value; nil if only SQLite can tell.
   ///
   /// See <https://www.sqlite.org/datatype3.html> §3.
   package func stored(_ value: SQLValue) -> SQLValue? {

@@ -1,13 +1,12 @@
 package import BatchIdentifiers
 
-/// The keys of one chunk, in the shape that SQL statements want them.
+/// The keys of one chunk, in the form that SQL statements need.
 package enum ChunkKeys: Sendable {
-  /// Rowids, as runs of neighbours: `BETWEEN first AND last` names exactly the selected rows, and
-  /// no row that was inserted since.
+  /// Rowids, as runs: `BETWEEN first AND last` selects exactly these rows, and none inserted since.
   case runs([ClosedRange<Int64>])
-  /// Rowids, ascending, that are not far apart: the range they span, filtered.
+  /// Rowids, ascending, that are close together: their range, filtered.
   case filtered([Int64])
-  /// Integer keys that are not rowids, one by one: a REAL may lie between two neighbours.
+  /// Integer keys that are not rowids, one by one: a REAL may lie between two consecutive ones.
   case integers([Int64])
   /// Any other keys.
   case encoded(EncodedKeys)
@@ -30,7 +29,7 @@ package enum ChunkKeys: Sendable {
     self = Self.rowIDs(integers)
   }
 
-  /// Rowids in the shape that costs least.
+  /// Rowids in the cheapest form.
   package static func rowIDs(_ integers: [Int64]) -> ChunkKeys {
     var runs: [ClosedRange<Int64>] = []
     var isAscending = true
@@ -49,7 +48,7 @@ package enum ChunkKeys: Sendable {
       last = integer
     }
     if let first { runs.append(first...last) }
-    // A statement costs about as much as passing over some rows: measured on rows of 20 columns.
+    // A statement costs about as much as skipping some rows: measured with rows of 20 columns.
     let passedOver = 16
     if isAscending, let first = integers.first, runs.count > 1,
       UInt64(bitPattern: last &- first) < UInt64(integers.count + passedOver * runs.count)
@@ -61,12 +60,12 @@ package enum ChunkKeys: Sendable {
 }
 
 extension ChunkKeys {
-  /// No keys, in the shape that the keys of an entity have.
+  /// No keys, in the form of an entity's keys.
   package static func shape(of key: EntityKey) -> ChunkKeys {
     key.isRowID ? .runs([]) : .integers([])
   }
 
-  /// The condition that finds rows by keys of this shape.
+  /// The condition that finds rows by keys of this form.
   ///
   /// Its parameters start with `@`, which no expression of a job may use.
   func condition(key: EntityKey) -> String {
@@ -77,7 +76,7 @@ extension ChunkKeys {
       let column = SQLName.quoted(key.columns[0])
       return "\(column) BETWEEN @first AND @last AND \(KeyFilter.functionName)(\(column))"
     case .integers, .encoded:
-      // IS is `=` that also finds NULL, which a key of a view may hold; it uses indexes like `=`.
+      // IS is `=` that also finds NULL, which a view's key may contain; it uses indexes like `=`.
       return key.columns.enumerated()
         .map { index, column in
           let collation = key.collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? ""
@@ -87,7 +86,7 @@ extension ChunkKeys {
     }
   }
 
-  /// Whether one execution stands for several rows, which then have to be put in order.
+  /// Whether one execution finds several rows, which must then be ordered.
   var isRange: Bool {
     switch self {
     case .runs, .filtered: true
@@ -95,7 +94,7 @@ extension ChunkKeys {
     }
   }
 
-  /// How often a statement with that condition has to run for all of the keys.
+  /// How many executions a statement with that condition needs for all keys.
   private var bindingCount: Int {
     switch self {
     case .runs(let runs): runs.count
@@ -105,7 +104,7 @@ extension ChunkKeys {
     }
   }
 
-  /// How many identifiers the keys stand for.
+  /// The number of identifiers.
   var identifierCount: Int {
     switch self {
     case .runs(let runs): runs.reduce(0) { $0 + Int($1.upperBound - $1.lowerBound) + 1 }
@@ -115,7 +114,7 @@ extension ChunkKeys {
     }
   }
 
-  /// Some of the keys, counted from the first.
+  /// Some of the keys, by index.
   func part(_ range: Range<Int>) -> ChunkKeys {
     switch self {
     case .runs(let runs):
@@ -137,7 +136,7 @@ extension ChunkKeys {
     }
   }
 
-  /// Some of the keys, by their numbers, which ascend.
+  /// Some of the keys, by ascending index.
   func selecting(_ indices: [Int]) -> ChunkKeys {
     switch self {
     case .runs(let runs):
@@ -150,8 +149,8 @@ extension ChunkKeys {
     }
   }
 
-  /// The same keys, each found by a statement of its own: one that SQLite knows to be about one row,
-  /// which it otherwise collects in a table before it changes any.
+  /// The same keys, each with its own statement: if SQLite knows that a statement is about one row,
+  /// it need not collect rows before changing them.
   package var singly: ChunkKeys {
     switch self {
     case .runs(let runs): .integers(runs.flatMap(\.self))
@@ -160,7 +159,6 @@ extension ChunkKeys {
     }
   }
 
-  /// The key with a number.
   func key(at index: Int) -> PrimaryKey {
     switch self {
     case .runs(let runs):
@@ -176,8 +174,8 @@ extension ChunkKeys {
     }
   }
 
-  /// Binds the keys of each execution of a statement in turn, and has `body` step through what the
-  /// statement finds by them; it is given what tells the numbers of those rows.
+  /// Binds the keys for each execution of a statement, and has `body` step through the rows found;
+  /// it receives what maps them to the numbers of identifiers.
   package func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,
@@ -201,7 +199,7 @@ extension ChunkKeys {
     }
   }
 
-  /// How a statement that is bound finds the computed values of its rows.
+  /// How a bound statement finds the computed values of its rows.
   private func lookup(_ binding: Int) -> ValueFunction.Lookup {
     switch self {
     case .runs(let runs): .run(first: runs[binding].lowerBound)
@@ -210,7 +208,7 @@ extension ChunkKeys {
     }
   }
 
-  /// What tells the numbers of the rows that a binding finds, whose first key has the number `start`.
+  /// Maps the rows of an execution to identifiers, the first of which has the number `start`.
   private func numbers(_ binding: Int, from start: Int) -> RowNumbers {
     let all = start..<(start + identifierCount(ofBinding: binding))
     return switch self {
@@ -253,9 +251,9 @@ extension ChunkKeys {
   }
 }
 
-/// Tells which identifiers of a chunk the rows that a statement finds have.
+/// Maps the rows that a statement finds to identifiers of a chunk.
 package struct RowNumbers {
-  /// The numbers of all identifiers that the statement is to find.
+  /// The numbers of all identifiers that the statement should find.
   let all: Range<Int>
   private let first: Int64
   private let keys: [Int64]?
@@ -269,7 +267,7 @@ package struct RowNumbers {
     self.isSingle = isSingle
   }
 
-  /// The number of the next row, whose rowid ascends; nil if there can be no such row.
+  /// The number of the next row, whose rowid ascends; nil if it cannot be one of them.
   mutating func next(_ rowID: Int64) -> Int? {
     if isSingle {
       cursor += 1
@@ -287,7 +285,7 @@ package struct RowNumbers {
 
   /// The numbers of the identifiers whose rows are not among some that ascend.
   ///
-  /// - Returns: Nil if there can be no such rows.
+  /// - Returns: Nil if the rows are not possible.
   func missing(from rowIDs: some Sequence<Int64>) -> RangeSet<Int>? {
     var numbers = self
     var missing = RangeSet<Int>()

@@ -1,29 +1,29 @@
 package import BatchIdentifiers
 
-/// Tries rows against what their table demands of them, in a table like it in memory: NOT NULL, CHECK, the
-/// types of STRICT tables, and that no two of them have the same unique values.
+/// Tests rows against their table's constraints, in a copy of the table in memory: NOT NULL, CHECK,
+/// the types of STRICT tables, and uniqueness among the tested rows.
 ///
-/// What other rows of the table have is looked up where the rows come from.
+/// Uniqueness among the table's other rows is looked up in the original database.
 package struct ConstraintTrial {
   private let connection: Connection
   private let insertion: String
-  /// What finds another row of the table with the unique values of a row, what it is given, and which
-  /// columns those are.
+  /// Finds another row of the table with a row's unique values, with the values to bind and the
+  /// names of the columns.
   private let lookups: [(sql: String, bound: [Int], name: String)]
-  /// What finds the row that a column refers to.
+  /// Finds the row that a column refers to.
   private let references: [(sql: String, column: Int, name: String)]
 
-  /// A trial for rows of a table that change.
+  /// Makes a trial for changed rows of a table.
   ///
   /// The values are those of the columns that can be set.
   ///
   /// - Parameters:
   ///   - entity: The table.
-  ///   - changed: The columns whose values are not those of the row as it is.
-  ///   - enforcingForeignKeys: Whether rows must be there that others refer to.
+  ///   - changed: The columns whose values change.
+  ///   - enforcingForeignKeys: Whether referenced rows must exist.
   ///   - connection: The table's database.
-  /// - Throws: What SQLite says of the schema. Nil is returned where no table like it can be made, since
-  ///   its checks call functions of a program, and where rows have no key among their columns.
+  /// - Throws: Errors of SQLite about the schema. Returns nil if no copy of the table can be made,
+  ///   since its checks call a program's functions, or if rows have no key among their columns.
   package init?(
     of entity: Entity,
     changing changed: [String],
@@ -43,14 +43,14 @@ package struct ConstraintTrial {
     )
   }
 
-  /// A trial for new rows of a table.
+  /// Makes a trial for new rows of a table.
   ///
   /// - Parameters:
   ///   - entity: The table.
-  ///   - columns: The columns that rows give values of; the others have their defaults.
-  ///   - enforcingForeignKeys: Whether rows must be there that others refer to.
+  ///   - columns: The columns that rows give values for; the others have their defaults.
+  ///   - enforcingForeignKeys: Whether referenced rows must exist.
   ///   - connection: The table's database.
-  /// - Throws: What SQLite says of the schema. Nil is returned where no table like it can be made.
+  /// - Throws: Errors of SQLite about the schema. Returns nil if no copy of the table can be made.
   package init?(
     insertingInto entity: Entity,
     _ columns: [String],
@@ -67,7 +67,7 @@ package struct ConstraintTrial {
     )
   }
 
-  // Rows that are there already have a key, in these columns; new ones have none.
+  // Existing rows have a key, in these columns; new ones have none.
   private init?(
     of entity: Entity,
     _ columns: [String],
@@ -109,7 +109,7 @@ package struct ConstraintTrial {
         .text(index)
       )
     }
-    // A rowid has no index of its own.
+    // A rowid has no index.
     if key == nil, let key = entity.key, key.isRowID { uniques.append(key.columns) }
     let table = SQLName.quoted(entity.table)
     lookups = uniques.compactMap { names in
@@ -134,7 +134,7 @@ package struct ConstraintTrial {
       ? try Self.references(of: entity, changing: changed, among: columns, in: connection) : []
   }
 
-  /// The foreign keys of one column that changes.
+  /// The single-column foreign keys of changed columns.
   private static func references(
     of entity: Entity,
     changing changed: [String],
@@ -166,10 +166,10 @@ package struct ConstraintTrial {
     return references
   }
 
-  /// What keeps a row from being as it is to be.
+  /// The constraint that a row would violate.
   ///
   /// - Parameters:
-  ///   - values: The values of the columns that the trial is for.
+  ///   - values: The values of the trial's columns.
   ///   - origin: The table's database.
   /// - Returns: The reason, in SQLite's words; nil if there is none.
   package func problem(with values: [SQLValue], in origin: Connection) -> String? {

@@ -1,11 +1,11 @@
 import BatchIdentifiers
 
-/// A kind of object and how it is stored: its table, what identifies a row, its attributes.
+/// A kind of object and how it is stored: its table, its key, its attributes.
 ///
-/// Nothing above the mapping knows where it came from. For a plain SQLite database the entity has
-/// the name of its table; see ``Schema``.
+/// Nothing above the mapping knows where it came from. In an ordinary SQLite database the entity
+/// has its table's name; see ``Schema``.
 public struct Entity: Sendable, Hashable {
-  /// What SQLite keeps the rows in.
+  /// How SQLite stores the rows.
   public enum Kind: String, Sendable {
     /// An ordinary table, with or without a rowid.
     case table
@@ -15,41 +15,41 @@ public struct Entity: Sendable, Hashable {
     case virtualTable = "virtual"
     /// A SELECT of a job: readable, not writable.
     case query
-    /// An entity of the model of a store that Core Data made, under its name there.
+    /// An entity of a Core Data model, under its name there.
     case model
   }
 
-  /// What the entity is called in job files and identifiers.
+  /// The entity's name in job files and identifiers.
   public let name: String
   /// The table, view or virtual table.
   public let table: String
-  /// What the table is to SQLite.
+  /// The kind of table.
   public let kind: Kind
-  /// What identifies a row, or nil where nothing does in a way that lasts.
+  /// The key, or nil if nothing identifies a row permanently.
   public let key: EntityKey?
   /// The attributes in the order of the table's columns.
   public let attributes: [Attribute]
-  /// Which rows of the table are the entity's, where others share it; an SQL expression.
+  /// Which rows of a shared table belong to the entity; an SQL expression.
   package var condition: String?
   /// The columns that refer to rows of other tables.
   package internal(set) var foreignKeys: [ForeignKey] = []
-  /// The entities with which this one shares a table; nil of one that is alone in its own.
+  /// The entities that share this one's table; nil if there are no others.
   package internal(set) var family: EntityFamily?
-  /// The column that whoever changes a row raises by one, where others count on that.
+  /// The column to increment with every change of a row, if others rely on that.
   var versionColumn: String?
-  /// The columns that a unique index keeps from having the same values in two rows.
+  /// The unique keys of the table.
   package internal(set) var uniqueKeys: [UniqueKey] = []
 
   /// What rows are read from instead of the table, under its name: a query, or a copy of the rows.
   var standIn: String?
 
-  /// What stands behind `FROM` where rows are read.
+  /// The text after `FROM` in statements that read rows.
   package var rowSource: String {
     let name = SQLName.quoted(table)
     return standIn.map { "\($0) AS \(name)" } ?? name
   }
 
-  /// The attribute of this name; case matters only outside ASCII, as in SQLite.
+  /// The attribute with this name; as in SQLite, case matters only outside ASCII.
   public func attribute(named name: String) -> Attribute? {
     attributes.first { SQLName.equal($0.name, name) }
   }
@@ -71,7 +71,7 @@ public struct Entity: Sendable, Hashable {
     )
   }
 
-  /// The same entity, whose rows are read from something else of the same columns.
+  /// The same entity, with its rows read from another source with the same columns.
   func read(from standIn: String) -> Entity {
     var entity = self
     entity.standIn = standIn
@@ -80,7 +80,7 @@ public struct Entity: Sendable, Hashable {
 }
 
 extension Entity {
-  /// All rows of the table under another name, and under other names of its columns.
+  /// All rows of the table, under another name and with other names for its columns.
   package func renamed(_ name: String, attributes: [Attribute]) -> Entity {
     Entity(
       name: name,
@@ -96,31 +96,31 @@ extension Entity {
 
 /// The entities that share a table, as one of them sees it.
 package struct EntityFamily: Sendable, Hashable {
-  /// The columns of the table, those that are none of the entity's own included, in their order.
+  /// All columns of the table in order, including those of other entities.
   package let columns: [String]
-  /// The column that says which entity a row is of.
+  /// The column that says which entity a row belongs to.
   package let discriminator: String?
-  /// The entities by their numbers there.
+  /// The entities by their numbers in that column.
   package let names: [Int64: String]
-  /// The numbers of the entity and of those that extend it.
+  /// The numbers of the entity and its sub-entities.
   package let members: [Int64]
 }
 
-/// What identifies the rows of an entity.
+/// The key of an entity.
 public struct EntityKey: Sendable, Hashable {
-  /// Where the key comes from, which says how far it can be trusted.
+  /// The origin of a key, which determines how far to trust it.
   public enum Origin: String, Sendable {
     /// An INTEGER PRIMARY KEY, the table's own rowid.
     case rowID = "rowid"
     /// A declared primary key.
     case primaryKey
-    /// The columns of a unique index that admits no NULL, in a table without a primary key.
+    /// The columns of a unique index without NULLs, in a table without a primary key.
     case uniqueIndex
-    /// The primary keys of all tables that a view shows columns of.
+    /// The primary keys of all tables whose columns a view shows.
     case viewOrigin
-    /// Every column of a view that does not show all of those primary keys.
+    /// All columns of a view that does not show all of those primary keys.
     case wholeRow
-    /// Columns that the job names.
+    /// Columns named by the job.
     case declared
   }
 
@@ -128,25 +128,25 @@ public struct EntityKey: Sendable, Hashable {
   public let columns: [String]
   /// Where the key comes from.
   public let origin: Origin
-  /// Whether a value is tried as an integer first: the key is one column of INTEGER affinity.
+  /// Whether to try a value as an integer first: the key is one column of INTEGER affinity.
   package let prefersIntegers: Bool
-  /// The collations by which columns are unique, where those are not the columns' own.
+  /// The collations of unique columns that differ from the columns' own.
   package internal(set) var collations: [String: String] = [:]
-  /// Whether a text is a key just as it is written: the key is one column that changes no text and
-  /// compares byte by byte.
+  /// Whether a text is used as the key unchanged: the key is one column that stores text unchanged
+  /// and compares byte by byte.
   package internal(set) var keepsText = false
 
-  /// Whether a run of neighbouring keys can be named by a range.
+  /// Whether a range can select consecutive keys.
   package var isRowID: Bool { origin == .rowID }
 }
 
 /// A column of an entity.
 public struct Attribute: Sendable, Hashable {
-  /// What the attribute is called in job files.
+  /// The attribute's name in job files.
   public let name: String
   /// The column.
   public let column: String
-  /// The type as declared, which may be empty.
+  /// The declared type, which may be empty.
   public let type: String
   /// Whether NULL is allowed.
   public let isOptional: Bool
@@ -154,9 +154,9 @@ public struct Attribute: Sendable, Hashable {
   public let isGenerated: Bool
   /// Whether a row can be inserted without a value for it.
   public let hasDefault: Bool
-  /// What a row has that is inserted without a value for it, where that is known.
+  /// The value of a row inserted without one, if known.
   package internal(set) var defaultValue: SQLValue?
-  /// Whether the table is STRICT, where a column of type ANY keeps whatever it is given.
+  /// Whether the table is STRICT, where a column of type ANY stores any value unchanged.
   package internal(set) var isStrict = false
 }
 
@@ -177,7 +177,7 @@ extension Attribute {
 }
 
 extension BatchError {
-  /// A key found more rows than were selected by it.
+  /// The error of a key that finds more rows than were selected.
   static func ambiguousKey(of entity: Entity, _ key: EntityKey) -> BatchError {
     BatchError(
       .unstableKey,

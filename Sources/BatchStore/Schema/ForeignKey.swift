@@ -1,16 +1,16 @@
 import BatchIdentifiers
 
-/// A column that refers to the rows of a table.
+/// A column that refers to rows of a table.
 package struct ForeignKey: Sendable, Hashable {
   package let column: String
-  /// The table that is referred to.
+  /// The referenced table.
   package let table: String
-  /// The column there; nil for the primary key.
+  /// The referenced column; nil for the primary key.
   package let target: String?
-  /// What SQLite does when the row there is deleted: `CASCADE`, `SET NULL`, ….
+  /// What SQLite does when the referenced row is deleted: `CASCADE`, `SET NULL`, ….
   package let onDelete: String
 
-  /// The foreign keys of a table that are one column each.
+  /// The single-column foreign keys of a table.
   static func read(
     of table: String,
     in connection: Connection

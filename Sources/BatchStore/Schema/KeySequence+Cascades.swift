@@ -1,12 +1,12 @@
 package import BatchIdentifiers
 
 extension KeySequence {
-  /// The sequences of some tables, and of those from which `ON DELETE CASCADE` takes rows with
-  /// theirs where foreign keys are enforced.
+  /// The sequences of some tables, and of those whose rows an enforced `ON DELETE CASCADE` would
+  /// delete with theirs.
   ///
-  /// What triggers delete is not among them: nothing tells what that is before it happened.
+  /// Deletions by triggers are not included: nothing predicts them.
   ///
-  /// - Complexity: O(*t*) in the number of tables, for each table that is reached.
+  /// - Complexity: O(*t*) in the number of tables, for each table reached.
   package static func reached(
     byDeletingFrom tables: [String],
     in connection: Connection
@@ -38,11 +38,12 @@ extension KeySequence {
     return sequences
   }
 
-  /// Remembers, before rows of a table are deleted, the greatest keys of it and of the tables from
-  /// which foreign keys delete rows with them, if contexts have ever given out keys in this database.
+  /// Before rows of a table are deleted, remembers its greatest key and those of the tables from
+  /// which foreign keys delete rows with them, if contexts have ever given out keys in this
+  /// database.
   ///
-  /// Where they have not, nothing is remembered: a job makes no table for others in a database that
-  /// is not theirs. A context that comes later begins after the keys that there are then.
+  /// Otherwise nothing is remembered: a job creates no table for others in a database that is not
+  /// theirs. A context that comes later begins after the keys that exist then.
   static func rememberIfUsed(
     beforeDeletingFrom table: String,
     in connection: Connection

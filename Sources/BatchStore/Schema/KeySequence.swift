@@ -1,10 +1,10 @@
 public import BatchIdentifiers
 
-/// The integer keys of one table that were given out: none is given out twice.
+/// The integer keys given out for one table, none of them twice.
 ///
-/// A key is greater than all in the table, than all that were given out, which the table
-/// `_batch_sequence` remembers when their rows are gone, and than those that AUTOINCREMENT gave out.
-/// To be used inside a transaction that holds the write lock.
+/// A new key is greater than all keys in the table, all that were given out, which the table
+/// `_batch_sequence` remembers when their rows are gone, and all that AUTOINCREMENT gave out. Use
+/// it inside a transaction that holds the write lock.
 package struct KeySequence {
   let table: String
   let column: String
@@ -19,7 +19,7 @@ package struct KeySequence {
     column = try entity.requireKey().columns.first ?? "rowid"
   }
 
-  /// Takes the next keys, greater than `others` too, which are about to be used.
+  /// Takes the next keys, also greater than `others`, which are about to be used.
   package func take(
     _ count: Int,
     after others: [Int64],
@@ -39,7 +39,7 @@ package struct KeySequence {
     return last + 1..<end + 1
   }
 
-  /// Remembers the greatest key before rows are deleted, which may be the ones that have it.
+  /// Remembers the greatest key before rows are deleted, since its row may be among them.
   package func remember(in connection: Connection) throws(BatchError) {
     try remember(last(in: connection), in: connection)
   }
@@ -84,6 +84,6 @@ package struct KeySequence {
 }
 
 extension BatchError.Code {
-  /// A table has no integer keys left that were never used.
+  /// A table has no unused integer keys left.
   public static let keysExhausted = Self(rawValue: "keysExhausted")
 }

@@ -1,7 +1,8 @@
 extension SQLValue {
-  /// The value of a column's DEFAULT as the schema has it, if that is a literal.
+  /// The value of a column's DEFAULT in the schema, if it is a literal.
   ///
-  /// What an expression comes to, as `CURRENT_TIMESTAMP`, only SQLite says, when a row is inserted.
+  /// Only SQLite knows the value of an expression such as `CURRENT_TIMESTAMP`, when a row is
+  /// inserted.
   init?(literal text: String) {
     var text = text.trimmedOfSpaces
     while text.hasPrefix("("), text.hasSuffix(")") {
@@ -23,7 +24,7 @@ extension SQLValue {
   private static func string(_ text: Substring, in quote: Character) -> SQLValue? {
     guard text.count >= 2, text.first == quote, text.last == quote else { return nil }
     let content = text.dropFirst().dropLast()
-    // A quote within the text is written twice.
+    // A quote in the text is doubled.
     let rest = content.replacing("\(quote)\(quote)", with: "")
     guard !rest.contains(quote) else { return nil }
     return .text(String(content).replacing("\(quote)\(quote)", with: "\(quote)"))
@@ -44,7 +45,7 @@ extension SQLValue {
     guard let match = text.wholeMatch(of: pattern) else { return nil }
     let digits = (match.1 == "-" ? "-" : "") + match.2
     if let integer = Int64(digits) { return .integer(integer) }
-    // Swift wants a digit on both sides of the point.
+    // Swift requires a digit on both sides of the point.
     let parts = digits.replacing("-.", with: "-0.").replacing(/\.(?=[eE]|$)/, with: ".0")
     return Double(parts.hasPrefix(".") ? "0\(parts)" : parts).map { .real($0) }
   }

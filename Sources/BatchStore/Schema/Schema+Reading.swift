@@ -47,8 +47,8 @@ extension Schema {
   }
 }
 
-/// The columns; none for a view whose tables are gone and for a virtual table whose module is not
-/// there, which must not keep the rest of the database from being read.
+/// The columns; none for a view whose tables are gone or a virtual table whose module is missing,
+/// which must not prevent reading the rest of the database.
 private func readableColumns(
   of table: String,
   _ kind: Entity.Kind,
@@ -68,9 +68,9 @@ private struct Column {
   let name: String
   let type: String
   let isNotNull: Bool
-  /// The DEFAULT as it is written.
+  /// The DEFAULT as written.
   let defaultText: String?
-  /// The place in the primary key, from 1; 0 outside it.
+  /// The position in the primary key, from 1; 0 if not in it.
   let keyPosition: Int
   let isHidden: Bool
   let isGenerated: Bool
@@ -95,7 +95,8 @@ private struct Column {
   /// Whether the declared type gives INTEGER affinity: https://www.sqlite.org/datatype3.html §3.1.
   var hasIntegerAffinity: Bool { type.uppercased().contains("INT") }
 
-  /// Whether a text stays one in the column: it has TEXT affinity, or BLOB affinity, which is none.
+  /// Whether the column stores text unchanged: it has TEXT affinity, or BLOB affinity, which
+  /// converts nothing.
   var keepsText: Bool {
     if hasIntegerAffinity { return false }
     return type.isEmpty || isStrict && type.uppercased() == "ANY"
@@ -152,8 +153,8 @@ private func tableKey(
 ) throws(BatchError) -> EntityKey? {
   let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
   if !declared.isEmpty {
-    // An INTEGER PRIMARY KEY is the rowid itself unless SQLite keeps an index for it, as it does
-    // for INTEGER PRIMARY KEY DESC: https://www.sqlite.org/lang_createtable.html#rowid.
+    // An INTEGER PRIMARY KEY is the rowid itself unless SQLite keeps an index for it, as for
+    // INTEGER PRIMARY KEY DESC: https://www.sqlite.org/lang_createtable.html#rowid.
     let indexed = try connection.value(
       "SELECT count(*) FROM pragma_index_list(?, 'main') WHERE origin = 'pk'",
       .text(table)
@@ -209,7 +210,7 @@ private func keepsText(
     && connection.collation(ofColumn: columns[0].name, of: table) == "BINARY"
 }
 
-/// The collations of an index's columns that are not the columns' own.
+/// The collations of an index's columns that differ from the columns' own.
 private func collations(
   ofIndex index: String,
   of table: String,
@@ -231,7 +232,7 @@ private func collations(
   return collations
 }
 
-/// The primary keys that a view shows, or the whole row where it shows none.
+/// The primary keys that a view shows, or the whole row if it shows none.
 private func viewKey(
   _ view: String,
   _ columns: [Column],
@@ -256,7 +257,7 @@ private func viewKey(
     let indexes = base.compactMap { column in
       shown.first { $0.table == table && $0.column == column.name }?.index
     }
-    // A table whose key is shown in part, or not at all, may give several rows for one of the rest.
+    // A table whose key is not or only partly shown may contribute several rows per remaining key.
     guard !base.isEmpty, indexes.count == base.count else {
       return key(columns, origin: .wholeRow)
     }
@@ -277,7 +278,7 @@ private func virtualTableKey(
     _ = try connection.prepare("SELECT rowid FROM \(SQLName.quoted(table))")
     return EntityKey(columns: ["rowid"], origin: .rowID, prefersIntegers: true)
   } catch {
-    // Its module is not loaded here, or it has no rowid: listed, not readable by key.
+    // Its module is not loaded, or it has no rowid: listed, but not readable by key.
     return nil
   }
 }

@@ -1,29 +1,28 @@
 public import BatchIdentifiers
 
-/// The entities of a store, read from the database as it is.
+/// The entities of a store, as read from the database.
 ///
-/// Each table, view and virtual table becomes an entity of the same name. Tables of SQLite's own
-/// (`sqlite_…`), of this library (`_batch_…`) and the shadow tables of virtual tables are left out. A
-/// store that Core Data made has the entities of its model, and its tables are found by their names all
-/// the same.
+/// Each table, view and virtual table becomes an entity of the same name. SQLite's own tables
+/// (`sqlite_…`), this library's (`_batch_…`) and shadow tables of virtual tables are excluded. A
+/// Core Data store has the entities of its model; its tables can still be found by name.
 public struct Schema: Sendable {
   /// The entities, ordered by name.
   public let entities: [Entity]
-  /// Tables that are not listed, but found by their names.
+  /// Tables that are not listed, but can be found by name.
   package let tables: [Entity]
 
-  /// A schema of these entities.
+  /// Makes a schema of these entities.
   package init(entities: [Entity], tables: [Entity] = []) {
     self.entities = entities
     self.tables = tables
   }
 
-  /// The entities, and the tables that are not listed among them.
+  /// The entities, and the unlisted tables.
   package var all: [Entity] { entities + tables }
 
-  /// The entity of this name.
+  /// The entity with this name.
   ///
-  /// - Throws: `BatchError` of code `unknownEntity` with the nearest name there is.
+  /// - Throws: `BatchError` of code `unknownEntity` with the nearest existing name.
   public func entity(named name: String) throws(BatchError) -> Entity {
     if let entity = all.first(where: { SQLName.equal($0.name, name) }) { return entity }
     throw BatchError(
@@ -35,9 +34,9 @@ public struct Schema: Sendable {
 }
 
 extension Entity {
-  /// The attribute of this name.
+  /// The attribute with this name.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` with the nearest name there is.
+  /// - Throws: `BatchError` of code `unknownAttribute` with the nearest existing name.
   public func requireAttribute(named name: String) throws(BatchError) -> Attribute {
     if let attribute = attribute(named: name) { return attribute }
     throw BatchError(
@@ -55,7 +54,7 @@ extension Entity {
     if attributes.isEmpty {
       throw BatchError(
         .unstableKey,
-        "\"\(name)\" cannot be read: something that it is made of is missing",
+        "\"\(name)\" cannot be read: something that it depends on is missing",
         remedy: "see what SELECT * FROM it says"
       )
     }

@@ -2,7 +2,7 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Statement {
-  /// The key of the row that the statement is at, whose columns come first.
+  /// The key of the current row, whose columns come first.
   package func key(of key: EntityKey) -> PrimaryKey {
     if key.isRowID { return .integer(integer(at: 0)) }
     var encoder = EncodedKey.Encoder()
@@ -10,7 +10,7 @@ extension Statement {
     return .encoded(encoder.key)
   }
 
-  /// Appends a column of the current row to a key, byte for byte as SQLite has it.
+  /// Appends a column of the current row to a key, byte for byte.
   package func appendKeyComponent(at column: Int, to encoder: inout EncodedKey.Encoder) {
     switch storageClass(at: column) {
     case SQLITE_INTEGER: encoder.append(integer(at: column))
@@ -74,7 +74,7 @@ extension Statement {
 }
 
 extension KeyComponent {
-  /// The component of a key with a value.
+  /// Makes the key component for a value.
   package init(_ value: SQLValue) {
     switch value {
     case .null: self = .null

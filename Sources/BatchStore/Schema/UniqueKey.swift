@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// Columns of a table of which no two rows have the same values, NULL apart.
+/// Columns of a table whose values no two rows share, except NULL.
 package struct UniqueKey: Sendable, Hashable {
   /// A column, and how its values are compared.
   package struct Column: Sendable, Hashable {
@@ -10,7 +10,7 @@ package struct UniqueKey: Sendable, Hashable {
 
   package let columns: [Column]
 
-  /// The unique indexes of all tables, by the tables; none that leaves rows out or has expressions.
+  /// The unique indexes of all tables, by table, except partial and expression indexes.
   static func read(in connection: Connection) throws(BatchError) -> [String: [UniqueKey]] {
     let rows = try connection.prepare(
       """

@@ -1,9 +1,9 @@
 extension Connection.Options {
-  /// The options with which a store is opened: of one that Core Data made nothing is changed, be it the index
+  /// The options for opening a store: in a Core Data store nothing may change, not even the index
   /// of its log.
   ///
-  /// Looked at without a change to any file; blocks the thread. Of a database that cannot be read in that way,
-  /// such as one that is being recovered, the opening itself tells what it is.
+  /// Determined without changing any file; blocks the thread. If a database cannot be examined that
+  /// way, such as one being recovered, opening it reveals what it is.
   package func suited(toStoreAt path: String) -> Self {
     var untouched = self
     untouched.leavesNoTrace = true

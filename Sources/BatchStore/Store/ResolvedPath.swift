@@ -8,8 +8,8 @@ import Musl
 import Darwin
 #endif
 
-/// The absolute path of an existing regular file, symbolic links followed, so that one database has
-/// one path.
+/// The absolute path of an existing regular file, with symbolic links resolved, so that a database
+/// has one path.
 package func resolvedPath(_ path: String) throws(BatchError) -> String {
   try requireName(path)
   guard let resolved = unsafe realpath(path, nil) else {
@@ -28,7 +28,7 @@ package func resolvedPath(_ path: String) throws(BatchError) -> String {
   return unsafe String(cString: resolved)
 }
 
-/// Makes an empty file, which is an empty database, unless there is one.
+/// Creates an empty file, which is an empty database, unless one exists.
 package func makeFile(atPath path: String) throws(BatchError) {
   try requireName(path)
   let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
@@ -44,7 +44,7 @@ package func makeFile(atPath path: String) throws(BatchError) {
   }
 }
 
-/// Refuses what names no file, or would be taken for the name of another one.
+/// Refuses a path that names no file, or that the system would truncate.
 private func requireName(_ path: String) throws(BatchError) {
   let message: String
   if path.isEmpty {

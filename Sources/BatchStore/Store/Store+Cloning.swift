@@ -2,7 +2,7 @@ import BatchEngine
 package import BatchIdentifiers
 package import SystemPackage
 
-/// A copy of a database, of one moment, with the rowids of its rows.
+/// A copy of a database at one moment, with the rowids of its rows.
 package struct StoreClone: Sendable {
   /// How it was made.
   package enum Method: String, Sendable, Encodable {
@@ -13,38 +13,38 @@ package struct StoreClone: Sendable {
   }
 
   package let method: Method
-  /// What tells whether the database was changed since; see ``Connection/dataVersion()``.
+  /// Reveals whether the database has changed since; see ``Connection/dataVersion()``.
   package let version: Int64
 }
 
 extension Store {
-  /// How long the database is, what is in its log included, in bytes.
+  /// The size of the database, including its log, in bytes.
   package func byteCount() async throws(BatchError) -> Int64 {
     try await connection(label: "batch.clone").perform { connection throws(BatchError) in
       try connection.byteCount()
     }
   }
 
-  /// A number that is another one after another connection has committed; of a store that is kept open.
+  /// A number that changes when another connection commits; for a store that is kept open.
   package func version() async throws(BatchError) -> Int64 {
     try await connection(label: "batch.clone").perform { connection throws(BatchError) in
       try connection.dataVersion()
     }
   }
 
-  /// Copies the database into an empty file; of a store that is kept open.
+  /// Copies the database into an empty file; for a store that is kept open.
   ///
-  /// All in one read transaction: others may write meanwhile if there is a write-ahead log, which then
-  /// grows. The file alone is the database when it has no log, or an empty one: who reads then keeps
-  /// others from writing to the file, so it can be cloned as it is. Else its pages are copied, each from
-  /// the file or from the log.
+  /// It uses one read transaction: with a write-ahead log, others may write meanwhile, and the log
+  /// grows. If there is no log, or an empty one, the file alone is the database; a reader then
+  /// keeps others from writing to the file, so it can be cloned as it is. Otherwise its pages are
+  /// copied, each from the file or the log.
   ///
   /// - Parameters:
   ///   - path: The file.
-  ///   - cloneFile: Has one file share the blocks of another; false if the file system does not do that.
-  ///   - progress: Called with the number of bytes that were copied.
+  ///   - cloneFile: Makes a file share another's blocks; false if the file system cannot do that.
+  ///   - progress: Called with the number of bytes copied.
   /// - Returns: How the copy was made, and of which version.
-  /// - Throws: `BatchError` of code `interrupted` if the task is cancelled, or what SQLite says.
+  /// - Throws: `BatchError` of code `interrupted` if the task is cancelled, or errors of SQLite.
   package func clone(
     to path: FilePath,
     sharingBlocks cloneFile: @Sendable (_ path: FilePath, _ copy: FilePath) -> Bool,
@@ -53,7 +53,7 @@ extension Store {
     let reader = connection(label: "batch.clone")
     return try await reader.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
-        // The transaction begins when something is read.
+        // The transaction begins with the first read.
         _ = try connection.byteCount()
         let version = try connection.dataVersion()
         let log = FileSystem.status(of: FilePath("\(self.path)-wal"))?.size ?? 0

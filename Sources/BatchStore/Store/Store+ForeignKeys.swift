@@ -1,28 +1,28 @@
 public import BatchIdentifiers
 
-/// A column that refers to rows of another table and that no index finds.
+/// A column that refers to rows of another table and has no index.
 public struct UnindexedForeignKey: Hashable, Sendable, CustomStringConvertible {
-  /// The table that refers.
+  /// The referring table.
   public let table: String
   /// Its column, the first of the foreign key.
   public let column: String
-  /// The table that is referred to.
+  /// The referenced table.
   public let destination: String
 
-  /// What it costs, in a sentence without a full stop.
+  /// Its cost, in a sentence without a full stop.
   public var description: String {
-    "\(table).\(column) refers to \(destination) and has no index: each row of \(destination) that is deleted"
-      + " has all of \(table) looked through"
+    "\(table).\(column) refers to \(destination) and has no index: each row deleted from \(destination)"
+      + " scans all of \(table)"
   }
 }
 
 extension Store {
-  /// The foreign keys that no index of their table begins with.
+  /// The foreign keys that are not the beginning of an index of their table.
   ///
-  /// SQLite looks for the rows that refer to a row whenever that is deleted. Without an index a deletion of
-  /// many rows takes their number times the size of the table that refers.
+  /// When SQLite deletes a row, it looks for rows that refer to it. Without an index, deleting many
+  /// rows takes their number times the size of the referring table.
   ///
-  /// - Throws: What SQLite says.
+  /// - Throws: Errors of SQLite.
   /// - Complexity: O(*n*) in the number of tables.
   public func unindexedForeignKeys() async throws(BatchError) -> [UnindexedForeignKey] {
     try await connection(label: "batch.keys").perform { connection throws(BatchError) in

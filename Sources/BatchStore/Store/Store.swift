@@ -2,7 +2,7 @@ package import BatchEngine
 public import BatchIdentifiers
 public import SystemPackage
 
-/// A SQLite database, as it is, seen as a store of entities.
+/// A SQLite database as a store of entities.
 ///
 /// Opening reads the schema and the store's identity and leaves nothing open. Every call then uses
 /// its own connection on its own thread, so any task may use a store.
@@ -14,33 +14,32 @@ public import SystemPackage
 public struct Store: Sendable {
   /// The absolute path of the database.
   public let path: String
-  /// The UUID that the identifiers of this store carry.
+  /// The UUID in the identifiers of this store.
   public let identity: StoreIdentity
-  /// The entities, as they were when the store was opened.
+  /// The entities at the time the store was opened.
   public package(set) var schema: Schema
-  /// Whether the database, or the way it was opened, forbids writing; a store that Core Data made is for
-  /// reading only.
+  /// Whether the database, or how it was opened, forbids writing; a Core Data store is read-only.
   public private(set) var isReadOnly: Bool
-  /// The journal mode that the database was in when the store was opened: `wal`, `delete`, ….
+  /// The journal mode at the time the store was opened: `wal`, `delete`, ….
   public let journalMode: String
 
-  /// The model, of a store that Core Data made.
+  /// The model of a Core Data store.
   package let coreData: CoreDataModel?
 
   package private(set) var options: Connection.Options
-  /// What keeps a database in memory alive; nil for one in a file.
+  /// Keeps an in-memory database alive; nil for a file.
   package var anchor: StoreAnchor?
-  /// The connection of calls that follow one another; nil if each opens one of its own.
+  /// The connection for consecutive calls; nil if each opens its own.
   private var reader: StoreConnection?
 
   /// Opens an existing database.
   ///
   /// - Parameters:
-  ///   - path: The database; a relative path is taken from the current folder.
+  ///   - path: The database; a relative path starts at the current folder.
   ///   - isReadOnly: Whether to open it read-only even if it could be written.
   ///   - busyTimeout: How long to wait for another connection's lock.
   /// - Throws: `BatchError` with code `fileAccess` if there is no such file, `notADatabase` if it
-  ///   is something else, is encrypted or is damaged.
+  ///   is not a database, is encrypted or is damaged.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public init(
     path: String,
@@ -62,10 +61,10 @@ public struct Store: Sendable {
     try await self.init(path: path.string, isReadOnly: isReadOnly, busyTimeout: busyTimeout)
   }
 
-  /// Opens an existing database, and keeps it open until ``close()``: the log of a database that
-  /// nobody else has open would be removed after each call, and made again by the next.
+  /// Opens an existing database, and keeps it open until ``close()``: if no other process has it
+  /// open, its log would otherwise be removed after each call and created again by the next.
   ///
-  /// With `overwritesCoreData` a store that Core Data made may be written as any other.
+  /// With `overwritesCoreData`, a Core Data store may be written like any other.
   package init(
     keepingOpen path: String,
     isReadOnly: Bool = false,
@@ -98,15 +97,15 @@ public struct Store: Sendable {
     return (store, reader)
   }
 
-  /// Closes what is kept open; the store may be used after it.
+  /// Closes the connection that is kept open; the store may be used afterwards.
   package func close() async { await reader?.close() }
 
-  /// The connection of a single call: the one that is kept open, or a new one.
+  /// The connection for a single call: the one kept open, or a new one.
   package func connection(label: String) -> StoreConnection {
     reader ?? makeConnection(label: label)
   }
 
-  /// Reads what the store is, in a transaction, and makes the connection one of the store's.
+  /// Reads what the store is, in a transaction, and prepares the connection for it.
   package init(opening connection: Connection, options: Connection.Options) throws(BatchError) {
     self = try connection.transaction(.deferred) { () throws(BatchError) in
       try Store(reading: connection, options: options)
@@ -126,7 +125,7 @@ public struct Store: Sendable {
     self.options.views = coreData?.views ?? []
   }
 
-  /// The same store, for reading only.
+  /// The same store, read-only.
   package var readOnly: Store {
     var store = self
     store.isReadOnly = true
@@ -134,21 +133,21 @@ public struct Store: Sendable {
     return store
   }
 
-  /// A new connection to the store for reading, with a thread of its own.
+  /// A new connection for reading, with its own thread.
   package func makeConnection(
     label: String,
     priority: ThreadExecutor.Priority = .normal
   ) -> StoreConnection {
     var options = options
     options.isReadOnly = true
-    // Workers pass each page once; several of them shall not cost several large caches.
+    // Workers read each page once; several of them must not cost several large caches.
     options.cacheSizeKiB = 1_024
     return StoreConnection(label: label, path: path, options: options, priority: priority)
   }
 }
 
 extension Store {
-  /// How many rows an entity has now.
+  /// The current number of an entity's rows.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
     try await connection(label: "batch.count").perform { connection throws(BatchError) in
       let sql = "SELECT count(*) FROM \(entity.rowSource)"

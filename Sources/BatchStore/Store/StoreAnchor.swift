@@ -1,9 +1,9 @@
-/// The connection that keeps a database in memory alive, and does nothing else.
+/// The connection that keeps an in-memory database alive.
 package final class StoreAnchor: @unchecked Sendable {
-  // Sendable: nobody uses the connection, and whoever lets go of it last closes it.
+  // Sendable: nobody uses the connection, and the last owner closes it.
   private let connection: Connection
 
-  /// Takes a connection over, which nobody else may use any more.
+  /// Adopts a connection that must not be used any more.
   package init(_ connection: Connection) {
     self.connection = connection
   }

@@ -1,10 +1,10 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// A context on a thread of its own, with a connection of its own.
+/// A context with its own thread and connection.
 ///
-/// Identifiers and values cross into it and out of it; the connection and everything read through
-/// it stay inside. This is the shape of Core Data's `performBackgroundTask`.
+/// Identifiers and values enter and leave it; the connection and everything read through it stay
+/// inside, as with Core Data's `performBackgroundTask`.
 package actor StoreConnection {
   private let executor: ThreadExecutor
   private let path: String
@@ -16,7 +16,7 @@ package actor StoreConnection {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Makes a context; its connection is opened when it is needed first.
+  /// Makes a context, which opens its connection on first use.
   package init(
     label: String,
     path: String,
@@ -43,7 +43,7 @@ package actor StoreConnection {
     return try body()
   }
 
-  /// Makes the running statement fail with `BatchError` of code `interrupted`, and every later one;
+  /// Makes the running statement and all later ones fail with `BatchError` of code `interrupted`;
   /// from any thread.
   package nonisolated func interrupt() {
     interrupter.withLock { interrupter in
@@ -52,7 +52,7 @@ package actor StoreConnection {
     }
   }
 
-  /// Closes the connection, if there is one; the next call opens another.
+  /// Closes the connection if it is open; the next call opens another.
   package func close() {
     interrupter.withLock { $0.current = nil }
     connection?.close()

@@ -6,19 +6,18 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What distinguishes stores: the UUID in the identifiers of their rows.
+/// The identity of a store: the UUID in the identifiers of its rows.
 ///
-/// The UUID is kept in the table `_batch_store`, which the first run that writes makes, and travels
-/// with the file: a copy has the same one, as a copy of a Core Data store has. A database that this
-/// library never wrote has a UUID derived from its path instead, which another path changes. A Core
-/// Data store has the UUID in its table `Z_METADATA`.
+/// The UUID is in the table `_batch_store`, which the first writing run creates, and copies of the
+/// file share it, like copies of a Core Data store. A database that this library never wrote has a
+/// UUID derived from its path. A Core Data store has the UUID in its table `Z_METADATA`.
 public struct StoreIdentity: Sendable, Hashable {
   /// The UUID, in upper case.
   public let uuid: String
-  /// Whether the UUID stands for the path because the database holds none.
+  /// Whether the UUID derives from the path because the database has none.
   public let isDerived: Bool
 
-  /// Whether identifiers made under `other` name rows of this store at this path.
+  /// Whether identifiers made with the UUID `other` belong to this store at this path.
   package func admits(_ other: String, atPath path: String) -> Bool {
     other == uuid || other == Self.derived(fromPath: path).uuid
   }
@@ -44,7 +43,7 @@ public struct StoreIdentity: Sendable, Hashable {
     return derived(fromPath: connection.path)
   }
 
-  /// The UUID that Core Data gave a store of its own, which is read and never written here.
+  /// The UUID of a Core Data store, which is never written here.
   private static func readCoreData(
     in connection: Connection
   ) throws(BatchError) -> StoreIdentity? {
@@ -58,12 +57,12 @@ public struct StoreIdentity: Sendable, Hashable {
     return StoreIdentity(uuid: uuid.uuidString, isDerived: false)
   }
 
-  /// An identity for a store that has none of its own yet.
+  /// An identity for a store that has none yet.
   package static func made() -> StoreIdentity {
     StoreIdentity(uuid: UUID().uuidString, isDerived: false)
   }
 
-  /// Reads the store's UUID, or gives it the one of `proposal`; inside a transaction of the caller.
+  /// Reads the store's UUID, or sets it to that of `proposal`; inside the caller's transaction.
   package static func establish(
     _ proposal: StoreIdentity,
     in connection: Connection
@@ -75,7 +74,7 @@ public struct StoreIdentity: Sendable, Hashable {
     return proposal
   }
 
-  /// An identity from a hash of the path.
+  /// An identity derived from the path.
   static func derived(fromPath path: String) -> StoreIdentity {
     StoreIdentity(uuid: XXHash64.uuid(of: path), isDerived: true)
   }

@@ -1,17 +1,17 @@
 package import BatchIdentifiers
 
-/// What belongs to a table beside its columns: indexes, foreign keys and triggers.
+/// The parts of a table besides its columns: indexes, foreign keys and triggers.
 package struct TableParts: Sendable {
-  /// An index, also one that SQLite made for a constraint.
+  /// An index, including those that SQLite creates for constraints.
   package struct Index: Sendable {
-    /// Why there is an index.
+    /// Why the index exists.
     package enum Origin: String, Sendable {
       case primaryKey
       case unique
       case created
     }
 
-    /// A column of an index, in its order.
+    /// A column of an index.
     package struct Column: Sendable {
       /// The column; nil for an expression.
       package let name: String?
@@ -20,11 +20,11 @@ package struct TableParts: Sendable {
 
     package let name: String
     package let isUnique: Bool
-    /// Whether it has some of the rows only.
+    /// Whether it only covers some of the rows.
     package let isPartial: Bool
     package let origin: Origin
     package let columns: [Column]
-    /// The statement that made it; nil for one that SQLite made.
+    /// The statement that created it; nil if SQLite did.
     package let sql: String?
   }
 
@@ -32,7 +32,7 @@ package struct TableParts: Sendable {
   package struct ForeignKey: Sendable {
     package let columns: [String]
     package let table: String
-    /// The columns there; none for the primary key.
+    /// The referenced columns; empty for the primary key.
     package let targets: [String]
     package let onDelete: String
     package let onUpdate: String
@@ -41,7 +41,7 @@ package struct TableParts: Sendable {
   /// A trigger.
   package struct Trigger: Sendable {
     package let name: String
-    /// When it runs, such as `AFTER UPDATE OF price`.
+    /// When it fires, such as `AFTER UPDATE OF price`.
     package let event: String
     package let sql: String
   }
@@ -161,11 +161,11 @@ extension TableParts.Trigger {
     return triggers
   }
 
-  /// When a trigger runs: what stands between its name and the ON before its table.
+  /// When a trigger fires: the text between its name and the ON before its table.
   ///
-  /// INSERT, UPDATE, DELETE and ON are names nowhere unless they are in quotes.
+  /// Without quotes, INSERT, UPDATE, DELETE and ON are never names.
   private static func event(of sql: String) -> String {
-    // A semicolon, which ends the first statement of the trigger, is none of an expression.
+    // The semicolon after the trigger's first statement is not part of an expression.
     let head = sql.prefix { $0 != ";" }
     guard let scanner = try? ExpressionScanner(String(head)),
       let what = scanner.tokens.firstIndex(where: { token in
@@ -180,13 +180,13 @@ extension TableParts.Trigger {
     let time = times.first { time in
       before.map { scanner.isKeyword($0, time.word) } ?? false
     }
-    // Without a word it runs before.
+    // The default is BEFORE.
     return "\(time?.text ?? "BEFORE") \(scanner.text(of: scanner.tokens[what..<end]))"
   }
 }
 
 extension Store {
-  /// What belongs to the table of an entity beside its columns.
+  /// The parts of an entity's table besides its columns.
   package func parts(of entity: Entity) async throws(BatchError) -> TableParts {
     let table = coreData?.entity(named: entity.name)?.table ?? entity.table
     return try await connection(label: "batch.schema").perform { connection throws(BatchError) in

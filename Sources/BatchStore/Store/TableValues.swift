@@ -1,8 +1,8 @@
 package import BatchIdentifiers
 
 extension Store {
-  /// The values that a table's CHECK constraints list for its columns, as in
-  /// `CHECK (state IN ('open', 'paid'))`; by the names of the columns, in the order of the list.
+  /// The values listed for columns by a table's CHECK constraints, as in
+  /// `CHECK (state IN ('open', 'paid'))`; by column, in list order.
   package func valueLists(of entity: Entity) async throws(BatchError) -> [String: [SQLValue]] {
     try await connection(label: "batch.schema").perform { connection throws(BatchError) in
       let sql = try connection.value(
@@ -20,7 +20,7 @@ extension Store {
     }
   }
 
-  /// The values of a table's first rows, in the order of its columns.
+  /// The values of a table's first rows, in column order.
   package func firstRows(of entity: Entity, count: Int) async throws(BatchError) -> [[SQLValue]] {
     try await connection(label: "batch.sample").perform { connection throws(BatchError) in
       let columns = entity.attributes.map(\.column)
@@ -36,7 +36,7 @@ extension Store {
   }
 }
 
-/// What a CHECK constraint lists for a column.
+/// The values that a CHECK constraint lists for a column.
 enum ValueList {
   /// The columns with their lists, in the order of the statement.
   static func all(in sql: String) -> [(column: String, values: [SQLValue])] {
@@ -59,7 +59,7 @@ enum ValueList {
     return lists
   }
 
-  /// `name IN 'a', 'b'`, with `name IS NULL OR` before it or `OR name IS NULL` behind it.
+  /// `name IN 'a', 'b'`, optionally with `name IS NULL OR` before it or `OR name IS NULL` after it.
   private static func list(
     _ tokens: [ExpressionScanner.Token],
     _ scanner: ExpressionScanner

@@ -1,17 +1,17 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// The rows of a chunk as they were read: the declared columns, and which identifier each row has.
+/// The rows of a chunk as read: the declared columns, and each row's identifier.
 package struct ChunkRows: Sendable {
   /// The names of the columns, for errors.
   let columns: [String]
-  /// The values, a row for each row that was found, in the order of the list.
+  /// The values, a row for each row found, in list order.
   package internal(set) var values = ValueBlock(columns: 0, capacity: 0)
   /// The number of each row's identifier within the chunk, ascending.
   package internal(set) var numbers: [Int] = []
   /// The numbers of identifiers whose rows no longer satisfy `where`, ascending.
   var notMatching: [Int] = []
-  /// The rowids of the rows, where those are the keys.
+  /// The rowids of the rows, if those are the keys.
   var rowIDs: [Int64] = []
   /// The keys of the chunk.
   var keys: ChunkKeys
@@ -19,17 +19,17 @@ package struct ChunkRows: Sendable {
   /// The position of the chunk's first identifier in the list.
   let first: Int
 
-  /// No rows of a chunk.
+  /// Makes a chunk without rows.
   init(columns: [String], keys: ChunkKeys, at first: Int = 0) {
     self.columns = columns
     self.keys = keys
     self.first = first
   }
 
-  /// How many rows were found.
+  /// The number of rows found.
   package var count: Int { values.count }
 
-  /// The identifiers of the chunk without a row that is to be changed, by their numbers.
+  /// The identifiers of the chunk whose rows need no change, by number.
   var passedOver: PassedOver {
     var passedOver = PassedOver()
     if count == keys.identifierCount { return passedOver }
@@ -48,16 +48,16 @@ package struct ChunkRows: Sendable {
   /// The position of a row's identifier in the list.
   func position(of row: Int) -> Int { first + numbers[row] }
 
-  /// What is the same whenever a row is handled in a run, and never the same for two rows or runs.
+  /// A key that is the same whenever a run handles the row, and unique to row and run.
   package func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
 
-  /// The keys that find some of the rows.
+  /// The keys of some of the rows.
   func keys(ofRows rows: [Int]) -> ChunkKeys {
     keys.isRange
       ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
   }
 
-  /// The first rows, as those of a chunk that ends before the next one.
+  /// The first rows, as a chunk that ends before the next one.
   func prefix(_ count: Int) -> ChunkRows {
     let end = numbers[count]
     var part = self
@@ -78,7 +78,7 @@ package struct ChunkRows: Sendable {
     return part
   }
 
-  /// Some of the rows, as those of a chunk of some of the keys.
+  /// Some of the rows, as a chunk of some of the keys.
   func selecting(_ selected: [Int], of keyNumbers: Range<Int>) -> ChunkRows {
     var part = ChunkRows(
       columns: columns,
@@ -91,7 +91,8 @@ package struct ChunkRows: Sendable {
     return part
   }
 
-  /// Where each row is among others of the same chunk; nil if it is missing, or has other values.
+  /// The index of each row among others of the same chunk; nil if it is missing or has other
+  /// values.
   func places(in others: ChunkRows) -> [Int?] {
     var place = 0
     return (0..<count).map { row in
@@ -110,7 +111,7 @@ package struct ChunkRows: Sendable {
 }
 
 extension RangeSet<Int> {
-  /// Numbers that ascend.
+  /// Makes a set of ascending numbers.
   init(ascending numbers: some Sequence<Int>) {
     self.init()
     // A run at a time: an insertion costs far more than a comparison.

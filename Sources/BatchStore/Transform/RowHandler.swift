@@ -1,22 +1,22 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// What computes the new values of rows: a handler of a Swift program, or a program of its own.
+/// Computes the new values of rows: a handler of a Swift program, or an external program.
 ///
 /// It may be called with the same rows again, after a crash or if another process has changed some
-/// of them in between; what it does outside the store must therefore bear being done twice.
+/// of them meanwhile, so its effects outside the store must tolerate repetition.
 package protocol RowHandler: Sendable {
   /// Computes the changes of some rows.
   ///
   /// - Parameters:
   ///   - rows: The rows.
-  ///   - run: The run that they are changed by.
-  ///   - policy: How many rows may fail; the rest need not be tried after one more has. A row that
-  ///     fails with `retryLater` is not one of them.
-  ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many may be
-  ///     the last.
+  ///   - run: The run that changes them.
+  ///   - policy: How many rows may fail; after one more, the rest need not be tried. Rows that fail
+  ///     with `retryLater` do not count.
+  ///   - byteLimit: How many bytes of texts and blobs to hold; the row that reaches this may be the
+  ///     last.
   /// - Returns: The values of the first rows, at least one, and those of them that failed.
-  /// - Throws: `BatchError` if it cannot be said which row failed. If the code is `handlerFailed`,
+  /// - Throws: `BatchError` if it is unknown which row failed. If the code is `handlerFailed`,
   ///   parts of the rows may be tried; if it is `retryLater`, none of them can be done now.
   func changes(
     of rows: ChunkRows,
@@ -26,9 +26,9 @@ package protocol RowHandler: Sendable {
   ) throws(BatchError) -> RowChanges
 }
 
-/// What a handler makes of some rows.
+/// A handler's results for some rows.
 package struct RowChanges: Sendable {
-  /// The values of the written columns, a row for each row that was reached.
+  /// The values of the written columns, for each row reached.
   package var values: ValueBlock
   /// The rows that failed, ascending.
   package var failures: [(row: Int, error: BatchError)] = []
@@ -39,7 +39,7 @@ package struct RowChanges: Sendable {
     self.values = values
   }
 
-  /// Takes note of what was thrown for a row, which stays as it is.
+  /// Notes an error of a row, which stays unchanged.
   package mutating func fail(_ row: Int, _ error: any Error) {
     let error = BatchError(thrownByHandler: error)
     values.unset(row)
@@ -50,7 +50,7 @@ package struct RowChanges: Sendable {
     }
   }
 
-  /// Has the rows fail that cannot be done now, since there is no later.
+  /// Fails the rows that cannot be done now, since there is no retry.
   mutating func failPostponed() {
     failures += postponed
     postponed = []

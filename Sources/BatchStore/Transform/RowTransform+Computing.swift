@@ -8,14 +8,14 @@ extension RowTransform {
   ///   - keys: The keys of the chunk.
   ///   - first: The position of the first key in the list.
   ///   - run: The run that changes them.
-  ///   - lookCount: What the lane's ``WriterLane/lookCount`` was before.
-  ///   - policy: What becomes of the chunk if an identifier fails.
-  ///   - isLastTry: Whether rows fail that cannot be done now.
-  ///   - byteLimit: How many bytes are held of what is read, and of what is computed; the row that
-  ///     comes to as many is the last.
+  ///   - lookCount: The lane's earlier ``WriterLane/lookCount``.
+  ///   - policy: What happens to the chunk if an identifier fails.
+  ///   - isLastTry: Whether rows that cannot be done now fail.
+  ///   - byteLimit: How many bytes of read, and of computed values to hold; the row that reaches
+  ///     this is the last.
   ///   - connection: The worker's connection.
   /// - Returns: What the lane writes: the first identifiers of the chunk.
-  /// - Throws: What SQLite says, and what the handler does.
+  /// - Throws: Errors of SQLite and of the handler.
   package func prepare(
     _ keys: ChunkKeys,
     at first: Int = 0,
@@ -42,11 +42,11 @@ extension RowTransform {
     return TransformedChunk(rows, changes, run: run, lookCount: lookCount)
   }
 
-  /// Reads the rows of a chunk again, and computes the changes of those that are not as they were, and of
-  /// those that could not be done before.
+  /// Reads the rows of a chunk again, and computes the changes of those that differ, and of those
+  /// that could not be done before.
   ///
-  /// - Returns: The chunk, or its first identifiers, as many as are held.
-  /// - Throws: What ``prepare(_:at:run:lookCount:onFailure:isLastTry:holding:in:)`` throws.
+  /// - Returns: The chunk, or as many of its first identifiers as may be held.
+  /// - Throws: Errors of ``prepare(_:at:run:lookCount:onFailure:isLastTry:holding:in:)``.
   package func refresh(
     _ chunk: TransformedChunk,
     lookCount: Int,
@@ -69,10 +69,10 @@ extension RowTransform {
     }
   }
 
-  /// Has the handler compute, and where it says no more than that something failed, has it compute
-  /// halves, down to single rows.
+  /// Has the handler compute; if it reports only that something failed, in halves, down to single
+  /// rows.
   ///
-  /// - Returns: The changes of the first rows, as many as are held.
+  /// - Returns: The changes of as many of the first rows as may be held.
   func changes(
     of rows: ChunkRows,
     run: String,

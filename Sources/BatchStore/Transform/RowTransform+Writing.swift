@@ -2,20 +2,19 @@ import BatchEngine
 import BatchIdentifiers
 
 extension RowTransform {
-  /// Sets what was computed, inside a transaction of the caller.
+  /// Sets the computed values, inside the caller's transaction.
   ///
   /// - Parameters:
-  ///   - chunk: What was computed.
+  ///   - chunk: The computed chunk.
   ///   - first: The position of the chunk's first identifier.
-  ///   - policy: What becomes of the chunk if an identifier fails.
+  ///   - policy: What happens to the chunk if an identifier fails.
   ///   - isCurrent: Whether no other connection has committed since the rows were read.
-  ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
-  ///     the lock.
+  ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock.
   ///   - connection: The lane's connection.
-  /// - Returns: What became of the chunk's identifiers, and those that failed, ascending.
-  /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows would have to be
-  ///   computed again; the error of the row that is one too many; or whatever is about more than a
-  ///   row.
+  /// - Returns: The outcomes of the chunk's identifiers, and those that failed, ascending.
+  /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows must be
+  ///   recomputed; the error of the row that exceeds the allowed failures; or one that concerns
+  ///   more than a row.
   func write(
     _ chunk: TransformedChunk,
     at first: Int,
@@ -39,9 +38,9 @@ extension RowTransform {
     return try setRowByRow(chunk, at: first, onFailure: policy, in: connection)
   }
 
-  /// Sets what was computed by a statement for each row, unless one of them changes other rows.
+  /// Sets the computed values with a statement for each row, unless one of them changes other rows.
   ///
-  /// - Returns: Nil if nothing was done, since rows may not be what the handler was given.
+  /// - Returns: Nil if nothing was done, since rows may differ from the handler's input.
   private func setSingly(
     _ chunk: TransformedChunk,
     at first: Int,
@@ -52,7 +51,7 @@ extension RowTransform {
       try connection.execute("SAVEPOINT _batch_chunk")
       var written: WaitingChunk.Written?
       do throws(BatchError) {
-        // Without a bound, whoever goes row by row finds the one that fails.
+        // Without a limit; the fallback row by row finds the row that fails.
         written = try set(
           chunk,
           by: chunk.keys.singly,
@@ -74,7 +73,7 @@ extension RowTransform {
     }
   }
 
-  /// Reads each row again when its turn comes, and sets what was computed of it, or is now.
+  /// Reads each row again on its turn, and sets its computed value, recomputed if the row differs.
   private func setRowByRow(
     _ chunk: TransformedChunk,
     at first: Int,
@@ -93,7 +92,7 @@ extension RowTransform {
     return written
   }
 
-  /// The chunk as it is now, under the write lock.
+  /// The chunk with its current rows, under the write lock.
   private func renewed(
     _ chunk: TransformedChunk,
     onFailure policy: FailurePolicy,
@@ -111,7 +110,7 @@ extension RowTransform {
       }
       return try withTimeLimit(timeout) { () throws(BatchError) in
         let changes = try changes(of: rows, run: chunk.run, onFailure: policy, isLastTry: false)
-        // Nobody waits for that under the lock: the chunk is redone.
+        // Nobody waits for a retry under the lock: the chunk is redone.
         if let postponed = changes.postponed.first { throw postponed.error }
         return changes
       }

@@ -2,31 +2,29 @@ import BatchEngine
 package import BatchIdentifiers
 
 /// A change whose values are computed outside SQL: rows are read, a handler computes, the writer
-/// lane sets what was computed.
+/// lane sets the results.
 package struct RowTransform: Sendable {
-  /// Where the values go, and which rows still are to be changed.
+  /// Where the values go, and which rows still match.
   package private(set) var target: BulkChange
-  /// What the rows are read from: the entity itself, or the view of one of Core Data's model.
+  /// What the rows are read from: the entity itself, or the view of a Core Data model's entity.
   private let source: Entity
-  /// What must still hold of a row of the source.
+  /// What must still be true of a row of the source.
   private let condition: SQLExpression?
-  /// The columns that are read.
   let reads: [String]
-  /// The columns that are written.
   let writes: [String]
-  /// What these are in the table.
+  /// The written columns in the table.
   let assignments: [BulkChange.Assignment]
   let handler: any RowHandler
-  /// What changing one row may reach beside the row.
+  /// What changing a row may affect besides the row.
   ///
-  /// If anything, rows are read again before they are changed, by a statement each: what a worker has
-  /// read may be out of date through the run's own changes, and one statement for all rows would look
-  /// at `where` before the first is changed, and at foreign keys after the last.
+  /// If anything, rows are read again before they are changed, with a statement for each: the run's
+  /// own changes may have outdated what a worker read, and one statement for all rows would check
+  /// `where` before the first change and foreign keys after the last.
   let reach: BulkChange.Reach
-  /// How long the handler may take for a chunk; nil if it keeps time itself.
+  /// The handler's time limit for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
 
-  /// A transform of the rows of `entity`, written where `written` says, if that is another table; the
+  /// Makes a transform of an entity's rows, written to `written` if that is another table; the
   /// predicate must have been checked.
   package init(
     entity: Entity,
@@ -62,14 +60,14 @@ package struct RowTransform: Sendable {
     reach = try target.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection)
   }
 
-  /// Has a conflict fail the row, whatever the table says is to be done then.
+  /// Makes a conflict fail the row, whatever conflict clause the table has.
   package func abortingOnConflict() -> RowTransform {
     var transform = self
     transform.target.abortsOnConflict = true
     return transform
   }
 
-  /// Has the transform keep what it does in the undo records of a run.
+  /// Makes the transform save its changes in a run's undo records.
   package func recorded(forRun run: String) -> RowTransform {
     var transform = self
     transform.target = target.recorded(forRun: run)
@@ -78,16 +76,16 @@ package struct RowTransform: Sendable {
 
   // MARK: The statements
 
-  /// The statement that reads rows found by keys of this shape.
+  /// The statement that reads rows by keys of this form.
   ///
-  /// After the declared columns it collects whether a row satisfies `where`, if that is applied
+  /// After the declared columns it collects whether a row satisfies `where`, if that is checked
   /// again, and the key of a range.
   package func readSQL(for keys: ChunkKeys) -> String {
     var columns = reads.map(SQLName.quoted)
     // As in an export: a column tells rows that no longer satisfy `where` from rows that are gone.
     if let predicate { columns.append("\(predicate.sql) IS TRUE") }
     if keys.isRange { columns.append(SQLName.quoted(target.key.columns[0])) }
-    // In the order of the keys.
+    // In key order.
     let order = keys.isRange ? " NOT INDEXED" : ""
     return """
       SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(source.table))\(order) \
@@ -97,22 +95,22 @@ package struct RowTransform: Sendable {
 
   private var predicate: SQLExpression? { target.recheck == .off ? nil : condition }
 
-  /// Compiles the statements, and so whatever triggers they set off; runs nothing.
+  /// Compiles the statements and the triggers they fire; runs nothing.
   package func compile(in connection: Connection) throws(BatchError) {
     _ = try connection.prepare(readSQL(for: .shape(of: target.key)))
     try target.compile(in: connection)
   }
 
-  /// Reads the declared columns of the rows of a chunk, in a transaction of the caller.
+  /// Reads the declared columns of a chunk's rows, in the caller's transaction.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - first: The position of the first key in the list.
-  ///   - byteLimit: How many bytes of texts and blobs are held; the row that comes to as many is the
+  ///   - byteLimit: How many bytes of texts and blobs to hold; the row that reaches this is the
   ///     last.
   ///   - connection: The connection.
-  /// - Returns: The rows, with the keys up to the last that was reached.
-  /// - Throws: What SQLite says.
+  /// - Returns: The rows, with the keys up to the last one reached.
+  /// - Throws: Errors of SQLite.
   func read(
     _ keys: ChunkKeys,
     at first: Int,
@@ -129,7 +127,7 @@ package struct RowTransform: Sendable {
     var reached = selected
     rows.numbers.reserveCapacity(selected)
     if keys.isRange { rows.rowIDs.reserveCapacity(selected) }
-    // The rows that satisfy `where`, as those of a chunk nearly always all do.
+    // The rows that satisfy `where`; usually all of a chunk's.
     var matching: [Int] = []
     matching.reserveCapacity(selected)
     try keys.forEachBinding(of: statement, key: target.key) { numbers throws(BatchError) in
@@ -170,7 +168,7 @@ package struct RowTransform: Sendable {
 }
 
 extension BatchError {
-  /// The error with the key of the row that it is about.
+  /// The error with the key of its row.
   func about(_ key: PrimaryKey) -> BatchError {
     var error = self
     error.message = "identifier \(key): \(message)"

@@ -1,11 +1,11 @@
 import BatchEngine
 public import BatchIdentifiers
 
-/// A column of a chunk's rows, for loops over many values at once.
+/// A column of a chunk's rows, for loops over many values.
 ///
-/// Where ``isNull`` says so the value is 0 and means nothing.
+/// Where ``isNull`` is true, the value is 0 and has no meaning.
 public struct NumberColumn<Number: FixedWidthNumber>: Sendable {
-  /// The values, one a row.
+  /// The values, one per row.
   public var values: [Number]
   /// Which of them are NULL; empty if none is.
   public var isNull: [Bool]
@@ -22,23 +22,23 @@ public protocol FixedWidthNumber: ColumnValue, Numeric, BitwiseCopyable {}
 extension Int64: FixedWidthNumber {}
 extension Double: FixedWidthNumber {}
 
-/// A column of texts: the bytes of all of them, and where each one ends.
+/// A column of texts: the bytes of all of them, and the range of each.
 public struct TextColumn: Sendable {
   /// The bytes of all texts, in any order.
   public let bytes: [UInt8]
-  /// Where each text is in ``bytes``; nil for NULL.
+  /// The range of each text in ``bytes``; nil for NULL.
   public let ranges: [Range<Int>?]
 
-  /// The text of a row, invalid UTF-8 repaired; nil for NULL.
+  /// The text of a row, with ill-formed UTF-8 repaired; nil for NULL.
   public subscript(row: Int) -> String? {
     ranges[row].map { String(decoding: bytes[$0], as: UTF8.self) }
   }
 }
 
-/// The rows of a chunk in the hands of a handler: the columns that were read, as arrays, and those
-/// that it sets.
+/// The rows of a chunk for a handler: the columns that were read, as arrays, and those that it
+/// sets.
 ///
-/// A row for which no column is set, or that is left, stays as it is and counts as unchanged.
+/// A row without a set column, or one that is left, stays unchanged and counts as such.
 public struct TransformChunk: ~Copyable {
   private let rows: ChunkRows
   private let run: String
@@ -61,18 +61,18 @@ public struct TransformChunk: ~Copyable {
     )
   }
 
-  /// How many rows there are.
+  /// The number of rows.
   public var count: Int { rows.count }
 
   /// The key of a row.
   public func key(of row: Int) -> PrimaryKey { rows.key(of: row) }
 
-  /// What ``TransformRow/idempotencyKey`` is.
+  /// The same as ``TransformRow/idempotencyKey``.
   public func idempotencyKey(of row: Int) -> String { rows.idempotencyKey(of: row, run: run) }
 
   // MARK: Reading
 
-  /// The integers in a column; an error if there is anything else but NULL.
+  /// The integers in a column; throws if it has other values than integers and NULL.
   ///
   /// - Complexity: A copy of the column.
   public subscript(column: InputColumn<Int64>) -> NumberColumn<Int64> {
@@ -83,7 +83,7 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// The numbers in a column; an error if there is anything else but NULL.
+  /// The numbers in a column; throws if it has other values than numbers and NULL.
   ///
   /// - Complexity: A copy of the column.
   public subscript(column: InputColumn<Double>) -> NumberColumn<Double> {
@@ -100,7 +100,7 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// The texts in a column; an error if there is anything else but NULL.
+  /// The texts in a column; throws if it has other values than texts and NULL.
   public subscript(column: InputColumn<String>) -> TextColumn {
     get throws(BatchError) {
       _ = try nulls(column.index, expected: "text") { $0 == .text }
@@ -192,7 +192,7 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// Leaves a row as it is, whatever was set.
+  /// Leaves a row unchanged, whatever was set.
   public mutating func leave(_ row: Int) { left.append(row) }
 
   /// Makes a single row fail, whatever was set.
@@ -200,8 +200,8 @@ public struct TransformChunk: ~Copyable {
   /// - Parameters:
   ///   - row: The row.
   ///   - error: Why it fails. If it is a `BatchError` of code `retryLater`, the handler is called
-  ///     again with only such rows after a delay, as the job key `retry` says; what it set for the
-  ///     others is kept.
+  ///     again with only such rows after a delay, as the job key `retry` says; the values it set
+  ///     for the others are kept.
   public mutating func fail(_ row: Int, with error: any Error) { failed.append((row, error)) }
 
   private func check(_ number: Int, _ column: Int) throws(BatchError) {
@@ -226,7 +226,7 @@ struct EachChunkHandler: RowHandler {
     onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
-    // It computes all rows at once, so only what was read bounds them.
+    // It computes all rows at once, so only the rows read limit their number.
     var chunk = TransformChunk(rows, run: run, writes: writes)
     do {
       try body(&chunk)

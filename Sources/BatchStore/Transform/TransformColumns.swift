@@ -1,19 +1,19 @@
 import BatchEngine
 public import BatchIdentifiers
 
-/// The columns and parameters that a job gives to its handler, before any row is read.
+/// A job's columns and parameters for its handler, before any row is read.
 ///
-/// A handler asks here for what it needs, so that a job that does not give it is refused before
-/// anything is written.
+/// A handler requests what it needs here, so that a job that lacks it is refused before anything is
+/// written.
 public struct TransformColumns: Sendable {
-  /// The columns that are read, in the order of the job's `columns`.
+  /// The columns to read, in the order of the job's `columns`.
   public let reads: [String]
   /// The columns that may be written, in the order of the job's `writes`.
   public let writes: [String]
   /// The values of the job's parameters.
   public let parameters: [String: SQLValue]
-  /// Whether the run is a rehearsal on a clone of the database: what a handler does elsewhere it should
-  /// leave undone then.
+  /// Whether the run is a rehearsal on a clone of the database, in which a handler should have no
+  /// external effects.
   public let isRehearsal: Bool
 
   /// Where the rows are.
@@ -36,9 +36,9 @@ public struct TransformColumns: Sendable {
   /// A column that the handler reads.
   ///
   /// - Parameters:
-  ///   - name: The name of the column; case matters only outside ASCII, as in SQLite.
-  ///   - type: What its values must be, where they are not NULL.
-  /// - Returns: What ``TransformRow`` and ``TransformChunk`` are asked with.
+  ///   - name: The name of the column; as in SQLite, case matters only outside ASCII.
+  ///   - type: The type of its values, unless they are NULL.
+  /// - Returns: The subscript for ``TransformRow`` and ``TransformChunk``.
   /// - Throws: `BatchError` of code `unknownAttribute` if the job does not read such a column.
   public func input<Value: ColumnValue>(
     _ name: String,
@@ -71,8 +71,8 @@ public struct TransformColumns: Sendable {
   }
 }
 
-/// A type that the values of a column may have in a handler: `Int64`, `Double`, `String`, bytes, or
-/// `SQLValue` for whatever there is.
+/// A type for the values of a column in a handler: `Int64`, `Double`, `String`, bytes, or
+/// `SQLValue` for any value.
 public protocol ColumnValue: Sendable {}
 extension Int64: ColumnValue {}
 extension Double: ColumnValue {}
@@ -80,12 +80,12 @@ extension String: ColumnValue {}
 extension [UInt8]: ColumnValue {}
 extension SQLValue: ColumnValue {}
 
-/// A column that a handler reads, and the type it expects there.
+/// A column that a handler reads, with its expected type.
 public struct InputColumn<Value: ColumnValue>: Sendable {
   @usableFromInline let index: Int
 }
 
-/// A column that a handler writes, and the type of its values.
+/// A column that a handler writes, with its type.
 public struct OutputColumn<Value: ColumnValue>: Sendable {
   let index: Int
 }
@@ -104,7 +104,7 @@ extension ValueBlock.Kind {
 }
 
 extension BatchError {
-  /// A column holds something else than a handler expects.
+  /// The error of a column with another value than a handler expects.
   static func unexpected(
     _ kind: ValueBlock.Kind,
     in column: String,

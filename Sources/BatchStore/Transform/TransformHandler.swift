@@ -22,15 +22,15 @@ package import BatchIdentifiers
 public struct TransformHandler: Sendable {
   private let make: @Sendable (TransformColumns) throws -> any RowHandler
 
-  /// A handler that `make` makes for the columns of a job.
+  /// Makes a handler from a closure that is called with the columns of a job.
   package init(_ make: @escaping @Sendable (TransformColumns) throws -> any RowHandler) {
     self.make = make
   }
 
   /// A handler that is called with each row.
   ///
-  /// A row for which it throws fails alone; see the job key `skip`. One for which it throws `retryLater` is
-  /// tried again first, without the others of its chunk; see `retry`.
+  /// A row for which it throws fails alone; see the job key `skip`. If it throws `retryLater`, the
+  /// row is first retried without the others of its chunk; see `retry`.
   public static func rows(
     _ prepare:
       @escaping @Sendable (TransformColumns) throws -> @Sendable (inout TransformRow) throws -> Void
@@ -41,7 +41,7 @@ public struct TransformHandler: Sendable {
   /// A handler that is called with the rows of a chunk at once, column by column.
   ///
   /// If it throws, the chunk fails; under the job key `skip` it is called with halves to find the
-  /// rows that fail alone. ``TransformChunk/fail(_:with:)`` names them at once.
+  /// rows that fail. ``TransformChunk/fail(_:with:)`` names them directly.
   public static func columns(
     _ prepare:
       @escaping @Sendable (TransformColumns) throws ->

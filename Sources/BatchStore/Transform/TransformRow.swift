@@ -11,8 +11,8 @@ public struct TransformRow: ~Copyable {
   @usableFromInline var index = 0
   var changes: RowChanges
 
-  // The kinds and words of `rows`, where code of other modules that is compiled with these
-  // accessors finds them without a call: a handler reads each value by one of them.
+  // The kinds and words of `rows`, directly accessible to code that is inlined into other modules:
+  // a handler reads each value through them.
   @usableFromInline let kinds: [UInt8]
   @usableFromInline let words: [Int64]
   @usableFromInline let capacity: Int
@@ -36,16 +36,16 @@ public struct TransformRow: ~Copyable {
   /// The key of the row.
   public var key: PrimaryKey { rows.key(of: index) }
 
-  /// A text that is the same whenever the row is handled in this run, and never the same for two
-  /// rows or two runs: `RUN:KEY`.
+  /// A text that is the same whenever this run handles the row, and unique to row and run:
+  /// `RUN:KEY`.
   ///
-  /// A handler may be called again for a row that it has handled, so whatever it does outside the
-  /// store should be known there by this key.
+  /// A handler may be called again for a row that it has handled; use the key to deduplicate
+  /// effects outside the store.
   public var idempotencyKey: String { rows.idempotencyKey(of: index, run: run) }
 
   // MARK: Reading
 
-  /// The integer in a column; nil for NULL, an error for anything else.
+  /// The integer in a column; nil for NULL, throws for other values.
   @inlinable public subscript(column: InputColumn<Int64>) -> Int64? {
     get throws(BatchError) {
       let place = column.index * capacity + index
@@ -55,7 +55,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The number in a column; nil for NULL, an error for anything else.
+  /// The number in a column; nil for NULL, throws for other values.
   @inlinable public subscript(column: InputColumn<Double>) -> Double? {
     get throws(BatchError) {
       let place = column.index * capacity + index
@@ -68,7 +68,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// Throws if there is anything but NULL in a column.
+  /// Throws unless a column is NULL.
   @usableFromInline func requireNull(_ column: Int, expected: String) throws(BatchError) {
     let kind = rows.values.kind(index, column)
     guard kind == .null else {
@@ -76,7 +76,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The text in a column, invalid UTF-8 repaired; nil for NULL, an error for anything else.
+  /// The text in a column, with ill-formed UTF-8 repaired; nil for NULL, throws for other values.
   public subscript(column: InputColumn<String>) -> String? {
     get throws(BatchError) {
       switch rows.values.kind(index, column.index) {
@@ -87,7 +87,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The bytes of the text or blob in a column; nil for NULL, an error for anything else.
+  /// The bytes of the text or blob in a column; nil for NULL, throws for other values.
   public subscript(column: InputColumn<[UInt8]>) -> [UInt8]? {
     get throws(BatchError) {
       switch rows.values.kind(index, column.index) {
@@ -98,7 +98,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// Whatever is in a column.
+  /// The value in a column.
   public subscript(column: InputColumn<SQLValue>) -> SQLValue {
     rows.values.value(index, column.index)
   }
@@ -125,7 +125,7 @@ public struct TransformRow: ~Copyable {
 
   /// Sets a column to a text, or to NULL.
   ///
-  /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk pass 4 GB.
+  /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk exceed 4 GB.
   public mutating func set(_ column: OutputColumn<String>, to value: String?) throws(BatchError) {
     if let value {
       try changes.values.set(index, column.index, .text, bytes: value.utf8)
@@ -136,7 +136,7 @@ public struct TransformRow: ~Copyable {
 
   /// Sets a column to a blob, or to NULL.
   ///
-  /// - Throws: `BatchError` of code `valueTooLarge` if the blobs of the chunk pass 4 GB.
+  /// - Throws: `BatchError` of code `valueTooLarge` if the blobs of the chunk exceed 4 GB.
   public mutating func set(_ column: OutputColumn<[UInt8]>, to value: [UInt8]?) throws(BatchError) {
     if let value {
       try changes.values.set(index, column.index, .blob, bytes: value)
@@ -147,7 +147,7 @@ public struct TransformRow: ~Copyable {
 
   /// Sets a column to any value.
   ///
-  /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk pass 4 GB.
+  /// - Throws: `BatchError` of code `valueTooLarge` if the texts of the chunk exceed 4 GB.
   public mutating func set(
     _ column: OutputColumn<SQLValue>,
     to value: SQLValue

@@ -1,24 +1,24 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// A chunk that was read and computed, on its way to the writer lane.
+/// A read and computed chunk, on its way to the writer lane.
 package struct TransformedChunk: Sendable {
-  /// What was read.
+  /// The rows as read.
   let rows: ChunkRows
-  /// What the handler has made of it.
+  /// The handler's results.
   private let changes: RowChanges
   let run: String
-  /// The lane's count of looks before it was read.
+  /// The lane's count of looks before the rows were read.
   let lookCount: Int
-  /// The keys of the rows that change, and their numbers within the chunk.
+  /// The keys of the rows to change, and their numbers within the chunk.
   let keys: ChunkKeys
   let numbers: [Int]
   /// The computed values, a row for each of the keys.
   let values: ValueBlock
-  /// The identifiers that are passed over, by their numbers.
+  /// The passed-over identifiers, by number.
   let passedOver: PassedOver
 
-  /// A chunk of rows that were read.
+  /// Makes a chunk of rows.
   init(_ rows: ChunkRows, _ changes: RowChanges, run: String, lookCount: Int) {
     self.rows = rows
     self.changes = changes
@@ -41,18 +41,18 @@ package struct TransformedChunk: Sendable {
     values = isWhole ? changes.values : changes.values.selecting(changed)
   }
 
-  /// How many identifiers it has: the first of those that were asked for.
+  /// The number of its identifiers: the first of those requested.
   package var count: Int { rows.keys.identifierCount }
 
-  /// How many bytes of texts and blobs it holds.
+  /// The bytes of its texts and blobs.
   package var byteCount: Int { rows.values.bytes.count + changes.values.bytes.count }
 
-  /// The identifiers whose rows the handler could not do, ascending, by their numbers in the chunk.
+  /// The identifiers whose rows the handler failed on, ascending, by number in the chunk.
   var failures: [(number: Int, error: BatchError)] {
     changes.failures.map { (rows.numbers[$0.row], $0.error) }
   }
 
-  /// What would become of it if it were written as it is: its changes have succeeded.
+  /// The outcomes if it were written now: its changes count as succeeded.
   package var foreseen: (Outcomes, [BatchError]) {
     var foreseen = passedOver.counts
     foreseen.succeeded = numbers.count
@@ -69,16 +69,15 @@ package struct TransformedChunk: Sendable {
     return error
   }
 
-  /// The chunk with its rows as they are now.
+  /// The chunk with its current rows.
   ///
   /// - Parameters:
   ///   - now: The rows.
   ///   - lookCount: The lane's count of looks before the rows were read.
-  ///   - compute: Computes the changes of rows that are not as they were, or could not be done before: of
-  ///     the first of them, as many as are held.
-  /// - Returns: The chunk, or its first identifiers, with what was made before of the rows that are as they
-  ///   were.
-  /// - Throws: What `compute` throws.
+  ///   - compute: Computes the changes of rows that differ, or could not be done before: of as many
+  ///     of the first ones as may be held.
+  /// - Returns: The chunk, or its first identifiers, with the earlier results for unchanged rows.
+  /// - Throws: Errors of `compute`.
   func renewed(
     _ now: ChunkRows,
     lookCount: Int,
@@ -122,7 +121,7 @@ package struct TransformedChunk: Sendable {
     return TransformedChunk(now, renewed, run: run, lookCount: lookCount)
   }
 
-  /// The one identifier of this number, with its row as it was read.
+  /// The single identifier with this number, with its row as read.
   func part(_ number: Int) -> TransformedChunk {
     let place = rows.numbers.partitioningIndex { $0 >= number }
     let hasRow = place < rows.count && rows.numbers[place] == number

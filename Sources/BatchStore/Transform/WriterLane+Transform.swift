@@ -2,22 +2,21 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension WriterLane {
-  /// Gives the rows of one chunk the values that were computed for them and enters it in the
-  /// ledger, both or neither.
+  /// Sets the computed values of one chunk's rows and enters it in the ledger, both or neither.
   ///
-  /// If another connection has committed since the rows were read, they are read again, under the
-  /// write lock: no change of another is lost.
+  /// If another connection has committed since the rows were read, they are read again under the
+  /// write lock, so that no other change is lost.
   ///
   /// - Parameters:
-  ///   - transform: What the chunk was computed by.
+  ///   - transform: The transform that computed the chunk.
   ///   - chunk: The computed chunk.
   ///   - positions: The positions of the chunk.
-  ///   - onFailure: What becomes of identifiers of the whole run that fail.
-  ///   - recomputes: Whether rows that are not as they were are computed again, while others wait for
-  ///     the lock.
-  /// - Returns: What came of the chunk.
-  /// - Throws: What ``commitChange(_:to:at:onFailure:)`` throws, and what the computation does. If it is not to
-  ///   be done, `BatchError` of code `rowsChanged`; the chunk is to be refreshed, and committed again.
+  ///   - onFailure: What happens when identifiers of the run fail.
+  ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock.
+  /// - Returns: The result of the chunk.
+  /// - Throws: Errors of ``commitChange(_:to:at:onFailure:)`` and of the computation. If rows must
+  ///   not be recomputed, `BatchError` of code `rowsChanged`; then refresh the chunk and commit it
+  ///   again.
   package func commitTransform(
     _ transform: RowTransform,
     _ chunk: TransformedChunk,

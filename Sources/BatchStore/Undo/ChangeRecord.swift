@@ -1,27 +1,26 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// What a chunk of a run by objects has done to rows of several tables.
+/// What a chunk of a run by objects did to rows of several tables.
 package struct ChangeRecord: StoredRecord {
-  /// What was done to a row.
+  /// The kind of change to a row.
   enum Kind {
     case inserted, deleted, updated
   }
 
-  /// What was done to rows of one table: those that came first, then those that went, then those that have
-  /// other values.
+  /// The changes to one table's rows: inserted ones, then deleted ones, then updated ones.
   struct Table: Sendable {
     let name: String
-    /// The columns that tell the rows apart.
+    /// The key columns.
     let key: [String]
     /// The other columns.
     let columns: [String]
     let inserted: Int
     let deleted: Int
     let keys: ValueBlock
-    /// What the rows were; of one that was not there, and of columns that did not change, no value is given.
+    /// The old values; rows that did not exist, and unchanged columns, have none.
     let before: ValueBlock
-    /// What they became, in the same way.
+    /// The new values, in the same way.
     let after: ValueBlock
 
     var count: Int { keys.count }
@@ -37,26 +36,26 @@ package struct ChangeRecord: StoredRecord {
 
   package var count: Int { tables.reduce(0) { $0 + $1.count } }
 
-  /// About how many bytes the values hold.
+  /// Roughly how many bytes the values hold.
   var byteCount: Int { tables.reduce(0) { $0 + $1.before.byteCount + $1.after.byteCount } }
 
-  /// The table that has a row, and which of its rows it is.
+  /// The table of a row, and the row's index in it.
   func place(of row: Int) -> (table: Int, row: Int) {
     var row = row
     for (index, table) in tables.enumerated() {
       if row < table.count { return (index, row) }
       row -= table.count
     }
-    preconditionFailure("a row behind the last")
+    preconditionFailure("a row after the last")
   }
 
-  /// The name of the table and the key.
+  /// The table's name and the row's key.
   package func key(of row: Int) -> PrimaryKey {
     let (table, row) = place(of: row)
     return tables[table].key(of: row)
   }
 
-  /// Puts the record into the store, unless it is empty.
+  /// Adds the record to the store, unless it is empty.
   func enter(_ run: String, in connection: Connection) throws(BatchError) {
     if tables.isEmpty { return }
     try StoredUndo.keep(packed, of: count, ofRun: run, in: connection)
@@ -66,7 +65,7 @@ package struct ChangeRecord: StoredRecord {
 
   private static let version: UInt8 = 2
 
-  /// The record in few bytes, which end with a hash of the others.
+  /// The packed record, which ends with a hash.
   private var packed: [UInt8] {
     var bytes = [Self.version]
     bytes.appendVarint(UInt64(tables.count))
@@ -120,16 +119,16 @@ package struct ChangeRecord: StoredRecord {
 }
 
 extension ChangeRecord.Table {
-  /// What has become of rows that were noted.
+  /// Makes the changes of rows that were noted.
   ///
   /// - Parameters:
   ///   - table: The table.
-  ///   - was: Whether a row was there when it was noted.
-  ///   - is: Whether it is there now.
+  ///   - was: Whether a row existed when it was noted.
+  ///   - is: Whether it exists now.
   ///   - keys: The keys.
-  ///   - before: What the rows were when they were noted.
-  ///   - after: What they are now.
-  ///   - seen: The keys that were noted before: the first time alone tells what a row was.
+  ///   - before: The rows when they were noted.
+  ///   - after: The current rows.
+  ///   - seen: The keys noted before: only the first note has the old row.
   init(
     _ table: RecordedTable,
     was: (Int) -> Bool,
@@ -169,7 +168,7 @@ extension ChangeRecord.Table {
     )
   }
 
-  /// The name of the table and the key of a row.
+  /// The table's name and a row's key.
   func key(of row: Int) -> PrimaryKey {
     var encoder = EncodedKey.Encoder()
     encoder.append(text: name)
@@ -179,7 +178,7 @@ extension ChangeRecord.Table {
 }
 
 extension ValueBlock {
-  /// The key that a row of a block of keys is.
+  /// The key formed by a row of a block of keys.
   func rowKey(_ row: Int) -> PrimaryKey {
     if columnCount == 1, kind(row, 0) == .integer { return .integer(word(row, 0)) }
     return key(of: row, columns: columnCount)

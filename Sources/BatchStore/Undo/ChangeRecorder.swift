@@ -1,29 +1,29 @@
 import BatchEngine
 public import BatchIdentifiers
 
-/// Records what the statements of a connection do to rows of any table, so that it can be undone: their
-/// own changes, those of triggers, and those of the actions of foreign keys.
+/// Records, for undo, what a connection's statements do to rows of any table: their own changes,
+/// those of triggers, and those of foreign-key actions.
 ///
-/// Temporary triggers, which no other connection sees, put each row as it was into a temporary table
-/// before it is changed. What became of it is read when the chunk is done, so that only what differs is
-/// kept. SQLite does not tell of rows that `REPLACE` deletes: these are looked for before.
+/// Temporary triggers, invisible to other connections, copy each row into a temporary table before
+/// it changes. At the end of the chunk its new state is read, so that only differences are kept.
+/// SQLite does not report rows that `REPLACE` deletes: these are looked up first.
 ///
-/// See <https://www.sqlite.org/lang_createtrigger.html#temp_triggers_on_non_temp_tables>. The session
-/// extension does much the same, but not for tables without a primary key or with generated columns, and
-/// the systems' libraries do not all have it.
+/// See <https://www.sqlite.org/lang_createtrigger.html#temp_triggers_on_non_temp_tables>. The
+/// session extension does much the same, but not for tables without a primary key or with generated
+/// columns, and not all systems' libraries have it.
 package final class ChangeRecorder {
   private let connection: Connection
   private var tables: [RecordedTable] = []
-  /// What SQLite gave as the version of the schema that the triggers were made for.
+  /// SQLite's schema version for which the triggers were created.
   private var version: SQLValue?
 
-  /// What the names of the triggers and temporary tables begin with.
+  /// The prefix of the triggers' and temporary tables' names.
   private static let prefix = "_batch_old_"
-  /// Names the tables that were written and cannot be recorded.
+  /// The table with the names of written tables that cannot be recorded.
   private static let others = "\(prefix)others"
-  /// How many rows are read at once.
+  /// The number of rows read at a time.
   private static let slice = 2_000
-  /// How many tables a compound statement looks at.
+  /// The number of tables that a compound statement checks.
   private static let compound = 100
 
   package init(_ connection: Connection) {
@@ -32,7 +32,7 @@ package final class ChangeRecorder {
 
   // MARK: Watching
 
-  /// Begins to record, in the transaction of a chunk.
+  /// Begins to record, in a chunk's transaction.
   package func begin() throws(BatchError) {
     let version = try connection.value("PRAGMA main.schema_version")
     let isThere = try connection.value(
@@ -40,7 +40,7 @@ package final class ChangeRecorder {
       .text(Self.others)
     )
     if isThere != nil, version == self.version {
-      // What a chunk that failed has left.
+      // Remains of a failed chunk.
       for number in try touched() { try connection.execute("DELETE FROM \(log(number))") }
       return try connection.execute("DELETE FROM \(Self.others)")
     }
@@ -105,10 +105,10 @@ package final class ChangeRecorder {
     let keySlots = table.key.indices.map { "c\($0)" }.joined(separator: ", ")
     let newKey = table.key.map { "NEW.\(SQLName.quoted($0))" }.joined(separator: ", ")
     let new = "INSERT INTO \(log) (was, \(keySlots)) SELECT 0, \(newKey)"
-    // SQLite calls temporary triggers before those of the table, which may change the new row.
+    // SQLite fires temporary triggers before those of the table, which may change the new row.
     try trigger("insert", "AFTER INSERT", [new])
 
-    // The rows that a new row, or one with another key, may replace.
+    // The rows that a new row, or one with a changed key, may replace.
     let isSingle = table.key.count == 1
     let keys = isSingle ? [table.key.map { (name: $0, collation: "") }] : []
     let replaced = (keys + table.uniqueIndexes.map(\.columns)).map { columns in
@@ -126,7 +126,7 @@ package final class ChangeRecorder {
     let moved = zip(table.key, table.key.map(SQLName.quoted)).map { "NEW.\($1) IS NOT OLD.\($1)" }
     let own =
       table.key + table.uniqueIndexes.flatMap { $0.columns.map(\.name) }
-      // A rowid that is a column can be set by its other names.
+      // A rowid column can also be set by its other names.
       + (isSingle ? ["rowid", "_rowid_", "oid"] : [])
     try trigger(
       "move",
@@ -149,7 +149,7 @@ package final class ChangeRecorder {
     }
   }
 
-  /// The numbers of the tables that something was noted of.
+  /// The numbers of the tables with notes.
   private func touched() throws(BatchError) -> [Int] {
     var numbers: [Int] = []
     for start in stride(from: 0, to: tables.count, by: Self.compound) {
@@ -164,9 +164,9 @@ package final class ChangeRecorder {
 
   // MARK: Recording
 
-  /// Keeps what has become of the rows since ``begin()``, in the same transaction.
+  /// Saves what happened to the rows since ``begin()``, in the same transaction.
   ///
-  /// - Throws: `BatchError` of code `unrecordable` if a table was written of which that cannot be kept.
+  /// - Throws: `BatchError` of code `unrecordable` if a table was written that cannot be recorded.
   package func record(ofRun run: String) throws(BatchError) {
     let others = try connection.texts("SELECT name FROM \(Self.others) ORDER BY name")
     guard others.isEmpty else { throw Self.unrecordable(others, connection.path) }
@@ -184,7 +184,7 @@ package final class ChangeRecorder {
     try record.enter(run, in: connection)
   }
 
-  /// Hands out the rows of a table that are not what they were, some at a time.
+  /// Passes on the changed rows of a table, some at a time.
   private func read(
     _ number: Int,
     _ body: (ChangeRecord.Table) throws(BatchError) -> Void
@@ -246,6 +246,6 @@ package final class ChangeRecorder {
 }
 
 extension BatchError.Code {
-  /// What a run does cannot be kept, so that it could not be undone.
+  /// The changes of a run cannot be recorded, so it could not be undone.
   public static let unrecordable = Self(rawValue: "unrecordable")
 }

@@ -2,20 +2,21 @@ import BatchIdentifiers
 
 /// Values of some rows, column by column, in few bytes.
 ///
-/// Of a column there are, in turn:
-/// - its kinds, each with the number of rows that it holds for;
-/// - its integers: the form that takes least room, then a varint for each: as it is, as the difference
-///   to the integer before it, or to the value of the same place in another block;
-/// - its reals: the number of decimals that tells them exactly, then as integers do; or their bits;
+/// A column consists of:
+/// - its kinds, each with its number of rows;
+/// - its integers: the shortest form, then a varint for each: unchanged, as the difference to the
+///   previous integer, or to the value at the same place in another block;
+/// - its reals: the number of decimals that represents them exactly, then as integers; or their
+///   bits;
 /// - the lengths of its texts and blobs, then their bytes.
 ///
-/// The whole is compressed with LZ4 if that makes it smaller.
+/// All of it is compressed with LZ4 if that makes it smaller.
 enum PackedValues {
   private enum IntegerForm: UInt8, CaseIterable {
     case plain, steps, differences
   }
 
-  /// Stands for reals that no few decimals tell exactly.
+  /// Marks reals that no few decimals represent exactly.
   private static let bits: UInt8 = 0xff
   private static let mostDecimals = 6
 
@@ -23,7 +24,7 @@ enum PackedValues {
 
   /// - Parameters:
   ///   - block: The values.
-  ///   - reference: Values that are known when these are unpacked, a row for each of `block`.
+  ///   - reference: Values that will be known when unpacking, a row for each of `block`.
   /// - Returns: The packed values.
   static func pack(_ block: ValueBlock, relativeTo reference: ValueBlock? = nil) -> [UInt8] {
     var bytes: [UInt8] = []
@@ -34,7 +35,7 @@ enum PackedValues {
     var packed: [UInt8] = []
     packed.appendVarint(UInt64(bytes.count))
     let start = packed.count
-    // LZ4 takes no more than 2 GB at once.
+    // LZ4 accepts at most 2 GB at a time.
     if bytes.count < 1 << 30 { LZ4.compress(bytes, to: &packed) }
     if packed.count == start || packed.count - start >= bytes.count {
       packed.removeLast(packed.count - start)
@@ -90,7 +91,7 @@ enum PackedValues {
       costs[1] += step.varintByteCount
       costs[2] += difference.varintByteCount
     }
-    // Of forms that cost the same, steps and differences are more often equal, and so compressed.
+    // Among equally long forms, steps and differences repeat more often, and so compress better.
     let best = IntegerForm.allCases.min { costs[Int($0.rawValue)] < costs[Int($1.rawValue)] }
     let least = costs[Int(best?.rawValue ?? 0)]
     let form = IntegerForm.allCases.last { costs[Int($0.rawValue)] == least } ?? .plain
@@ -104,7 +105,7 @@ enum PackedValues {
     }
   }
 
-  /// Hands out the codes of integers in each form.
+  /// Passes on the codes of integers in each form.
   @inline(__always)
   private static func forEachNumber(
     _ integers: [(row: Int, value: Int64)],
@@ -132,13 +133,14 @@ enum PackedValues {
     }
   }
 
-  /// The integers that are some reals times a power of ten; nil if they do not tell the reals exactly.
+  /// The integers that are some reals times a power of ten; nil if they do not represent the reals
+  /// exactly.
   private static func integers(of reals: [Double], _ decimals: Int) -> [(row: Int, value: Int64)]? {
     let scale = scale(decimals)
     var integers: [(row: Int, value: Int64)] = []
     integers.reserveCapacity(reals.count)
     for real in reals {
-      // Below 2^53 every integer is a real, so that a division gives the same result everywhere.
+      // Below 2^53 every integer is a real, so a division has the same result everywhere.
       guard let integer = Int64(exactly: (real * scale).rounded()),
         integer.magnitude < 1 << 53,
         (Double(integer) / scale).bitPattern == real.bitPattern
@@ -156,11 +158,11 @@ enum PackedValues {
 
   /// - Parameters:
   ///   - packed: The packed values.
-  ///   - columns: How many columns there are.
-  ///   - count: How many rows there are.
-  ///   - reference: The values that they were packed relative to.
+  ///   - columns: The number of columns.
+  ///   - count: The number of rows.
+  ///   - reference: The values relative to which they were packed.
   /// - Returns: The values.
-  /// - Throws: `ByteReader.Damage` if the bytes are not such values.
+  /// - Throws: `ByteReader.Damage` if the bytes are not packed values.
   static func unpack(
     _ packed: Span<UInt8>,
     columns: Int,
@@ -174,7 +176,7 @@ enum PackedValues {
     if content.count == byteCount {
       try unpack(content, to: &block, relativeTo: reference)
     } else {
-      // A block of LZ4 is at most 255 times as large as what it is made of.
+      // An LZ4 block expands at most 255 times.
       guard byteCount / 255 <= content.count,
         let bytes = LZ4.decompress(content, count: byteCount)
       else { throw ByteReader.Damage("values cannot be decompressed") }
@@ -270,7 +272,7 @@ enum PackedValues {
     }
   }
 
-  /// Hands out integers, each with its row.
+  /// Passes on integers, each with its row.
   @inline(__always)
   private static func unpack(
     _ runs: [Range<Int>],

@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// A table whose rows can be recorded and given back: what tells them apart, and what they are made of.
+/// A table whose rows can be recorded and restored: its key and columns.
 struct RecordedTable: Equatable {
   /// A unique index, by its columns that are columns of the table.
   struct UniqueIndex: Equatable {
@@ -12,16 +12,16 @@ struct RecordedTable: Equatable {
   }
 
   let name: String
-  /// The rowid, by a name that no column hides, or the primary key of a table that has none.
+  /// The rowid, by a name that no column hides, or the primary key of a table without one.
   let key: [String]
   /// The other columns that can be set.
   let columns: [String]
-  /// What `REPLACE` may delete other rows by.
+  /// The indexes by which `REPLACE` may delete other rows.
   let uniqueIndexes: [UniqueIndex]
 
   /// Reads a table.
   ///
-  /// - Returns: Nil if there is no such table, or if its columns have all names of the rowid.
+  /// - Returns: Nil if there is no such table, or if its columns use all names of the rowid.
   init?(_ name: String, in connection: Connection) throws(BatchError) {
     let table = try connection.prepare(
       "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name = ?"
@@ -45,7 +45,7 @@ struct RecordedTable: Equatable {
       }
     }
     primary.sort { $0.place < $1.place }
-    // The key of a rowid itself has no index.
+    // The rowid as the key has no index.
     let hasKeyIndex = try connection.value(
       "SELECT 1 FROM pragma_index_list(?, 'main') WHERE origin = 'pk'",
       .text(name)
@@ -83,16 +83,16 @@ struct RecordedTable: Equatable {
       try rows.bind(.text(name), at: 1)
       var columns: [(name: String, collation: String)] = []
       while try rows.step() { columns.append((rows.text(at: 0), rows.text(at: 1))) }
-      // What is left of an index on expressions alone says nothing.
+      // An index on expressions alone has no columns left.
       if !columns.isEmpty { indexes.append(UniqueIndex(columns: columns)) }
     }
     return indexes
   }
 
-  /// The table as it stands in a statement.
+  /// The table's name in a statement.
   var quoted: String { "main.\(SQLName.quoted(name))" }
 
-  /// The condition for one row, whose key is bound from a parameter on.
+  /// The condition for one row, with the key's parameters from a number on.
   func keyCondition(from parameter: Int) -> String {
     key.indices.map { "\(SQLName.quoted(key[$0])) IS ?\($0 + parameter)" }
       .joined(separator: " AND ")

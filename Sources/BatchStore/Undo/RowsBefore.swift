@@ -1,17 +1,17 @@
 import BatchIdentifiers
 
-/// Rows as they were before a change, by their keys.
+/// Rows before a change, by key.
 struct RowsBefore: Sendable {
   /// The key of each row.
   let keys: ValueBlock
-  /// What the recorded columns of each row were.
+  /// The old values of each row's recorded columns.
   let values: ValueBlock
-  /// Both as a record keeps them, if that is known already.
+  /// Both in packed form, if already known.
   private var known: (keys: [UInt8], values: [UInt8])?
 
   /// - Parameters:
   ///   - rows: The rows, with their keys first.
-  ///   - keyCount: How many columns these are.
+  ///   - keyCount: The number of key columns.
   init(_ rows: ValueBlock, keyCount: Int) {
     self.init(
       keys: rows.columns(0..<keyCount),
@@ -29,12 +29,12 @@ struct RowsBefore: Sendable {
     RowsBefore(keys: keys.selecting(rows), values: values.selecting(rows))
   }
 
-  /// Both as a record keeps them.
+  /// Both in packed form.
   var packed: (keys: [UInt8], values: [UInt8]) {
     known ?? (PackedValues.pack(keys), PackedValues.pack(values))
   }
 
-  /// The same, packed once and for all.
+  /// The same, with the packed form computed once.
   var packing: RowsBefore {
     var rows = self
     rows.known = packed
@@ -42,10 +42,10 @@ struct RowsBefore: Sendable {
   }
 }
 
-/// Rows that a worker has read, and packed, while the lane wrote other chunks.
+/// Rows that a worker has read and packed while the lane wrote other chunks.
 package struct RowsAhead: Sendable {
   let rows: RowsBefore
-  /// What the lane's ``WriterLane/lookCount`` was before they were read.
+  /// The lane's ``WriterLane/lookCount`` before they were read.
   let lookCount: Int
 
   init(_ rows: RowsBefore, lookCount: Int) {
@@ -53,6 +53,6 @@ package struct RowsAhead: Sendable {
     self.lookCount = lookCount
   }
 
-  /// How many bytes of values wait for the lane.
+  /// The bytes of values waiting for the lane.
   var byteCount: Int { rows.keys.byteCount + rows.values.byteCount }
 }

@@ -1,7 +1,6 @@
 package import BatchIdentifiers
 
-/// What the store keeps so that a run can be undone: its row of `_batch_undo_run`, and its records in
-/// `_batch_undo`.
+/// A run's undo data in the store: its row in `_batch_undo_run`, and its records in `_batch_undo`.
 package struct StoredUndo: Sendable {
   /// The run's UUID.
   package let run: String
@@ -9,24 +8,23 @@ package struct StoredUndo: Sendable {
   package let job: String
   /// When it began, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// Until when the records are kept, as an ISO 8601 timestamp in UTC; nil forever.
+  /// When the records expire, as an ISO 8601 timestamp in UTC; nil for never.
   package let keptUntil: String?
-  /// The entity whose rows it changed.
+  /// The entity whose rows changed.
   package let entity: String
   /// What was recorded.
   package let shape: UndoShape
-  /// The declared types of the recorded columns; nil if an earlier version has recorded them, or a run by
-  /// objects.
+  /// The declared types of the recorded columns; nil for runs by objects or of an earlier version.
   package let types: [String]?
-  /// The UUID of the store that the run changed; nil if an earlier version has recorded it.
+  /// The UUID of the changed store; nil for runs of an earlier version.
   package private(set) var store: String?
-  /// How many rows can be undone.
+  /// The number of rows that can be undone.
   package private(set) var rows = 0
-  /// How many rows the run has recorded; nil if an earlier version has recorded them.
+  /// The number of rows that the run recorded; nil for runs of an earlier version.
   private var recordedRows: Int?
-  /// How many bytes the records have.
+  /// The size of the records in bytes.
   package private(set) var bytes = 0
-  /// Whether somebody has begun to undo the run.
+  /// Whether an undo of the run has begun.
   package private(set) var isUndone = false
 
   package init(
@@ -66,7 +64,7 @@ package struct StoredUndo: Sendable {
       """
     )
     try addColumns(in: connection)
-    // A later record of a run has a higher number.
+    // Later records of a run have higher numbers.
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS _batch_undo (
@@ -77,10 +75,10 @@ package struct StoredUndo: Sendable {
     try connection.execute("CREATE INDEX IF NOT EXISTS _batch_undo_by_run ON _batch_undo (run)")
   }
 
-  /// Columns that a table of an earlier version does not have.
+  /// The columns that an earlier version's table lacks.
   private static let addedColumns = ["kind", "store", "types", "seal", "recorded"]
 
-  /// Gives the table of an earlier version the columns that it does not have.
+  /// Adds the columns that an earlier version's table lacks.
   private static func addColumns(in connection: Connection) throws(BatchError) {
     let present = try columns(in: connection)
     for column in addedColumns where !present.contains(column) {
@@ -89,7 +87,7 @@ package struct StoredUndo: Sendable {
     }
   }
 
-  /// Prepares the tables for the records of a run that is resumed, which an earlier version may have begun.
+  /// Prepares the tables for the records of a resumed run, which an earlier version may have begun.
   static func prepareToResume(in connection: Connection) throws(BatchError) {
     if try connection.value(tables) == .integer(1) { try addColumns(in: connection) }
   }
@@ -98,7 +96,7 @@ package struct StoredUndo: Sendable {
     try connection.texts("SELECT name FROM pragma_table_info('_batch_undo_run')")
   }
 
-  /// Enters a run that begins, in the transaction that enters it.
+  /// Enters a new run, in the transaction that enters it in the ledger.
   func enter(in connection: Connection) throws(BatchError) {
     try Self.createTables(in: connection)
     let identity = try StoreIdentity.read(in: connection)
@@ -125,7 +123,7 @@ package struct StoredUndo: Sendable {
     )
   }
 
-  /// A hash of what says how the records are to be understood.
+  /// A hash of what determines how to read the records.
   private func seal(ofStore store: String?) -> String {
     let kind = shape.isDeletion ? "deletion" : shape.kind == .objects ? "objects" : "update"
     let names = [shape.key, shape.columns, types ?? []].map(Self.json)
@@ -134,14 +132,14 @@ package struct StoredUndo: Sendable {
     return String(repeating: "0", count: 16 - hash.count) + hash
   }
 
-  /// Puts a record into the store, in the transaction of what it is a record of.
+  /// Adds a record to the store, in the transaction that it records.
   ///
   /// - Parameters:
   ///   - bytes: The record.
-  ///   - rows: How many rows it has.
+  ///   - rows: Its number of rows.
   ///   - run: The UUID of the run.
   ///   - connection: The connection.
-  /// - Throws: What SQLite says.
+  /// - Throws: Errors of SQLite.
   static func keep(
     _ bytes: [UInt8],
     of rows: Int,
@@ -154,7 +152,7 @@ package struct StoredUndo: Sendable {
       .integer(Int64(rows)),
       .blob(bytes)
     )
-    // Records that somebody removes, or copies, are missed by this.
+    // This count reveals removed and copied records.
     try connection.execute(
       "UPDATE _batch_undo_run SET recorded = recorded + ? WHERE run = ?",
       .integer(Int64(rows)),
@@ -162,19 +160,19 @@ package struct StoredUndo: Sendable {
     )
   }
 
-  /// Refuses records that are not all of those that the run has made.
+  /// Refuses records that are not exactly those of the run.
   func requireAllRecords(at path: String) throws(BatchError) {
     guard let recordedRows, recordedRows != rows else { return }
     throw BatchError(
       .damagedFile,
       "table _batch_undo has \(rows) rows of run \(run), which has recorded \(recordedRows)",
       at: path,
-      remedy: "records were removed or added by hand; bring a backup of the database back, or undo"
-        + " with --ids the rows that are left"
+      remedy: "records were removed or added by hand; restore a backup of the database, or undo"
+        + " with --ids the remaining rows"
     )
   }
 
-  /// Notes that somebody begins to undo a run, in the transaction that enters who does.
+  /// Notes that an undo of a run begins, in the transaction that enters the undo.
   static func noteUndo(of run: String, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "UPDATE _batch_undo_run SET is_undone = 1 WHERE run = ?",
@@ -182,7 +180,7 @@ package struct StoredUndo: Sendable {
     )
   }
 
-  /// The name of the job whose runs undo those of another.
+  /// The name of the job that undoes another job's runs.
   package static func jobName(undoing job: String) -> String { "\(job)/undo" }
 
   private static func json(_ names: [String]) -> String {
@@ -194,7 +192,7 @@ package struct StoredUndo: Sendable {
     return String(decoding: json.isEmpty ? [UInt8(ascii: "[")] : json, as: UTF8.self) + "]"
   }
 
-  /// The runs of a job that can be undone, the last one first.
+  /// A job's runs that can be undone, the last one first.
   static func all(ofJob job: String, in connection: Connection) throws(BatchError) -> [StoredUndo] {
     guard try connection.value(tables) == .integer(1) else { return [] }
     let present = try columns(in: connection)
@@ -241,7 +239,7 @@ package struct StoredUndo: Sendable {
     return found
   }
 
-  /// Refuses what no run has entered.
+  /// Refuses a row that no run has entered.
   private func check() throws(BatchError) {
     let lacksNames = shape.key.isEmpty || shape.columns.isEmpty && !shape.isDeletion
     let isWhole = shape.kind == .objects || !lacksNames
@@ -254,7 +252,7 @@ package struct StoredUndo: Sendable {
     let run = SQLValue.text(run).sql
     return BatchError(
       .damagedFile,
-      "table _batch_undo_run has a row that no run has entered: that of run \(run)",
+      "table _batch_undo_run has a row that no run entered: that of run \(run)",
       remedy: "it was changed by hand; DELETE FROM _batch_undo_run WHERE run = \(run) gives up"
         + " undoing that run",
       underlying: underlying
@@ -286,7 +284,7 @@ package struct StoredUndo: Sendable {
 }
 
 extension Store {
-  /// The runs of a job that can be undone, the last one first.
+  /// A job's runs that can be undone, the last one first.
   package func undoableRuns(ofJob job: String) async throws(BatchError) -> [StoredUndo] {
     try await connection(label: "batch.undo").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in

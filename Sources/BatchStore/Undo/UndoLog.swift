@@ -2,25 +2,25 @@ package import BatchIdentifiers
 
 /// The undo records of a run, the last one first.
 package final class UndoLog<Record: StoredRecord>: Sendable {
-  /// What was recorded.
+  /// The run's undo data.
   package let undo: StoredUndo
-  /// How many rows can be undone.
+  /// The number of rows that can be undone.
   package let count: Int
 
   /// Some rows of a record.
   private struct Part {
     let number: Int64
-    /// The place of the first among all rows of the log.
+    /// The position of the first among all rows of the log.
     let first: Int
-    /// How many rows the record has.
+    /// The record's number of rows.
     let rowCount: Int
-    /// Which rows; nil for all.
+    /// The selected rows; nil for all.
     let rows: [Int]?
 
-    /// How many rows there are of it.
+    /// The number of selected rows.
     var count: Int { rows?.count ?? rowCount }
 
-    /// The row of the record that is at a place.
+    /// The record's row at a position.
     func row(at place: Int, reversed: Bool) -> Int {
       let index = reversed ? count - 1 - (place - first) : place - first
       return rows.map { $0[index] } ?? index
@@ -28,11 +28,11 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   }
 
   private let parts: [Part]
-  /// Whether the rows of a record come in reverse too, so that each is as it was when its turn came.
+  /// Whether the rows of a record are reversed too, so that each finds the state it left.
   private let isReversed: Bool
   private let reader: Lock<Reader>
 
-  /// A connection, and what was read last: neighbouring chunks are of the same records.
+  /// A connection and the last record read: consecutive chunks often share records.
   private struct Reader {
     let connection: Connection
     var records: [(number: Int64, record: Record)] = []
@@ -45,11 +45,12 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   /// - Parameters:
   ///   - undo: The run.
   ///   - store: Its store.
-  ///   - isReversed: Whether the rows of a record come in reverse too.
-  ///   - identifiers: The rows that are wanted; nil for all.
-  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read that has wanted rows, as far as
-  ///   that is known.
-  /// - Complexity: O(*n*) in the records; in the rows, and a look-up for each, if some are wanted.
+  ///   - isReversed: Whether the rows of a record are reversed too.
+  ///   - identifiers: The selected rows; nil for all.
+  /// - Throws: `BatchError` of code `damagedFile` if a record with selected rows cannot be read, as
+  ///   far as known.
+  /// - Complexity: O(*n*) in the records; with a selection, also in the rows, with a look-up for
+  ///   each.
   package init(
     of undo: StoredUndo,
     in store: Store,
@@ -99,7 +100,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
       parts.append(Part(number: number, first: count, rowCount: rowCount, rows: rows))
       count += rows.count
     }
-    // Rows that are found elsewhere do without it.
+    // If all selected rows were found elsewhere, the damage does not matter.
     if let damage, count < wanted?.count ?? 0 { throw damage }
     self.parts = parts
     self.isReversed = isReversed
@@ -107,14 +108,14 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     reader = Lock(Reader(connection: connection))
   }
 
-  /// The most rows of a record: a chunk has fewer.
+  /// The maximum number of rows in a record: a chunk has fewer.
   private static var mostRows: Int { Int(UInt32.max) }
 
   private static var bytes: String { "SELECT bytes FROM _batch_undo WHERE number = ?" }
 
-  private static var damaged: BatchError { .damagedRecord("it is none that a run has written") }
+  private static var damaged: BatchError { .damagedRecord("no run has written it") }
 
-  /// Reads a record of so many rows.
+  /// Reads a record with this many rows.
   private static func record(
     _ bytes: SQLValue?,
     _ rowCount: Int,
@@ -128,7 +129,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     return record
   }
 
-  /// The identifiers of the rows: those of the last record first.
+  /// The identifiers of the rows, those of the last record first.
   package func identifiers(
     _ store: StoreIdentity,
     ofEntity entity: String,
@@ -153,10 +154,10 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     return builder.finish()
   }
 
-  /// The places of the first rows of the records.
+  /// The positions of the records' first rows.
   var firstPlaces: [Int] { parts.map(\.first) }
 
-  /// Has `body` look at the rows at some places.
+  /// Calls `body` with the rows at some positions.
   func forEachRow(
     at places: [Int],
     _ body: (_ index: Int, _ record: Record, _ row: Int) throws(BatchError) -> Void
@@ -178,7 +179,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     }
   }
 
-  /// Has `body` look at the rows at some places, all of a record at a time, as long as it says so.
+  /// Calls `body` with the rows at some positions, a record at a time, until it stops.
   func forEachPart(
     of places: Range<Int>,
     _ body: (_ record: Record, _ place: Int, _ rows: [Int]) throws(BatchError) -> Bool
@@ -196,7 +197,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     }
   }
 
-  /// The part that has a place.
+  /// The part with a position.
   private func partIndex(of place: Int) -> Int {
     var (low, high) = (0, parts.count)
     while low < high {

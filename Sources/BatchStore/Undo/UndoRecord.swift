@@ -1,35 +1,35 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// What a chunk of a run has changed, as the table `_batch_undo` keeps it.
+/// A chunk's changes, in the form of the table `_batch_undo`.
 package protocol StoredRecord: Sendable {
   /// The number of rows.
   var count: Int { get }
 
-  /// Reads a record.
+  /// Unpacks a record.
   ///
   /// - Parameters:
-  ///   - bytes: The record as it was packed.
-  ///   - shape: What it is a record of.
+  ///   - bytes: The packed record.
+  ///   - shape: What it records.
   /// - Throws: `BatchError` of code `damagedFile`.
   init(_ bytes: [UInt8], _ shape: UndoShape) throws(BatchError)
 
-  /// What tells a row from all others of the run.
+  /// A key that is unique within the run.
   func key(of row: Int) -> PrimaryKey
 }
 
-/// What a chunk of a job's run has changed: rows as they were before, and as they were after it.
+/// The changes of a chunk of a job's run: rows before and after it.
 package struct UndoRecord: StoredRecord {
-  /// What the rows were.
+  /// The rows before.
   private let rows: RowsBefore
-  /// What the chunk made of the recorded columns, in the same order; no columns if it deleted the rows.
+  /// The recorded columns after the chunk, in the same order; no columns if it deleted the rows.
   ///
-  /// A value that is not given is of a row that was gone after the chunk.
+  /// A row that was gone after the chunk has no values.
   let after: ValueBlock
 
   /// The key of each row.
   var keys: ValueBlock { rows.keys }
-  /// What the recorded columns of each row were.
+  /// The old values of each row's recorded columns.
   var before: ValueBlock { rows.values }
 
   package var count: Int { keys.count }
@@ -41,7 +41,7 @@ package struct UndoRecord: StoredRecord {
     self.after = after
   }
 
-  /// The record in few bytes, which end with a hash of the others.
+  /// The packed record, which ends with a hash.
   var packed: [UInt8] {
     let packed = rows.packed
     var bytes = [Self.version]
@@ -72,14 +72,14 @@ package struct UndoRecord: StoredRecord {
 }
 
 extension [UInt8] {
-  /// The bytes of a record with a hash of them behind.
+  /// A record's bytes, followed by their hash.
   var sealed: [UInt8] {
     var bytes = self
     bytes.appendInteger(XXHash64.hash(bytes))
     return bytes
   }
 
-  /// The bytes of a record without the hash.
+  /// A record's bytes without the hash.
   func unsealed() throws(ByteReader.Damage) -> [UInt8] {
     guard count > 9 else { throw ByteReader.Damage("it ends too early") }
     let content = Array(dropLast(8))
@@ -91,7 +91,7 @@ extension [UInt8] {
     return content
   }
 
-  /// Appends packed values with their length.
+  /// Appends packed values, preceded by their length.
   mutating func append(values: [UInt8]) {
     appendVarint(UInt64(values.count))
     self += values
@@ -99,7 +99,7 @@ extension [UInt8] {
 }
 
 extension ByteReader {
-  /// Reads what ``append(values:)`` has written.
+  /// Reads the output of ``append(values:)``.
   mutating func values(
     _ columns: Int,
     _ count: Int,
@@ -125,28 +125,27 @@ extension BatchError {
     BatchError(
       .damagedFile,
       "a record of table _batch_undo cannot be read: \(reason)",
-      remedy: "it was cut or edited; rows of a job's other records can be undone with --ids"
+      remedy: "it was cut or edited; undo the rows of the job's other records with --ids"
     )
   }
 }
 
-/// What the undo records of a run are of.
+/// What a run's undo records contain.
 package struct UndoShape: Sendable, Equatable {
-  /// What a run does to rows.
+  /// The kind of run.
   package enum Kind: Sendable {
-    /// It sets columns of one entity's rows.
+    /// It updates columns of one entity.
     case update
     /// It deletes rows of one entity.
     case deletion
-    /// It changes objects: rows of any table come, change and go.
+    /// It changes objects: it inserts, updates and deletes rows of any table.
     case objects
   }
 
-  /// The columns that identify the rows; none of a run by objects, whose records name them.
+  /// The key columns; empty for a run by objects, whose records name them.
   package let key: [String]
-  /// The columns that are recorded; none of a run by objects, whose records name them.
+  /// The recorded columns; empty for a run by objects, whose records name them.
   package let columns: [String]
-  /// What the run does.
   package let kind: Kind
 
   /// The shape of a run by objects.

@@ -1,33 +1,34 @@
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// Where deleted rows go.
+  /// The destination of deleted rows.
   package struct Archive: Sendable {
     /// The table.
     package let entity: Entity
-    /// The columns that rows are copied to, which are named as those they come from.
+    /// The columns that receive copies, named like their sources.
     package let columns: [String]
-    /// The statement that makes the table; nil if it is there.
+    /// The statement that creates the table; nil if it exists.
     package let creation: String?
   }
 
-  /// The statement that makes the archive before the first chunk; nil without one, and if it is there.
+  /// The statement that creates the archive before the first chunk; nil without an archive, and if
+  /// it exists.
   package var archiveCreation: String? {
     if case .delete(let archive) = action { archive?.creation } else { nil }
   }
 }
 
 extension BulkChange.Archive {
-  /// The archive of a name.
+  /// Makes an archive from a table's name.
   ///
   /// - Parameters:
-  ///   - name: The name of a table.
-  ///   - entity: The entity that it takes rows from.
-  ///   - isCreated: Whether it is to be made where it is missing.
-  ///   - schema: The entities that there are.
+  ///   - name: The table's name.
+  ///   - entity: The entity whose rows it receives.
+  ///   - isCreated: Whether to create a missing table.
+  ///   - schema: The existing entities.
   ///   - connection: The database.
-  /// - Throws: `BatchError` of code `unknownEntity` or `unknownAttribute`, with the statement to run, if
-  ///   it is missing or a column of it is.
+  /// - Throws: `BatchError` of code `unknownEntity` or `unknownAttribute`, with the statement to
+  ///   run, if the table or one of its columns is missing.
   package init(
     named name: String,
     for entity: Entity,
@@ -68,10 +69,10 @@ extension BulkChange.Archive {
     )
   }
 
-  /// An archive that has a column for every stored column of the entity it takes rows from.
+  /// Makes an archive with a column for every stored column of the entity whose rows it receives.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` if a column would be lost, or if the archive
-  ///   has a column that must be given a value and gets none.
+  /// - Throws: `BatchError` of code `unknownAttribute` if a column would be lost, or if a column of
+  ///   the archive needs a value and gets none.
   package init(_ archive: Entity, for entity: Entity) throws(BatchError) {
     guard archive.kind == .table, archive.table != entity.table else {
       throw BatchError(
@@ -92,7 +93,7 @@ extension BulkChange.Archive {
         "the archive \"\(archive.name)\" has no column for \(missing.map(\.name).joined(separator: ", "))",
         remedy: additions.count == missing.count
           ? "rows would lose it; run \(additions.joined(separator: "; "))"
-          : "rows would lose what a generated column is there; name another table"
+          : "the archive generates its own values for it; name another table"
       )
     }
     let unfilled = archive.attributes.filter {
@@ -111,9 +112,9 @@ extension BulkChange.Archive {
 }
 
 extension Attribute {
-  /// The column as a statement defines it that makes or alters a table.
+  /// The column's definition in a statement that creates or alters a table.
   fileprivate var definition: String {
-    // What is more than words and numbers would be read as more than a type.
+    // A type with other characters than words and numbers could be parsed as more than a type.
     let isPlain = type.wholeMatch(of: /[\w ]+(?:\(\s*[+-]?\d+\s*(?:,\s*[+-]?\d+\s*)?\))?/) != nil
     let keywords: Set = [
       "DEFAULT", "CHECK", "UNIQUE", "NOT", "NULL", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED",
@@ -126,11 +127,12 @@ extension Attribute {
 }
 
 extension Entity {
-  /// The statement that makes a table for copies of the rows: with the stored columns, their types,
-  /// collations and NOT NULL, and the primary key.
+  /// The statement that creates a table for copies of the rows: with the stored columns, their
+  /// types, collations and NOT NULL, and the primary key.
   ///
-  /// What might refuse a row that this table once took is left out: foreign keys, other unique
-  /// constraints, CHECK and triggers. The table is STRICT and WITHOUT ROWID if this one is: in a table
+  /// It leaves out what might refuse an old row: foreign keys, other unique constraints, CHECK and
+  /// triggers. The new table is STRICT and WITHOUT ROWID if this one is: in a table that is not
+  /// STRICT, a column of type ANY would convert its values.
   /// that is not STRICT a column of type ANY would convert what it gets.
   fileprivate func creation(
     ofCopy name: String,
@@ -138,7 +140,7 @@ extension Entity {
   ) throws(BatchError) -> String {
     let primaryKey =
       key.flatMap { [.rowID, .primaryKey].contains($0.origin) ? $0.columns : nil } ?? []
-    // A column of type INTEGER is not the rowid only if it was declared so.
+    // A column of type INTEGER differs from the rowid only if declared so.
     let isIndexed = key?.origin == .primaryKey && primaryKey.count == 1
     var lines: [String] = []
     var hasKey = primaryKey.isEmpty
@@ -179,7 +181,7 @@ extension Entity {
 }
 
 extension WriterLane {
-  /// Makes the archive of a change, if it is to be made.
+  /// Creates the archive of a change, if it has to be created.
   package func makeArchive(of change: BulkChange) throws(BatchError) {
     guard let creation = change.archiveCreation else { return }
     try connection.transaction(.immediate) { () throws(BatchError) in

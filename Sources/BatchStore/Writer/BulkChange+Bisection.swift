@@ -2,20 +2,21 @@ import BatchEngine
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// Changes the rows of one chunk and passes over those that fail alone, inside a transaction of the
-  /// caller.
+  /// Changes the rows of one chunk and skips those that fail alone, inside the caller's
+  /// transaction.
   ///
-  /// A part that fails is undone and tried again in halves, down to single identifiers: two further
-  /// tries for each halving, so about 2·log2(n) for a row of n that fails.
+  /// A part that fails is undone and tried again in halves, down to single identifiers: two more
+  /// tries for each halving, so about 2·log2(n) for one failing row among n.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - first: The position of the first key.
-  ///   - before: What the rows are, if that is known and to be recorded.
-  ///   - policy: What becomes of the chunk if an identifier fails.
+  ///   - before: The current rows, if known and to be recorded.
+  ///   - policy: What happens to the chunk if an identifier fails.
   ///   - connection: The connection, in a transaction.
-  /// - Returns: What became of the identifiers, and those that failed, ascending.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Returns: The identifiers' outcomes, and those that failed, ascending.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
   func write(
     to keys: ChunkKeys,
     at first: Int,
@@ -55,7 +56,7 @@ extension BulkChange {
     return written
   }
 
-  /// The error with the columns that were set, where SQLite names none.
+  /// The error with the set columns, if SQLite names none.
   private func naming(_ error: BatchError) -> BatchError {
     let columns: [String]
     switch action {
@@ -72,9 +73,9 @@ extension BulkChange {
     }
   }
 
-  /// The error with the identifier of the row that it is about, found by halves.
+  /// The error with the identifier of its row, found by halves.
   ///
-  /// The transaction is begun anew for that, and left for the caller to take back.
+  /// This begins a new transaction and leaves it for the caller to roll back.
   private func culprit(
     of failure: BatchError,
     _ keys: ChunkKeys,
@@ -96,7 +97,7 @@ extension BulkChange {
 }
 
 extension Connection {
-  /// Runs `body` inside an open transaction; what it did is undone if it throws.
+  /// Runs `body` inside an open transaction, and undoes its work if it throws.
   package func savepoint<Result>(_ body: () throws(BatchError) -> Result) throws(BatchError)
     -> Result
   {

@@ -1,27 +1,27 @@
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// What changing a row may reach beside the row.
+  /// What changing a row may affect besides the row.
   package enum Reach: Sendable {
-    /// No other row, as far as the change is concerned.
+    /// No other row that matters to the change.
     case nothing
-    /// Rows of the same table, by triggers, of all of which SQLite tells a ``RowWatch``.
+    /// Rows of the same table, by triggers; SQLite reports all of them to a ``RowWatch``.
     case sameTable
-    /// Other rows, or what decides whether they match.
+    /// Other rows, or what determines whether they match.
     case anything
   }
 
-  /// What changing a row may reach beside the row: by a trigger, or by a foreign key.
+  /// What changing a row may affect besides the row: by a trigger, or by a foreign key.
   ///
-  /// One statement for many rows then differs from one for each: it looks at `where` before the first
-  /// row is changed, and at foreign keys after the last.
+  /// One statement for many rows then differs from one for each: it checks `where` before the first
+  /// change, and foreign keys after the last.
   ///
   /// - Parameters:
   ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: A connection to the database, to compile statements; nothing is run.
-  /// - Returns: Something if a trigger writes a table that the change reads, which is at least its own,
-  ///   or an enforced foreign key refers to a column that is set.
-  /// - Throws: What SQLite says.
+  ///   - connection: A connection to the database, to compile statements; runs nothing.
+  /// - Returns: Something if a trigger writes a table that the change reads, which includes its
+  ///   own, or an enforced foreign key refers to a column that is set.
+  /// - Throws: Errors of SQLite.
   package func reach(
     enforcesForeignKeys: Bool,
     in connection: Connection
@@ -32,7 +32,7 @@ extension BulkChange {
     if archiveCreation == nil, let sql = archiveSQL(for: keys) {
       written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
-    // A change that finds its row by the rowid alone need not read a column.
+    // A change that finds its row by rowid alone may read no column.
     let common = written.tables.intersection(accesses.read.keys).union(
       written.tables.intersection([entity.table])
     )
@@ -42,12 +42,12 @@ extension BulkChange {
       return isWatched ? .sameTable : .anything
     }
     guard enforcesForeignKeys else { return .nothing }
-    // What triggers write may come back by the actions of foreign keys.
+    // Foreign-key actions may lead from what triggers write back to the table.
     if !written.isEmpty { return .anything }
     return try isReferredTo(in: connection) ? .anything : .nothing
   }
 
-  /// Whether ON CONFLICT REPLACE may delete rows that are in the way, whatever column is set.
+  /// Whether ON CONFLICT REPLACE may delete conflicting rows, whichever column is set.
   package func replaces(in connection: Connection) throws(BatchError) -> Bool {
     let sql = """
       SELECT 1 FROM sqlite_schema
@@ -58,7 +58,7 @@ extension BulkChange {
   }
 
   private func isReferredTo(in connection: Connection) throws(BatchError) -> Bool {
-    // One that names no column refers to the primary key, which identifies rows and is never set.
+    // A foreign key that names no column refers to the primary key, which is never set.
     let referredTo = try connection.texts(
       """
       SELECT DISTINCT coalesce(f."to", '') FROM sqlite_schema s, pragma_foreign_key_list(s.name) f

@@ -24,21 +24,21 @@ extension BulkChange {
     }
   }
 
-  /// Has the change keep what it does in the undo records of a run.
+  /// Makes the change save its effects in a run's undo records.
   package func recorded(forRun run: String) -> BulkChange {
     var change = self
     change.undoRun = run
     return change
   }
 
-  /// Whether workers read for the records what rows are, while the lane writes others.
+  /// Whether workers read the old rows for the records while the lane writes others.
   ///
-  /// A deletion records the rows that it finds, and alone decides which these are.
+  /// A deletion records the rows that it finds, and only then knows them.
   var recordsAhead: Bool { undoRun != nil && isIndependent && !undoShape.isDeletion }
 
   /// The rows that the change is about to write.
   ///
-  /// - Returns: Nil if they hold more than is to be held at once, and are not a single one.
+  /// - Returns: Nil if they are too large to hold at once, unless it is a single row.
   func rowsBefore(
     _ keys: ChunkKeys,
     in connection: Connection
@@ -48,16 +48,16 @@ extension BulkChange {
     }
   }
 
-  /// The rows of a chunk, read by a worker before the chunk's turn comes.
+  /// The rows of a chunk, read by a worker before the chunk's turn.
   ///
-  /// Those that the change will leave alone are among them: only when it is made is it known which.
+  /// They include those that the change will leave alone, since it is not yet known which.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - lookCount: What the lane's ``WriterLane/lookCount`` was before.
+  ///   - lookCount: The lane's earlier ``WriterLane/lookCount``.
   ///   - connection: The worker's connection.
-  /// - Returns: Nil if they hold more than is to be held at once.
-  /// - Throws: What SQLite says.
+  /// - Returns: Nil if they are too large to hold at once.
+  /// - Throws: Errors of SQLite.
   func readAhead(
     _ keys: ChunkKeys,
     lookCount: Int,
@@ -68,10 +68,10 @@ extension BulkChange {
     }
   }
 
-  /// Keeps what rows were before the change and what they are after it.
+  /// Saves the rows before and after the change.
   ///
-  /// The latter is read in the transaction of the change, so that nothing that triggers, defaults and
-  /// types have their part in is missed.
+  /// The latter are read in the change's transaction, to include the effects of triggers, defaults
+  /// and types.
   func record(
     _ before: RowsBefore,
     of keys: ChunkKeys,
@@ -99,7 +99,7 @@ extension BulkChange {
     try StoredUndo.keep(record.packed, of: record.count, ofRun: run, in: connection)
   }
 
-  /// The keys and recorded columns of rows, in the order of the keys.
+  /// The keys and recorded columns of rows, in key order.
   private func rows(
     _ keys: ChunkKeys,
     where condition: String,
@@ -136,11 +136,11 @@ extension BulkChange {
 }
 
 extension ValueBlock {
-  /// The rows that another block has, in its order; of those that are missing no value is given.
+  /// The rows in the order of another block; missing rows have no values.
   ///
   /// - Parameters:
-  ///   - other: Rows whose first columns tell them apart, as those of this block do.
-  ///   - keyCount: How many columns these are.
+  ///   - other: Rows whose first columns are the key, as in this block.
+  ///   - keyCount: The number of key columns.
   /// - Returns: As many rows as the other block has.
   fileprivate func aligned(with other: ValueBlock, by keyCount: Int) -> ValueBlock {
     let isAligned =

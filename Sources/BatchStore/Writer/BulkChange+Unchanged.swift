@@ -1,15 +1,15 @@
 import BatchIdentifiers
 
 extension BulkChange {
-  /// The condition that a row has what an update would set it to, to the last bit.
+  /// The condition that a row already has exactly the values of an update.
   ///
-  /// A value is compared as it would be stored: the column gives it its affinity, which the sign takes away
-  /// from an expression that has one of its own, and texts are compared by their bytes. A column that keeps
-  /// whatever it is given, such as one of no type, has 1 and 1.0 as two values; one of type ANY is such a
-  /// column in a STRICT table, and of NUMERIC affinity in others.
+  /// A value is compared as it would be stored: the column applies its affinity, since the sign
+  /// removes that of an expression, and texts are compared by bytes. A column that stores any value
+  /// unchanged, such as one without a type, has 1 and 1.0 as two values; one of type ANY is such a
+  /// column in a STRICT table, and has NUMERIC affinity in others.
   ///
   /// - Parameters:
-  ///   - assignments: What the columns of `entity` are set to.
+  ///   - assignments: The new values of the columns of `entity`.
   ///   - entity: The entity.
   /// - Returns: A condition that is never NULL.
   package static func unchanged(
@@ -25,7 +25,7 @@ extension BulkChange {
           "\(name) COLLATE BINARY IS +\(value) AND typeof(\(name)) = typeof(\(value))"
       }
       if kept.contains(.real) {
-        // Not every integer is a real; one that is written as a text counts as changed, and is written.
+        // Not every integer is a real; one written as a text counts as changed, and is written.
         return "\(name) IS iif(typeof(\(value)) = 'integer', CAST(\(value) AS REAL), \(value))"
       }
       return "\(name) COLLATE BINARY IS +\(value)"

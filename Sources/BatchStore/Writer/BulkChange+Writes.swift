@@ -1,13 +1,13 @@
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// What the change writes: itself, by triggers, and by the actions of foreign keys.
+  /// What the change writes: directly, by triggers, and by foreign-key actions.
   ///
   /// - Parameters:
   ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: A connection to the database, to compile statements; nothing is run.
-  /// - Returns: Tables and columns; more than is written where that depends on the rows.
-  /// - Throws: What SQLite says.
+  ///   - connection: A connection to the database, to compile statements; runs nothing.
+  /// - Returns: Tables and columns; an upper bound if that depends on the rows.
+  /// - Throws: Errors of SQLite.
   package func writes(
     enforcesForeignKeys: Bool,
     in connection: Connection
@@ -24,7 +24,7 @@ extension BulkChange {
       written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
     guard enforcesForeignKeys else { return written }
-    // What an action writes may set off another, until nothing more is reached.
+    // An action's writes may cause others, until nothing new is reached.
     var before = WrittenColumns()
     while written != before {
       before = written
@@ -35,7 +35,7 @@ extension BulkChange {
     return written
   }
 
-  /// What the foreign keys that refer to a table write if the table is written.
+  /// What the foreign keys that refer to a table write when the table is written.
   private static func actions(
     of table: String,
     written: WrittenColumns,
@@ -55,7 +55,7 @@ extension BulkChange {
       let (child, column) = (references.text(at: 0), references.text(at: 1))
       let refersTo = references.text(at: 2)
       let actions = ["CASCADE", "SET NULL", "SET DEFAULT"]
-      // One that names no column refers to the primary key, which a trigger might set.
+      // A foreign key that names no column refers to the primary key, which a trigger might set.
       let isUpdated = refersTo.isEmpty || !written.written(of: [refersTo], in: table).isEmpty
       let name = SQLName.quoted(child)
       if written.containsRows(of: table), references.text(at: 4) == "CASCADE" {

@@ -2,15 +2,15 @@ import BatchEngine
 import BatchIdentifiers
 
 extension BulkChange {
-  /// Changes all rows of one chunk, inside a transaction of the caller: the first failure is that of all.
+  /// Changes all rows of one chunk, inside the caller's transaction; the first failure ends it.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - firstValue: The row of the computed values that is the first key's, if there are any.
-  ///   - before: What the rows are, if that is known and to be recorded.
+  ///   - firstValue: The computed row for the first key, if there are any.
+  ///   - before: The current rows, if known and to be recorded.
   ///   - connection: The connection.
-  /// - Returns: What became of the rows.
-  /// - Throws: What SQLite says of the first row that fails.
+  /// - Returns: The rows' outcomes.
+  /// - Throws: The error of the first row that fails.
   func writeAll(
     to keys: ChunkKeys,
     firstValue: Int = 0,
@@ -20,7 +20,7 @@ extension BulkChange {
     guard let undoRun else { return try change(keys, firstValue, in: connection) }
     let found = if let before { before } else { try rowsBefore(keys, in: connection) }
     guard let before = found else {
-      // More than is held at once: as two chunks.
+      // Too large to hold at once: as two chunks.
       let middle = keys.identifierCount / 2
       var written = try writeAll(to: keys.part(0..<middle), firstValue: firstValue, in: connection)
       let rest = try writeAll(
@@ -74,17 +74,17 @@ extension BulkChange {
     return written
   }
 
-  /// The error for a row that the archive refuses, with what may be the reason.
+  /// The error of a row that the archive refuses, with the likely reason.
   private func explained(_ error: BatchError) -> BatchError {
     guard case .delete(let archive?) = action,
       error.message.hasPrefix("UNIQUE constraint failed: \(archive.entity.table).")
     else { return error }
     var error = error
     error.message +=
-      "; the archive has a row with this key already, from an earlier run perhaps, or one that was undone"
+      "; the archive already has a row with this key, perhaps from an earlier or undone run"
     error.remedy =
-      "look at that row; if it is a copy of one that is in"
-      + " \(entity.table.quotedForMessage) again, delete it from \(archive.entity.table.quotedForMessage)"
+      "check that row; if it is a copy of one that is back in"
+      + " \(entity.table.quotedForMessage), delete it from \(archive.entity.table.quotedForMessage)"
     return error
   }
 
@@ -94,7 +94,7 @@ extension BulkChange {
 
   /// Runs the statement that changes rows.
   ///
-  /// - Returns: The numbers of the keys whose rows it has not changed.
+  /// - Returns: The numbers of the keys whose rows it did not change.
   private func missed(
     by sql: String,
     of keys: ChunkKeys,
@@ -131,7 +131,7 @@ extension BulkChange {
     return missed
   }
 
-  /// Runs a statement for every run of keys or key, and `body` after each.
+  /// Runs a statement for each run of keys or key, and `body` after each.
   private func run(
     _ sql: String,
     for keys: ChunkKeys,
@@ -149,8 +149,8 @@ extension BulkChange {
     }
   }
 
-  /// Looks why rows were not changed: one that is still there had what the change would give it, if such
-  /// rows are left alone, or did not satisfy `where`; the others are gone.
+  /// Finds out why rows were not changed: an existing row already had the new values, if such rows
+  /// are left alone, or did not satisfy `where`; the others are gone.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: ChunkKeys,
@@ -161,7 +161,7 @@ extension BulkChange {
     let rowID = keys.isRange ? SQLName.quoted(key.columns[0]) : "NULL"
     let conditions = isUnchanged.map { matchConditions + [$0.sql] }
     let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
-    // In the order of the keys.
+    // In key order.
     let order = keys.isRange ? " NOT INDEXED" : ""
     let statement = try connection.prepare(
       "SELECT \(rowID), \(isUnchanged) FROM \(table)\(order) WHERE \(keys.condition(key: key))"

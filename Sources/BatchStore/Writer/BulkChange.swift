@@ -2,64 +2,64 @@ import BatchEngine
 public import BatchIdentifiers
 
 extension Recheck {
-  /// Stops at rows that no longer satisfy `where`, if that is what the job wants.
+  /// Stops at rows that no longer satisfy `where`, if the job demands it.
   func check(_ outcomes: Outcomes) throws(BatchError) {
     guard self == .fail, outcomes.noLongerMatching > 0 else { return }
     throw BatchError(
       .noLongerMatching,
       "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
-      advice: "leave \(.recheck) out to pass over such rows"
+      advice: "remove \(.recheck) to skip such rows"
     )
   }
 }
 
 extension BatchError.Code {
-  /// A selected row no longer satisfies `where`, and the job said to stop then.
+  /// A selected row no longer satisfies `where`, and the job demands a stop.
   public static let noLongerMatching = Self(rawValue: "noLongerMatching")
 }
 
-/// A change to rows that SQL alone can make: the chunk's identifiers go straight to the writer
-/// lane, no row is materialized.
+/// A change that SQL alone can make: the chunk's identifiers go directly to the writer lane,
+/// without reading rows.
 package struct BulkChange: Sendable {
-  /// What is done to each row.
+  /// The change to each row.
   package enum Action: Sendable {
-    /// Columns set to expressions over the row as it was.
+    /// Sets columns to expressions over the old row.
     case update([(column: String, value: SQLExpression)])
-    /// The row is removed, after it was copied to another entity if one is given.
+    /// Deletes the row, after copying it to an archive if there is one.
     case delete(archive: Archive?)
-    /// Columns set to values that were computed for each row; see ``RowTransform``.
+    /// Sets columns to values computed for each row; see ``RowTransform``.
     case assign([Assignment])
   }
 
-  /// A column that is set to computed values.
+  /// A column set to computed values.
   package struct Assignment: Sendable {
     let column: String
-    /// Which of the values of a row it is set to.
+    /// The index of its value in a row.
     let number: Int
-    /// Whether some rows keep the value that they have.
+    /// Whether some rows keep their value.
     var isPartial = false
-    /// What is made of a value; nil to set it as it is.
+    /// Converts a value; nil to set it unchanged.
     var conversion: WrittenEntity.Conversion?
   }
 
   package let entity: Entity
   package let key: EntityKey
   package internal(set) var action: Action
-  /// What must still hold of a row: the part of `where` that is applied again.
+  /// What must still be true of a row: the part of `where` that is checked again.
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]
-  /// What holds of a row that has what the change would give it; nil to write such rows like others.
+  /// Whether a row already has the new values; nil to write such rows anyway.
   package var isUnchanged: SQLExpression?
-  /// Whether a conflict fails the row, whatever the table says is to be done then.
+  /// Whether a conflict fails the row, whatever conflict clause the table has.
   package var abortsOnConflict = false
-  /// The run whose undo records keep what the change does away with; nil to keep nothing.
+  /// The run whose undo records save the old rows; nil to save nothing.
   var undoRun: String?
-  /// Whether rows stay as a worker has read them until their turn comes, unless another connection
-  /// commits: changing one reaches no other.
+  /// Whether a worker's rows stay current until their turn unless another connection commits:
+  /// changing one affects no other.
   package var isIndependent = false
 
-  /// A change of the rows of `entity`; the expressions must have been checked before.
+  /// Makes a change of an entity's rows; the expressions must have been checked.
   package init(
     entity: Entity,
     key: EntityKey,
@@ -82,21 +82,21 @@ package struct BulkChange: Sendable {
 
   func condition(for keys: ChunkKeys) -> String {
     var conditions = [keys.condition(key: key)] + matchConditions
-    // Last, since it computes what would be written.
+    // Last, since it computes the new values.
     if let isUnchanged { conditions.append("NOT \(isUnchanged.sql)") }
     return conditions.joined(separator: " AND ")
   }
 
-  /// What must hold of a row that is found by its key.
+  /// What must be true of a row found by its key.
   var matchConditions: [String] {
     var conditions: [String] = []
-    // An identifier names a row of the entity, and none of another one in the same table.
+    // An identifier names a row of the entity, not of another one in the same table.
     if let own = entity.condition { conditions.append(own) }
     if let predicate, recheck != .off { conditions.append(predicate.sql) }
     return conditions
   }
 
-  /// The statement that changes rows found by keys of this shape.
+  /// The statement that changes rows by keys of this form.
   package func changeSQL(for keys: ChunkKeys) -> String {
     switch action {
     case .update(let assignments):
@@ -107,7 +107,7 @@ package struct BulkChange: Sendable {
     case .delete:
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
     case .assign(let assignments):
-      // A conversion may read another table, whose columns have the same names.
+      // A conversion may read another table whose columns have the same names.
       let rowID = keys.isRange ? "\(table).\(SQLName.quoted(key.columns[0]))" : "NULL"
       let values = assignments.map { assignment in
         let kept = SQLName.quoted(assignment.conversion?.source ?? assignment.column)
@@ -117,7 +117,7 @@ package struct BulkChange: Sendable {
         return "\(SQLName.quoted(assignment.column)) = \(written)"
       }
       let set = values + version(beside: assignments.map(\.column))
-      // Rows change in the order of their keys, as they would one by one.
+      // Rows change in key order, as they would one by one.
       let order = keys.isRange ? " NOT INDEXED" : ""
       return """
         UPDATE \(abortsOnConflict ? "OR ABORT " : "")\(table)\(order) SET \(set.joined(separator: ", ")) \
@@ -126,7 +126,7 @@ package struct BulkChange: Sendable {
     }
   }
 
-  /// What raises the number by which others notice that a row has changed.
+  /// Increments the version number by which others notice changes.
   private func version(beside columns: [String]) -> [String] {
     guard let column = entity.versionColumn,
       !columns.contains(where: { SQLName.equal($0, column) })
@@ -145,14 +145,14 @@ package struct BulkChange: Sendable {
       """
   }
 
-  /// Compiles the statements, and so whatever triggers they set off; runs nothing.
+  /// Compiles the statements and the triggers they fire; runs nothing.
   package func compile(in connection: Connection) throws(BatchError) {
     if let creation = archiveCreation { _ = try connection.prepare(creation) }
     for sql in statements { _ = try connection.prepare(sql) }
   }
 
-  /// The statements of a chunk that can be compiled now: nothing can that names an archive which is not
-  /// there yet, and has no triggers.
+  /// The statements of a chunk that can be compiled now: not those that name an archive that does
+  /// not exist yet, which has no triggers either.
   package var statements: [String] {
     let keys = ChunkKeys.shape(of: key)
     let archiving = archiveCreation == nil ? archiveSQL(for: keys) : nil
@@ -161,7 +161,7 @@ package struct BulkChange: Sendable {
 }
 
 extension Statement {
-  /// Binds the parameters of a job that the statement uses.
+  /// Binds the job's parameters that the statement uses.
   func bind(_ parameters: [String: SQLValue]) throws(BatchError) {
     for (name, value) in parameters {
       if let index = parameterIndex(":" + name) { try bind(value, at: index) }

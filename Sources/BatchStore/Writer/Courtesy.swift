@@ -1,38 +1,39 @@
-/// How long a lane leaves the write lock alone after a chunk, for others that write too.
+/// How long a lane leaves the write lock free after a chunk, for other writers.
 ///
-/// SQLite has no queue for its lock. Whoever waits looks again after 1, 2, 5, 10, 15, 20, 25 and then
-/// more milliseconds (`sqliteDefaultBusyCallback`), so a lane that takes the lock again at once wins
-/// nearly every time, and the other waits for several chunks. Up to the time of a chunk its pauses
-/// are about as long as what it has waited: a gap of three quarters of the chunk's time lets it in.
+/// SQLite's lock has no queue. Waiters retry after 1, 2, 5, 10, 15, 20, 25 and then more
+/// milliseconds (`sqliteDefaultBusyCallback`), so a lane that retakes the lock at once nearly
+/// always wins, and the other waits for several chunks. Up to the time of a chunk, a waiter's
+/// pauses are about as long as it has waited: a gap of three quarters of the chunk's time lets it
+/// in.
 ///
-/// The gap is left only while others have been seen to write, and ends with their commit.
+/// The gap only occurs while others have been seen to write, and ends with their commit.
 struct Courtesy {
-  /// How long others count as writing after a commit of theirs.
+  /// How long others count as writing after one of their commits.
   private static let memory = Duration.seconds(1)
 
-  /// How long others shall wait at most; nil if nobody has said so, and no gap is left.
+  /// How long others should wait at most; nil for no gaps.
   private let target: Duration?
   private var othersWriteUntil: ContinuousClock.Instant?
 
-  /// Gaps for a lane whose chunks shall take a target's time.
+  /// Makes the gaps of a lane whose chunks should take a target's time.
   init(target: Duration?) {
     self.target = target
   }
 
-  /// Whether there may be gaps at all.
+  /// Whether there may be gaps.
   var isWanted: Bool { target != nil }
 
-  /// Takes note of a commit of another connection.
+  /// Notes a commit of another connection.
   mutating func noteForeignCommit(at now: ContinuousClock.Instant) {
     othersWriteUntil = now + Self.memory
   }
 
-  /// Whether to leave gaps for others that have been seen to write.
+  /// Whether others have recently been seen to write.
   func othersWrite(at now: ContinuousClock.Instant) -> Bool {
     othersWriteUntil.map { now < $0 } ?? false
   }
 
-  /// The gap after a chunk that held the lock for some time.
+  /// The gap after a chunk that held the lock for this long.
   func gap(after duration: Duration, at now: ContinuousClock.Instant) -> Duration {
     guard let target, othersWrite(at: now) else { return .zero }
     return min(duration, target) * 0.75

@@ -1,21 +1,21 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// A chunk that has come to the writer lane and waits to be written.
+/// A chunk that waits for the writer lane.
 package struct WaitingChunk {
-  /// What became of its identifiers.
+  /// The result of writing it.
   package struct Written: Sendable {
-    /// How many rows were changed.
+    /// The number of changed rows.
     package var succeeded = 0
-    /// The identifiers that were neither changed nor failed, by their numbers in the chunk.
+    /// The identifiers neither changed nor failed, by number in the chunk.
     package var passedOver = PassedOver()
-    /// Those that failed, by their positions in the list, ascending.
+    /// The failed identifiers, by position in the list, ascending.
     package var failures: [(position: Int, error: BatchError)] = []
 
-    /// Nothing was written.
+    /// Makes an empty result.
     package init() {}
 
-    /// How many came to what.
+    /// The number of identifiers per outcome.
     package var outcomes: Outcomes {
       var outcomes = passedOver.counts
       outcomes.succeeded = succeeded
@@ -25,40 +25,40 @@ package struct WaitingChunk {
   }
 
   let positions: Range<Int>
-  /// What becomes of identifiers of the whole run that fail.
+  /// What happens when identifiers of the run fail.
   let onFailure: FailurePolicy
-  /// Whether it shares its transaction with no other.
+  /// Whether it needs its own transaction.
   let isAlone: Bool
-  /// Writes it inside a transaction; told what becomes of those of its identifiers that fail.
+  /// Writes it inside a transaction, with a failure policy.
   let write: (_ onFailure: FailurePolicy) throws(BatchError) -> Written
   /// Called once its transaction is committed.
   let whenCommitted: () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>
 }
 
-/// Decides how many of the chunks that wait share a transaction.
+/// Decides how many waiting chunks share a transaction.
 ///
-/// A commit waits for the disk under `synchronous = full`, and costs about as much as some dozens of
-/// rows otherwise: small chunks together pay for it once. Nobody waits for more chunks to come.
+/// Under `synchronous = full`, a commit waits for the disk, and otherwise it costs about as much as
+/// a few dozen rows: small chunks pay for it together. No chunk waits for more to arrive.
 struct GroupCommit {
-  /// The longest that chunks may keep others from writing for the sake of being together.
+  /// How long a shared transaction may block other writers.
   private static let latency = Duration.milliseconds(20)
 
   private let bound: Duration
   private var longest = Duration.zero
   private var end = Duration.zero
 
-  /// A group that is no reason to keep others waiting for longer than `target`.
+  /// Makes a group that blocks other writers no longer than `target`.
   init(target: Duration?) {
     bound = min(target ?? Self.latency, Self.latency)
   }
 
-  /// Takes note of a chunk that was written so long after the beginning of the transaction.
+  /// Notes a chunk that was written this long after the beginning of the transaction.
   mutating func add(endingAt elapsed: Duration) {
     longest = max(longest, elapsed - end)
     end = elapsed
   }
 
-  /// Whether another chunk fits in, if it takes as long as the longest of those before it.
+  /// Whether another chunk fits, if it takes as long as the longest so far.
   var hasRoom: Bool { end + longest <= bound }
 }

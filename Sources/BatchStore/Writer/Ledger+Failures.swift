@@ -3,7 +3,7 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Ledger {
-  /// Makes the table of failed identifiers where it is missing.
+  /// Creates the table of failed identifiers if it is missing.
   static func createFailureTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -15,7 +15,7 @@ extension Ledger {
     )
   }
 
-  /// Enters identifiers that failed, inside the transaction of their chunk.
+  /// Enters failed identifiers, inside their chunk's transaction.
   func enter(
     _ failures: [(position: Int, error: BatchError)],
     in connection: Connection
@@ -25,7 +25,7 @@ extension Ledger {
       for failure in failures { try enterAgain(failure, of: retried, in: connection) }
       return
     }
-    // A run that an earlier version began has no such table.
+    // An earlier version's run has no such table.
     try Self.createFailureTable(in: connection)
     for failure in failures {
       try connection.execute(
@@ -41,7 +41,6 @@ extension Ledger {
     }
   }
 
-  /// The failed identifiers of a run, ascending.
   static func failed(
     ofRun run: String,
     in connection: Connection
@@ -72,7 +71,7 @@ extension Ledger {
 }
 
 extension Store {
-  /// The identifiers of a run that failed, ascending.
+  /// The failed identifiers of a run, ascending.
   package func failedIdentifiers(ofRun run: String) async throws(BatchError) -> [FailedIdentifier] {
     try await connection(label: "batch.failed").perform { connection throws(BatchError) in
       try Ledger.failed(ofRun: run, in: connection)

@@ -2,7 +2,7 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension Ledger {
-  /// Makes the table of identifiers that were passed over where it is missing.
+  /// Creates the table of passed-over identifiers if it is missing.
   static func createPassedOverTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -13,26 +13,26 @@ extension Ledger {
     )
   }
 
-  /// Enters the identifiers of a chunk that were passed over, inside its transaction; for a chunk without
-  /// any, which most are, nothing.
+  /// Enters the passed-over identifiers of a chunk, inside its transaction; nothing for a chunk
+  /// without any, as most are.
   ///
   /// - Parameters:
-  ///   - passedOver: The identifiers, by their numbers in the chunk.
+  ///   - passedOver: The identifiers, by number in the chunk.
   ///   - positions: The chunk.
   ///   - connection: The connection.
-  /// - Throws: What SQLite says, and `BatchError` of code `damagedFile` for an entry that is none.
+  /// - Throws: Errors of SQLite, and `BatchError` of code `damagedFile` for an invalid entry.
   func enter(
     _ passedOver: PassedOver,
     at positions: Range<Int>,
     in connection: Connection
   ) throws(BatchError) {
     if passedOver.isEmpty { return }
-    // A run that an earlier version began has no such table.
+    // An earlier version's run has no such table.
     try Self.createPassedOverTable(in: connection)
     guard let retried else {
       return try enter(passedOver.packed(from: 0), at: positions.lowerBound, in: connection)
     }
-    // Those that failed are apart, and each may be the first of the chunk that it was in.
+    // Retried identifiers are scattered, and each may be the first of its chunk.
     var again = PassedOver()
     again.formUnion(passedOver) { retried.positions[positions.lowerBound + $0] }
     guard let first = again.first else { return }
@@ -58,9 +58,9 @@ extension Ledger {
     )
   }
 
-  /// What is entered of a run, from one after a position on.
+  /// The entries of a run after a position.
   ///
-  /// - Returns: About as much as is held at once; nil if there is nothing left.
+  /// - Returns: About as much as may be held at once; nil if nothing is left.
   static func passedOver(
     ofRun run: String,
     after last: Int?,
@@ -86,7 +86,7 @@ extension Ledger {
 }
 
 extension PassedOver {
-  /// Adds what a ledger has packed.
+  /// Adds a ledger's packed identifiers.
   fileprivate mutating func add(
     _ bytes: [UInt8],
     from first: Int,
@@ -101,7 +101,7 @@ extension PassedOver {
 }
 
 extension WriterLane {
-  /// Which identifiers of the run were passed over, from one after a position on; nil if none are left.
+  /// The passed-over identifiers of the run after a position; nil if none are left.
   package func passedOver(
     after last: Int?
   ) throws(BatchError) -> [PassedOverRecord.Piece]? {
@@ -111,7 +111,8 @@ extension WriterLane {
 }
 
 extension Store {
-  /// What became of each identifier of a run, at one moment; nil if the store knows no such run.
+  /// The outcome of each identifier of a run, at one moment; nil if the store does not know the
+  /// run.
   package func rowOutcomes(ofRun run: String) async throws(BatchError) -> RowOutcomes? {
     try await connection(label: "batch.outcomes").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in

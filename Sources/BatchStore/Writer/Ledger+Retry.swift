@@ -2,7 +2,7 @@ import BatchEngine
 import BatchIdentifiers
 
 extension Ledger {
-  /// Enters that an identifier failed once more, inside the transaction that tried.
+  /// Enters another failure of an identifier, inside the transaction that tried it.
   func enterAgain(
     _ failure: (position: Int, error: BatchError),
     of retried: RetriedIdentifiers,
@@ -21,8 +21,8 @@ extension Ledger {
     )
   }
 
-  /// Removes those of a chunk that have not failed once more, and puts their outcomes instead of
-  /// their failures.
+  /// Removes the identifiers of a chunk that did not fail again, and replaces their failures by
+  /// their outcomes.
   func replacingFailures(
     _ retried: RetriedIdentifiers,
     at places: Range<Int>,
@@ -31,7 +31,7 @@ extension Ledger {
   ) throws(BatchError) -> Ledger {
     var removed = 0
     for place in places {
-      // What failed once more has been tried more often by now.
+      // Identifiers that failed again have a higher attempt by now.
       try connection.execute(
         "DELETE FROM _batch_failure WHERE run = ? AND position = ? AND attempt = ?",
         .text(run),

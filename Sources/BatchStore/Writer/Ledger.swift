@@ -1,17 +1,17 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// The record of done chunks inside the store.
+/// The record of done chunks in the store.
 ///
-/// Each chunk's row is written in the chunk's own transaction, so that data and record are either
-/// both there or both not: after SIGKILL, after a power failure, and in every copy of the file.
+/// Each chunk's row is written in the chunk's own transaction, so that data and record agree: after
+/// SIGKILL, after a power failure, and in every copy of the file.
 struct Ledger {
   let run: String
   var done: DoneRanges
-  /// The failed identifiers that chunks are of; nil if chunks are of positions that are not done.
+  /// The failed identifiers that chunks retry; nil if chunks are positions to do.
   var retried: RetriedIdentifiers?
 
-  /// Makes the ledger's tables where they are missing.
+  /// Creates the ledger's tables if they are missing.
   static func createTables(in connection: Connection) throws(BatchError) {
     try StoredRun.createTable(in: connection)
     try connection.execute(
@@ -29,17 +29,17 @@ struct Ledger {
     try StoredList.createTable(in: connection)
   }
 
-  /// Removes the finished runs of a job and some others.
+  /// Removes a job's finished runs and some others.
   ///
   /// - Parameters:
   ///   - job: The job's name.
-  ///   - runs: Runs that are removed whether they are finished or not.
-  ///   - kept: One that stays in any case.
-  ///   - oldestEnd: Since when finished runs with an identifier are remembered; nil forever.
+  ///   - runs: Runs to remove even if unfinished.
+  ///   - kept: A run to keep in any case.
+  ///   - oldestEnd: The earliest end of finished runs whose IDs are remembered; nil for all.
   ///   - connection: The connection, in a transaction.
-  /// - Returns: How many there were.
-  /// - Throws: What SQLite says, and `BatchError` of code `damagedFile` for a ledger that contradicts
-  ///   itself.
+  /// - Returns: The number of removed runs.
+  /// - Throws: Errors of SQLite, and `BatchError` of code `damagedFile` for a ledger that
+  ///   contradicts itself.
   static func remove(
     ofJob job: String,
     and runs: [String],
@@ -71,7 +71,7 @@ struct Ledger {
     return count
   }
 
-  /// Removes what is left of runs that are removed.
+  /// Removes the remains of removed runs.
   static func removeLeftovers(in connection: Connection) throws(BatchError) {
     for table in ["_batch_ledger", "_batch_failure", "_batch_passed_over", "_batch_list"] {
       try connection.execute(
@@ -80,13 +80,13 @@ struct Ledger {
     }
   }
 
-  /// The ledger of a run of which nothing is done.
+  /// Makes the empty ledger of a run.
   init(of run: String) {
     self.run = run
     done = DoneRanges()
   }
 
-  /// The ledger of a run as the store has it, or nil if the store knows no such run.
+  /// Reads the ledger of a run, or nil if the store does not know the run.
   init?(of run: String, in connection: Connection) throws(BatchError) {
     let tables = try connection.value(
       "SELECT count(*) FROM sqlite_schema WHERE name IN ('_batch_run', '_batch_ledger')"
@@ -128,9 +128,9 @@ struct Ledger {
     )
   }
 
-  /// Enters a done chunk, inside the transaction that did it and after what failed of it.
+  /// Enters a done chunk, inside its transaction and after its failures.
   ///
-  /// - Returns: The ledger as it is once that transaction is committed.
+  /// - Returns: The ledger as of that transaction's commit.
   func entering(
     _ row: DoneRanges.Row,
     in connection: Connection
@@ -152,7 +152,7 @@ struct Ledger {
     return copy
   }
 
-  /// Writes a row, replacing the one that begins where it does.
+  /// Writes a row, replacing one with the same beginning.
   func write(_ written: DoneRanges.Row, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "INSERT OR REPLACE INTO _batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -173,16 +173,16 @@ struct Ledger {
 package struct ContextLedger: Sendable {
   private let run: String
 
-  /// The ledger of a run that the store knows.
+  /// Makes the ledger of a run that the store knows.
   package init(ofRun run: String) {
     self.run = run
   }
 
-  /// Enters a done chunk, inside the transaction that did it.
+  /// Enters a done chunk, inside its transaction.
   ///
-  /// - Throws: `BatchError` with code `damagedFile` if the store knows no such run any more.
-  /// - Complexity: O(*n*) in the ranges that are done: several contexts enter in turn, and what is
-  ///   done stands in the store alone.
+  /// - Throws: `BatchError` with code `damagedFile` if the store no longer knows the run.
+  /// - Complexity: O(*n*) in the done ranges: several contexts take turns, and only the store has
+  ///   what is done.
   package func enter(
     _ positions: Range<Int>,
     _ outcomes: Outcomes,

@@ -1,17 +1,17 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// Rows of one table that are changed together, by one statement for many of them, if they are still what
-/// they were when they were read.
+/// Rows of one table that are changed together, many per statement, if they are still as they were
+/// read.
 package struct RowSet: Sendable {
   private var change: BulkChange
 
-  /// Rows that get new values.
+  /// Makes a set of rows to update.
   ///
   /// - Parameters:
-  ///   - columns: The columns that are set, as those of the values are.
-  ///   - entity: What the rows are of; its key is the rowid.
-  ///   - compared: The columns that tell whether a row is what it was.
+  ///   - columns: The columns to set, in the order of the values.
+  ///   - entity: The rows' entity; its key is the rowid.
+  ///   - compared: The columns that show whether a row has changed.
   /// - Throws: `BatchError` of code `unstableKey` for an entity without a key.
   package init(
     updating columns: [(name: String, isPartial: Bool)],
@@ -29,7 +29,7 @@ package struct RowSet: Sendable {
     )
   }
 
-  /// Rows that are deleted.
+  /// Makes a set of rows to delete.
   package init(deletingFrom entity: Entity, comparing compared: [String]) throws(BatchError) {
     try self.init(.delete(archive: nil), entity, compared)
   }
@@ -56,14 +56,15 @@ package struct RowSet: Sendable {
     )
   }
 
-  /// Whether one statement for many rows does what one for each does.
+  /// Whether one statement for many rows does the same as one for each.
   ///
   /// - Parameters:
-  ///   - enforcesForeignKeys: Whether what foreign keys do counts; a deletion shows by the number of rows
-  ///     where they have reached others of its own.
-  ///   - connection: The connection; nothing is run.
-  /// - Returns: Whether no trigger, and no foreign key that counts, reaches what the statement reads.
-  /// - Throws: What SQLite says.
+  ///   - enforcesForeignKeys: Whether foreign-key actions matter; the row count of a deletion
+  ///     reveals if they reached others of its own rows.
+  ///   - connection: The connection; runs nothing.
+  /// - Returns: Whether no trigger, and no foreign key that matters, affects what the statement
+  ///   reads.
+  /// - Throws: Errors of SQLite.
   package func isIndependent(
     enforcingForeignKeys enforcesForeignKeys: Bool,
     in connection: Connection
@@ -78,16 +79,16 @@ package struct RowSet: Sendable {
     return isIndependent
   }
 
-  /// Changes all of the rows or none, inside a transaction of the caller.
+  /// Changes all of the rows or none, inside the caller's transaction.
   ///
   /// - Parameters:
   ///   - keys: The rowids, ascending.
   ///   - values: The new values, a row for each; empty for deletions.
-  ///   - rows: The compared columns as they were read, a row for each; empty to compare none.
+  ///   - rows: The compared columns as read, a row for each; empty to compare none.
   ///   - connection: The connection.
-  /// - Returns: Whether all were there and as they were, and nothing refused the change: only then
-  ///   something was done.
-  /// - Throws: Whatever is about more than rows.
+  /// - Returns: Whether all rows existed unchanged, and nothing refused the change; otherwise
+  ///   nothing was done.
+  /// - Throws: Errors that concern more than rows.
   package func writeAllOrNone(
     to keys: [Int64],
     _ values: ValueBlock,

@@ -15,21 +15,21 @@ import Musl
 import Darwin
 #endif
 
-/// Who works on a run: one lane of one process.
+/// The owner of a run: one lane of one process.
 ///
-/// It stands in the store, in the run's row, so that who comes by another name for the checkpoint, or
-/// with a copy of it, finds it as well. A process that was killed leaves it behind; whether it still
-/// lives is found out by its number and the moment it started, on the same boot of the same machine and
-/// in the same container. Of other machines nobody can tell: there a run is taken over, and the lane
-/// that loses it notices in its next transaction.
+/// It is in the run's row in the store, for processes that use another name or a copy of the
+/// checkpoint. A killed process leaves it behind; whether it still lives follows from its number
+/// and start time, on the same boot of the same machine and in the same container. A process on
+/// another machine cannot be checked: there a run is taken over, and the lane that loses it notices
+/// in its next transaction.
 package final class RunOwner: Sendable {
-  /// What the store keeps.
+  /// Its form in the store.
   package let text: String
 
   /// The lanes of this process.
   private static let living = Lock<Set<String>>([])
 
-  /// A new owner, which lives as long as this object.
+  /// Makes a new owner, which lives as long as this object.
   package init() {
     text = [UUID().uuidString, Self.process, Self.host].joined(separator: " ")
     _ = Self.living.withLock { [text] in $0.insert(text) }
@@ -39,7 +39,7 @@ package final class RunOwner: Sendable {
     _ = Self.living.withLock { [text] in $0.remove(text) }
   }
 
-  /// The process that an owner's text names, if it is known to be alive.
+  /// The process named by an owner's text, if it is known to be alive.
   static func livingProcess(_ text: String) -> Int32? {
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count >= 5, let number = Int32(parts[1]) else { return nil }
@@ -51,7 +51,7 @@ package final class RunOwner: Sendable {
     return number
   }
 
-  /// This process: its number, when it started, the boot of the machine, the container.
+  /// This process: its number, its start time, the boot of the machine, the container.
   private static let process: String = {
     let number = getpid()
     return [String(number), startTime(of: number) ?? "-", boot, container].joined(separator: " ")
@@ -66,7 +66,7 @@ package final class RunOwner: Sendable {
   }()
   private static let container = "-"
 
-  /// When a process started; nil if there is none.
+  /// A process's start time; nil if it does not exist.
   private static func startTime(of number: Int32) -> String? {
     var process = kinfo_proc()
     var size = MemoryLayout<kinfo_proc>.size
@@ -78,21 +78,21 @@ package final class RunOwner: Sendable {
   #else
   private static let boot = kernelText(at: "/proc/sys/kernel/random/boot_id") ?? "-"
 
-  /// Process numbers are those of a namespace.
+  /// Process numbers belong to a namespace.
   private static let container: String = {
     var status = stat()
     return unsafe stat("/proc/self/ns/pid", &status) == 0 ? String(status.st_ino) : "-"
   }()
 
-  /// When a process started, in ticks since the boot; nil if there is none.
+  /// A process's start time, in ticks since the boot; nil if it does not exist.
   private static func startTime(of number: Int32) -> String? {
-    // The name of the program, in parentheses, may hold anything; field 22 is the 20th behind it.
+    // The program's name, in parentheses, may contain anything; field 22 is the 20th after it.
     guard let text = kernelText(at: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")")
     else {
       return nil
     }
     let fields = text[text.index(after: end)...].split(separator: " ")
-    // A zombie has ended, and nobody has asked how.
+    // A zombie has ended, but its parent has not collected it.
     guard fields.count > 19, fields[0] != "Z", fields[0] != "X" else { return nil }
     return String(fields[19])
   }

@@ -2,14 +2,14 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension Store {
-  /// The lane that writes to this store.
+  /// Makes the lane that writes to this store.
   package func makeWriterLane(
     _ configuration: WriterConfiguration
   ) throws(BatchError) -> WriterLane {
     try WriterLane(path: path, options: options, configuration: configuration)
   }
 
-  /// What the store's ledger has of a run, or nil if it knows no such run.
+  /// The ranges of a run in the store's ledger, or nil if the store does not know the run.
   package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
     try await connection(label: "batch.ledger").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in

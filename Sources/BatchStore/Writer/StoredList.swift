@@ -1,13 +1,13 @@
 package import BatchIdentifiers
 
 /// The identifier list of a run, kept in the store as well as in the checkpoint: the bytes of the
-/// checkpoint as it was made, in pieces.
+/// original checkpoint, in pieces.
 ///
-/// A checkpoint that is lost is made again from it, and what is done is in the ledger.
+/// A lost checkpoint is restored from it, and the ledger has what is done.
 enum StoredList {
   private static let pieceByteCount = 1 << 18
 
-  /// Makes the table where it is missing.
+  /// Creates the table if it is missing.
   static func createTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -18,7 +18,7 @@ enum StoredList {
     )
   }
 
-  /// Enters the list of a run, in the transaction that enters the run.
+  /// Enters a run's list, in the transaction that enters the run.
   static func enter(
     _ list: PackedIdentifiers,
     metadata: [UInt8],
@@ -44,20 +44,20 @@ enum StoredList {
     if !piece.isEmpty { try flush() }
   }
 
-  /// Forgets the list of a run.
+  /// Removes a run's list.
   static func remove(ofRun run: String, in connection: Connection) throws(BatchError) {
     try connection.execute("DELETE FROM _batch_list WHERE run = ?", .text(run))
   }
 }
 
 extension Store {
-  /// Hands out the list that the store keeps of a run, piece by piece.
+  /// Reads a run's list in the store, piece by piece.
   ///
   /// - Parameters:
   ///   - run: The run's UUID.
-  ///   - body: Takes the pieces, in order, until there are none.
-  /// - Returns: Whether the store has the list; `body` is not called if it has not.
-  /// - Throws: What `body` throws, and what SQLite says.
+  ///   - body: Receives the pieces in order.
+  /// - Returns: Whether the store has the list; otherwise `body` is not called.
+  /// - Throws: Errors of `body` and of SQLite.
   package func readList(
     ofRun run: String,
     _ body: @Sendable (_ next: () throws(BatchError) -> [UInt8]?) throws(BatchError) -> Void

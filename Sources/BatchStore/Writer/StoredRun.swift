@@ -2,65 +2,65 @@ package import BatchEngine
 public import BatchIdentifiers
 
 extension BatchError.Code {
-  /// The store knows an unfinished run of the job that the caller does not go on with.
+  /// The store knows an unfinished run of the job that the caller does not continue.
   public static let unfinishedRun = Self(rawValue: "unfinishedRun")
 }
 
-/// A run as the store knows it: its row of `_batch_run`, and what its ledger adds up to.
+/// A run in the store: its row in `_batch_run`, and the sum of its ledger.
 package struct StoredRun: Sendable {
-  /// How far a run has come, by the store's word.
+  /// The state of a run, according to the store.
   package enum Standing: Sendable {
-    /// Identifiers are left to do.
+    /// Identifiers remain to do.
     case unfinished
-    /// All are done, and whoever asked for it may not know.
+    /// All are done, but the caller may not know.
     case finished
-    /// All are done, and whoever asked for it knows.
+    /// All are done, and the caller knows.
     case acknowledged
-    /// Another run was begun in its place.
+    /// Another run has replaced it.
     case setAside
   }
 
   /// The run's UUID.
   package let run: String
-  /// The identifier that the caller gave to its work, if any.
+  /// The caller's ID of its work, if any.
   package let runID: String?
-  /// How many identifiers it selected.
+  /// The number of selected identifiers.
   package let total: Int
-  /// When, as an ISO 8601 timestamp in UTC.
+  /// When it selected them, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// The path of its checkpoint; nil of a run that an earlier version began.
+  /// The path of its checkpoint; nil for an earlier version's run.
   package let checkpoint: String?
   /// When all were done, as an ISO 8601 timestamp in UTC.
   package let endedAt: String?
   /// How long the run took.
   package let elapsedSeconds: Double
-  /// The process that works on it.
+  /// The process working on it.
   package let process: Int32?
-  /// What is done.
+  /// The done positions.
   package let done: DoneRanges
   private let state: State?
 
-  /// What stands in the column `state`.
+  /// The values of the column `state`.
   private enum State: String {
     case acknowledged, setAside
   }
 
-  /// How far it has come.
+  /// The state of the run.
   package var standing: Standing {
     switch state {
     case .acknowledged?: return .acknowledged
     case .setAside?: return .setAside
     case nil:
       if done.count < total { return .unfinished }
-      // Earlier versions told nobody apart, and their finished runs start anew.
+      // Earlier versions did not distinguish these; after their finished runs a new one starts.
       return checkpoint == nil ? .acknowledged : .finished
     }
   }
 }
 
 extension StoredRun {
-  /// Whether the run has done all of the work of an identifier that is not forgotten yet: one that
-  /// ended at `oldestEnd` just still is, and nil is forever.
+  /// Whether the run has done all of the work of an ID that is still remembered: one that ended at
+  /// or after `oldestEnd`, or at any time if that is nil.
   func isRemembered(since oldestEnd: String?) -> Bool {
     runID != nil && done.count == total && (oldestEnd ?? "") <= (endedAt ?? "")
   }
@@ -74,7 +74,7 @@ extension StoredRun {
     ("ended_at", "TEXT"), ("elapsed_seconds", "REAL"),
   ]
 
-  /// Makes the table where it is missing, and gives that of an earlier version its columns.
+  /// Creates the table if it is missing, and adds columns to an earlier version's.
   static func createTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -94,14 +94,14 @@ extension StoredRun {
     try connection.texts("SELECT name FROM pragma_table_info('_batch_run')")
   }
 
-  /// The runs of a job, in a transaction of the caller.
+  /// A job's runs, in the caller's transaction.
   static func all(
     ofJob job: String,
     in connection: Connection
   ) throws(BatchError) -> [StoredRun] {
     let present = Set(try columns(in: connection))
     guard !present.isEmpty else { return [] }
-    // A table of an earlier version is read as it is.
+    // An earlier version's table is read as it is.
     let added = addedColumns.map { present.contains($0.0) ? $0.0 : "NULL" }
     let rows = try connection.prepare(
       """
@@ -137,7 +137,7 @@ extension StoredRun {
 }
 
 extension Store {
-  /// The runs of a job that the store knows.
+  /// A job's runs in the store.
   package func runs(ofJob job: String) async throws(BatchError) -> [StoredRun] {
     try await connection(label: "batch.runs").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
@@ -150,12 +150,12 @@ extension Store {
 // MARK: The life of a run
 
 extension StoredRun {
-  /// Enters a new run, with nothing done, and removes what its job's finished runs have left.
+  /// Enters a new run, with nothing done, and removes the remains of its job's finished runs.
   ///
-  /// What the store knows of other runs decides, since checkpoints can be lost or copied: one that is
-  /// alive, or of which something is done and not all, is in the way.
+  /// The store decides, since checkpoints can be lost or copied: another run that is alive, or
+  /// partly done, prevents this one.
   ///
-  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun`, and nothing is written.
+  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun`; then nothing is written.
   static func enter(
     _ description: RunDescription,
     by owner: RunOwner,
@@ -173,7 +173,7 @@ extension StoredRun {
       case _ where isSettled: break
       case .setAside: continue
       case .finished:
-        // Nothing is left to do, and whoever asked for it was not told, or has lost the checkpoint.
+        // Nothing is left to do, and the caller was not told, or has lost the checkpoint.
         try acknowledge(other.run, in: connection)
         continue
       case .unfinished where other.done.rows.isEmpty && !description.setsOthersAside: break
@@ -185,7 +185,7 @@ extension StoredRun {
         )
         continue
       }
-      // The identifier of work that is done outlives the run.
+      // The ID of finished work outlives the run.
       if isRemembered {
         try acknowledge(other.run, in: connection)
         try connection.execute("DELETE FROM _batch_failure WHERE run = ?", .text(other.run))
@@ -218,7 +218,7 @@ extension StoredRun {
     }
   }
 
-  /// The error for a run that keeps another one of its job from being begun.
+  /// The error of a run that prevents another one of its job.
   package var isInTheWay: BatchError {
     let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
     let (kind, count) =
@@ -230,20 +230,20 @@ extension StoredRun {
         + " checkpoint of that run is missing",
       at: checkpoint,
       advice: """
-        bring the checkpoint back to resume the run, or \(.beginAnew), which may do rows again that \
+        restore the checkpoint to resume the run, or \(.beginAnew), which may repeat rows that \
         are done
         """
     )
   }
 
-  /// Refuses a run that has ended and whose ledger says that it has not.
+  /// Refuses a run that has ended although its ledger is incomplete.
   ///
   /// - Throws: `BatchError` of code `damagedFile`.
   package func refuseIfIncomplete() throws(BatchError) {
     if endedAt != nil, done.count < total { throw Ledger.damaged(run) }
   }
 
-  /// The error for work that another process has done since this one looked.
+  /// The error of work that another process has done meanwhile.
   private var isDoneMeanwhile: BatchError {
     BatchError(
       .unfinishedRun,
@@ -253,10 +253,10 @@ extension StoredRun {
     )
   }
 
-  /// The error for a run that another process is at work on.
+  /// The error of a run on which another process works.
   package var isAlive: BatchError { .alreadyRunning(process ?? 0, run, checkpoint) }
 
-  /// Takes a run over, unless somebody is at work on it.
+  /// Takes over a run, unless a process works on it.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning`.
   static func claim(
@@ -284,7 +284,7 @@ extension StoredRun {
     )
   }
 
-  /// Lets go of a run, so that others may take it up while this process lives.
+  /// Releases a run, so that other processes may continue it while this one lives.
   static func release(
     _ run: String,
     by owner: RunOwner,
@@ -323,7 +323,7 @@ extension StoredRun {
     )
   }
 
-  /// Records that whoever asked for a run knows that all of it is done.
+  /// Records that the caller knows that all of a run is done.
   static func acknowledge(_ run: String, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "UPDATE _batch_run SET state = 'acknowledged' WHERE run = ?",
@@ -353,24 +353,24 @@ package struct RunDescription: Sendable {
   package let identifier: String
   /// The job's name.
   package var job: String
-  /// How many identifiers it selected.
+  /// The number of selected identifiers.
   package let total: Int
-  /// When, as an ISO 8601 timestamp in UTC.
+  /// When it selected them, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// The identifier that the caller gives to the work.
+  /// The caller's ID of the work.
   package var runID: String?
   /// The path of the checkpoint.
   package var checkpoint: String
-  /// Other runs that are no hindrance, whatever the store says of them: their checkpoints are there and
-  /// say that they are acknowledged, or were set aside.
+  /// Other runs that do not matter, whatever the store says: their checkpoints exist and say that
+  /// they are acknowledged, or were set aside.
   package var settledRuns: Set<String> = []
-  /// Whether unfinished runs make way for this one.
+  /// Whether this run replaces unfinished ones.
   package var setsOthersAside = false
-  /// What is kept so that the run can be undone; nil for nothing.
+  /// What to keep for undo; nil for nothing.
   package var undo: StoredUndo?
   /// The run that it undoes, if any.
   package var undone: String?
-  /// Until when identifiers of work are remembered: those of runs that ended before are forgotten.
+  /// The earliest end of runs whose IDs are remembered.
   package var oldestEnd: String?
 
   package init(

@@ -1,21 +1,21 @@
 import BatchIdentifiers
 
 extension StoredUndo {
-  /// Removes the records of a job's runs that are not kept any more.
+  /// Removes the expired records of a job's runs.
   ///
   /// - Parameters:
   ///   - job: The job's name.
   ///   - now: The time, as an ISO 8601 timestamp in UTC.
   ///   - connection: The connection, in a transaction.
-  /// - Returns: How many runs cannot be undone any more.
-  /// - Throws: What SQLite says.
+  /// - Returns: How many runs can no longer be undone.
+  /// - Throws: Errors of SQLite.
   static func removeExpired(
     ofJob job: String,
     at now: String,
     in connection: Connection
   ) throws(BatchError) -> Int {
     guard try connection.value(tables) == .integer(1) else { return 0 }
-    // Nothing is taken away from under a run that undoes another one.
+    // Records that an undo is using stay.
     for undo in try StoredRun.all(ofJob: jobName(undoing: job), in: connection) {
       if case .unfinished = undo.standing { return 0 }
     }

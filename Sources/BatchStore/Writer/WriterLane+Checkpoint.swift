@@ -1,23 +1,21 @@
 package import BatchIdentifiers
 
-/// How far the checkpoints of a lane's log have come.
+/// The state of a lane's log checkpoints.
 ///
-/// Most of the pages move to the database in a pass beside the lane, by another connection, while
-/// the lane goes on writing. The lane itself moves the few that it has written meanwhile, after
-/// which the log is started anew.
+/// Another connection moves most pages to the database in a pass beside the lane, which keeps
+/// writing. The lane then moves the few pages written meanwhile, after which the log restarts.
 struct LogCheckpoints {
-  /// The frames past which the log is checkpointed.
+  /// The number of frames above which the log is checkpointed.
   fileprivate let frames: Int
   /// Makes the passes.
   fileprivate let checkpointer: StoreConnection
-  /// The frames in the log when the lane checkpointed it last.
+  /// The frames in the log at the lane's last checkpoint.
   fileprivate var doneFrames = 0
-  /// The pass that is at work.
+  /// The current pass.
   fileprivate(set) var pass: Task<Void, Never>?
-  /// Whether there was a pass since the lane checkpointed the log last.
+  /// Whether there was a pass since the lane's last checkpoint.
   fileprivate var hasPassed = false
-  /// What kept the log of a committed chunk from being checkpointed; that chunk is done all the
-  /// same.
+  /// Why the log of a committed chunk could not be checkpointed; that chunk is done nevertheless.
   fileprivate var failure: BatchError?
 
   init(past frames: Int, passes checkpointer: StoreConnection) {
@@ -25,23 +23,23 @@ struct LogCheckpoints {
     self.checkpointer = checkpointer
   }
 
-  /// When a commit last tried to start the log anew.
+  /// When a commit last tried to restart the log.
   private var triedAt: ContinuousClock.Instant?
 
-  /// Whether a commit may try again to start the log anew, which else would make it longer each time.
+  /// Whether a commit may try again to restart the log, which makes it longer each time.
   fileprivate mutating func mayCommit(at now: ContinuousClock.Instant) -> Bool {
     if let triedAt, triedAt.duration(to: now) < .seconds(10) { return false }
     triedAt = now
     return true
   }
 
-  /// Waits for the pass that is at work, and closes the connection that makes them.
+  /// Waits for the current pass, and closes its connection.
   func close() async {
     await pass?.value
     await checkpointer.close()
   }
 
-  /// Throws what failed since the last call.
+  /// Throws a failure since the last call.
   mutating func throwFailure() throws(BatchError) {
     guard let failure else { return }
     self.failure = nil
@@ -50,7 +48,7 @@ struct LogCheckpoints {
 }
 
 extension Connection {
-  /// Whether Litestream has left its table in the database.
+  /// Whether the database has Litestream's table.
   package func isReplicatedByLitestream() throws(BatchError) -> Bool {
     let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_litestream_seq'"
     return try value(sql) != nil
@@ -58,10 +56,10 @@ extension Connection {
 }
 
 extension WriterLane {
-  /// Starts a pass when the log has grown by so much since the last time, and finishes what it began.
+  /// Starts a pass when the log has grown enough since the last one, and finishes its work.
   ///
-  /// With readers in it the log goes on growing after a checkpoint, and one for each commit would be
-  /// waste.
+  /// With readers in it, the log keeps growing after a checkpoint, and a checkpoint for each commit
+  /// would be wasteful.
   func checkpointIfLong() {
     let frames = connection.logFrames
     if frames < checkpoints.doneFrames { checkpoints.doneFrames = 0 }
@@ -73,8 +71,8 @@ extension WriterLane {
     guard checkpoints.hasPassed else { return startPass() }
     checkpoints.hasPassed = false
     do {
-      // What others have written meanwhile is little, but would keep the log from being started
-      // anew; and so do readers, where it went on after the last checkpoint.
+      // What others have written meanwhile is little, but would keep the log from restarting; so do
+      // readers, if it has grown since the last checkpoint.
       let wentOn = checkpoints.doneFrames > 0
       var isComplete: Bool
       if leavesLogToLitestream {
@@ -98,7 +96,7 @@ extension WriterLane {
         try await checkpointer.perform { connection throws(BatchError) in
           try connection.setSynchronous(synchronous)
           try connection.checkpoint()
-          // The lane's own checkpoint syncs the database, and shall find little to sync.
+          // The lane's own checkpoint syncs the database, and should find little to sync.
           if synchronous != .off { try connection.syncDatabase() }
         }
       } catch {
@@ -108,8 +106,8 @@ extension WriterLane {
     }
   }
 
-  /// Waits for a pass, and finishes it, before the log is twice as long as it is to become: where the
-  /// disk is slower than the lane, or chunks change many pages.
+  /// Waits for a pass, and finishes it, before the log is twice its intended length, if the disk is
+  /// slower than the lane, or chunks change many pages.
   func waitForCheckpointIfTooLong() async {
     guard let pass = checkpoints.pass,
       connection.logFrames - checkpoints.doneFrames >= checkpoints.frames * 3 / 2
@@ -120,17 +118,17 @@ extension WriterLane {
 
   /// Empties the write-ahead log, unless another connection reads from it or writes.
   ///
-  /// - Returns: How long it still is, in bytes.
+  /// - Returns: Its remaining length in bytes.
   package func emptyLog() async throws(BatchError) -> Int {
     await checkpoints.pass?.value
     guard leavesLogToLitestream else {
-      // Whoever waits for the write lock shall not wait for long.
+      // Others must not wait long for the write lock.
       _ = try connection.emptyLog(patience: .milliseconds(20))
       return logBytes
     }
     if try connection.copyLog(), checkpoints.mayCommit(at: .now) {
-      // Without Litestream, of which there may be nothing but the table, a commit starts the log anew;
-      // with it, the log has a page more. Somebody may have the database locked: then later.
+      // Without Litestream, whose table may be a leftover, a commit restarts the log; with it, the
+      // log has one page more. If the database is locked, this happens later.
       try? connection.rewriteHeader()
     }
     return logBytes

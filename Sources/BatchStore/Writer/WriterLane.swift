@@ -10,34 +10,34 @@ import Musl
 import Darwin
 #endif
 
-/// How a lane keeps the database.
+/// The settings of a lane.
 package struct WriterConfiguration: Sendable {
-  /// How much a commit waits for the disk.
+  /// When a commit waits for the disk.
   package var synchronous = Synchronous.normal
-  /// Whether the database is switched to write-ahead logging.
+  /// Whether to switch the database to write-ahead logging.
   package var usesWriteAheadLog = true
-  /// Whether foreign keys are enforced: SQLite does not by itself.
+  /// Whether foreign keys are enforced, which is not SQLite's default.
   package var enforcesForeignKeys = false
   /// Whether triggers run.
   package var runsTriggers = true
   /// How long other writers may wait for a chunk; nil to ignore them.
   package var courtesyTarget: Duration?
-  /// The size of the write-ahead log in bytes past which it is checkpointed.
+  /// The size of the write-ahead log in bytes above which it is checkpointed.
   package var checkpointBytes = 8 << 20
 
-  /// The defaults.
+  /// Makes the default settings.
   package init() {}
 
-  /// Has the log checkpointed long before it is as long as would hold a run.
+  /// Makes checkpoints happen well before the log is long enough to hold a run.
   package mutating func limitCheckpoints(to maximumWAL: Int64) {
     checkpointBytes = min(checkpointBytes, Int(clamping: maximumWAL / 2))
   }
 }
 
-/// The one place that writes to a store: SQLite has one writer, so the run has one too.
+/// The only writer to a store: SQLite has one writer, so a run has one too.
 ///
-/// Each chunk is one transaction that holds the change and its row in the ledger: what is called `commit`
-/// here ends one, and what is called `write`, here and below, is done inside it.
+/// Each chunk is a transaction with the change and its row in the ledger: methods called `commit`
+/// end one, those called `write` run inside it.
 package actor WriterLane {
   private let executor: ThreadExecutor
   package let connection: Connection
@@ -46,24 +46,24 @@ package actor WriterLane {
   /// The checkpoints of the log.
   var checkpoints: LogCheckpoints
   private(set) var courtesy: Courtesy
-  /// What SQLite gave as the version of the database when the lane last made way.
+  /// SQLite's database version when the lane last left a gap.
   private var courtesyVersion: Int64
-  /// Whether what undoes a statement that fails half-way is kept in memory; SQLite would put it into a
-  /// file that is made and removed for each chunk.
+  /// Whether statement journals are in memory; SQLite would create and remove a file for each
+  /// chunk.
   private var keepsJournalsInMemory = false
   private var ledger: Ledger?
-  /// What SQLite gave as the version of the database when the ledger was as this lane knows it.
+  /// SQLite's database version when the ledger was last verified.
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
-  /// What keeps the changes of chunks for undo, of a run that asks for it.
+  /// Records the changes of chunks for undo, if the run wants that.
   package let recorder: ChangeRecorder
-  /// Chunks that have come and are not written yet.
+  /// Chunks that wait to be written.
   private var waiting: [WaitingChunk] = []
-  /// Whether ``commitAllWaiting()`` goes on, or will.
+  /// Whether ``commitAllWaiting()`` runs, or will.
   private var isCommitting = false
-  /// What SQLite gave as the version of the database at the last look.
+  /// SQLite's database version at the last look.
   private var lookVersion: Int64
-  /// The look at which a commit of another connection was seen last.
+  /// The look that last found a commit of another connection.
   private var lastForeignCommit = 0
   private nonisolated let looks = Atomic(0)
 
@@ -71,16 +71,15 @@ package actor WriterLane {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Whether Litestream replicates the database, which then says when the log is started anew.
+  /// Whether Litestream replicates the database and decides when the log restarts.
   ///
-  /// It copies the log, and reads from it so that nobody starts it anew before that
+  /// It copies the log, and holds a read lock that prevents an earlier restart
   /// (<https://litestream.io/how-it-works/>).
   package nonisolated let leavesLogToLitestream: Bool
 
-  /// The path of the store, as it was opened.
   nonisolated let path: String
 
-  /// Stops the statement that the lane is running, from any thread.
+  /// Interrupts the lane's running statement, from any thread.
   package nonisolated let interrupter: Interrupter
 
   /// Opens the write connection of a store.
@@ -103,7 +102,7 @@ package actor WriterLane {
       )
     }
     if configuration.usesWriteAheadLog {
-      // Where it is refused, on a network file system, the old journal serves: slower, as safe.
+      // On a network file system, which refuses it, the old journal is used: slower but as safe.
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
@@ -120,7 +119,7 @@ package actor WriterLane {
     courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
     leavesLogToLitestream = try connection.isReplicatedByLitestream()
-    // Whoever commits before the first chunk is already seen to write.
+    // So that commits before the first chunk count as others' writes.
     lookVersion = try connection.dataVersion()
     courtesyVersion = lookVersion
     self.configuration = configuration
@@ -131,7 +130,7 @@ package actor WriterLane {
 
   // MARK: The store's own tables
 
-  /// Gives the store the UUID of `proposal` if it has none, and makes the ledger's tables.
+  /// Gives the store the UUID of `proposal` if it has none, and creates the ledger's tables.
   package func prepareStore(
     _ proposal: StoreIdentity = .made()
   ) throws(BatchError) -> StoreIdentity {
@@ -141,13 +140,14 @@ package actor WriterLane {
     }
   }
 
-  /// Enters a new run in the ledger, which from here on is this lane's.
+  /// Enters a new run in the ledger, which then belongs to this lane.
   ///
   /// - Parameters:
   ///   - run: The run.
-  ///   - list: Its identifiers, with the metadata of its checkpoint, if the store is to keep them too.
-  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun` if another run of the job is in
-  ///   the way, or what SQLite says; nothing is entered then.
+  ///   - list: Its identifiers, with the metadata of its checkpoint, if the store is to keep them
+  ///     too.
+  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun` if another run of the job
+  ///   prevents it, or errors of SQLite; then nothing is entered.
   package func begin(
     _ run: RunDescription,
     keeping list: (list: PackedIdentifiers, metadata: [UInt8])? = nil
@@ -167,15 +167,15 @@ package actor WriterLane {
     }
   }
 
-  /// Removes the finished runs of a job, and some others, from the ledger.
+  /// Removes a job's finished runs, and some others, from the ledger.
   ///
   /// - Parameters:
   ///   - job: The job's name.
-  ///   - runs: Runs that are removed whether they are finished or not.
-  ///   - kept: One that stays in any case.
-  ///   - oldestEnd: Since when identifiers of work are remembered; nil forever.
-  /// - Returns: How many were removed.
-  /// - Throws: What SQLite says.
+  ///   - runs: Runs to remove even if unfinished.
+  ///   - kept: A run to keep in any case.
+  ///   - oldestEnd: The earliest end of runs whose IDs are remembered; nil for all.
+  /// - Returns: The number of removed runs.
+  /// - Throws: Errors of SQLite.
   package func removeRuns(
     ofJob job: String,
     and runs: [String],
@@ -187,10 +187,10 @@ package actor WriterLane {
     }
   }
 
-  /// Takes up the ledger of a run, which from here on is this lane's.
+  /// Adopts the ledger of a run, which then belongs to this lane.
   ///
-  /// - Returns: What is done, or nil if the store knows no such run.
-  /// - Throws: `BatchError` of code `alreadyRunning` if another lane is at work on it.
+  /// - Returns: The done ranges, or nil if the store does not know the run.
+  /// - Throws: `BatchError` of code `alreadyRunning` if another lane works on it.
   @discardableResult
   package func resume(_ run: String) throws(BatchError) -> DoneRanges? {
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -213,9 +213,9 @@ package actor WriterLane {
     }
   }
 
-  /// Records that whoever asked for a run knows that all of it is done.
+  /// Records that the caller knows that all of the run is done.
   package func acknowledge(_ run: String) throws(BatchError) {
-    // A store that keeps no ledger gets no tables.
+    // A store without a ledger gets no tables.
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
     guard try connection.value(table) != nil else { return }
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -225,7 +225,7 @@ package actor WriterLane {
     }
   }
 
-  /// Lets go of the run, whose end is near: a process that goes on is not at work on it any more.
+  /// Releases the run near its end: a process that continues no longer works on it.
   package func release() throws(BatchError) {
     guard let ledger, connection.hasFile else { return }
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -234,12 +234,14 @@ package actor WriterLane {
     self.ledger = nil
   }
 
-  /// The run that is this lane's.
+  /// This lane's run.
   var run: String? { ledger?.run }
 
-  /// Sees, in a transaction, that the run is still this lane's and its ledger as this lane left it.
+  /// Verifies, in a transaction, that the run still belongs to this lane and its ledger is
+  /// unchanged.
   ///
-  /// Whatever else may have happened to the database, by another process on the same run or by a backup
+  /// This reveals another process on the same run or a restored backup. If no other connection has
+  /// committed, there is nothing to check.
   /// that was restored, shows there. Where nobody else has committed there is nothing to look at.
   private func verifyLedger() throws(BatchError) {
     try connection.refuseIfMoved()
@@ -254,7 +256,7 @@ package actor WriterLane {
         .alreadyRunning,
         "another process has taken over run \(ledger.run)",
         at: connection.path,
-        remedy: "let it go on; this process has lost nothing and done nothing twice"
+        remedy: "let it continue; this process has lost nothing and done nothing twice"
       )
     }
     guard stored?.done == ledger.done else {
@@ -264,29 +266,29 @@ package actor WriterLane {
           + " were changed",
         at: connection.path,
         advice: stored == nil
-          ? "it no longer knows the run: bring the right one back, or \(.beginAnew)"
-          : "run again to go on from what the database has"
+          ? "it no longer knows the run: restore the right one, or \(.beginAnew)"
+          : "run again to resume from what the database has"
       )
     }
     ledgerVersion = version
   }
 
-  /// Sees that the run is still as this lane has left it, after others had time to change the store.
+  /// Verifies that the run is as this lane left it, after others had time to change the store.
   ///
-  /// - Throws: `BatchError` of code `storeChanged` or `alreadyRunning`; nothing if the file is gone, which
-  ///   a hook may have moved to its place.
+  /// - Throws: `BatchError` of code `storeChanged` or `alreadyRunning`; nothing if the file is
+  ///   gone, since a hook may have moved it.
   package func verifyStore() throws(BatchError) {
     guard ledger != nil, connection.hasFile else { return }
     try connection.transaction(.deferred) { () throws(BatchError) in try verifyLedger() }
   }
 
-  /// Makes the chunks to come be of places in the list of identifiers that failed.
+  /// Makes the coming chunks retry failed identifiers, by index in their list.
   ///
-  /// Those that succeed leave it, and those that fail again stay and count one attempt more, in the
-  /// transaction of the chunk.
+  /// In the chunk's transaction, those that succeed leave the list, and those that fail again count
+  /// one more attempt.
   ///
-  /// - Returns: All of the run that failed.
-  /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict one another.
+  /// - Returns: All failed identifiers of the run.
+  /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict each other.
   /// - Precondition: ``resume(_:)`` has found the run.
   package func retryFailures() throws(BatchError) -> RetriedIdentifiers {
     guard let entered = ledger else { preconditionFailure("a retry without a ledger") }
@@ -302,17 +304,17 @@ package actor WriterLane {
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///
-  /// Identifiers of the run that fail and are passed over are entered with the chunk.
+  /// Failed identifiers that are skipped are entered with the chunk.
   ///
   /// - Parameters:
   ///   - change: The change.
   ///   - keys: The keys of the chunk.
-  ///   - ahead: What a worker has read of the rows; it is used if nobody else has committed since.
+  ///   - ahead: Rows that a worker has read, used if no other connection has committed since.
   ///   - positions: The positions of the chunk.
-  ///   - onFailure: What becomes of identifiers of the whole run that fail.
-  /// - Returns: What came of the chunk.
-  /// - Throws: Whatever SQLite says, of this chunk or of the checkpoint after the one before; the
-  ///   store is then as it was before.
+  ///   - onFailure: What happens when identifiers of the run fail.
+  /// - Returns: The result of the chunk.
+  /// - Throws: Errors of SQLite, from this chunk or the checkpoint after the previous one; the
+  ///   store is then unchanged.
   package func commitChange(
     _ change: BulkChange,
     to keys: ChunkKeys,
@@ -334,17 +336,16 @@ package actor WriterLane {
     }
   }
 
-  /// Has a chunk written and entered in the ledger when its turn comes, in a transaction of its own or with
-  /// others.
+  /// Has a chunk written and entered in the ledger on its turn, in its own or a shared transaction.
   ///
   /// - Parameters:
   ///   - positions: The positions of the chunk.
-  ///   - onFailure: What becomes of identifiers of the whole run that fail.
-  ///   - isAlone: Whether the chunk shares its transaction with no other.
-  ///   - write: Writes it, inside that transaction; may be called again if it is rolled back.
+  ///   - onFailure: What happens when identifiers of the run fail.
+  ///   - isAlone: Whether the chunk needs its own transaction.
+  ///   - write: Writes it, inside that transaction; may be called again after a rollback.
   ///   - whenCommitted: Called once the transaction is committed.
-  /// - Returns: What came of the chunk.
-  /// - Throws: What `write` throws, or whatever SQLite says; nothing of the chunk is done then.
+  /// - Returns: The result of the chunk.
+  /// - Throws: Errors of `write` or SQLite; then nothing of the chunk is done.
   package func commitInTurn(
     _ positions: Range<Int>,
     onFailure: FailurePolicy,
@@ -363,7 +364,7 @@ package actor WriterLane {
           continuation: continuation
         )
       )
-      // Comes to run after the calls that have arrived meanwhile, and takes their chunks along.
+      // Runs after the calls that have arrived meanwhile, and includes their chunks.
       if !isCommitting {
         isCommitting = true
         Task { await commitAllWaiting() }
@@ -383,9 +384,9 @@ package actor WriterLane {
     isCommitting = false
   }
 
-  /// Commits the first of some chunks, and those after it that fit into the same transaction.
+  /// Commits the first of some chunks, and the next ones that fit in the same transaction.
   ///
-  /// - Returns: How many of them have been answered.
+  /// - Returns: How many of them were answered.
   private func commitFirst(of chunks: ArraySlice<WaitingChunk>) -> Int {
     var isWriting = false
     do throws(BatchError) {
@@ -396,7 +397,7 @@ package actor WriterLane {
       return answers.count
     } catch {
       if chunks.count > 1, isWriting || error.isAboutRows {
-        // One of them cannot be done, and the others are not to suffer for it.
+        // One of them fails, which must not affect the others.
         for chunk in chunks.indices { _ = commitFirst(of: chunks[chunk...chunk]) }
       } else {
         for chunk in chunks { chunk.continuation.resume(returning: .failure(error)) }
@@ -405,14 +406,14 @@ package actor WriterLane {
     }
   }
 
-  /// Writes one chunk or more and commits them, in one transaction.
+  /// Writes and commits one or more chunks in one transaction.
   ///
   /// - Parameters:
-  ///   - chunks: The chunks, of which those are left that do not fit.
-  ///   - isWriting: Whether an error is that of a chunk, and not of the transaction.
-  /// - Returns: What came of each that was committed, or an error if its rows have changed; of the
-  ///   others nothing was done.
-  /// - Throws: An error after which nothing was done of any.
+  ///   - chunks: The chunks; those that do not fit remain.
+  ///   - isWriting: Whether an error belongs to a chunk instead of the transaction.
+  /// - Returns: The result of each committed chunk, or an error if its rows have changed; nothing
+  ///   was done of the others.
+  /// - Throws: An error after which nothing was done.
   private func commitInOneTransaction(
     _ chunks: ArraySlice<WaitingChunk>,
     _ isWriting: inout Bool
@@ -424,7 +425,7 @@ package actor WriterLane {
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
-      // Waiting for another writer to finish is no cost of these chunks.
+      // The wait for another writer is not a cost of these chunks.
       locked = clock.now
       try verifyLedger()
       for chunk in chunks where written.isEmpty || group.hasRoom {
@@ -434,7 +435,7 @@ package actor WriterLane {
         do throws(BatchError) {
           result = .success(try writeAndEnter(chunk, in: &entered))
         } catch {
-          // Of that one nothing was done, and the others can go on.
+          // Nothing of that chunk was done, and the others can continue.
           guard error.code == .rowsChanged else { throw error }
           result = .failure(error)
         }
@@ -453,7 +454,7 @@ package actor WriterLane {
     keepJournals(ofPages: connection.takeWrittenPages(), rows: rows)
     checkpointIfLong()
     makeWay(after: duration)
-    // Each has had its own time, and its share of the commit.
+    // Each has its own time, and its share of the commit.
     let shared = (duration - (written.last?.elapsed ?? .zero)) / max(written.count, 1)
     var end = Duration.zero
     return written.map { written in
@@ -469,16 +470,16 @@ package actor WriterLane {
     }
   }
 
-  /// The most bytes that a row writes for which what undoes its statement is kept in memory.
+  /// The maximum bytes that a row may write for its statement journal to stay in memory.
   private static let journaledRow = 32 << 10
 
-  /// Keeps in memory what undoes the statements to come, unless rows are large: it is as long as the
-  /// pages that a chunk changes, and rows are about as large as those before.
+  /// Keeps statement journals in memory unless rows are large: a journal is as long as the pages
+  /// that a chunk changes, and rows are about as large as earlier ones.
   private func keepJournals(ofPages written: Int, rows: Int) {
     let isSmall = written * pageSize <= Self.journaledRow * rows
     guard isSmall != keepsJournalsInMemory else { return }
     keepsJournalsInMemory = isSmall
-    // Without it they are slower, or as long as they were.
+    // If this fails, they are slower, or as long as before.
     try? connection.execute("PRAGMA temp_store = \(isSmall ? "memory" : "default")")
   }
 
@@ -488,7 +489,7 @@ package actor WriterLane {
     in entered: inout Ledger?
   ) throws(BatchError) -> WaitingChunk.Written {
     let failedBefore = entered?.done.outcomes.failed ?? 0
-    // Without a ledger there is nowhere to keep failures.
+    // Without a ledger there is no place for failures.
     let written = try chunk.write(
       entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
     )
@@ -503,14 +504,15 @@ package actor WriterLane {
 
   // MARK: Commits of others
 
-  /// How often the lane has looked for commits of other connections: what a worker notes before it
-  /// reads, since a commit that was seen by then is part of what it reads.
+  /// How often the lane has looked for commits of other connections: a worker notes it before
+  /// reading, since a commit seen by then is part of what it reads.
   package nonisolated var lookCount: Int { looks.load(ordering: .acquiring) }
 
-  /// Whether another connection has committed since the lane had looked so often; within a
-  /// transaction, which keeps others from committing.
+  /// Whether another connection has committed since this many looks; within a transaction, which
+  /// prevents others from committing.
   ///
-  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not count.
+  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not
+  /// count.
   func noteForeignCommits(since lookCount: Int) throws(BatchError) -> Bool {
     let version = try connection.dataVersion()
     let thisLook = looks.load(ordering: .relaxed) + 1
@@ -524,7 +526,7 @@ package actor WriterLane {
 
   // MARK: Making way
 
-  /// Leaves the lock alone for a while if others want it.
+  /// Leaves the lock free for a while if others want it.
   private func makeWay(after duration: Duration) {
     guard courtesy.isWanted else { return }
     let clock = ContinuousClock()
@@ -540,7 +542,7 @@ package actor WriterLane {
   /// - Returns: Whether another connection has committed since the last look.
   @discardableResult
   private func lookForOthers(_ now: ContinuousClock.Instant) -> Bool {
-    // The chunk is committed: an error here is that of whatever comes next.
+    // The chunk is committed: an error here belongs to what comes next.
     guard let version = try? connection.dataVersion() else { return false }
     defer { courtesyVersion = version }
     guard version != courtesyVersion else { return false }
@@ -548,21 +550,20 @@ package actor WriterLane {
     return true
   }
 
-  /// Makes all that was committed durable, whatever `synchronous` is: afterwards not even a power
-  /// failure undoes it.
+  /// Makes all commits durable, whatever `synchronous` is: afterwards not even a power failure
+  /// undoes them.
   ///
-  /// - Parameter failedCount: How many failed identifiers the caller knows; nil to be told all.
-  /// - Returns: What is done and durable, and all identifiers of the run that failed, unless they
-  ///   are as many as the caller knows.
-  /// - Throws: Whatever SQLite says, or that the run is no longer this lane's; what was committed stays
-  ///   committed.
+  /// - Parameter failedCount: How many failed identifiers the caller knows; nil to return all.
+  /// - Returns: What is done and durable, and all failed identifiers of the run, unless the caller
+  ///   knows as many.
+  /// - Throws: Errors of SQLite, or that the run no longer belongs to this lane; commits stay.
   package func makeDurable(
     failedCount: Int? = 0
   ) async throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
-    // So that nothing of the lane is at work when the last chunk of a run is durable.
+    // So that the lane is idle when the last chunk of a run is durable.
     await checkpoints.pass?.value
     try connection.transaction(.deferred) { () throws(BatchError) in
-      // The transaction begins with what is read first.
+      // The transaction begins with the first read.
       _ = try connection.value("SELECT count(*) FROM sqlite_schema")
       try verifyLedger()
     }
@@ -576,13 +577,13 @@ package actor WriterLane {
     WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
-  /// Closes the lane's connections, after which it must not be called any more.
+  /// Closes the lane's connections; it must not be called afterwards.
   package func close() async {
     await checkpoints.close()
     connection.close()
   }
 
-  /// The greatest size of the write-ahead log so far, in bytes.
+  /// The peak size of the write-ahead log so far, in bytes.
   package func peakLogBytes() throws(BatchError) -> Int {
     try connection.peakLogBytes()
   }

@@ -1,9 +1,9 @@
 package import BatchIdentifiers
 
-/// Where a change of an entity's rows is written: in its own table, or, of an entity of Core Data's model, in
-/// the table behind it, with what was said of the entity said of that table's rows.
+/// The target of changes to an entity's rows: its own table, or, for an entity of a Core Data
+/// model, the table behind it, with expressions translated accordingly.
 package struct WrittenEntity: Sendable {
-  /// The table, with the condition that a row of it is one of the entity's.
+  /// The table, with the condition that a row belongs to the entity.
   package let entity: Entity
   /// The model, and the entity there.
   private let modeled: (model: CoreDataModel, entity: CoreDataEntity)?
@@ -25,7 +25,7 @@ package struct WrittenEntity: Sendable {
     self.modeled = (model, modeled)
   }
 
-  /// An expression over a row of the entity, as one over the row of the table.
+  /// Translates an expression over the entity's rows to the table's.
   package func expression(_ expression: SQLExpression) -> SQLExpression {
     guard let modeled = modeled?.entity else { return expression }
     let (view, table) = (SQLName.quoted(modeled.name), SQLName.quoted(modeled.table))
@@ -35,32 +35,31 @@ package struct WrittenEntity: Sendable {
     )
   }
 
-  /// What is made of the value of an attribute, where a column does not keep it as it is.
+  /// Converts an attribute's value to its stored form.
   struct Conversion: Sendable {
-    /// The column that keeps the value.
+    /// The column that stores the value.
     let source: String
     fileprivate let form: Form
 
     fileprivate enum Form: Sendable {
-      /// The value as it is kept of its type.
+      /// A value stored in the form of its type.
       case kept(CoreDataType)
-      /// The number of the entity that the object of a key in some table is of.
+      /// The entity number of the object with a key in a table.
       case entity(inTable: String)
     }
 
-    /// What the column is set to, for a value in SQL.
+    /// The column's new value, for a value in SQL.
     func sql(_ value: String) -> String {
       switch form {
       case .kept(let type): type.written(value)
       case .entity(let table):
-        // The table may be the one that is written, under whose own name the value has its row.
+        // The table may be the one being written, whose name refers to the current row.
         "SELECT o.Z_ENT FROM main.\(SQLName.quoted(table)) AS o WHERE o.Z_PK = \(value)"
       }
     }
   }
 
-  /// The columns of the table that are set where an attribute of the entity is, and what is made of its
-  /// value there.
+  /// The table's columns to set for an attribute, and the conversion of its value.
   private func columns(
     of attribute: Attribute
   ) -> [(column: String, conversion: Conversion?)] {
@@ -70,7 +69,7 @@ package struct WrittenEntity: Sendable {
     let kept: (column: String, conversion: Conversion?) = (
       column.column, Conversion(source: column.column, form: .kept(column.type))
     )
-    // Of an object of a hierarchy Core Data keeps which entity it is of, beside its key.
+    // Beside the key of an object in a hierarchy, Core Data stores its entity.
     guard let other = relatedEntity(modeled.entity, column),
       let companion = modeled.entity.entityColumn(of: column)
     else { return [kept] }
@@ -79,12 +78,12 @@ package struct WrittenEntity: Sendable {
     ]
   }
 
-  /// The columns of the table that change where an attribute of the entity is set.
+  /// The table's columns that change when an attribute is set.
   package func columnNames(of attribute: Attribute) -> [String] {
     columns(of: attribute).map(\.column) + [entity.versionColumn].compactMap(\.self)
   }
 
-  /// The columns of the table that are set where an attribute of the entity is.
+  /// The table's columns to set for an attribute.
   package func assignments(
     of attribute: Attribute,
     to value: SQLExpression
@@ -95,7 +94,7 @@ package struct WrittenEntity: Sendable {
     }
   }
 
-  /// The columns of the table that are set where values of attributes are computed.
+  /// The table's columns to set for computed attributes.
   func assignments(of attributes: [Attribute]) -> [BulkChange.Assignment] {
     attributes.enumerated().flatMap { number, attribute in
       columns(of: attribute).map {
