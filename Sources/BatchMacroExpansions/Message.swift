@@ -3,7 +3,7 @@ import SwiftDiagnostics
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// What is wrong with a declaration, and what would mend it.
+/// What is wrong with a declaration, and how to fix it.
 struct Message: DiagnosticMessage, FixItMessage {
   let id: String
   let message: String
@@ -17,10 +17,10 @@ extension MacroExpansionContext {
   /// Refuses a declaration.
   ///
   /// - Parameters:
-  ///   - node: Where.
-  ///   - id: What kind of mistake it is.
+  ///   - node: The location of the mistake.
+  ///   - id: The kind of mistake.
   ///   - message: What is wrong.
-  ///   - fix: What mends it, with the change; nil where only the author can know.
+  ///   - fix: The fix, with the change; nil if only the author can know it.
   func refuse(
     _ node: some SyntaxProtocol,
     _ id: String,

@@ -11,7 +11,7 @@ struct ModelClass {
   private let superclass: TypeSyntax
   private let properties: [StoredProperty]
 
-  /// Reads a declaration, and refuses what is wrong with it; nil where that leaves nothing to expand.
+  /// Reads a declaration, and refuses what is wrong with it; nil if nothing is left to expand.
   init?(
     _ declaration: some DeclGroupSyntax,
     _ node: AttributeSyntax,
@@ -62,7 +62,7 @@ struct ModelClass {
 
   // MARK: Expansion
 
-  /// The mapping, and the initializer that contexts use where the class does not inherit it.
+  /// The mapping, and the initializer that contexts use unless the class inherits it.
   var members: [DeclSyntax] {
     var members: [DeclSyntax] = []
     if isTop, isFinal {
@@ -113,7 +113,7 @@ struct ModelClass {
     if let rule = property.relationship?.argument("deleteRule") {
       parts.append("onDelete: \(rule)")
     }
-    // Nothing is related to a new object, whatever its class is.
+    // Nothing is related to a new object, whatever its class.
     if let value = property.defaultValue, !property.isEmptyList {
       parts.append("default: { \(value) }")
     }
@@ -122,7 +122,7 @@ struct ModelClass {
     return isPreserved ? "\(written).preservedOnDeletion()" : written
   }
 
-  /// What `@Attribute(.unique)`, `#Unique` and `#Index` say.
+  /// The arguments of `@Attribute(.unique)`, `#Unique` and `#Index`.
   private var constraints: [String] {
     let alone = properties.filter { $0.has(option: "unique") }
       .map { ".unique([\"\($0.name)\"])" }
@@ -191,7 +191,8 @@ struct ModelClass {
     )
   }
 
-  /// Refuses a designated initializer that sets properties before there is an object that keeps them.
+  /// Refuses a designated initializer that sets properties before the object that stores them
+  /// exists.
   private static func refuse(
     _ initializer: InitializerDeclSyntax,
     in context: some MacroExpansionContext
@@ -219,7 +220,7 @@ extension StoredProperty {
     attribute?.options.contains { $0.hasSuffix(".\(option)") } ?? false
   }
 
-  /// Whether the default is an empty list, which tells nothing: it may be a relationship.
+  /// Whether the default is an empty list, which may mean a relationship.
   fileprivate var isEmptyList: Bool {
     guard elementType != nil else { return false }
     return defaultValue?.as(ArrayExprSyntax.self)?.elements.isEmpty ?? false

@@ -11,7 +11,7 @@ enum ModelMacro: MemberMacro, MemberAttributeMacro, ExtensionMacro {
     conformingTo protocols: [TypeSyntax],
     in context: some MacroExpansionContext
   ) -> [DeclSyntax] {
-    // Of the three roles this one says what is wrong.
+    // Of the three roles, this one reports mistakes.
     guard let model = ModelClass(declaration, node, refusingIn: context) else { return [] }
     return model.members
   }
@@ -45,7 +45,7 @@ enum ModelMacro: MemberMacro, MemberAttributeMacro, ExtensionMacro {
 }
 
 extension ClassDeclSyntax {
-  /// The first inherited type, which is the superclass if it is not a protocol that everybody knows.
+  /// The first inherited type, which is the superclass unless it is a well-known protocol.
   var superclass: TypeSyntax? {
     let protocols: Set = [
       "PersistentModel", "Identifiable", "Hashable", "Equatable", "Comparable", "Codable",
@@ -60,7 +60,8 @@ extension ClassDeclSyntax {
 }
 
 extension DeclModifierListSyntax {
-  /// The access of members that are as accessible as their type, with a space; nothing for `internal`.
+  /// The access modifier of members as accessible as their type, with a space; nothing for
+  /// `internal`.
   var access: String {
     for modifier in self {
       switch modifier.name.tokenKind {
@@ -76,7 +77,7 @@ extension DeclModifierListSyntax {
 }
 
 extension TokenSyntax {
-  /// Other text instead of the token.
+  /// Other text replacing the token.
   func replaced(by text: String) -> TokenSyntax { with(\.tokenKind, .identifier(text)) }
 }
 #endif

@@ -2,7 +2,7 @@
 import SwiftCompilerPlugin
 import SwiftSyntaxMacros
 
-/// The program that the compiler asks for what macros expand to.
+/// The program that expands macros for the compiler.
 @main
 struct Plugin: CompilerPlugin {
   let providingMacros: [any Macro.Type] = [
@@ -11,7 +11,7 @@ struct Plugin: CompilerPlugin {
   ]
 }
 #else
-/// Nothing, where the trait `Macros` is off: the target exists nevertheless, as a program.
+/// Nothing, if the trait `Macros` is off: the target still exists, as a program.
 @main
 struct Plugin {
   static func main() {}

@@ -4,13 +4,13 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// What a property of a model must be.
+/// The rules for a property of a model.
 struct PropertyRules {
-  /// What becomes of a property.
+  /// The treatment of a property.
   enum Result {
-    /// The mapping has it.
+    /// It is in the mapping.
     case kept(StoredProperty)
-    /// It is the class's own affair.
+    /// It is the class's own.
     case left
     case refused
   }
@@ -153,7 +153,7 @@ struct PropertyRules {
     )
   }
 
-  /// Refuses several relationships to one class, of which nobody could tell which is the inverse of what.
+  /// Refuses several relationships to one class whose inverses cannot be told apart.
   static func refuseAmbiguities(
     among properties: [StoredProperty],
     in context: some MacroExpansionContext

@@ -7,7 +7,7 @@ struct StoredProperty {
   let binding: PatternBindingSyntax
   let identifier: TokenSyntax
 
-  /// The property, if the declaration is of one property of the objects.
+  /// The property, if the declaration declares one instance property.
   init?(_ declaration: VariableDeclSyntax) {
     let isOfType = declaration.modifiers.contains {
       [.keyword(.static), .keyword(.class)].contains($0.name.tokenKind)
@@ -20,7 +20,7 @@ struct StoredProperty {
     identifier = pattern.identifier
   }
 
-  /// The name, without the backticks of one that is a keyword.
+  /// The name, without the backticks of a keyword.
   var name: String { identifier.text.filter { $0 != "`" } }
   var type: TypeSyntax? { binding.typeAnnotation?.type }
 
@@ -43,15 +43,15 @@ struct StoredProperty {
     return type.as(IdentifierTypeSyntax.self)?.name.text == "Optional"
   }
 
-  /// The class of a relationship to many.
+  /// The class of a to-many relationship.
   var elementType: TypeSyntax? { type?.as(ArrayTypeSyntax.self)?.element }
 
-  /// What `@Attribute` says.
+  /// The arguments of `@Attribute`.
   var attribute: AttributeSyntax? { declaration.hasAttribute("Attribute") }
-  /// What `@Relationship` says.
+  /// The arguments of `@Relationship`.
   var relationship: AttributeSyntax? { declaration.hasAttribute("Relationship") }
 
-  /// The value that a new object has, where it is not what it has anyway.
+  /// The initial value of a new object, unless it is the default anyway.
   var defaultValue: ExprSyntax? {
     guard let value = binding.initializer?.value.trimmed, !value.is(NilLiteralExprSyntax.self),
       relationship == nil
@@ -59,14 +59,14 @@ struct StoredProperty {
     return value
   }
 
-  /// The type of a property that has none, by its literal.
+  /// The type of a property without an annotation, by its literal.
   var literalType: String? {
     guard let value = binding.initializer?.value else { return nil }
     if value.is(IntegerLiteralExprSyntax.self) { return "Int" }
     if value.is(FloatLiteralExprSyntax.self) { return "Double" }
     if value.is(StringLiteralExprSyntax.self) { return "String" }
     if value.is(BooleanLiteralExprSyntax.self) { return "Bool" }
-    // `UUID()`, `Date()` and what else is made by the name of its type.
+    // `UUID()`, `Date()` and other calls of a type's name.
     guard let call = value.as(FunctionCallExprSyntax.self) else { return nil }
     let name = call.calledExpression.trimmedDescription
     return name.first?.isUppercase == true ? name : nil
@@ -80,7 +80,7 @@ extension AccessorDeclSyntax {
 }
 
 extension WithAttributesSyntax {
-  /// The attribute of a name.
+  /// The attribute with a name.
   func hasAttribute(_ name: String) -> AttributeSyntax? {
     attributes.lazy.compactMap { $0.as(AttributeSyntax.self) }.first { attribute in
       let written = attribute.attributeName.trimmedDescription
@@ -94,7 +94,7 @@ extension AttributeSyntax {
     if case .argumentList(let list) = arguments { list } else { nil }
   }
 
-  /// An argument by its label.
+  /// The argument with a label.
   func argument(_ label: String) -> ExprSyntax? {
     list?.first { $0.label?.text == label }?.expression.trimmed
   }

@@ -1,10 +1,10 @@
 #if Macros
-// What the macros write is made of these, wherever it is written.
+// The macros' expansions need these.
 @_exported public import BatchIdentifiers
 @_exported public import BatchModels
 @_exported public import BatchStore
 
-/// Makes objects of a class rows of a table: writes the mapping, and the accessors of the properties.
+/// Maps a class to a table: writes the mapping, and the accessors of the properties.
 ///
 ///     @Model
 ///     final class Order: ManagedObject {
@@ -16,41 +16,42 @@
 ///       @Relationship(deleteRule: .cascade, inverse: \Line.order) var lines: [Line] = []
 ///     }
 ///
-/// A macro cannot give a class its superclass, so the class names it, `ManagedObject` or another model. A
-/// class that is not `final` can be extended by other models, whose rows share its table; a column then
-/// tells them apart.
+/// A macro cannot give a class its superclass, so the class names it, `ManagedObject` or another
+/// model. A class that is not `final` can be extended by other models, whose rows share its table
+/// and are distinguished by a column.
 ///
 /// - Parameters:
-///   - table: The table; nil for one of the class's name.
-///   - discriminator: The column that tells which class a row is of, in a class that is not `final`; it
-///     has the name of the class. Nil for a column `entity`.
+///   - table: The table; nil for one with the class's name.
+///   - discriminator: The column with the name of a row's class, in a class that is not `final`.
+///     Nil for a column `entity`.
 @attached(member, names: named(mapping), named(ownMapping), named(init))
 @attached(memberAttribute)
 @attached(extension, conformances: PersistentModel)
 public macro Model(table: String? = nil, discriminator: String? = nil) =
   #externalMacro(module: "BatchMacroExpansions", type: "ModelMacro")
 
-/// Turns a property into accessors of the object's values; ``Model(table:discriminator:)`` writes it.
+/// Turns a property into accessors of the object's values; ``Model(table:discriminator:)`` writes
+/// it.
 @attached(accessor)
 public macro _ModelProperty() =
   #externalMacro(module: "BatchMacroExpansions", type: "PropertyMacro")
 
-/// Says how a property is kept.
+/// Declares how a property is stored.
 ///
 /// - Parameters:
-///   - options: What holds for its values.
-///   - originalName: The column, where it has another name than the property.
+///   - options: Rules for its values.
+///   - originalName: The column, if its name differs from the property's.
 @attached(peer)
 public macro Attribute(_ options: AttributeOption..., originalName: String? = nil) =
   #externalMacro(module: "BatchMacroExpansions", type: "MarkerMacro")
 
-/// Says how a property is kept, and in which form.
+/// Declares how a property is stored, and in which form.
 ///
 ///     @Attribute(as: .iso8601) var placed: Date
 ///
 /// - Parameters:
-///   - options: What holds for its values.
-///   - originalName: The column, where it has another name than the property.
+///   - options: Rules for its values.
+///   - originalName: The column, if its name differs from the property's.
 ///   - codec: How a value is stored.
 @attached(peer)
 public macro Attribute<Value>(
@@ -59,15 +60,15 @@ public macro Attribute<Value>(
   as codec: AttributeCodec<Value>
 ) = #externalMacro(module: "BatchMacroExpansions", type: "MarkerMacro")
 
-/// Says what a relationship does when the object is deleted, and what its inverse is.
+/// Declares the delete rule of a relationship, and its inverse.
 ///
-/// One of the two sides names the inverse; Swift refuses a circle where both do.
+/// One of the two sides names the inverse; Swift refuses the cycle if both do.
 ///
 /// - Parameters:
-///   - deleteRule: What becomes of the related objects.
-///   - originalName: The column of a relationship to one that is kept on this side, or the table of pairs
-///     of one between many and many; nil for a name that is made of the property's.
-///   - inverse: The relationship back.
+///   - deleteRule: The effect on the related objects.
+///   - originalName: The column of a to-one relationship stored on this side, or the table of pairs
+///     of a many-to-many one; nil for a name based on the property's.
+///   - inverse: The inverse relationship.
 @attached(peer)
 public macro Relationship(
   deleteRule: DeleteRule = .nullify,
@@ -75,22 +76,22 @@ public macro Relationship(
   inverse: AnyKeyPath? = nil
 ) = #externalMacro(module: "BatchMacroExpansions", type: "MarkerMacro")
 
-/// Says that a property is not kept: it is the object's own, and gone with it.
+/// Declares that a property is not stored: it belongs to the object, and ends with it.
 @attached(peer)
 public macro Transient() =
   #externalMacro(module: "BatchMacroExpansions", type: "MarkerMacro")
 
-/// Says which properties, alone or together, no two objects have the same values of.
+/// Declares which properties, alone or together, must be unique.
 @freestanding(declaration)
 public macro Unique<Model: PersistentModel>(_ constraints: [PartialKeyPath<Model>]...) =
   #externalMacro(module: "BatchMacroExpansions", type: "ConstraintMacro")
 
-/// Says which properties, alone or together, a table that is made for the class has indexes over.
+/// Declares which properties, alone or together, are indexed in a table created for the class.
 @freestanding(declaration)
 public macro Index<Model: PersistentModel>(_ indexes: [PartialKeyPath<Model>]...) =
   #externalMacro(module: "BatchMacroExpansions", type: "ConstraintMacro")
 
-/// Makes an actor one with a context of its own.
+/// Gives an actor its own context.
 ///
 ///     @ModelActor
 ///     actor Importer {
@@ -103,7 +104,7 @@ public macro Index<Model: PersistentModel>(_ indexes: [PartialKeyPath<Model>]...
 public macro ModelActor() =
   #externalMacro(module: "BatchMacroExpansions", type: "ModelActorMacro")
 
-/// What holds for the values of an attribute.
+/// Rules for the values of an attribute.
 public struct AttributeOption: Sendable {
   /// No two objects have the same value.
   public static let unique = AttributeOption()

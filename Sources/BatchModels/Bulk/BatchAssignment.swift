@@ -10,11 +10,11 @@ public struct BatchAssignment<Model: PersistentModel> {
 
   /// What is set.
   private enum Target {
-    /// A property, and the value for its attribute; nil if it is not of the attribute's type.
+    /// A property and its attribute's value; nil if the value does not have the attribute's type.
     case attribute(PartialKeyPath<Model>, (MappedAttribute) -> Value?)
-    /// A relationship to one, and the identifier of what it is to.
+    /// A to-one relationship and the identifier of the related object.
     case related(PartialKeyPath<Model>, PersistentIdentifier?)
-    /// The same by the name of the relationship.
+    /// A to-one relationship, by name.
     case relationship(String, PersistentIdentifier?)
   }
 
@@ -42,7 +42,7 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .attribute(property) { _ in .expression(SQLExpression(expression)) })
   }
 
-  /// Relates one object or none to each row: a to-one relationship whose column is in the row's
+  /// Relates one object or none to each row, by a to-one relationship whose column is in the row's
   /// table.
   ///
   /// The object must have been saved.
@@ -53,7 +53,7 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .related(relationship, object?.persistentModelID))
   }
 
-  /// Relates the object of an identifier to each row.
+  /// Relates the object with an identifier to each row.
   public static func set<Destination: ManagedObject>(
     _ relationship: KeyPath<Model, Destination?>,
     to identifier: PersistentIdentifier
@@ -61,8 +61,8 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .related(relationship, identifier))
   }
 
-  /// Relates the object of an identifier, or none, to each row, by a relationship that a class declares
-  /// or a foreign key makes.
+  /// Relates the object with an identifier, or none, by a relationship that a class declares or a
+  /// foreign key implies.
   public static func set(
     relationship name: String,
     to identifier: PersistentIdentifier?
@@ -70,18 +70,18 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .relationship(name, identifier))
   }
 
-  /// The column, and what it is set to.
+  /// The column and its new value.
   ///
   /// - Parameters:
   ///   - entity: The entity whose rows are written.
   ///   - container: Its container.
-  ///   - connection: A connection that finds out whether an object that is referred to is there; nil to
-  ///     leave that to foreign keys.
-  /// - Returns: The attribute or relationship, its column, and what is written there.
+  ///   - connection: A connection that checks whether a referenced object exists; nil to leave that
+  ///     to foreign keys.
+  /// - Returns: The attribute or relationship, its column, and the value to write.
   /// - Throws: `BatchError` with code `unknownAttribute` for a property that is not registered,
   ///   `unknownRelationship`, `valueMismatch` for a constant that its column cannot keep,
-  ///   `immutableAttribute` for a relationship without a column in the row's table, `foreignIdentifier`,
-  ///   `modelTypeMismatch` or `objectNotFound` for what is referred to.
+  ///   `immutableAttribute` for a relationship without a column in the row's table,
+  ///   `foreignIdentifier`, `modelTypeMismatch` or `objectNotFound` for the referenced object.
   func resolved(
     for entity: ModelEntity,
     in container: ModelContainer,

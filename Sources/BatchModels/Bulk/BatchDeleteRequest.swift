@@ -16,11 +16,11 @@ public import Foundation
 public struct BatchDeleteRequest<Model: PersistentModel> {
   /// What the result reports.
   public var resultType = BatchResultType.count
-  /// How many rows one transaction deletes.
+  /// The number of rows that one transaction deletes.
   public var chunkSize = 5_000
   let target: BatchTarget<Model>
 
-  /// A deletion of the rows that satisfy a predicate, or of all.
+  /// Deletes the rows that satisfy a predicate, or all rows.
   ///
   /// - Parameters:
   ///   - predicate: The condition; nil for all rows.
@@ -29,7 +29,7 @@ public struct BatchDeleteRequest<Model: PersistentModel> {
     target = .predicate(predicate, includesSubentities: includesSubentities)
   }
 
-  /// A deletion of the rows of some identifiers; those without a row are passed over.
+  /// Deletes the rows of some identifiers; ignores identifiers without a row.
   public init(identifiers: IdentifierList) {
     target = .identifiers(identifiers)
   }
@@ -39,24 +39,23 @@ extension ModelContext {
   /// Deletes rows in chunks, one transaction each.
   ///
   /// It deletes the rows that satisfied the predicate at the start and still do at their chunk's
-  /// turn. A predicate over related rows is not applied again, nor any predicate if a delete rule
-  /// nullifies a column of the entity's own table: the request's own changes would affect it. If a
-  /// later chunk fails, earlier commits stay; to the rule `deny`, rows of later chunks are rows
-  /// that stay.
+  /// turn. A predicate over related rows is not applied again, nor is any predicate if a delete
+  /// rule nullifies a column of the entity's own table: the request's own changes would affect it.
+  /// If a later chunk fails, earlier commits stay; for the rule `deny`, the rows of later chunks
+  /// count as rows that stay.
   ///
   /// The result counts deleted rows of the request's entity, including those that a cascade reached
-  /// within it, so that it does not depend on the chunk size; rows of other entities are in
-  /// ``BatchResult/cascaded`` and ``BatchResult/nullified``. What multi-column foreign keys and
-  /// triggers delete is in neither. Objects do not change until the result is merged:
+  /// within it, so it does not depend on the chunk size; rows of other entities are in
+  /// ``BatchResult/cascaded`` and ``BatchResult/nullified``. Rows deleted by multi-column foreign
+  /// keys and triggers are in neither. Objects do not change until the result is merged:
   /// `mergeChanges(_:)`.
   ///
   /// - Throws: `BatchError` with code `deleteDenied` for rows that the rule `deny` keeps,
-  ///   `constraint` for rows that would have to be nullified and cannot be, and for those that others
-  ///   refer to; otherwise as for updates.
-  /// - Complexity: One statement for the identifiers; for each chunk a few, and one for each delete
-  ///   rule that it comes to, or several where rows refer to rows of their own table. Related rows
-  ///   are found by an index of the column that refers to them, or by reading their table once a
-  ///   chunk.
+  ///   `constraint` for rows that cannot be nullified and for rows that others refer to; otherwise
+  ///   as for updates.
+  /// - Complexity: One statement for the identifiers; per chunk a few, and one per delete rule that
+  ///   applies, or several where rows refer to rows of their own table. Related rows are found by
+  ///   an index on the referring column, or by reading their table once per chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
     _ request: BatchDeleteRequest<Model>

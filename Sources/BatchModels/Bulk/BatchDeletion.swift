@@ -1,25 +1,25 @@
 import BatchIdentifiers
 import BatchStore
 
-/// The deletion of sets of rows with what delete rules make of it, in SQL.
+/// Deletes sets of rows in SQL and applies the delete rules.
 ///
-/// Rows that are to go are collected first, in a temporary table for each table of theirs, a round
-/// for each step of the rules. Then what denies the deletion is looked for, and only then is anything
-/// changed: columns are nullified, pairs deleted, and rows deleted that refer to others before those.
-/// Memory does not grow with the number of rows: SQLite keeps temporary tables in files.
+/// It first collects the rows to delete, in a temporary table per table, one round per step of the
+/// rules. Then it looks for rows that deny the deletion, and only then changes anything: it
+/// nullifies columns, deletes pairs, and deletes referring rows before referenced ones. Memory does
+/// not grow with the number of rows: SQLite keeps temporary tables in files.
 struct BatchDeletion {
   private let entity: ModelEntity
   private let report: BatchReport
   private let connection: Connection
-  /// The first one is that of the entity itself.
+  /// The first one is the table of the entity itself.
   private let tables: [BatchDeletionTable]
   private let rules: [BatchDeletionRule]
-  /// The keys that are not to be given out again, though their rows are gone.
+  /// The keys of deleted rows, which must not be reused.
   private let sequences: [KeySequence]
-  /// The order in which tables lose their rows, by their numbers.
+  /// The order in which rows are deleted from tables, by table number.
   private let order: [Int]
 
-  /// Whether delete rules change columns of rows that the request may be about.
+  /// Whether delete rules change columns of rows that the request may select.
   var nullifiesOwnTable: Bool {
     rules.contains { rule in
       if case .nullify = rule.effect { return SQLName.equal(rule.table, entity.entity.table) }
@@ -50,7 +50,7 @@ struct BatchDeletion {
 
   // MARK: The work tables
 
-  /// Makes the temporary tables, before the first chunk.
+  /// Creates the temporary tables, before the first chunk.
   func makeWorkTables() throws(BatchError) {
     if rules.isEmpty { return }
     dropWorkTables()
@@ -68,16 +68,16 @@ struct BatchDeletion {
     }
   }
 
-  /// Drops them; a failure leaves them to the next request, or to the end of the connection.
+  /// Drops the tables; after a failure, the next request or the end of the connection does.
   func dropWorkTables() {
     for table in tables { try? connection.execute("DROP TABLE IF EXISTS temp.\(table.workName)") }
   }
 
   // MARK: A chunk
 
-  /// Deletes those rows of a chunk that are still to be, inside a transaction of the caller.
+  /// Deletes the remaining rows of a chunk, inside the caller's transaction.
   func delete(_ keys: ChunkKeys, of selection: BatchSelection) throws(BatchError) {
-    // Rows may refer to each other in any order, which is looked at when all are deleted.
+    // Rows may refer to each other in any order, so references are checked when all are deleted.
     try connection.execute("PRAGMA defer_foreign_keys = ON")
     for sequence in sequences { try sequence.remember(in: connection) }
     let rows = selection.condition.rows(of: keys)
@@ -112,7 +112,7 @@ struct BatchDeletion {
     }
   }
 
-  /// Collects what goes with the rows of the chunk, until nothing more does.
+  /// Collects the rows that go with the chunk's rows, until there are no more.
   ///
   /// - Returns: The tables that lose rows.
   private func cascade() throws(BatchError) -> Set<Int> {
@@ -142,7 +142,7 @@ struct BatchDeletion {
     return reached
   }
 
-  /// Refuses the chunk if a related row stays that must not, or that cannot be nullified.
+  /// Refuses the chunk if a related row remains that must not, or cannot be nullified.
   private func requireNothingKept(by rule: BatchDeletionRule) throws(BatchError) {
     let isDenial: Bool
     switch rule.effect {
@@ -179,7 +179,7 @@ struct BatchDeletion {
       )
   }
 
-  /// What finds the related rows that are not deleted themselves.
+  /// SQL that finds related rows that are not deleted themselves.
   private func kept(by rule: BatchDeletionRule) -> String {
     guard let target = rule.target else { return rule.related(nil) }
     let table = tables[target]
@@ -217,7 +217,7 @@ struct BatchDeletion {
       WHERE (\(table.reference)) IN (SELECT \(columns) FROM temp.\(table.workName))
       """
     if table.number == 0 {
-      // Other entities in the same table are reported beside the one that the request is about.
+      // Other entities in the same table are reported beside the request's own.
       let own = entity.entity.condition.map { " AND \($0)" } ?? ""
       let statement = try connection.prepare("\(delete)\(own)\(report.requested.returning)")
       try report.run(statement, of: report.requested, in: connection)
@@ -227,12 +227,12 @@ struct BatchDeletion {
   }
 }
 
-/// A table that loses rows, and the temporary one of those.
+/// A table that loses rows, and the temporary table of those rows.
 struct BatchDeletionTable {
   let number: Int
   /// The entity at the top of those that share the table.
   let root: ModelEntity
-  /// What names a row: the rowid, or the key where there is none.
+  /// The columns that identify a row: the rowid, or the key if there is none.
   let references: [String]
   /// The rows that rules delete.
   var rows: BatchReport.Rows?
@@ -241,18 +241,18 @@ struct BatchDeletionTable {
   var workName: String { "_batch_deleted_\(number)" }
   var workColumns: [String] { references.indices.map { "part\($0)" } }
 
-  /// Whether a row, whose table has a name in the statement, is one of the temporary table.
+  /// Whether a row, whose table has a name in the statement, is in the temporary table.
   func isRow(_ name: String, of work: String) -> String {
     zip(references, workColumns).map { "\(name).\($0) = \(work).\($1)" }
       .joined(separator: " AND ")
   }
 }
 
-/// What a delete rule of some entities in one table makes of related rows.
+/// The effect of a delete rule of some entities in one table on related rows.
 struct BatchDeletionRule {
   struct Nullification {
     let column: String
-    /// Whether the column admits no NULL.
+    /// Whether the column is NOT NULL.
     let isMandatory: Bool
     let rows: BatchReport.Rows
   }
@@ -262,7 +262,7 @@ struct BatchDeletionRule {
     case cascade(Int)
     case nullify(Nullification)
     case deny
-    /// They are pairs, and deleted.
+    /// They are pairs, and are deleted.
     case part
   }
 
@@ -274,7 +274,7 @@ struct BatchDeletionRule {
   let table: String
   /// The number of that table, if it loses rows too.
   var target: Int?
-  /// What finds the related rows of those of one round, whose number is given, or of all.
+  /// SQL that finds the rows related to those of the round with the given number, or of all rounds.
   let related: (_ round: String?) -> String
 
   var destination: ModelEntity { relationship.destination }

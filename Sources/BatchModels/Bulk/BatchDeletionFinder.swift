@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import BatchStore
 
-/// Finds what the deletion of an entity's rows can come to by delete rules.
+/// Finds what the delete rules can reach from an entity's rows.
 struct BatchDeletionFinder {
   private let container: ModelContainer
   private let report: BatchReport
@@ -15,7 +15,7 @@ struct BatchDeletionFinder {
     self.connection = connection
   }
 
-  /// Follows the rules from an entity until nothing new is found.
+  /// Follows the rules from an entity until it finds nothing new.
   mutating func find(from entity: ModelEntity) throws(BatchError) {
     _ = try number(of: entity, isRequested: true)
     var next = 0
@@ -25,7 +25,7 @@ struct BatchDeletionFinder {
       }
       next += 1
     }
-    // A rule may have been found before the table that it leads to.
+    // A rule may have been found before its target table.
     for index in rules.indices {
       if case .part = rules[index].effect { continue }
       let root = root(of: rules[index].destination)
@@ -38,7 +38,7 @@ struct BatchDeletionFinder {
     }
   }
 
-  /// The number of the table of an entity and those that it shares the table with.
+  /// The number of the table that the entity may share with others.
   private mutating func number(
     of entity: ModelEntity,
     isRequested: Bool = false
@@ -60,8 +60,8 @@ struct BatchDeletionFinder {
     return mapping.flatMap { container.entities[entity.store][$0.root] } ?? entity
   }
 
-  /// What names a row of a table: its rowid, whatever else it has for a key, or the primary key of a
-  /// table without rowids.
+  /// The columns that identify a row of a table: its rowid even if it has another key, or the
+  /// primary key of a table without rowids.
   private func references(of entity: Entity) throws(BatchError) -> [String] {
     let name = SQLValue.text(entity.table)
     let hasRowID = try connection.value(
@@ -153,7 +153,7 @@ struct BatchDeletionFinder {
     )
   }
 
-  /// What finds the rows that deleted ones are related to.
+  /// SQL that finds the rows related to deleted ones.
   private static func related(
     by relationship: Relationship,
     _ deleted: DeletedRows
@@ -183,10 +183,10 @@ struct BatchDeletionFinder {
   }
 }
 
-/// The rows of some entities in a table that are to be deleted.
+/// The rows of some entities in a table that will be deleted.
 private struct DeletedRows {
   let table: BatchDeletionTable
-  /// What tells them from rows of other entities in the table.
+  /// The condition that distinguishes them from rows of other entities in the table.
   private let condition: String
 
   init(_ table: BatchDeletionTable, _ members: Set<String>) {
@@ -202,7 +202,7 @@ private struct DeletedRows {
     condition = " AND _row.\(column) IN (\(values.joined(separator: ", ")))"
   }
 
-  /// What selects a column of those of one round, whose number is given, or of all.
+  /// SQL that selects a column of the rows of the round with the given number, or of all rounds.
   func select(_ column: String, _ round: String?) -> String {
     let isOfRound = round.map { "_work.round = \($0)" } ?? "1"
     return """
@@ -214,7 +214,7 @@ private struct DeletedRows {
 }
 
 extension Relationship {
-  /// Whether deleting a row means the same by both.
+  /// Whether both have the same effect on a deleted row.
   fileprivate func hasSameRule(as other: Relationship) -> Bool {
     guard destination === other.destination, deleteRule == other.deleteRule else { return false }
     switch (storage, other.storage) {

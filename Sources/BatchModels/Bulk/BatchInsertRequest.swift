@@ -1,8 +1,7 @@
 public import BatchIdentifiers
 import BatchStore
 
-/// The insertion of many rows, one after the other, without objects: Core Data's
-/// `NSBatchInsertRequest`.
+/// Inserts many rows, one after the other, without objects: Core Data's `NSBatchInsertRequest`.
 ///
 ///     var lines = file.lines.makeIterator()
 ///     let request = BatchInsertRequest<Order> { row in
@@ -12,22 +11,23 @@ import BatchStore
 ///     }
 ///     let result = try context.execute(request)
 ///
-/// Rows without a value for a column have its default. Integer keys that are rowids are given out
-/// where none is set; other keys are set.
+/// Rows without a value for a column get its default. Integer keys that are rowids are assigned
+/// unless set; other keys must be set.
 public struct BatchInsertRequest<Model: PersistentModel> {
-  /// What becomes of a row that breaks a unique constraint.
+  /// How to treat a row that breaks a unique constraint.
   public enum Conflict: Sendable {
     /// It is an error.
     case error
-    /// The row that is there stays as it is.
+    /// The existing row stays unchanged.
     case ignore
-    /// The row that is there gets the values that the new one has.
+    /// The existing row gets the new one's values.
     ///
-    /// A row of a sub-entity stays one; one of another entity in the same table is an error.
+    /// A row of a sub-entity keeps its entity; a row of another entity in the same table is an
+    /// error.
     case update
   }
 
-  /// A row to be inserted.
+  /// A row to insert.
   public struct Row {
     fileprivate var assignments: [BatchAssignment<Model>] = []
 
@@ -36,7 +36,8 @@ public struct BatchInsertRequest<Model: PersistentModel> {
       assignments.append(.set(property, to: value))
     }
 
-    /// Relates an object that was saved, or none: a relationship to one whose column is in the row's table.
+    /// Relates a saved object, or none, by a to-one relationship whose column is in the row's
+    /// table.
     public mutating func set<Destination: ManagedObject>(
       _ relationship: KeyPath<Model, Destination?>,
       to object: Destination?
@@ -44,7 +45,7 @@ public struct BatchInsertRequest<Model: PersistentModel> {
       assignments.append(.set(relationship, to: object))
     }
 
-    /// Relates the object of an identifier.
+    /// Relates the object with an identifier.
     public mutating func set<Destination: ManagedObject>(
       _ relationship: KeyPath<Model, Destination?>,
       to identifier: PersistentIdentifier
@@ -52,28 +53,28 @@ public struct BatchInsertRequest<Model: PersistentModel> {
       assignments.append(.set(relationship, to: identifier))
     }
 
-    /// Relates the object of an identifier, or none, by the name of the relationship.
+    /// Relates the object with an identifier, or none, by the name of the relationship.
     public mutating func set(relationship name: String, to identifier: PersistentIdentifier?) {
       assignments.append(.set(relationship: name, to: identifier))
     }
   }
 
-  /// What becomes of rows that break a unique constraint.
+  /// How to treat rows that break a unique constraint.
   public var conflict = Conflict.error
   /// What the result reports.
   public var resultType = BatchResultType.count
-  /// How many rows one transaction inserts.
+  /// The number of rows that one transaction inserts.
   public var chunkSize = 5_000
   /// Fills a row, or returns true if there are no more.
   let fill: (inout Row) throws -> Bool
 
-  /// An insertion of the rows that a closure fills, until it returns true; that last one is not
+  /// Inserts the rows that a closure fills, until it returns true; the row of that call is not
   /// inserted.
   public init(_ fill: @escaping (inout Row) throws -> Bool) {
     self.fill = fill
   }
 
-  /// An insertion of a row for each element of a sequence.
+  /// Inserts a row per element of a sequence.
   public init<Elements: Sequence>(
     _ elements: Elements,
     _ fill: @escaping (Elements.Element, inout Row) throws -> Void
@@ -94,9 +95,10 @@ extension ModelContext {
   /// ignored ones.
   ///
   /// - Throws: What the request's closure throws; `BatchError` with code `unknownAttribute`,
-  ///   `immutableAttribute` or `missingKey` for a row, `modelTypeMismatch` for one that would update
-  ///   a row of another entity, `constraint` for what the database refuses, `readOnly`, `busy`.
-  /// - Complexity: A statement for each row; memory for a chunk.
+  ///   `immutableAttribute` or `missingKey` for a row, `modelTypeMismatch` for one that would
+  ///   update a row of another entity, `constraint` for what the database refuses, `readOnly`,
+  ///   `busy`.
+  /// - Complexity: A statement per row; memory for a chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
     _ request: BatchInsertRequest<Model>
@@ -114,7 +116,8 @@ extension ModelContext {
     let report = BatchReport(request.resultType, entity, .insert, in: container)
     var insertion = try BatchInsertion(request, of: entity, in: container, report, writer)
     while !insertion.isDone {
-      // The caller's closure runs outside of the transaction, which others may be waiting for.
+      // The caller's closure runs outside the transaction, since others may be waiting for the
+      // lock.
       try insertion.fill()
       try writeChunk(ofStore: entity.store, report) { _ throws(BatchError) in
         try insertion.write()
@@ -124,7 +127,7 @@ extension ModelContext {
   }
 }
 
-/// A batch insertion that is under way.
+/// A batch insertion in progress.
 private struct BatchInsertion<Model: PersistentModel> {
   private(set) var isDone = false
   private let request: BatchInsertRequest<Model>
@@ -137,7 +140,7 @@ private struct BatchInsertion<Model: PersistentModel> {
   private var rows: [Row] = []
 
   private struct Row {
-    /// The attributes that were set.
+    /// The attributes set so far.
     var attributes: [String] = []
     var columns: [String: SQLValue] = [:]
   }
@@ -157,7 +160,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     key = try entity.entity.requireKey()
   }
 
-  /// Has the caller fill the rows of the next chunk.
+  /// Calls the closure for the rows of the next chunk.
   mutating func fill() throws {
     rows.removeAll(keepingCapacity: true)
     while rows.count < request.chunkSize {
@@ -187,7 +190,7 @@ private struct BatchInsertion<Model: PersistentModel> {
         )
       }
       guard case .constant(let constant) = value else { continue }
-      // Under the key's own name, whatever the case of the letters that the class maps it with.
+      // Under the key's own name, regardless of the case in which the class maps it.
       let part = entity.keySlots.firstIndex(of: slot)
       result.columns[part.map { key.columns[$0] } ?? entity.columns[slot]] = constant
       if part == nil { result.attributes.append(name) }
@@ -204,7 +207,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     return result
   }
 
-  /// Writes the rows of the chunk, inside a transaction of the caller.
+  /// Writes the rows of the chunk, inside the caller's transaction.
   mutating func write() throws(BatchError) {
     var keys = try allocatedKeys()
     for var row in rows {
@@ -223,7 +226,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     }
   }
 
-  /// New keys for the rows that have none.
+  /// Assigns new keys to the rows that have none.
   private func allocatedKeys() throws(BatchError) -> Range<Int64> {
     guard key.isRowID else { return 0..<0 }
     var taken: [Int64] = []
@@ -244,8 +247,8 @@ private struct BatchInsertion<Model: PersistentModel> {
     case .error: try insert(row)
     case .ignore: try insert(row, " ON CONFLICT DO NOTHING")
     case .update:
-      // Of a statement that inserts or updates nobody could tell the history which it did. So a
-      // trigger BEFORE INSERT sees a row that is there already twice.
+      // A statement that inserts or updates does not report which it did, but the history needs to
+      // know. So for an existing row a trigger BEFORE INSERT fires twice.
       if report.tracksHistory, try insert(row, " ON CONFLICT DO NOTHING") > 0 { return }
       guard let update = updateClause(row) else {
         if !report.tracksHistory { try insert(row, " ON CONFLICT DO NOTHING") }
@@ -259,7 +262,7 @@ private struct BatchInsertion<Model: PersistentModel> {
 
   /// Inserts a row.
   ///
-  /// - Returns: How many rows were inserted or updated.
+  /// - Returns: The number of rows inserted or updated.
   @discardableResult
   private func insert(
     _ row: Row,
@@ -290,7 +293,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     return statement
   }
 
-  /// What gives a row that is there the values of the new one; nil if there are none to give.
+  /// SQL that gives an existing row the values of the new one; nil if there are none.
   private func updateClause(_ row: Row) -> String? {
     let version = entity.versionSlot.map { entity.columns[$0] }
     let concrete = entity.concrete.map { entity.columns[$0.slot] }
@@ -303,10 +306,10 @@ private struct BatchInsertion<Model: PersistentModel> {
     return " ON CONFLICT DO UPDATE SET \(all.joined(separator: ", "))"
   }
 
-  /// Refuses a row for which there is one of another entity; the chunk is rolled back.
+  /// Refuses a row if one of another entity exists; the chunk is rolled back.
   private func refuseOther(_ row: Row) throws(BatchError) {
     guard let concrete = entity.concrete else { return }
-    // An update of nothing finds the row by whatever constraint it was.
+    // An update that changes nothing finds the row, whichever constraint it was.
     let column = SQLName.quoted(entity.columns[concrete.slot])
     let columns = SQLName.list(key.columns + [entity.columns[concrete.slot]])
     let statement = try statement(
@@ -315,7 +318,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     )
     guard try statement.step() else { return }
     let value = statement.value(at: key.columns.count)
-    // A trigger may have left out the update of a row of the entity's own.
+    // A trigger may have skipped the update of a row of the same entity.
     if concrete.names[value] != nil { return }
     let name = container.entities[entity.store].values.lazy
       .filter { SQLName.equal($0.entity.table, entity.entity.table) }

@@ -1,21 +1,22 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What is reported about the rows that a batch request changes: in its result, and in the store's history.
+/// Reports the rows that a batch request changes, in its result and in the store's history.
 ///
-/// Rows are reported by the statements that change them, in their `RETURNING` clause, so nothing is
-/// told that did not happen.
+/// The statements that change rows report them in their `RETURNING` clause, so only actual changes
+/// are reported.
 final class BatchReport {
-  /// Rows of one entity, and what is done to them.
+  /// Rows of one entity, and how they change.
   final class Rows {
     let entity: ModelEntity
     let kind: HistoryChange.Kind
-    /// What the statement has to return; nothing if nobody wants to know which rows they were.
+    /// The columns to return; empty if nobody needs the rows' identities.
     let returning: String
     fileprivate let key: EntityKey?
-    /// Which of the returned columns names the concrete entity.
+    /// The returned column that names the concrete entity.
     fileprivate let concreteColumn: Int?
-    /// What the history keeps of deleted rows: attributes and their places, by concrete entity.
+    /// The values of deleted rows that the history keeps: attributes and their positions, by
+    /// concrete entity.
     fileprivate let tombstones: [String: [(attribute: String, column: Int)]]
     /// The attributes that an update sets.
     fileprivate let attributes: [String]
@@ -31,7 +32,7 @@ final class BatchReport {
       self.entity = entity
       self.kind = kind
       self.attributes = attributes
-      // Rows that nothing identifies can be changed with others, and not be told of.
+      // Rows without an identity can be changed with others, but not reported.
       key = listing || container != nil ? entity.entity.key : nil
       var columns = key?.columns ?? []
       var concreteColumn: Int?
@@ -71,7 +72,7 @@ final class BatchReport {
   private let container: ModelContainer
   private var history: HistoryLog?
   private var encoder = EncodedKey.Encoder()
-  /// The rows that the request is about.
+  /// The rows that the request selects.
   let requested: Rows
   private var cascaded: [Rows] = []
   private var nullified: [Rows] = []
@@ -104,7 +105,7 @@ final class BatchReport {
     return cascaded[cascaded.count - 1]
   }
 
-  /// Rows of an entity of which delete rules set attributes to nil.
+  /// Rows of an entity whose attributes delete rules set to nil.
   func addNullified(_ entity: ModelEntity, attributes: [String]) -> Rows {
     nullified.append(rows(of: entity, .update, attributes: attributes))
     return nullified[nullified.count - 1]
@@ -138,7 +139,7 @@ final class BatchReport {
     )
   }
 
-  /// Makes what is told from now on part of a transaction.
+  /// Assigns subsequent reports to a transaction.
   func beginTransaction(by author: String?, in connection: Connection) {
     history = tracksHistory ? HistoryLog(author: author, in: connection) : nil
   }
@@ -146,13 +147,13 @@ final class BatchReport {
   /// Runs a bound statement and reports the rows that it changes.
   ///
   /// - Parameters:
-  ///   - statement: The statement, which returns what the rows are to return.
+  ///   - statement: The statement, with the columns of `rows` in its RETURNING clause.
   ///   - rows: The rows.
-  ///   - kind: What is done to them, if it is something else this time.
-  ///   - attributes: Which attributes are set, if they are others this time.
+  ///   - kind: The kind of change, if it differs from that of `rows`.
+  ///   - attributes: The attributes that are set, if they differ.
   ///   - connection: The connection.
-  /// - Returns: How many rows were changed.
-  /// - Throws: Whatever SQLite says.
+  /// - Returns: The number of changed rows.
+  /// - Throws: SQLite's errors.
   @discardableResult
   func run(
     _ statement: borrowing Statement,
@@ -206,7 +207,7 @@ final class BatchReport {
     try history?.append(kind, entityName: concrete, key: encoder.bytes, values)
   }
 
-  /// Appends rowids in ascending order, in which lists are smallest and quickest to look into.
+  /// Appends rowids in ascending order, which makes lists smallest and look-ups fastest.
   private static func append(_ rowIDs: inout [Int64], to rows: Rows) {
     rowIDs.sort()
     for rowID in rowIDs { rows.list?.append(rowID) }

@@ -7,14 +7,14 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Which rows a batch request is about.
+/// The rows that a batch request selects.
 enum BatchTarget<Model: PersistentModel> {
   case predicate(Predicate<Model>?, includesSubentities: Bool)
   case identifiers(IdentifierList)
 }
 
-/// The rows of a batch request: those that it found when it began, and what must hold of a row still
-/// when its chunk's turn comes.
+/// The rows that a batch request found at its start, and the condition that they must still satisfy
+/// when their chunk's turn comes.
 struct BatchSelection {
   let entity: ModelEntity
   let key: EntityKey
@@ -23,7 +23,7 @@ struct BatchSelection {
 }
 
 extension ModelContext {
-  /// The entity of a batch request, whose rows can be written.
+  /// The entity of a batch request, whose rows must be writable.
   func entityToWrite<Model: PersistentModel>(
     of type: Model.Type,
     _ chunkSize: Int
@@ -41,10 +41,10 @@ extension ModelContext {
 
   /// Finds the rows of a target.
   ///
-  /// A predicate is applied again to the rows of each chunk, under the write lock, so that a row that
-  /// somebody else changed meanwhile is left alone. It is not where the request's own work could
-  /// change the answer for rows whose turn is still to come, which would make the outcome a matter of
-  /// the chunk size: if the predicate asks for related rows, or if `changesOtherRows`.
+  /// A predicate is applied again to the rows of each chunk, under the write lock, so a row that
+  /// somebody else has changed meanwhile is left alone. It is not applied again if the request's
+  /// own work could change the answer for later rows, which would make the outcome depend on the
+  /// chunk size: if the predicate reads related rows, or if `changesOtherRows`.
   func selection<Model: PersistentModel>(
     of target: BatchTarget<Model>,
     _ entity: ModelEntity,
@@ -82,7 +82,8 @@ extension ModelContext {
     )
   }
 
-  /// Has `body` change the rows of a selection a chunk at a time, each in a transaction of its own.
+  /// Calls `body` to change the rows of a selection, a chunk at a time, each in its own
+  /// transaction.
   func forEachChunk(
     of selection: BatchSelection,
     size: Int,
@@ -100,7 +101,7 @@ extension ModelContext {
     }
   }
 
-  /// Has `body` write to a store in a transaction, which is one of the store's history too.
+  /// Calls `body` to write to a store in a transaction, which the store's history records too.
   func writeChunk(
     ofStore store: Int,
     _ report: BatchReport,

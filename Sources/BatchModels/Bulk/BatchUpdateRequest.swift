@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A change of all rows that satisfy a predicate, or of some identifiers, without objects: Core
+/// Changes all rows that satisfy a predicate, or those of some identifiers, without objects: Core
 /// Data's `NSBatchUpdateRequest`.
 ///
 ///     let result = try context.execute(
@@ -16,26 +16,26 @@ public import Foundation
 ///         [.set(\.maker, to: "FCA"), .set(\.topSpeed, toSQL: "top_speed + 1")]))
 ///     // result.count is the number of cars that there were of FIAT
 ///
-/// A relationship to one is set by an object or its identifier: `.set(\.owner, to: ada)`.
+/// Set a to-one relationship by an object or its identifier: `.set(\.owner, to: ada)`.
 ///
-/// The database's constraints and triggers see each change; nothing else does. Objects that are in
-/// contexts have the values that they had until they are refreshed or the result is merged; a
-/// version counts the update, so that saving what was read before is a conflict.
+/// Only the database's constraints and triggers see each change. Objects in contexts keep their
+/// values until they are refreshed or the result is merged; a version counts the update, so saving
+/// what was read before is a conflict.
 public struct BatchUpdateRequest<Model: PersistentModel> {
-  /// What is set.
+  /// The assignments.
   public var assignments: [BatchAssignment<Model>]
   /// What the result reports.
   public var resultType = BatchResultType.count
-  /// How many rows one transaction changes.
+  /// The number of rows that one transaction changes.
   public var chunkSize = 5_000
   let target: BatchTarget<Model>
 
-  /// A change of the rows that satisfy a predicate, or of all.
+  /// Changes the rows that satisfy a predicate, or all rows.
   ///
   /// - Parameters:
   ///   - predicate: The condition; nil for all rows.
   ///   - includesSubentities: Whether rows of sub-entities are changed too.
-  ///   - assignments: What is set.
+  ///   - assignments: The assignments.
   public init(
     where predicate: Predicate<Model>? = nil,
     includesSubentities: Bool = true,
@@ -45,7 +45,7 @@ public struct BatchUpdateRequest<Model: PersistentModel> {
     target = .predicate(predicate, includesSubentities: includesSubentities)
   }
 
-  /// A change of the rows of some identifiers; those without a row are passed over.
+  /// Changes the rows of some identifiers; ignores identifiers without a row.
   public init(identifiers: IdentifierList, _ assignments: [BatchAssignment<Model>]) {
     self.assignments = assignments
     target = .identifiers(identifiers)
@@ -65,7 +65,7 @@ extension ModelContext {
   ///   or `objectNotFound` for an assignment, `constraint` for
   ///   what the database refuses, `foreignIdentifier` for a list of another store or entity,
   ///   `readOnly`, `busy`.
-  /// - Complexity: One statement for the identifiers, and a few for each chunk.
+  /// - Complexity: One statement for the identifiers, and a few per chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
     _ request: BatchUpdateRequest<Model>
@@ -90,7 +90,7 @@ extension ModelContext {
   }
 }
 
-/// What a batch update sets.
+/// The columns that a batch update sets.
 private struct BatchUpdate {
   /// The names of the attributes.
   private(set) var attributes: [String] = []
@@ -127,14 +127,14 @@ private struct BatchUpdate {
     versionAssignment = entity.versionAssignment
   }
 
-  /// Updates those rows of a chunk that are still to be, inside a transaction of the caller.
+  /// Updates the remaining rows of a chunk, inside the caller's transaction.
   func apply(
     to keys: ChunkKeys,
     of selection: BatchSelection,
     _ report: BatchReport,
     in connection: Connection
   ) throws(BatchError) {
-    // The places of the constants come behind those of the condition.
+    // The placeholders of the constants follow those of the condition.
     let first = selection.condition.parameterCount + 1
     let set =
       constants.enumerated().map { "\($1.column) = ?\(first + $0)" }
@@ -153,7 +153,7 @@ private struct BatchUpdate {
 }
 
 extension ModelEntity {
-  /// What raises the version of a row, if rows have one.
+  /// SQL that increments the version of a row, if rows have one.
   var versionAssignment: String? {
     versionSlot.map { slot in
       let column = SQLName.quoted(columns[slot])
@@ -161,8 +161,8 @@ extension ModelEntity {
     }
   }
 
-  /// Refuses a column that batch requests must not set: part of the key, the version, the entity, or
-  /// what SQLite computes.
+  /// Refuses a column that batch requests must not set: part of the key, the version, the entity,
+  /// or a generated column.
   func requireSettableInBatch(_ name: String, column: String) throws(BatchError) {
     let slot = slot(ofColumn: column)
     guard let slot,

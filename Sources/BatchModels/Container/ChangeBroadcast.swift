@@ -1,16 +1,16 @@
 public import BatchIdentifiers
 import Synchronization
 
-/// What a save changed in one store: identifiers only, which may be sent anywhere.
+/// The changes of a save to one store: identifiers only, which can be sent anywhere.
 public struct ModelChanges: Sendable {
-  /// The rows that were inserted.
+  /// The inserted rows.
   public var inserted: [PersistentIdentifier]
-  /// The rows that were updated.
+  /// The updated rows.
   public var updated: [PersistentIdentifier]
-  /// The rows that were deleted.
+  /// The deleted rows.
   public var deleted: [PersistentIdentifier]
 
-  /// Makes a description of changes that were done elsewhere.
+  /// Describes changes made elsewhere.
   public init(
     inserted: [PersistentIdentifier] = [],
     updated: [PersistentIdentifier] = [],
@@ -24,18 +24,18 @@ public struct ModelChanges: Sendable {
   var count: Int { inserted.count + updated.count + deleted.count }
 }
 
-/// What other contexts saved and this one has not merged yet.
+/// Saves of other contexts that this one has not merged yet.
 ///
-/// It is filled from any thread, and emptied by the context when it is next used.
+/// Any thread fills it; the context empties it when next used.
 final class ContextInbox: Sendable {
-  /// What is merged.
+  /// The changes to merge.
   enum Content {
     case changes([ModelChanges])
-    /// There were more than are kept one by one.
+    /// There were more than are kept individually.
     case everything
   }
 
-  /// How many identifiers are kept one by one.
+  /// The maximum number of identifiers kept individually.
   private static let limit = 10_000
 
   private let contents = Lock<(content: Content, count: Int)>((.changes([]), 0))
@@ -59,7 +59,7 @@ final class ContextInbox: Sendable {
     }
   }
 
-  /// What is there, which is there no more.
+  /// Takes the changes out.
   func take() -> Content {
     contents.withLock { contents in
       defer { contents = (.changes([]), 0) }
@@ -69,7 +69,7 @@ final class ContextInbox: Sendable {
   }
 }
 
-/// What tells contexts, and whoever else listens, of saves.
+/// Notifies contexts, and other listeners, of saves.
 final class ChangeBroadcast: Sendable {
   private struct Listeners {
     var inboxes: [ObjectIdentifier: ContextInbox] = [:]
@@ -88,7 +88,7 @@ final class ChangeBroadcast: Sendable {
     listeners.withLock { $0.inboxes[ObjectIdentifier(inbox)] = nil }
   }
 
-  /// Notifies everybody of a save but the context that did it.
+  /// Notifies everybody of a save except the context that made it.
   func send(_ changes: ModelChanges, except own: ContextInbox?) {
     guard changes.count > 0 else { return }
     let (inboxes, streams) = listeners.withLock {
@@ -113,9 +113,9 @@ final class ChangeBroadcast: Sendable {
 }
 
 extension ModelContainer {
-  /// Reports what contexts of this container save from now on.
+  /// Reports subsequent saves of this container's contexts.
   ///
-  /// Core Data's counterpart is the notification that a context did save.
+  /// The counterpart of Core Data's did-save notification.
   ///
   /// - Parameter count: How many elements to buffer for a slow reader; older ones are lost.
   /// - Returns: A stream with one element for each save and store.

@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Where a container's database is and how it is opened.
+/// The location of a container's database and how to open it.
 ///
 ///     let configuration = ModelConfiguration(
 ///       path: "shop.db",
@@ -15,12 +15,11 @@ public import Foundation
 public struct ModelConfiguration: Sendable, Hashable {
   /// The path of the database; nil for one in memory.
   public let path: String?
-  /// Whether the database is opened for reading even where it could be written.
+  /// Whether the database is opened read-only even if it is writable.
   public var isReadOnly: Bool
   /// How long to wait for another connection's lock.
   public var busyTimeout: Duration
-  /// Whether saves and batch requests of contexts are recorded, to be read with
-  /// `ModelContext.fetchHistory`.
+  /// Whether saves and batch requests of contexts are recorded, for `ModelContext.fetchHistory`.
   public var tracksHistory = false
   /// An SQL script that creates the tables of a database without tables, in one transaction.
   ///
@@ -28,7 +27,7 @@ public struct ModelConfiguration: Sendable, Hashable {
   /// file and their tables; a container without classes reports that there is no file.
   public var initialSchema: String?
 
-  /// A database at a path; a relative one is taken from the current folder.
+  /// A database at a path; a relative path starts at the current folder.
   public init(
     path: String,
     isReadOnly: Bool = false,
@@ -41,7 +40,7 @@ public struct ModelConfiguration: Sendable, Hashable {
     self.initialSchema = initialSchema
   }
 
-  /// A database at a path; a relative one is taken from the current folder.
+  /// A database at a path; a relative path starts at the current folder.
   @_disfavoredOverload
   public init(
     path: FilePath,
@@ -98,9 +97,9 @@ public struct ModelConfiguration: Sendable, Hashable {
 }
 
 extension ModelConfiguration {
-  /// The same with a script that makes the tables of some classes, if it has none.
+  /// The same with a script that creates the tables of some classes, if it has none.
   ///
-  /// - Throws: `BatchError` with code `invalidMapping` for relationships that cannot be kept.
+  /// - Throws: `BatchError` with code `invalidMapping` for relationships that cannot be stored.
   func making(tablesFor types: [any PersistentModel.Type]) throws(BatchError) -> Self {
     guard initialSchema == nil, !isReadOnly, !types.isEmpty else { return self }
     var configuration = self

@@ -8,7 +8,7 @@ public import Foundation
 #endif
 
 extension ModelContainer {
-  /// The identifier that a URI stands for, if it names an entity of a store of this container.
+  /// The identifier of a URI, if it names an entity of a store of this container.
   ///
   /// Nil for another scheme, for a store or entity that the container does not have, for the URI of
   /// an object that was never saved, and for a key that the entity cannot have. It does not check
@@ -17,7 +17,7 @@ extension ModelContainer {
     identifier(for: uri.absoluteString)
   }
 
-  /// The identifier that the text of a URI stands for; see ``identifier(forURI:)``.
+  /// The identifier of a URI's text; see ``identifier(forURI:)``.
   public func identifier(for uri: String) -> PersistentIdentifier? {
     guard let identifier = PersistentIdentifier(uriString: uri) else { return nil }
     return (try? resolve(identifier)) == nil ? nil : identifier

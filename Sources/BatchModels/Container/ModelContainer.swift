@@ -3,13 +3,13 @@ public import BatchStore
 
 /// The stores that contexts read, with their entities.
 ///
-/// A container plays the part of Core Data's persistent store coordinator: an identifier means
-/// something in the containers that have its store, and nowhere else.
+/// A container plays the part of Core Data's persistent store coordinator: an identifier is valid
+/// only in containers that have its store.
 ///
 ///     let container = try await ModelContainer(configurations: ModelConfiguration(path: "shop.db"))
 ///     let identifier = container.identifier(for: "x-coredata://…/orders/p28")
 public final class ModelContainer: Sendable {
-  /// The configurations, in the order in which they were given.
+  /// The configurations, in the given order.
   public let configurations: [ModelConfiguration]
   /// The stores, in the order of the configurations.
   public let stores: [Store]
@@ -17,20 +17,19 @@ public final class ModelContainer: Sendable {
   let entities: [[String: ModelEntity]]
   /// The relationships of each store's entities.
   let relationships: [RelationshipGraph]
-  /// One save of each store at a time: contexts wait here for their turn, in which SQLite would let
-  /// them ask again and again.
+  /// Serializes the saves of each store: contexts queue here, where SQLite would make them poll.
   let turns: [Lock<Void>]
   /// Whether some entities share a table with entities that extend them.
   let hasHierarchies: Bool
-  /// What tells contexts of each other's saves.
+  /// Tells contexts about each other's saves.
   let changes = ChangeBroadcast()
-  /// The context of the main actor, once there is one.
+  /// The main actor's context, once created.
   @MainActor var keptMainContext: AnyObject?
 
-  /// Opens the stores of some configurations, on threads of their own.
+  /// Opens the stores of some configurations, each on its own thread.
   ///
-  /// Each class claims its table in every store that has it; tables that no class claims become
-  /// entities of their own name, with objects of the class `ManagedObject`.
+  /// Each class claims its table in every store that has it; unclaimed tables become entities of
+  /// the table's name, with objects of the class `ManagedObject`.
   ///
   /// With one configuration, without a script, a missing or empty database gets the tables of the
   /// classes: with the columns that the properties need, unique and other indexes, and foreign keys
@@ -40,8 +39,8 @@ public final class ModelContainer: Sendable {
   ///
   /// - Throws: `BatchError` with code `fileAccess` or `notADatabase` for a store that cannot be
   ///   opened, `invalidSQL` for a script that fails, `ambiguousStore` if two stores have the same
-  ///   UUID, as a file and its copy have, `invalidMapping` without a configuration, and where tables
-  ///   are not what the classes say, with all differences, column by column.
+  ///   UUID, as a file and its copy have, `invalidMapping` without a configuration, and where
+  ///   tables differ from the classes, with all differences, column by column.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public convenience init(
     for types: any PersistentModel.Type...,
@@ -52,7 +51,7 @@ public final class ModelContainer: Sendable {
 
   /// Opens the stores of some configurations; see the other initializer.
   ///
-  /// - Throws: As the other one does.
+  /// - Throws: As the other initializer.
   public convenience init(
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
@@ -62,13 +61,13 @@ public final class ModelContainer: Sendable {
     try self.init(for: types, stores: stores, configurations: configurations)
   }
 
-  /// Opens the stores of some configurations where nothing can be awaited, and blocks the thread for as
-  /// long as that takes.
+  /// Opens the stores of some configurations from synchronous code, and blocks the thread
+  /// meanwhile.
   ///
   ///     static let shared = try! ModelContainer(
   ///       for: Order.self, configurations: ModelConfiguration(path: "shop.db"))
   ///
-  /// - Throws: As the other initializers do.
+  /// - Throws: As the other initializers.
   public convenience init(
     for types: any PersistentModel.Type...,
     configurations: ModelConfiguration...
@@ -76,10 +75,10 @@ public final class ModelContainer: Sendable {
     try self.init(for: types, configurations: configurations)
   }
 
-  /// Opens the stores of some configurations where nothing can be awaited, and blocks the thread for as
-  /// long as that takes.
+  /// Opens the stores of some configurations from synchronous code, and blocks the thread
+  /// meanwhile.
   ///
-  /// - Throws: As the other initializers do.
+  /// - Throws: As the other initializers.
   public convenience init(
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
@@ -92,7 +91,7 @@ public final class ModelContainer: Sendable {
     try self.init(for: types, stores: stores, configurations: configurations)
   }
 
-  /// The configurations, of which a single one makes the tables of the classes where it has none.
+  /// The configurations; a single one creates missing tables of the classes.
   private static func complete(
     _ configurations: [ModelConfiguration],
     for types: [any PersistentModel.Type]
@@ -108,7 +107,7 @@ public final class ModelContainer: Sendable {
     return [try configurations[0].making(tablesFor: types)]
   }
 
-  /// Takes over stores that are open.
+  /// Takes over open stores.
   init(
     for types: [any PersistentModel.Type],
     stores: [Store],
@@ -195,7 +194,7 @@ public final class ModelContainer: Sendable {
 }
 
 extension [any PersistentModel.Type] {
-  /// The classes, each of them once: lists of them are put together from several places.
+  /// The classes without duplicates: lists come together from several places.
   fileprivate var withoutRepetitions: Self {
     var known: Set<ObjectIdentifier> = []
     return filter { known.insert(ObjectIdentifier($0)).inserted }
@@ -203,8 +202,8 @@ extension [any PersistentModel.Type] {
 }
 
 extension Store {
-  /// Whether an entity that no class claims is one nevertheless: not if it is a table behind the entities of
-  /// Core Data's model, nor one of these whose table a class claims.
+  /// Whether an unclaimed entity counts: not if it is a table behind the entities of Core Data's
+  /// model, nor an entity of that model whose table a class claims.
   fileprivate func isListed(_ entity: Entity, beside mappings: [ModelMapping]) -> Bool {
     guard let coreData else { return true }
     guard let modeled = coreData.entity(named: entity.name) else {
@@ -219,12 +218,12 @@ extension Store {
 extension BatchError.Code {
   /// An identifier belongs to a store that the container does not have.
   public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
-  /// More than one store of the container could be meant.
+  /// More than one of the container's stores could be meant.
   public static let ambiguousStore = Self(rawValue: "ambiguousStore")
 }
 
 extension ModelContainer {
-  /// Refuses the place of a store where there is none.
+  /// Refuses the index of a store that does not exist.
   func requireStore(at place: Int) throws(BatchError) {
     guard !stores.indices.contains(place) else { return }
     throw BatchError(

@@ -1,12 +1,12 @@
 import BatchStore
 
-/// Finds relationships that nobody declared, from the foreign keys of the tables.
+/// Finds undeclared relationships from the foreign keys of the tables.
 struct RelationshipFinder {
   let entities: [String: ModelEntity]
   let tables: [Entity]
   let mappings: [ModelMapping]
 
-  /// Each relationship with the name of the entity that has it.
+  /// Each relationship with the name of its entity.
   func relationships() -> [(entity: String, relationship: Relationship)] {
     var found: [(String, Relationship)] = []
     for table in tables where table.kind == .table {
@@ -20,7 +20,7 @@ struct RelationshipFinder {
     return found
   }
 
-  /// The two foreign keys of a table that has nothing else but a key of its own.
+  /// The two foreign keys of a table with no other columns but its own key.
   private func joinKeys(of table: Entity) -> (ForeignKey, ForeignKey)? {
     guard table.foreignKeys.count == 2, !isClaimed(table.table) else { return nil }
     let keys = table.foreignKeys.filter { refers($0) != nil }
@@ -39,7 +39,7 @@ struct RelationshipFinder {
     _ table: Entity
   ) -> [(String, Relationship)] {
     guard let destination = refers(target) else { return [] }
-    // Two tables that are joined by one table only can do with each other's names.
+    // Two tables joined by only one table can use each other's names.
     let isAmbiguous =
       SQLName.equal(source.table, target.table)
       || tables.count { other in
@@ -58,7 +58,7 @@ struct RelationshipFinder {
     return classes(of: source.table).map { ($0.entity.name, relationship) }
   }
 
-  /// The relationship that a foreign key is, and the one back.
+  /// The relationship that a foreign key implies, and its inverse.
   private func relationships(of key: ForeignKey, _ table: Entity) -> [(String, Relationship)] {
     guard let destination = refers(key), let source = root(of: table.table),
       let slot = source.slot(ofColumn: key.column)
@@ -83,7 +83,7 @@ struct RelationshipFinder {
       + classes(of: key.table).map { ($0.entity.name, toMany) }
   }
 
-  /// The entity at the top of those that share the table which a foreign key refers to the key of.
+  /// The topmost entity of those that share the table to whose key a foreign key refers.
   private func refers(_ key: ForeignKey) -> ModelEntity? {
     guard let entity = root(of: key.table), let columns = entity.entity.key?.columns,
       columns.count == 1, SQLName.equal(key.target ?? columns[0], columns[0])
@@ -102,7 +102,7 @@ struct RelationshipFinder {
 
   private func root(of table: String) -> ModelEntity? {
     let claims = mappings.filter { SQLName.equal($0.table, table) && $0.ancestors.isEmpty }
-    // Of several classes that know nothing of each other, none is meant more than another.
+    // Among several unrelated classes, none is preferred.
     if claims.count > 1 { return nil }
     return claims.first.flatMap { entities[$0.entityName] } ?? classes(of: table).first
   }

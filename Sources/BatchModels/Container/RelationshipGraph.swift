@@ -3,25 +3,25 @@ import BatchStore
 
 /// The relationships of the entities of one store.
 ///
-/// Those that classes declare come first. Others are found from foreign keys of one column that refer
-/// to a key of one column: `orders.customer_id` gives `customer` to the order and `orders` to the
-/// customer, and a table of nothing but two foreign keys joins the two tables that they refer to.
+/// Declared relationships come first. Others come from single-column foreign keys that refer to a
+/// single-column key: `orders.customer_id` gives `customer` to the order and `orders` to the
+/// customer, and a table of just two foreign keys joins the two tables that they refer to.
 struct RelationshipGraph: Sendable {
   private var relationships: [String: [String: Relationship]] = [:]
-  /// The same, in the order of their names.
+  /// The same, sorted by name.
   private var ordered: [String: [Relationship]] = [:]
   /// The columns of each entity that refer to others.
   private var referringSlots: [String: [Int]] = [:]
-  /// How far an entity is from those that refer to nothing: rows that refer to others go first.
+  /// The distance of an entity from those that refer to nothing: referring rows go first.
   private(set) var depths: [String: Int] = [:]
 
-  /// The relationships of an entity by their names.
+  /// The relationships of an entity by name.
   func of(_ entity: ModelEntity) -> [String: Relationship] {
     relationships[entity.entity.name] ?? [:]
   }
 
-  /// The relationships of an entity, in the order of their names: what is done to one after the other is
-  /// done in the same order by every process.
+  /// The relationships of an entity sorted by name, so that every process handles them in the same
+  /// order.
   func all(of entity: ModelEntity) -> [Relationship] { ordered[entity.entity.name] ?? [] }
 
   /// The columns of an entity that refer to others.
@@ -65,7 +65,7 @@ struct RelationshipGraph: Sendable {
 
   private mutating func depth(of name: String, below path: Set<String>) -> Int {
     if let depth = depths[name] { return depth }
-    // Where entities refer to each other in a circle, it is cut somewhere.
+    // A cycle of entities is cut somewhere.
     guard !path.contains(name) else { return 0 }
     var depth = 0
     for relationship in ordered[name] ?? [] {
@@ -153,7 +153,7 @@ struct RelationshipGraph: Sendable {
 }
 
 extension Relationship {
-  /// A relationship of Core Data's model; nil if the other entity is a class's.
+  /// A relationship of Core Data's model; nil if the other entity belongs to a class.
   fileprivate init?(
     _ declared: CoreDataRelationship,
     of source: ModelEntity,
@@ -182,7 +182,7 @@ extension Relationship {
     )
   }
 
-  /// Whether two relationships of one entity are kept in the same place.
+  /// Whether two relationships of one entity use the same column or table.
   fileprivate func isSame(as other: Relationship) -> Bool {
     switch (storage, other.storage) {
     case (.column(let slot), .column(let otherSlot)):

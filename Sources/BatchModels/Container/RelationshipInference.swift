@@ -1,14 +1,14 @@
 import BatchIdentifiers
 import BatchStore
 
-/// Says where relationships are kept of which their classes say only what they relate.
+/// Determines the column or table of relationships whose classes declare only the related class.
 ///
-/// The two sides of a relationship are found by the `inverse:` of either, or as the only ones between the
-/// two classes that nothing else claims. Of one to many the object on the side of one has the column; of
-/// one to one the side that names no inverse has it; of many to many there is a table of pairs, which is
+/// The two sides of a relationship are matched by the `inverse:` of either, or as the only
+/// unclaimed ones between the two classes. In one to many, the object on the side of one has the
+/// column; in one to one, the side that names no inverse has it; many to many has a table of pairs,
 /// named after the side that names the inverse.
 struct RelationshipInference {
-  /// A relationship, by the class that declares it and not by those that inherit it.
+  /// A relationship, under the class that declares it and not those that inherit it.
   private struct Side {
     let owner: ModelMapping
     let relationship: MappedRelationship
@@ -20,10 +20,10 @@ struct RelationshipInference {
 
   private let mappings: [ModelMapping]
 
-  /// The mappings, with a place for each relationship.
+  /// The mappings, with a column or table for each relationship.
   ///
-  /// - Throws: `BatchError` with code `invalidMapping` for a relationship that could be the inverse of
-  ///   several, or of none.
+  /// - Throws: `BatchError` with code `invalidMapping` for a relationship with several possible
+  ///   inverses, or none.
   static func resolve(_ mappings: [ModelMapping]) throws(BatchError) -> [ModelMapping] {
     let isNeeded = mappings.contains { $0.relationshipList.contains(where: \.isInferred) }
     guard isNeeded else { return mappings }
@@ -64,7 +64,7 @@ struct RelationshipInference {
 
   // MARK: The other side
 
-  /// The relationship back; nil if there is none.
+  /// The inverse relationship; nil if there is none.
   private func partner(of side: Side) throws(BatchError) -> Side? {
     let target = try destination(of: side)
     if let name = side.relationship.inverse {
@@ -89,7 +89,7 @@ struct RelationshipInference {
     switch free.count {
     case 0: return nil
     case 1:
-      // It is the only one for this side; so must this be for it.
+      // It is the only candidate for this side; so this must be the only one for it.
       let rivals = try unclaimed(sides(of: destination(of: free[0]), leadingTo: free[0]))
       if rivals.count == 1 { return free[0] }
       if side.relationship.isToMany { throw ambiguous(free[0], rivals) }
@@ -100,7 +100,7 @@ struct RelationshipInference {
     }
   }
 
-  /// The relationships of a class that lead back to the class of a side, but for that side itself.
+  /// The relationships of a class that lead back to the class of a side, except that side itself.
   private func sides(
     of mapping: ModelMapping,
     leadingTo side: Side
@@ -118,7 +118,7 @@ struct RelationshipInference {
     return found
   }
 
-  /// Those that name no inverse, and are not named as one.
+  /// Those that neither name an inverse nor are named as one.
   private func unclaimed(_ sides: [Side]) throws(BatchError) -> [Side] {
     var free: [Side] = []
     for side in sides where side.relationship.inverse == nil {
@@ -155,13 +155,13 @@ struct RelationshipInference {
     }
   }
 
-  /// Whether the first of two sides that know each other is the one that names the other.
+  /// Whether the first of two inverse sides is the one that names the other.
   private func leads(_ side: Side, _ other: Side) -> Bool {
     let (names, isNamed) = (side.relationship.inverse != nil, other.relationship.inverse != nil)
     return names != isNamed ? names : side.label < other.label
   }
 
-  /// A relationship to many that is kept in a table of pairs.
+  /// A to-many relationship in a table of pairs.
   private func paired(_ side: Side, _ partner: Side?) throws(BatchError) -> MappedRelationship {
     if let partner, case .table(let name, let source, let target) = partner.relationship.storage {
       return side.relationship.kept(in: .table(name, source: target, target: source))
@@ -215,10 +215,10 @@ struct RelationshipInference {
 }
 
 extension MappedRelationship {
-  /// Whether it is not said yet where the relationship is kept.
+  /// Whether the relationship still needs a column or table.
   var isInferred: Bool { if case .inferred = storage { true } else { false } }
 
-  /// The name of the column or of the table, where it is for this side to say.
+  /// The name of the column or table, if this side determines it.
   fileprivate var inferredName: String {
     if case .inferred(let name) = storage { name } else { "" }
   }

@@ -8,8 +8,8 @@ import Foundation
 #endif
 
 extension Store {
-  /// Opens the database of a configuration, makes its tables where it has none, and gives it a
-  /// UUID of its own where it may be written; blocks the thread.
+  /// Opens the database of a configuration, creates its tables if it has none, and gives a writable
+  /// one a UUID; blocks the thread.
   init(_ configuration: ModelConfiguration) throws(BatchError) {
     var options = Connection.Options(
       isReadOnly: configuration.isReadOnly,
@@ -33,7 +33,7 @@ extension Store {
     if configuration.isStoredInMemoryOnly { anchor = StoreAnchor(connection) }
   }
 
-  /// Opens the databases of some configurations on a thread of its own.
+  /// Opens the databases of some configurations on a separate thread.
   static func opened(_ configurations: [ModelConfiguration]) async throws(BatchError) -> [Store] {
     let thread = StoreConnection(label: "batch.open", path: "", options: Connection.Options())
     return try await thread.compute { () throws(BatchError) in

@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import BatchStore
 
-/// How the tables of some stores differ from what classes say of them.
+/// The differences between the tables of some stores and their classes.
 struct TableComparison {
   private(set) var differences: [String] = []
 
@@ -51,8 +51,8 @@ struct TableComparison {
       let hint = nearest.map { ", though there is \($0.quotedForMessage)" } ?? ""
       return note("\(place) (\(type)) is missing\(hint)")
     }
-    // What the column makes of each value of the class; where that is one that cannot be read, it never
-    // can. Texts are kept by all columns but where they are numbers.
+    // What the column's affinity makes of each value of the class; if the class cannot read one
+    // back, it never can. Columns keep all texts except those that look like numbers.
     let stored: SQLValue? =
       switch (attribute.codec.sample(), column.keptClasses) {
       case (.integer, let kept) where !kept.contains(.integer) && !kept.contains(.real): .text("1")

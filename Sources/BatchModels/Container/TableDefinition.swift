@@ -1,6 +1,6 @@
 import BatchStore
 
-/// The tables, and their indexes, of classes that have none yet.
+/// The tables and indexes for classes that have none yet.
 ///
 ///     CREATE TABLE "Line" (
 ///       "id" INTEGER PRIMARY KEY,
@@ -9,11 +9,12 @@ import BatchStore
 ///     );
 ///     CREATE INDEX "Line_order_id" ON "Line" ("order_id");
 struct TableDefinition {
-  /// The classes of one table, that at the top first.
+  /// The classes of one table, topmost first.
   private let family: [ModelMapping]
   private let mappings: [ModelMapping]
 
-  /// An SQL script that makes the tables of all classes; their relationships have places already.
+  /// An SQL script that creates the tables of all classes; their relationships already have columns
+  /// or tables.
   static func script(for mappings: [ModelMapping]) -> String {
     var tables: [String] = []
     var statements: [String] = []
@@ -48,7 +49,7 @@ struct TableDefinition {
     return "CREATE TABLE \(SQLName.quoted(top.table)) (\(list)\n)"
   }
 
-  /// The attributes of all classes, with whether rows of each class have them; the key is not among them.
+  /// The attributes of all classes, without the key, and whether rows of each class have them.
   private var attributes: [(attribute: MappedAttribute, isOfAll: Bool)] {
     var found: [(attribute: MappedAttribute, isOfAll: Bool)] = []
     for mapping in family {
@@ -99,8 +100,8 @@ struct TableDefinition {
     }
   }
 
-  /// What the database does to a row when that is deleted which it refers to: what the class on the other
-  /// side says, for those that delete by SQL.
+  /// The `ON DELETE` action: what the class on the other side declares, for programs that delete by
+  /// SQL.
   private func rule(of relationship: MappedRelationship) -> DeleteRule {
     let target = relationship.destination.mapping.entityName
     let other = mappings.first { $0.entityName == target }?.relationshipList.first { other in
@@ -130,7 +131,7 @@ struct TableDefinition {
     let uniques = Self.distinct(
       family.flatMap { mapping in mapping.uniques.map(mapping.columns(of:)) }
     )
-    // A row that is referred to cannot be deleted without looking for those that refer to it.
+    // Without an index, deleting a referenced row scans for rows that refer to it.
     let wanted = references.compactMap { $0.column.map { [$0] } }
     let indexes = Self.distinct(
       family.flatMap { mapping in mapping.indexes.map(mapping.columns(of:)) } + wanted
@@ -177,8 +178,8 @@ struct TableDefinition {
 }
 
 extension ModelMapping {
-  /// The column of the key in a table that is made for the class: its attribute `id`, if that is an
-  /// integer, or else a column that no property has.
+  /// The key column of a table created for the class: its attribute `id`, if that is an integer, or
+  /// else a column that no property has.
   var keyColumn: String {
     let id = attributeList.first { SQLName.equal($0.column, "id") }
     guard let id else { return "id" }
@@ -200,7 +201,7 @@ extension MappedAttribute {
 }
 
 extension SQLValue {
-  /// The type of a column for values like this one.
+  /// The column type for values like this one.
   fileprivate var columnType: String {
     switch self {
     case .integer: "INTEGER"

@@ -5,22 +5,22 @@
 ///       try context.fetch(Order.self).reduce(0) { $0 + $1.price }
 ///     }
 ///
-/// Whatever goes in and out is `Sendable`: identifiers and values, not objects.
+/// Everything passed in and out is `Sendable`: identifiers and values, not objects.
 public actor BackgroundContext: ModelActor {
   /// The container of the context.
   public nonisolated let modelContainer: ModelContainer
-  /// What runs the context's work.
+  /// Runs the context's work.
   public nonisolated var modelExecutor: any SerialModelExecutor { executor }
 
   private nonisolated let executor: DefaultSerialModelExecutor
 
-  /// Makes a context on a container.
+  /// Creates a context for a container.
   public init(_ container: ModelContainer) {
     modelContainer = container
     executor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
   }
 
-  /// Runs `body` with the context, after the work that was asked for before.
+  /// Runs `body` with the context, after the work requested earlier.
   ///
   /// - Throws: What `body` throws.
   public func perform<Result: Sendable, Failure: Error>(

@@ -7,14 +7,14 @@ import Dispatch
 /// Unlike in SwiftData, access is checked: an actor's executor is available anywhere, its context
 /// is not.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
-  // Sendable: the context is given out to what runs on the queue only.
+  // Sendable: only code on the queue gets the context.
   private let context: ModelContext
   private let queue: DispatchQueue
   private static let current = DispatchSpecificKey<ObjectIdentifier>()
   /// Which executor's work waits for which other executor's.
   private static let waits = Lock<[ObjectIdentifier: ObjectIdentifier]>([:])
 
-  /// Makes an executor that owns a context from now on.
+  /// Creates an executor that owns a context from now on.
   public init(modelContext: ModelContext) {
     context = modelContext
     queue = DispatchQueue(label: "batch.context")
@@ -24,14 +24,14 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
 
   /// The context.
   ///
-  /// - Precondition: This is called by work on this executor. A context is prepared before it is
-  ///   given to the executor.
+  /// - Precondition: Called by work on this executor. A context is prepared before it is given to
+  ///   the executor.
   public var modelContext: ModelContext {
     dispatchPrecondition(condition: .onQueue(queue))
     return context
   }
 
-  /// Runs the job after all that were enqueued before it.
+  /// Runs the job after all jobs enqueued before it.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async {
@@ -40,14 +40,14 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
     }
   }
 
-  /// Ends the process unless it is called by work on this executor.
+  /// Traps unless called by work on this executor.
   public func checkIsolated() {
     dispatchPrecondition(condition: .onQueue(queue))
   }
 
-  /// Runs `body` in its turn and waits for it; at once if this is called by work on this executor.
+  /// Runs `body` in its turn and waits for it; immediately if called by work on this executor.
   ///
-  /// - Precondition: Where this one's work waits for the caller's already, `Failure` can be a
+  /// - Precondition: If this executor's work already waits for the caller's, `Failure` can be a
   ///   `BatchError`, which is thrown then.
   func performAndWait<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result

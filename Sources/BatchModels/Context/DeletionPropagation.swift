@@ -1,9 +1,9 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What delete rules make of the objects that are related to deleted ones.
+/// The effects of delete rules on the objects related to deleted ones.
 ///
-/// It marks objects of a context, and can take that back: a save that fails leaves no marks.
+/// It marks objects of a context, and can revert that: a failed save leaves no marks.
 struct DeletionPropagation {
   private struct Mark {
     let object: ManagedObject
@@ -13,35 +13,35 @@ struct DeletionPropagation {
     let references: SlotValues<ManagedObject>
   }
 
-  /// What the deletion of an object did to another one.
+  /// The effect of a deletion on another object.
   struct Consequence {
     let object: ManagedObject
-    /// What related it to the deleted object.
+    /// The relationship to the deleted object.
     let relationship: Relationship
-    /// The column that does not refer to the deleted object any more; nil if the object was deleted.
+    /// The column that no longer refers to the deleted object; nil if the object was deleted.
     let slot: Int?
   }
 
   private let context: ModelContext
   private var marks: [Mark] = []
-  /// What was done, by the object whose deletion it follows from.
+  /// The effects, by the object whose deletion caused them.
   private(set) var consequences: [ObjectIdentifier: [Consequence]] = [:]
-  /// The rows of tables of pairs that go with deleted objects.
+  /// The rows of tables of pairs that are deleted with objects.
   private(set) var partings: [(table: JoinTable, identifier: PersistentIdentifier)] = []
-  /// The relationships that forbid a deletion as long as something is related.
+  /// The relationships that forbid a deletion while something is related.
   private var denials: [(object: ManagedObject, relationship: Relationship)] = []
 
   init(_ context: ModelContext) {
     self.context = context
   }
 
-  /// Deletes or changes what the rules say in a save, until nothing more follows.
+  /// Applies the rules in a save, until nothing more follows.
   ///
-  /// To be called while nobody else can write to the store.
+  /// Call it while nobody else can write to the store.
   ///
   /// - Throws: `BatchError` with code `deleteDenied` if a rule forbids a deletion.
   mutating func propagate(inStore store: Int) throws(BatchError) {
-    // What the store has now counts, not what it had when it was asked last.
+    // The store's current state counts, not an earlier one.
     context.generation += 1
     try propagate(from: context.unsaved.all(.delete).filter { $0.entity?.store == store })
     for (object, relationship) in denials {
@@ -58,11 +58,11 @@ struct DeletionPropagation {
     }
   }
 
-  /// Deletes or changes what the rules say where some objects are deleted, until nothing more follows.
+  /// Applies the rules for some deleted objects, until nothing more follows.
   mutating func propagate(from objects: [ManagedObject]) throws(BatchError) {
     var deleted = objects
     var next = 0
-    // The objects whose members were read, and what keeps those alive.
+    // The objects whose members were read, and references that keep those alive.
     var read = 0
     var members: [ManagedObject] = []
     while next < deleted.count {
@@ -111,14 +111,14 @@ struct DeletionPropagation {
     )
   }
 
-  /// The new objects that were deleted.
+  /// The deleted new objects.
   fileprivate var deletedNew: [ManagedObject] {
     marks.filter { $0.unsaved == .insert && $0.object.unsaved == .delete }.map(\.object)
   }
 
-  /// Reads what the rules of some deleted objects look at, in one statement for each relationship.
+  /// Reads what the rules of some deleted objects need, in one statement per relationship.
   ///
-  /// - Returns: What was read, to be kept alive until it was looked at.
+  /// - Returns: The objects read, to be kept alive while they are checked.
   private func readMembers(
     of objects: ArraySlice<ManagedObject>
   ) throws(BatchError) -> [ManagedObject] {
@@ -130,8 +130,8 @@ struct DeletionPropagation {
     }
   }
 
-  /// What is related to an object that is to be deleted; nothing if only its row could tell and
-  /// somebody else deleted that already.
+  /// The objects related to one that will be deleted; none if only its row could tell and somebody
+  /// else has deleted that already.
   private func related(
     to object: ManagedObject,
     by relationship: Relationship
@@ -144,7 +144,7 @@ struct DeletionPropagation {
     }
   }
 
-  /// Leaves all objects as they were.
+  /// Restores all objects.
   func undo() {
     for mark in marks.reversed() {
       mark.object.changes = mark.changes
@@ -169,10 +169,10 @@ struct DeletionPropagation {
 }
 
 extension ModelContext {
-  /// Does what delete rules make of objects that are related to those which were deleted since the last
-  /// time: what Core Data does when it processes pending changes.
+  /// Applies delete rules to objects related to those deleted since the last time: what Core Data
+  /// does when it processes pending changes.
   ///
-  /// What a rule forbids, the save says.
+  /// If a rule forbids a deletion, the save throws that.
   func decideDeletions() throws(BatchError) {
     guard !undecidedDeletions.isEmpty else { return }
     let deleted = undecidedDeletions.filter { $0.unsaved == .delete && $0.modelContext === self }
@@ -191,7 +191,7 @@ extension ModelContext {
     }
   }
 
-  /// Keeps an object that was to be deleted, and gives back what its deletion has done already.
+  /// Undeletes an object, and reverts what its deletion did.
   func keep(_ object: ManagedObject) {
     var kept = [object]
     while let next = kept.popLast() {
@@ -221,7 +221,7 @@ extension ModelContext {
     }
   }
 
-  /// Forgets which deletions were decided, since there are none any more.
+  /// Forgets past decisions, since no deletions are left.
   func forgetDeletions() {
     undecidedDeletions = []
     consequences = [:]

@@ -1,17 +1,17 @@
-/// What a fetch found, as identifiers that become elements a batch at a time: SwiftData's
+/// The results of a fetch, as identifiers that become elements a batch at a time: SwiftData's
 /// `FetchResultsCollection`.
 ///
-/// Only objects of the most recently used batch are kept, so a batch bounds memory, however you
+/// Only the most recently used batch keeps its objects, so a batch bounds memory, however you
 /// traverse the collection. It shows what the fetch found; later changes of rows show in the
 /// objects. An object whose row has been deleted since is a fault, and using it is an error as with
-/// any fault. After a reset of the context, objects are made anew.
+/// any fault. After a reset of the context, objects are created again.
 ///
 /// Like the context, it belongs to one task or actor, and it keeps the context alive.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
-  /// What makes elements, and the batch that was made last.
+  /// Creates elements; and the last batch of them.
   private final class Batch {
     let elements: (Range<Int>) -> [Element]
-    /// How often the context has forgotten its objects, now and when the batch was made.
+    /// How often the context has forgotten its objects, now and when the batch was created.
     let resets: () -> Int
     var madeAfterResets = 0
     var range = 0..<0
@@ -23,7 +23,7 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
     }
   }
 
-  /// How many elements are made at once.
+  /// The number of elements created at once.
   public let batchSize: Int
   /// Always zero.
   public let startIndex = 0
@@ -45,13 +45,13 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
 
   /// The element at a position.
   ///
-  /// - Complexity: One statement where the batch is another than the last one.
+  /// - Complexity: One statement if the position is not in the last batch.
   public subscript(position: Int) -> Element {
     precondition(indices.contains(position), "a position out of bounds")
     let resets = batch.resets()
     if !batch.range.contains(position) || batch.madeAfterResets != resets {
       let start = position / batchSize * batchSize
-      // The old batch goes before the new one comes.
+      // Release the old batch before creating the new one.
       batch.current = []
       batch.range = start..<Swift.min(start + batchSize, count)
       batch.current = batch.elements(batch.range)

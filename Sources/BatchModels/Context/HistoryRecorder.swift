@@ -1,24 +1,24 @@
 import BatchIdentifiers
 import BatchStore
 
-/// Writes what a save does into the store's history, in the save's own transaction.
+/// Records a save in the store's history, in the save's own transaction.
 ///
-/// A relationship has two sides, and both change: the row with the column, or the pair, is written, and
-/// the object that it refers to, or did before, has others that are related to it. The deletion of an
-/// object stands for the end of its relationships.
+/// A relationship has two sides, and both change: the row with the column, or the pair, is written,
+/// and the set of related objects changes for the object that it refers to, or did before. The
+/// deletion of an object implies the end of its relationships.
 struct HistoryRecorder {
   private let container: ModelContainer
   private let connection: Connection
   private let log: HistoryLog
-  /// What the rows of the objects were.
+  /// The earlier rows of the objects.
   private var rows: [ObjectIdentifier: [SQLValue]] = [:]
   /// The attributes and relationships that changed.
   private var names: [PersistentIdentifier: Set<String>] = [:]
-  /// The objects whose relationships changed, in the order in which that was found out.
+  /// The objects whose relationships changed, in the order of discovery.
   private var related: [PersistentIdentifier] = []
   private var tombstones: [PersistentIdentifier: [String: SQLValue]] = [:]
 
-  /// Notes what is known of objects only before they are written.
+  /// Notes what can be known of objects only before they are written.
   init(
     _ objects: [ManagedObject],
     author: String?,
@@ -36,7 +36,8 @@ struct HistoryRecorder {
       }
       var row = object.row
       for (slot, base) in object.bases { row?[slot] = base }
-      // A save that overrules others ends what they have related, which is not what was read here.
+      // A save that overrules others ends the relationships that they saved, which this context has
+      // not read.
       let isKnown = if case .error = policy { row != nil } else { false }
       let current = isKnown ? row : try entity.row(of: identifier, in: connection)
       rows[ObjectIdentifier(object)] = current
@@ -53,7 +54,7 @@ struct HistoryRecorder {
     }
   }
 
-  /// Records what was written.
+  /// Records the written objects.
   func record(_ save: StoreSave) throws(BatchError) {
     var recorder = self
     let written = Set(save.updated + save.inserted)
@@ -76,7 +77,7 @@ struct HistoryRecorder {
 
   // MARK: Relationships
 
-  /// Notes the relationships that change where an object does not refer to the same as before.
+  /// Notes the relationships that change when an object refers to something else than before.
   private mutating func noteReferences(
     of object: ManagedObject,
     _ identifier: PersistentIdentifier,
@@ -101,7 +102,7 @@ struct HistoryRecorder {
     }
   }
 
-  /// The object that a value refers to, and its own entity; nil if there is none any more.
+  /// The object that a value refers to, and its own entity; nil if it no longer exists.
   private func find(
     _ value: SQLValue,
     _ destination: ModelEntity
@@ -134,7 +135,7 @@ struct HistoryRecorder {
 
   private func append(_ save: StoreSave) throws(BatchError) {
     var log = log
-    // What was inserted or deleted has no further changes.
+    // Inserted and deleted objects have no further changes.
     var recorded = Set(save.inserted + save.deleted)
     for identifier in save.updated + related where recorded.insert(identifier).inserted {
       let values = (names[identifier] ?? []).map { ($0, SQLValue.null) }

@@ -1,21 +1,21 @@
 import BatchIdentifiers
 import BatchStore
 
-/// The statement that inserts rows of an entity which set the same columns; the others have their
-/// defaults.
+/// The statement that inserts rows of an entity with values for the same columns; the other columns
+/// get their defaults.
 struct InsertStatement: Sendable {
   let entity: ModelEntity
-  /// The columns that were set.
+  /// The columns with values.
   let set: [Int]
   let sql: String
-  /// The columns that are set beside the key, ascending.
+  /// The columns with values besides the key, ascending.
   let slots: [Int]
-  /// What all new rows of the entity have in some of these, whatever was set.
+  /// Fixed values of some of these columns in all new rows of the entity.
   let fixed: [Int: SQLValue]
-  /// Whether the key of a row is what it is given: an integer that is the rowid.
+  /// Whether the row's key is the given one: an integer that is the rowid.
   private let keepsKey: Bool
 
-  /// The statement for objects on which some columns are set.
+  /// The statement for objects with values for some columns.
   init(_ entity: ModelEntity, setting set: [Int]) throws(BatchError) {
     let key = try entity.entity.requireKey()
     var fixed: [Int: SQLValue] = [:]
@@ -39,8 +39,8 @@ struct InsertStatement: Sendable {
       """
   }
 
-  /// Whether a row is what was inserted, as far as the values keep their types: no trigger, default or
-  /// generated column has a part in it.
+  /// Whether a row equals the inserted values, if those keep their types: no trigger, default or
+  /// generated column is involved.
   func isKnownAfterwards(in connection: Connection) throws(BatchError) -> Bool {
     guard keepsKey, entity.generatedSlots.isEmpty else { return false }
     let trigger =
@@ -59,12 +59,12 @@ struct InsertStatement: Sendable {
   ///
   /// - Parameters:
   ///   - statement: The statement, prepared.
-  ///   - identifier: The identifier whose key the row gets.
+  ///   - identifier: The identifier with the row's key.
   ///   - values: The values of ``slots``.
-  /// - Returns: The identifier by the key that the row has, which may be of another type than the one
-  ///   that was set.
-  /// - Throws: `BatchError` of code `constraint` if the row was left out without an error, or what SQLite
-  ///   says.
+  /// - Returns: The identifier with the row's actual key, which may have another type than the
+  ///   given one.
+  /// - Throws: `BatchError` of code `constraint` if the row was skipped without an error, or
+  ///   SQLite's errors.
   func run(
     _ statement: borrowing Statement,
     _ identifier: PersistentIdentifier,

@@ -7,15 +7,16 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How new objects get the keys of their rows.
+/// How new objects get their rows' keys.
 ///
-/// Integer keys that are rowids are given out, all of a table at once, and UUIDs are made where the
-/// key is declared as one. Other keys are set on the object.
+/// Integer keys that are rowids are assigned, all of a table at once, and UUIDs are generated where
+/// the key is declared as one. Other keys are set on the object.
 enum KeyAllocation {
   /// The permanent identifiers of new objects of one store, inside a transaction that holds the
   /// write lock.
   ///
-  /// - Throws: `BatchError` with code `missingKey` for an object whose key must be set and is not.
+  /// - Throws: `BatchError` with code `missingKey` for an object without a value for a key that
+  ///   must be set.
   static func identifiers(
     of objects: [ManagedObject],
     in connection: Connection
@@ -47,7 +48,7 @@ enum KeyAllocation {
         identifiers[ObjectIdentifier(object)] = object.entity?.space.identifier(.integer(key))
       }
     }
-    // Keys that are made of those of other new objects come after them.
+    // Keys that contain those of other new objects come after them.
     while !waiting.isEmpty {
       var left: [ManagedObject] = []
       for object in waiting {
@@ -67,8 +68,8 @@ enum KeyAllocation {
     }
   }
 
-  /// The identifier by the key that the object has, or nil if it is to be given one, or has to wait
-  /// for the key of another new object.
+  /// The identifier with the object's key, or nil if the key is to be assigned or depends on
+  /// another new object.
   private static func identifier(
     of object: ManagedObject,
     _ identifiers: [ObjectIdentifier: PersistentIdentifier],
@@ -102,7 +103,7 @@ enum KeyAllocation {
     return entity.space.identifier(.encoded(EncodedKey(components)))
   }
 
-  /// The value as a column keeps it: `'5'` where 5 is set in one of TEXT.
+  /// The value as a column stores it: `'5'` where 5 is set in a TEXT column.
   private static func keep(
     _ value: SQLValue,
     as types: [String],
@@ -112,7 +113,7 @@ enum KeyAllocation {
     case (_, nil), (.blob, _), (.text, "TEXT"), (.integer, "INTEGER"), (.real, "REAL"): return value
     default: break
     }
-    // The comparison converts as storing does, and only where nothing is lost.
+    // The comparison converts like storing, and only without loss.
     let casts = types.map { "WHEN CAST(?1 AS \($0)) = ?1 THEN CAST(?1 AS \($0))" }
     let sql = "SELECT CASE \(casts.joined(separator: " ")) ELSE ?1 END"
     return try connection.value(sql, value) ?? value
@@ -128,15 +129,15 @@ enum KeyAllocation {
 }
 
 extension ManagedObject {
-  /// Whether the key is that of another new object.
+  /// Whether the key is another new object's.
   fileprivate final var isKeyReferring: Bool {
     entity?.keySlots.contains { $0.map { references[$0] != nil } ?? false } ?? false
   }
 }
 
 extension Entity {
-  /// The types that a column makes of values, in the order in which it tries; none if it keeps them
-  /// or is not known.
+  /// The types to which a column converts values, in the order in which it tries; none if it keeps
+  /// them or the type is unknown.
   ///
   /// The rules are those of https://www.sqlite.org/datatype3.html §3.1.
   fileprivate func affinities(ofColumn column: String) -> [String] {
@@ -151,7 +152,7 @@ extension Entity {
 }
 
 extension ModelEntity {
-  /// A new UUID for a column of the key that is declared as one.
+  /// A new UUID for a key column that is declared as one.
   fileprivate func newUUID(ofColumn column: String, at slot: Int?) -> SQLValue? {
     let codec = declared.first { $0.slot == slot }?.attribute.codec
     if let codec = codec as? AttributeCodec<UUID> { return codec.encode(UUID()) }
@@ -162,6 +163,6 @@ extension ModelEntity {
 }
 
 extension BatchError.Code {
-  /// A new object has no key, and is of an entity whose keys are not given out.
+  /// A new object has no key, and its entity's keys are not assigned.
   public static let missingKey = Self(rawValue: "missingKey")
 }

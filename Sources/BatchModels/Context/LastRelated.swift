@@ -1,16 +1,16 @@
 import BatchIdentifiers
 import BatchStore
 
-/// A relationship to many of an object of a context, as it was set last.
+/// The last value set for a to-many relationship of an object of a context.
 ///
-/// It is one list, that of the last object and relationship: what one person is given one by one is
-/// appended to one list.
+/// There is one list, for the last object and relationship: objects added one by one are appended
+/// to it.
 struct LastRelated {
   let object: ManagedObject
   let relationship: Relationship
   let list: RelatedList
 
-  /// Whether a column of an entity is what relates others to the object.
+  /// Whether a column of an entity relates others to the object.
   func isKept(in column: Int, of entity: ModelEntity) -> Bool {
     guard case .inverse(let slot) = relationship.storage else { return false }
     let own = relationship.destination
@@ -18,20 +18,20 @@ struct LastRelated {
       && own.columns[slot] == entity.columns[column]
   }
 
-  /// Whether pairs in a table of their own are what relates others to the object.
+  /// Whether pairs in a separate table relate others to the object.
   var isKeptInPairs: Bool {
     if case .table = relationship.storage { true } else { false }
   }
 }
 
 extension ManagedObject {
-  /// The objects of a relationship to many, if they are what it was set to last.
+  /// The objects of a to-many relationship, if they are its last set value.
   final func lastRelatedList<Model: ManagedObject>(forKey name: String) -> [Model]? {
     modelContext?.checkQueue()
     return (lastRelated(by: name) as? RelatedListOf<Model>)?.read()
   }
 
-  /// Relates these objects and no others to this one, by a relationship to many.
+  /// Relates these objects, and no others, to this one, by a to-many relationship.
   ///
   /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
   final func setRelatedList<Model: ManagedObject>(
@@ -46,16 +46,16 @@ extension ManagedObject {
       noteRelated(objects, by: name)
       return
     }
-    // What is related next makes the context forget the list.
+    // Relating further objects makes the context forget the list.
     let last = modelContext?.lastRelated
     for object in new { try addRelatedObject(object, forKey: name) }
-    // What was deleted is related to nothing.
+    // Deleted objects are related to nothing.
     guard new.allSatisfy({ !$0.isDeleted }) else { return }
     list.extend(to: objects, by: new)
     if isNew { draft.lastRelated = list } else { modelContext?.lastRelated = last }
   }
 
-  /// What a relationship to many was set to last; nil if it may be something else by now, or if another
+  /// The last set value of a to-many relationship; nil if it may have changed since, or if another
   /// one was set since.
   private final func lastRelated(by name: String) -> RelatedList? {
     if let context = modelContext {

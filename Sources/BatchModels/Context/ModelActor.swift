@@ -14,12 +14,12 @@ public import BatchIdentifiers
 public protocol ModelActor: Actor {
   /// The container of the context.
   nonisolated var modelContainer: ModelContainer { get }
-  /// What runs the actor's work.
+  /// Runs the actor's work.
   nonisolated var modelExecutor: any SerialModelExecutor { get }
 }
 
 extension ModelActor {
-  /// The executor as Swift asks for it.
+  /// The executor in the form that Swift requires.
   public nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe modelExecutor.asUnownedSerialExecutor()
   }

@@ -1,8 +1,8 @@
 extension ModelContainer {
   /// The context of the main actor, always the same one: SwiftData's `mainContext`.
   ///
-  /// It shows what other contexts save at its next fetch or look-up. Reading and saving block the
-  /// main actor; use ``newBackgroundContext()`` for longer work.
+  /// It shows other contexts' saves at its next fetch or look-up. Reading and saving block the main
+  /// actor; use ``newBackgroundContext()`` for longer work.
   ///
   /// Container and context retain each other, so that unsaved changes are not lost: a container
   /// whose main context was used stays open until the process exits. For short-lived containers, as

@@ -2,14 +2,14 @@ public import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// What a query computes: a value per column and a result per group, in the query's order and,
+  /// The results of a query: a value per column and a result per group, in the query's order and,
   /// among equals, in the order of the groups' keys.
   ///
   /// Unsaved changes do not count, as with ``fetchProperties(_:distinct:)``.
   ///
   /// - Throws: As `fetch(_:)` does for the rows; `BatchError` with code `unknownAttribute` for a
-  ///   property that is no attribute, `valueMismatch` for a row that does not fit its class,
-  ///   `predicateFailed` for a sum that is more than its type can hold.
+  ///   property that is not an attribute, `valueMismatch` for a row that does not fit its class,
+  ///   `predicateFailed` for a sum that overflows its type.
   /// - Complexity: One statement.
   public func fetch<Model: PersistentModel, each Value>(
     _ query: AggregateQuery<Model, repeat each Value>
@@ -19,7 +19,7 @@ extension ModelContext {
     }
   }
 
-  /// SQLite's plan for a query, in its own words and in others, and the indexes that it misses.
+  /// SQLite's plan for a query, in SQLite's text and in words, and the missing indexes.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: No row is read.

@@ -7,8 +7,8 @@ import Foundation
 #endif
 
 extension ModelContext {
-  /// Ends the process if the context belongs to a queue and this is not on it, and
-  /// `BATCH_CONCURRENCY_DEBUG` is 1: the compiler finds most of such uses, but not all.
+  /// Traps if the context belongs to a queue, this code is not on it, and `BATCH_CONCURRENCY_DEBUG`
+  /// is 1: the compiler finds most such uses, but not all.
   func checkQueue() {
     guard let queue, isDebuggingConcurrency else { return }
     dispatchPrecondition(condition: .onQueue(queue))

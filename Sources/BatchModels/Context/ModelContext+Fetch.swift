@@ -2,14 +2,14 @@ public import BatchIdentifiers
 public import BatchStore
 
 extension ModelContext {
-  /// The objects of the rows that satisfy a request, of the classes that the rows have.
+  /// The objects of the rows that satisfy a request, each of its row's class.
   ///
-  /// An object that is in the context already, and no fault, keeps its values, unless another context
-  /// of the container has saved the row since.
+  /// An object already in the context, unless it is a fault, keeps its values, unless another
+  /// context of the container has saved the row since.
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute`, `invalidSQL` or
-  ///   `unstableKey` for a request that does not fit, `valueMismatch` for a row that does not fit
-  ///   its class, `ambiguousStore` if several stores have the entity.
+  ///   `unstableKey` for an invalid request, `valueMismatch` for a row that does not fit its class,
+  ///   `ambiguousStore` if several stores have the entity.
   /// - Complexity: One statement.
   public func fetch(_ request: FetchRequest) throws(BatchError) -> [ManagedObject] {
     try read(request) { query, entity, connection throws(BatchError) in
@@ -39,7 +39,7 @@ extension ModelContext {
     return models
   }
 
-  /// The identifiers of the rows that satisfy a request, without making any object.
+  /// The identifiers of the rows that satisfy a request, without creating objects.
   ///
   /// They name the request's entity; a row's own may be a sub-entity.
   ///
@@ -53,7 +53,7 @@ extension ModelContext {
     }
   }
 
-  /// How many rows satisfy a request.
+  /// The number of rows that satisfy a request.
   ///
   /// - Throws: As `fetch(_:)` does.
   public func fetchCount(_ request: FetchRequest) throws(BatchError) -> Int {
@@ -102,7 +102,7 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity of this name, of the one store that has it.
+  /// The entity with this name, in the one store that has it.
   func entity(named name: String) throws(BatchError) -> ModelEntity {
     let found = entities.flatMap { models in
       models.values.filter { SQLName.equal($0.entity.name, name) }

@@ -4,8 +4,8 @@ import BatchStore
 extension ModelContext {
   /// The objects of some identifiers, in their order, with their rows.
   ///
-  /// The right way to work through a list is a slice at a time: the objects of one slice are let go
-  /// before those of the next are made.
+  /// Work through a list a slice at a time: the objects of one slice are released before those of
+  /// the next are created.
   ///
   ///     for chunk in list.chunks(ofCount: 500) {
   ///       let orders = try context.fetch(chunk, as: Order.self)
@@ -13,12 +13,12 @@ extension ModelContext {
   ///
   /// - Parameters:
   ///   - identifiers: The identifiers, of any entities.
-  ///   - type: The class that all the objects are of.
-  ///   - skippingMissing: Whether identifiers without a row are passed over.
+  ///   - type: The class of all the objects.
+  ///   - skippingMissing: Whether identifiers without a row are ignored.
   /// - Returns: The objects, in the order of the identifiers.
-  /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, which says how
-  ///   many there are, `modelTypeMismatch` for an object of another class, and what
-  ///   `existingModel(for:as:)` throws.
+  /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, with their
+  ///   number, `modelTypeMismatch` for an object of another class, and the errors of
+  ///   `existingModel(for:as:)`.
   /// - Complexity: O(*n*) look-ups by key.
   public func fetch<Model: ManagedObject>(
     _ identifiers: some Sequence<PersistentIdentifier>,
@@ -33,7 +33,7 @@ extension ModelContext {
     var iterator = identifiers.makeIterator()
     while true {
       let next = iterator.next()
-      // Those that are in the context already need no looking for, as long as none before them does.
+      // Objects already in the context need no look-up, as long as none before them does.
       if let next, slice.isEmpty, let object = present(next) {
         models.append(try cast(object, as: type))
         count += 1
@@ -64,7 +64,7 @@ extension ModelContext {
     return models
   }
 
-  /// The object of an identifier, if it is in the context with its row or is new.
+  /// The object of an identifier, if it is in the context with its row, or is new.
   private func present(_ identifier: PersistentIdentifier) -> ManagedObject? {
     guard let object = registered(identifier),
       object.hasCurrentRow || object.unsaved == .insert && !object.isGone
@@ -72,7 +72,7 @@ extension ModelContext {
     return object
   }
 
-  /// The objects of those of a few identifiers that have one.
+  /// The existing objects of a few identifiers.
   package func objects(
     of identifiers: [PersistentIdentifier]
   ) throws(BatchError) -> [PersistentIdentifier: ManagedObject] {
@@ -87,7 +87,7 @@ extension ModelContext {
     }
     for (_, identifiers) in missing.sorted(by: { $0.key.entityName < $1.key.entityName }) {
       for object in try objectsOfRows(identifiers) {
-        // The identifier that was asked for may name an entity that the object's extends.
+        // The requested identifier may name a super-entity of the object's.
         let key = object.persistentModelID.key
         if let asked = identifiers.first?.space, let key { objects[asked.identifier(key)] = object }
       }
@@ -104,7 +104,7 @@ extension ModelContext {
     let connection = try connection(to: entity.store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
       var objects: [ManagedObject] = []
-      // Key by key: given many at once, SQLite may walk through the whole table instead.
+      // Key by key: given many at once, SQLite may scan the whole table instead.
       try entity.forEachRow(of: identifiers, in: connection) { identifier, row throws(BatchError) in
         objects.append(try object(of: identifier, entity, row))
       }

@@ -10,10 +10,10 @@ extension ModelContext {
   /// and deleted ones are left out; limit and offset apply to the rest.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` for a predicate or an order that SQL
-  ///   cannot say, `predicateFailed` if the predicate cannot be evaluated for a row, as where an
-  ///   integer overflows, `valueMismatch` for a row that does not fit its class, `unknownEntity` or
-  ///   `ambiguousStore` if not exactly one store has the class's table.
-  /// - Complexity: One statement, and one more for each unsaved object of the class.
+  ///   cannot express, `predicateFailed` if the predicate cannot be evaluated for a row, as where
+  ///   an integer overflows, `valueMismatch` for a row that does not fit its class, `unknownEntity`
+  ///   or `ambiguousStore` if not exactly one store has the class's table.
+  /// - Complexity: One statement, and one more per unsaved object of the class.
   public func fetch<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
   ) throws(BatchError) -> [Model] {
@@ -39,10 +39,11 @@ extension ModelContext {
     return fetched
   }
 
-  /// The identifiers of the objects that a descriptor describes, without making any object.
+  /// The identifiers of the objects that a descriptor describes, without creating objects.
   ///
   /// Those of unsaved inserted or changed objects come last, in no order; objects without a row
-  /// have temporary ones. All others name the class's entity; a row's own may be a sub-entity.
+  /// have temporary identifiers. All others name the class's entity; a row's own may be a
+  /// sub-entity.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: As `fetch(_:)`.
@@ -70,8 +71,8 @@ extension ModelContext {
     }
   }
 
-  /// The identifiers of the rows that a descriptor describes, in a list that takes a byte or two for
-  /// each; what was not saved does not count.
+  /// The identifiers of the rows that a descriptor describes, in a list of one or two bytes each;
+  /// unsaved changes do not count.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: One statement; memory for the compressed list alone.
@@ -86,7 +87,7 @@ extension ModelContext {
     }
   }
 
-  /// How many objects a descriptor describes.
+  /// The number of objects that a descriptor describes.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: As `fetch(_:)`.
@@ -113,7 +114,7 @@ extension ModelContext {
     }
   }
 
-  /// SQLite's plan for a fetch, in its own words and in others, and the indexes that it misses.
+  /// SQLite's plan for a fetch, in SQLite's text and in words, and the missing indexes.
   ///
   /// - Throws: As `fetch(_:)` does.
   /// - Complexity: No row is read.
@@ -130,7 +131,7 @@ extension ModelContext {
     }
   }
 
-  /// The objects of the rows that a query finds, of a class.
+  /// The objects, of a class, of the rows that a query finds.
   private func models<Model: PersistentModel>(
     _ query: IdentifierQuery,
     _ entity: ModelEntity,

@@ -2,14 +2,14 @@ public import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// The objects that a descriptor describes, made a batch at a time.
+  /// The objects that a descriptor describes, created a batch at a time.
   ///
   /// - Parameters:
-  ///   - descriptor: The objects and their order; those that are not saved come last.
-  ///   - batchSize: How many objects are in memory at once.
-  /// - Returns: A collection that makes objects when they are asked for.
+  ///   - descriptor: The objects and their order; unsaved ones come last.
+  ///   - batchSize: The number of objects in memory at once.
+  /// - Returns: A collection that creates objects on demand.
   /// - Throws: As `fetch(_:)` does, and `invalidSQL` for a batch size below 1.
-  /// - Complexity: One statement for the identifiers, and one for each batch that is used.
+  /// - Complexity: One statement for the identifiers, and one per batch used.
   public func fetch<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
     batchSize: Int
@@ -27,11 +27,11 @@ extension ModelContext {
   /// The identifiers of the objects that a descriptor describes, unpacked a batch at a time.
   ///
   /// - Parameters:
-  ///   - descriptor: The objects and their order; those that are not saved come last.
-  ///   - batchSize: How many identifiers are unpacked at once.
-  /// - Returns: A collection that unpacks identifiers when they are asked for.
+  ///   - descriptor: The objects and their order; unsaved ones come last.
+  ///   - batchSize: The number of identifiers unpacked at once.
+  /// - Returns: A collection that unpacks identifiers on demand.
   /// - Throws: As `fetchIdentifiers(_:)` does, and `invalidSQL` for a batch size below 1.
-  /// - Complexity: One statement; a byte or two for each identifier.
+  /// - Complexity: One statement; one or two bytes per identifier.
   public func fetchIdentifiers<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
     batchSize: Int
@@ -51,12 +51,12 @@ extension ModelContext {
   ///
   /// - Parameters:
   ///   - descriptor: The objects and their order.
-  ///   - batchSize: How many objects are in memory at once.
+  ///   - batchSize: The number of objects in memory at once.
   ///   - allowEscapingMutations: Whether objects may have unsaved changes, which keep them in
   ///     memory.
-  ///   - body: What is done with each object.
-  /// - Throws: What `body` throws; as `fetch(_:)` does; `unsavedChanges` if the context has changes
-  ///   after a batch that it is not allowed to have.
+  ///   - body: Called with each object.
+  /// - Throws: What `body` throws; as `fetch(_:)` does; `unsavedChanges` if the context has
+  ///   forbidden changes after a batch.
   public func enumerate<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
     batchSize: Int = 5_000,
@@ -67,7 +67,7 @@ extension ModelContext {
     for start in stride(from: 0, to: found.window.count, by: batchSize) {
       let range = start..<min(start + batchSize, found.window.count)
       let positions = range.map { found.window.lowerBound + $0 }
-      // A row that went in the meantime is one that the fetch did not find.
+      // Skip a row that has been deleted meanwhile, as if the fetch had not found it.
       var models = try fetch(
         positions.filter { $0 < found.stored.count }.map { found.stored[$0] },
         as: Model.self,
@@ -86,12 +86,12 @@ extension ModelContext {
     }
   }
 
-  /// What a fetch found: rows as a packed list, and then what is not saved, as objects: they are in
-  /// memory anyway, and a save gives them other identifiers.
+  /// The results of a fetch: rows as a packed list, then unsaved results as objects, since those
+  /// are in memory anyway, and a save gives them other identifiers.
   private struct Found<Model: PersistentModel> {
     let stored: IdentifierList
     var unsaved: [Model] = []
-    /// The part of all these that offset and limit leave.
+    /// The part of the results that offset and limit keep.
     var window: Range<Int>
 
     func identifiers(in range: Range<Int>) -> [PersistentIdentifier] {
@@ -135,7 +135,7 @@ extension ModelContext {
     }
   }
 
-  /// The objects at some places; a fault for one whose row is gone.
+  /// The objects at some positions; a fault for one whose row is gone.
   private func modelsOrFaults<Model: PersistentModel>(
     _ found: Found<Model>,
     in range: Range<Int>
@@ -166,6 +166,6 @@ extension ModelContext {
 }
 
 extension BatchError.Code {
-  /// A context has changes that are not saved where it must not have any.
+  /// A context has unsaved changes where it must not.
   public static let unsavedChanges = Self(rawValue: "unsavedChanges")
 }

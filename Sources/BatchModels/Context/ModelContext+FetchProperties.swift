@@ -3,15 +3,16 @@ public import BatchStore
 
 /// Some properties of a row, without an object: Core Data's dictionary results.
 public struct FetchedProperties<Model: PersistentModel> {
-  /// The stored values of attributes, by their names.
+  /// The stored values of attributes, by name.
   public let values: [String: SQLValue]
-  /// The identifiers of related objects, by the names of relationships to one.
+  /// The identifiers of related objects, by the names of to-one relationships.
   public let identifiers: [String: PersistentIdentifier]
 
   /// The value of an attribute.
   ///
   /// - Throws: `BatchError` with code `unknownAttribute` for a property that was not fetched or is
-  ///   no attribute, `valueMismatch` for a stored value that is not of the attribute's type.
+  ///   not an attribute, `valueMismatch` for a stored value that does not have the attribute's
+  ///   type.
   public func value<Value>(of property: KeyPath<Model, Value>) throws(BatchError) -> Value {
     let mapping = Model.mapping
     guard let attribute = mapping.attributes[property],
@@ -40,11 +41,11 @@ extension ModelContext {
   ///
   /// - Parameters:
   ///   - descriptor: The rows, their order, and the properties.
-  ///   - distinct: Whether rows with the same stored values count once, texts being the same if their
-  ///     bytes are; they are in the order of the descriptor alone then.
-  /// - Returns: A value for each row.
-  /// - Throws: As `fetch(_:)` does, and `unknownAttribute` for a property that is no attribute and
-  ///   no relationship that is kept in the row.
+  ///   - distinct: Whether rows with the same stored values count once, comparing texts byte by
+  ///     byte; they are then sorted by the descriptor alone.
+  /// - Returns: A value per row.
+  /// - Throws: As `fetch(_:)` does, and `unknownAttribute` for a property that is neither an
+  ///   attribute nor a relationship stored in the row.
   /// - Complexity: One statement.
   public func fetchProperties<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,

@@ -8,18 +8,18 @@ import Foundation
 #endif
 
 extension ModelContext {
-  /// What was saved to a store, the oldest first.
+  /// A store's history, oldest transaction first.
   ///
   /// - Parameters:
-  ///   - token: What to begin behind; nil for the beginning.
-  ///   - store: The place of the store in the container; the token's own if there is a token.
-  ///   - limit: At most how many transactions; ask again behind the last one for more.
+  ///   - token: The token to continue after; nil for the beginning.
+  ///   - store: The index of the store in the container; the token's own if there is a token.
+  ///   - limit: The maximum number of transactions; call again with the last one's token for more.
   /// - Returns: The transactions; none if no save was ever recorded.
   /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token have
-  ///   been deleted, or if the store has not got as far as the token, as after a backup was restored;
-  ///   `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0 and for a
-  ///   place without a store.
-  /// - Complexity: O(*n*) in the changes that are returned.
+  ///   been deleted, or if the store is behind the token, as after a backup was restored;
+  ///   `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0 and for
+  ///   an index without a store.
+  /// - Complexity: O(*n*) in the returned changes.
   public func fetchHistory(
     after token: HistoryToken? = nil,
     inStore store: Int = 0,
@@ -58,11 +58,11 @@ extension ModelContext {
     }
   }
 
-  /// Forgets what was saved to a store before a transaction; that one stays.
+  /// Deletes a store's history before a transaction, which stays.
   ///
   /// - Throws: `BatchError` with code `foreignIdentifier` for a token of another store, `busy` and
-  ///   whatever else SQLite says; nothing is forgotten then.
-  /// - Complexity: O(*n*) in the changes that are forgotten, in one transaction.
+  ///   SQLite's other errors; nothing is deleted then.
+  /// - Complexity: O(*n*) in the deleted changes, in one transaction.
   public func deleteHistory(before token: HistoryToken) throws(BatchError) {
     try throwNoted()
     let store = try place(of: token)

@@ -5,11 +5,11 @@ extension ModelContext {
   /// How often hooks may change further objects: as often as in Core Data.
   private static let hookLimit = 1_000
 
-  /// Tells the objects that there is something to save of, and has them validated.
+  /// Calls the hooks of unsaved objects, and validates them.
   ///
-  /// - Returns: The objects that were told, to be told again when all is saved.
-  /// - Throws: `BatchError` with code `validationFailed` for all that is wrong, `endlessHooks`, and what a
-  ///   hook could not set.
+  /// - Returns: The objects whose hooks were called, to be called again after the save.
+  /// - Throws: `BatchError` with code `validationFailed` for all problems, `endlessHooks`, and what
+  ///   a hook could not set.
   func prepareToSave() throws(BatchError) -> [ManagedObject] {
     try withoutSaving { () throws(BatchError) in
       let told = try tellOfSave()
@@ -19,12 +19,12 @@ extension ModelContext {
     }
   }
 
-  /// Calls `willSave` of what is unsaved, and of what is unsaved because of that.
+  /// Calls `willSave` of unsaved objects, and of those that become unsaved by it.
   private func tellOfSave() throws(BatchError) -> [ManagedObject] {
     var additions = unsaved.additions
     var told = unsaved.all()
     for object in told { object.willSave() }
-    // Mostly there is no more to be done, and nothing to be remembered.
+    // Usually this is all, and nothing needs to be remembered.
     guard unsaved.additions > additions else { return told }
     var known = Set(told.map(ObjectIdentifier.init))
     for _ in 0..<Self.hookLimit {
@@ -47,7 +47,7 @@ extension ModelContext {
     for object in objects where object.unsaved == .insert || object.unsaved == .update {
       let found = try self.problems(of: object)
       if let unread = takeNotedReading() {
-        // What becomes of a change of a row that is gone, the merge policy says.
+        // The merge policy decides about a change of a deleted row.
         guard unread.code == .objectNotFound, object.unsaved == .update,
           unread.place == object.persistentModelID.description
         else { throw unread }
@@ -56,7 +56,7 @@ extension ModelContext {
       }
     }
     guard !problems.isEmpty else { return }
-    // Whoever corrects these wants to know of the others too.
+    // The caller who corrects these needs to know the others too.
     let found = Set(problems.map(\.identifier))
     for store in container.stores.indices where container.stores[store].isWritable {
       let refused = try? refusals(inStore: store, through: writer(to: store))
@@ -65,7 +65,7 @@ extension ModelContext {
     if let error = BatchError(.validationFailed, problems) { throw error }
   }
 
-  /// What the class of an object finds wrong with it.
+  /// The problems that an object's class finds.
   private func problems(of object: ManagedObject) throws(BatchError) -> [SaveProblem] {
     do {
       try object.validate()
@@ -81,7 +81,7 @@ extension ModelContext {
 }
 
 extension SaveProblem {
-  /// What an object's own validation has found.
+  /// The problems that an object's own validation finds.
   fileprivate init(_ object: ManagedObject, _ property: String?, _ reason: String) {
     let value = property.flatMap { name in
       object.entity?.slots[name].flatMap { slot in object.changes[slot] ?? object.row?[slot] }

@@ -8,7 +8,7 @@ public import Foundation
 #endif
 
 extension ModelContext {
-  /// The object of an identifier if it is in the context already; never reads.
+  /// The object of an identifier if it is in the context; never reads.
   public func registeredModel<Model: ManagedObject>(
     for identifier: PersistentIdentifier
   ) -> Model? {
@@ -17,9 +17,9 @@ extension ModelContext {
 
   /// The object of an identifier; a fault if it is not in the context yet.
   ///
-  /// Nothing is read before the object is used, and only then a missing row shows. Entities with
-  /// sub-entities are the exception: only the row says which class its one object has. So it is
-  /// read, and the object has the identifier of its own entity.
+  /// Nothing is read until the object is used, and only then does a missing row show. Entities with
+  /// sub-entities are the exception: only the row determines the class of its one object. So it is
+  /// read, and the object's identifier names its own entity.
   public func model(for identifier: PersistentIdentifier) -> ManagedObject {
     if let object = registered(identifier) { return object }
     guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
@@ -27,15 +27,15 @@ extension ModelContext {
       let row = try? entity.row(of: identifier, in: connection(to: entity.store))
     else { return register(identifier, entity) }
     let (concrete, own) = container.concrete(identifier, entity, row)
-    // What keeps the row from being an object's, using the fault says.
+    // Using the fault reports why the row cannot be read.
     return (try? object(of: identifier, entity, row)) ?? register(concrete, own)
   }
 
   /// The object of an identifier, with its row; never a fault.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` if there is no such row, `foreignIdentifier`
-  ///   if the identifier is of another container's store, `modelTypeMismatch` if the object is no
-  ///   `Model`, `valueMismatch` if the row does not fit its class.
+  ///   if the identifier belongs to another container's store, `modelTypeMismatch` if the object is
+  ///   not a `Model`, `valueMismatch` if the row does not fit its class.
   /// - Complexity: At most one statement.
   public func existingModel<Model: ManagedObject>(
     for identifier: PersistentIdentifier,
@@ -49,7 +49,7 @@ extension ModelContext {
   ///
   /// Nil if the URI names no entity of the container's stores, or no row.
   ///
-  /// - Throws: `BatchError` for what keeps the row from being read.
+  /// - Throws: `BatchError` if the row cannot be read.
   public func model(with uri: URL) throws(BatchError) -> ManagedObject? {
     try beginReading()
     guard let identifier = container.identifier(forURI: uri) else { return nil }
@@ -91,7 +91,7 @@ extension ModelContext {
 
   private func existing(_ identifier: PersistentIdentifier) throws(BatchError) -> ManagedObject {
     if let object = registered(identifier) {
-      // What is set on a fault says nothing about whether the row is there still.
+      // Setting a fault's values does not show whether its row still exists.
       if object.unsaved == .insert || object.unsaved == .delete { return object }
       if object.hasCurrentRow { return object }
     }
@@ -103,11 +103,11 @@ extension ModelContext {
     return try object(of: identifier, entity, row)
   }
 
-  /// The one object of a row that was just read; an object that has its row keeps it, unless that is
+  /// The one object of a row just read; an object that already has a row keeps it, unless that is
   /// known to be outdated.
   ///
-  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class, and what
-  ///   `replaceRelatives(of:_:)` throws.
+  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class, and
+  ///   the errors of `replaceRelatives(of:_:)`.
   func object(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity,
@@ -124,10 +124,10 @@ extension ModelContext {
     return object
   }
 
-  /// Lets go of objects of a row that has become one of another entity in the meantime: they are in no
-  /// context any more, as if the row had been deleted.
+  /// Releases objects of a row that now belongs to another entity: they are in no context any more,
+  /// as if the row had been deleted.
   ///
-  /// - Throws: `BatchError` with code `mergeConflict` if such an object has something to save.
+  /// - Throws: `BatchError` with code `mergeConflict` if such an object has unsaved changes.
   func replaceRelatives(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity
@@ -145,7 +145,7 @@ extension ModelContext {
     }
   }
 
-  /// The objects that have the key of an identifier in other entities of its hierarchy.
+  /// The objects with an identifier's key in other entities of its hierarchy.
   func objectsOfRelatives(
     _ identifier: PersistentIdentifier,
     _ entity: ModelEntity
@@ -156,7 +156,7 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity that a row is of, and the row's identifier in it.
+  /// The entity of a row, and the row's identifier in it.
   func concrete(
     _ identifier: PersistentIdentifier,
     _ entity: ModelEntity,

@@ -2,8 +2,8 @@ import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// What the store has related to an object; what it had when it was asked last, if all of those
-  /// are still there and the context has not changed in the meantime.
+  /// The objects that the store relates to an object; the last result, if all of those still exist
+  /// and the context has not changed since.
   func committed(
     _ object: ManagedObject,
     _ relationship: Relationship
@@ -28,19 +28,19 @@ extension ModelContext {
     return objects
   }
 
-  /// Reads what the store has related to some objects, and notes it with each.
+  /// Reads the objects that the store relates to some objects, and notes them with each.
   ///
-  /// SQLite reads the keys from a closure. Where the column that refers to them has no index, it makes
-  /// one for the statement: it looks through the table once, however many objects there are.
+  /// SQLite reads the keys from a closure. If the referring column has no index, SQLite creates one
+  /// for the statement: it scans the table once, however many objects there are.
   ///
-  /// - Returns: The objects that are related to any of them: a context keeps no object alive.
+  /// - Returns: The objects related to any of them, since a context keeps no object alive.
   func readMembers(
     of objects: [ManagedObject],
     _ relationship: Relationship
   ) throws(BatchError) -> [ManagedObject] {
     let owners = objects.filter { $0.unsaved != .insert && $0.persistentModelID.key != nil }
     if owners.isEmpty { return [] }
-    // Not the objects: the statement keeps what is bound to it.
+    // Not the objects: the statement keeps its bound values.
     let keys = owners.map { SQLValue($0.persistentModelID.key?.components[0] ?? .null) }
     let entity = relationship.destination
     let statement = try connection(to: entity.store).prepare(
@@ -72,7 +72,7 @@ extension ModelContext {
     return found
   }
 
-  /// Reads what the store has related to some objects by those of their relationships that are wanted.
+  /// Reads the related objects in the store, for the requested relationships of some objects.
   func readMembers(
     of objects: some Sequence<ManagedObject>,
     where isWanted: (Relationship) -> Bool
@@ -99,7 +99,7 @@ extension ModelContext {
     )
   }
 
-  /// The object of the row that a statement has, whose columns begin at one of them.
+  /// The object of a statement's current row, whose columns begin at a given one.
   private func member(
     _ entity: ModelEntity,
     _ statement: borrowing Statement,
@@ -114,14 +114,14 @@ extension ModelContext {
 }
 
 extension ModelEntity {
-  /// The columns of the key, and then those of the attributes.
+  /// The columns of the key, then those of the attributes.
   fileprivate var rowColumns: [String] {
     get throws(BatchError) { try entity.requireKey().columns + columns }
   }
 }
 
 extension Relationship {
-  /// What holds of the rows that are related to the object with a key, which is an expression of SQL.
+  /// The condition for rows related to the object with a key, which is an SQL expression.
   fileprivate func condition(ofKey owner: String) throws(BatchError) -> String {
     let related =
       switch storage {

@@ -7,32 +7,31 @@ public import Foundation
 #endif
 
 extension ModelContext {
-  /// Whether this context shows what other contexts of the container save.
+  /// Whether this context merges what other contexts of the container save.
   ///
-  /// It shows between pieces of work, never within one, where a value could change after it was
+  /// It merges between pieces of work, never within one, where a value could change after it was
   /// read: in an actor's context, such as a ``BackgroundContext``, before each job of its executor;
   /// in any other, before each fetch and look-up that can throw. Unsaved changes are kept, as in
   /// ``mergeChanges(_:)->[ManagedObject]``.
   ///
-  /// Without it, it shows in objects without unsaved changes, once refreshed, fetched or looked up
-  /// again.
+  /// Otherwise, changes show in objects without unsaved changes, once refreshed, fetched or looked
+  /// up again.
   public var automaticallyMergesChangesFromParent: Bool {
     get { mergesSaved }
     set {
       checkQueue()
-      // What was saved before is not what is merged from now on.
+      // Earlier saves are not merged afterwards.
       noticeSaved()
       mergesSaved = newValue
     }
   }
 
-  /// Brings objects up to date with changes that were made elsewhere; reads nothing that is not to be
-  /// a new object of an entity with sub-entities, see ``model(for:)``.
+  /// Updates objects with changes made elsewhere; reads nothing except for new objects of an entity
+  /// with sub-entities, see ``model(for:)``.
   ///
-  /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object with values
-  /// that were not saved keeps them. Unlike in Core Data they are not written over what others made
-  /// of the same attribute in the meantime, which would undo it unseen: that is a conflict, and so
-  /// is a row that was deleted.
+  /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object keeps its
+  /// unsaved values. Unlike in Core Data, these do not silently overwrite what others saved for the
+  /// same attribute meanwhile: that is a conflict, and so is a deleted row.
   ///
   /// - Returns: The objects of the inserted rows, as faults, which the context does not keep alive.
   @discardableResult
@@ -42,9 +41,9 @@ extension ModelContext {
     return changes.inserted.map { model(for: $0) }
   }
 
-  /// Brings objects up to date with changes that are given by URIs.
+  /// Updates objects with changes given by URIs.
   ///
-  /// URIs that mean nothing in this container are passed over.
+  /// URIs that mean nothing in this container are ignored.
   ///
   /// - Returns: As `mergeChanges(_:)` does.
   @discardableResult
@@ -62,7 +61,7 @@ extension ModelContext {
     )
   }
 
-  /// Brings objects up to date with changes that are given by identifiers.
+  /// Updates objects with changes given by identifiers.
   ///
   /// - Returns: As `mergeChanges(_:)` does.
   @discardableResult
@@ -74,21 +73,21 @@ extension ModelContext {
     mergeChanges(ModelChanges(inserted: inserted, updated: updated, deleted: deleted))
   }
 
-  /// Brings objects of several contexts, all of them the caller's, up to date.
+  /// Updates objects of several contexts, all of them the caller's.
   public static func mergeChanges(_ changes: ModelChanges, into contexts: [ModelContext]) {
     for context in contexts { context.mergeChanges(changes) }
   }
 
-  /// Takes note of what other contexts saved since the last time, where that changes nothing that the
-  /// work under way has read: in a context that merges by itself and is an executor's, that is
-  /// between two pieces of work.
+  /// Notes what other contexts have saved since the last time, where that cannot change what the
+  /// current work has read: in a merging context of an executor, that is between two pieces of
+  /// work.
   func noticeSaved() {
     if queue == nil || !mergesSaved { mergeSaved() }
   }
 
-  /// Merges what other contexts saved since the last time, if this context wants it.
+  /// Merges what other contexts have saved since the last time, if this context merges.
   ///
-  /// Otherwise no object keeps a row that is not the latest, once it is refreshed or fetched.
+  /// Otherwise no object keeps an outdated row once it is refreshed or fetched.
   func mergeSaved() {
     guard let inbox, inbox.hasChanges else { return }
     generation += 1
@@ -119,10 +118,10 @@ extension ModelContext {
     }
   }
 
-  /// Makes an object read its row again, whatever was set on it.
+  /// Makes an object read its row again, even if it has unsaved values.
   private func outdate(_ object: ManagedObject) {
     if object.unsaved == .delete, let row = object.row {
-      // A deletion is checked against the row that it was decided on.
+      // A deletion is checked against the row that it was based on.
       object.stored = .superseded(row)
     } else {
       object.stored = .fault

@@ -2,11 +2,11 @@ import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// Reads the objects that fetched ones are related to, and keeps them until the next fetch that
-  /// prefetches: the context itself keeps no object alive.
+  /// Reads the objects related to fetched ones, and keeps them until the next prefetching fetch,
+  /// since the context itself keeps no object alive.
   ///
-  /// - Complexity: One look-up for each related object. Where the relationship is kept in other rows and
-  ///   has no index, their table is read once.
+  /// - Complexity: One look-up per related object. If other rows hold the relationship, without an
+  ///   index, their table is read once.
   func prefetch<Model: PersistentModel>(
     _ properties: [PartialKeyPath<Model>],
     of models: [Model]

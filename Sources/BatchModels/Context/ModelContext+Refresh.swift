@@ -2,20 +2,20 @@ extension ModelContext {
   /// Turns an object into a fault, which reads its row when used.
   ///
   /// It then shows what another context of the container saved. Otherwise ``stalenessInterval``
-  /// decides between the row that the object had and the one in the store. An unsaved new object is
-  /// left alone.
+  /// decides between the object's earlier row and the stored one. An unsaved new object is left
+  /// alone.
   ///
   /// A deleted object remains deleted if `mergeChanges` is true; if false, its deletion is reverted
   /// with all its effects.
   ///
   /// - Parameters:
-  ///   - object: An object of this context; one of another is left alone.
+  ///   - object: An object of this context; one of another context is left alone.
   ///   - mergeChanges: Whether to keep unsaved values; they then cannot conflict with the new row.
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
     checkQueue()
     noticeSaved()
     guard object.modelContext === self, object.unsaved != .insert else { return }
-    // An object with changes to keep stays deleted, if it is.
+    // A deleted object with changes to keep stays deleted.
     object.stored = mergeChanges && object.isGone ? .gone(nil) : object.stored.asFault
     object.bases = SlotValues()
     object.members = [:]
@@ -26,14 +26,14 @@ extension ModelContext {
     }
   }
 
-  /// Turns all objects into faults; those with values that were not saved keep them.
+  /// Turns all objects into faults; unsaved values are kept.
   public func refreshAllObjects() {
     checkQueue()
     noticeSaved()
     for object in registry.objects { refresh(object, mergeChanges: true) }
   }
 
-  /// Takes an object out of the context.
+  /// Removes an object from the context.
   func detach(_ object: ManagedObject) {
     if object.unsaved == .insert {
       object.draft.values = object.changedValues.filter { object.entity?.slots[$0.key] != nil }

@@ -11,7 +11,7 @@ extension ModelContext {
     return try relationship(name, of: entity, object)
   }
 
-  /// The relationship of this name of an entity, which is that of an object or will be.
+  /// The relationship with this name of an entity, the object's current or future one.
   func relationship(
     _ name: String,
     of entity: ModelEntity,
@@ -29,7 +29,7 @@ extension ModelContext {
 
   // MARK: Reading
 
-  /// The objects that are related to one, whether that was saved or not.
+  /// The objects related to an object, saved or not.
   func related(
     to object: ManagedObject,
     by relationship: Relationship
@@ -73,7 +73,7 @@ extension ModelContext {
   ) throws(BatchError) -> ManagedObject? {
     guard let entity = object.entity else { return nil }
     if let reference = object.references[slot] {
-      // A new object that was forgotten is referred to by nobody.
+      // Nothing refers to a new object that was forgotten.
       return reference.modelContext === self ? reference : nil
     }
     let value = try object.value(at: slot, entity)
@@ -83,7 +83,7 @@ extension ModelContext {
       in: connection(to: destination.store)
     )
     if let object = registered(identifier) { return object }
-    // Which class a row of a hierarchy is of, only the row says.
+    // Only the row determines its class within a hierarchy.
     if destination.concrete != nil,
       let row = try destination.row(of: identifier, in: connection(to: destination.store))
     {
@@ -94,7 +94,7 @@ extension ModelContext {
 
   // MARK: Changing
 
-  /// Relates some objects and no others to one.
+  /// Relates some objects, and no others, to an object.
   func relate(
     _ object: ManagedObject,
     to others: [ManagedObject],
@@ -132,7 +132,7 @@ extension ModelContext {
     }
   }
 
-  /// Relates an object to another one, or ends that.
+  /// Relates an object to another one, or ends the relationship.
   func set(
     _ other: ManagedObject,
     isRelated: Bool,
@@ -185,7 +185,7 @@ extension ModelContext {
     }
   }
 
-  /// Ends the relationships to an object that only one other can have.
+  /// Ends an object's relationships to those that only one object can have.
   private func part(
     _ target: ManagedObject,
     fromAllBut object: ManagedObject,
@@ -202,7 +202,7 @@ extension ModelContext {
     }
   }
 
-  /// Refuses objects of other contexts and entities; takes new ones into this context.
+  /// Refuses objects of other contexts and entities; inserts new ones into this context.
   func requireOwn(
     _ object: ManagedObject,
     _ entity: ModelEntity
@@ -222,13 +222,13 @@ extension ModelContext {
 }
 
 extension ManagedObject {
-  /// Whether a column of the object refers to another one, as far as is known without reading.
+  /// Whether a column of the object refers to another one, as far as known without reading.
   final func refers(to other: ManagedObject, at slot: Int) -> Bool {
     if references[slot] != nil || changes[slot] != nil { return isSet(to: other, at: slot) }
     return row.map { $0[slot].isKey(of: other) } ?? true
   }
 
-  /// Whether a column of the object was set to another one, and that is not saved yet.
+  /// Whether a column of the object was set to another one, unsaved.
   final func isSet(to other: ManagedObject, at slot: Int) -> Bool {
     if let reference = references[slot] { return reference === other }
     return changes[slot]?.isKey(of: other) ?? false

@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A statement that a save carries out.
+/// A statement that a save runs.
 struct UnsavedStatement: Sendable {
   let store: Int
   let sql: String
@@ -27,10 +27,10 @@ extension ModelContext {
   ///   - sql: One statement, with a `?` for each value. It can neither end the transaction nor attach
   ///     databases.
   ///   - values: The values.
-  ///   - store: The place of the store in the container.
-  /// - Throws: `BatchError` of code `readOnly` for a store that cannot be written, `invalidSQL` for a
-  ///   place without a store. If the statement fails, the save throws `invalidSQL` or `constraint` and
-  ///   saves nothing.
+  ///   - store: The index of the store in the container.
+  /// - Throws: `BatchError` of code `readOnly` for a store that cannot be written, `invalidSQL` for
+  ///   an index without a store. If the statement fails, the save throws `invalidSQL` or
+  ///   `constraint` and saves nothing.
   public func executeOnSave(
     _ sql: String,
     _ values: SQLValue...,
@@ -42,11 +42,11 @@ extension ModelContext {
     statements.append(UnsavedStatement(store: store, sql: sql, values: values))
   }
 
-  /// Marks all objects of a class that satisfy a predicate to be deleted by the next save: SwiftData's
-  /// `delete(model:where:includeSubclasses:)`.
+  /// Marks all objects of a class that satisfy a predicate for deletion by the next save:
+  /// SwiftData's `delete(model:where:includeSubclasses:)`.
   ///
-  /// Rules of relationships apply, as they do when each is deleted. For more rows than fit into memory
-  /// there is ``BatchDeleteRequest``, and a run by objects.
+  /// Delete rules apply, as for individual deletions. For more rows than fit into memory, use
+  /// ``BatchDeleteRequest`` or a run by objects.
   ///
   /// - Parameters:
   ///   - type: The class.

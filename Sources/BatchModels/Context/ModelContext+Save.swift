@@ -11,19 +11,19 @@ extension ModelContext {
   /// If it throws, what was not written remains unsaved. Saving nothing succeeds.
   ///
   /// Before anything is written, it calls ``ManagedObject/willSave()`` and
-  /// ``ManagedObject/validate()``. A new object whose unique values, see
-  /// ``ModelProperty/unique(_:)-(String)``, a row already has becomes that row's object: what was
-  /// set on it is written to the row; other values and related objects stay. Of several such
-  /// objects in one save, the last wins. If the context has an object of the row, that one gets the
-  /// values too, and look-ups still find it.
+  /// ``ManagedObject/validate()``. If a row already has the unique values of a new object, see
+  /// ``ModelProperty/unique(_:)-(String)``, the new object becomes that row's object: its set
+  /// values are written to the row; other values and related objects stay. Of several such objects
+  /// in one save, the last wins. If the context has an object of the row, that one gets the values
+  /// too, and look-ups still find it.
   ///
   /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
-  ///   ``mergePolicy``; `validationFailed` for objects that do not satisfy their classes, `constraint` for
-  ///   what the database refuses, both with all `saveProblems`; `missingKey` for a new object
-  ///   without a key, `valueMismatch` for a row that would not fit its class, `busy` if another
-  ///   process holds the database longer than the busy timeout, `readOnly`, `nestedSave` in the
-  ///   midst of what is saved by somebody else.
-  /// - Complexity: Two statements an object.
+  ///   ``mergePolicy``; `validationFailed` for objects that do not satisfy their classes,
+  ///   `constraint` for what the database refuses, both with all `saveProblems`; `missingKey` for a
+  ///   new object without a key, `valueMismatch` for a row that would not fit its class, `busy` if
+  ///   another process holds the database longer than the busy timeout, `readOnly`, `nestedSave`
+  ///   within a transaction that somebody else commits.
+  /// - Complexity: Two statements per object.
   public func save() throws(BatchError) {
     try throwNoted()
     try requireOwnSave()
@@ -33,7 +33,7 @@ extension ModelContext {
     for object in told { object.didSave() }
   }
 
-  /// Runs `body`, which must not commit anything by itself: the caller saves what it did.
+  /// Runs `body`, which must not commit: the caller saves its changes.
   ///
   /// - Throws: What `body` throws.
   package func withoutSaving<Result, Failure: Error>(
@@ -44,7 +44,7 @@ extension ModelContext {
     return try body()
   }
 
-  /// Refuses to commit what somebody else is to commit as a whole.
+  /// Refuses to commit part of what somebody else commits as a whole.
   func requireOwnSave() throws(BatchError) {
     guard isSavedByOwner else { return }
     throw BatchError(
@@ -54,7 +54,7 @@ extension ModelContext {
     )
   }
 
-  /// The stores of which something is unsaved.
+  /// The stores with unsaved changes.
   private func storesToSave() -> [Int] {
     var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty }
     for statement in statements { isChanged[statement.store] = true }
@@ -64,12 +64,12 @@ extension ModelContext {
     return container.stores.indices.filter { isChanged[$0] }
   }
 
-  /// Gives new objects the identifiers that they will have once they are saved.
+  /// Gives new objects the identifiers that they will have once saved.
   ///
-  /// Objects that have permanent ones keep them. The objects are still to be saved.
+  /// Objects with permanent identifiers keep them. The objects remain unsaved.
   ///
-  /// - Throws: `BatchError` with code `missingKey` for an object whose key must be set and is not;
-  ///   `noContext` for an object that is not in this context, and whatever SQLite says. No
+  /// - Throws: `BatchError` with code `missingKey` for an object without a value for a key that
+  ///   must be set; `noContext` for an object that is not in this context; SQLite's errors. No
   ///   identifier has changed then.
   public func obtainPermanentIdentifiers(for objects: [ManagedObject]) throws(BatchError) {
     try throwNoted()
@@ -92,8 +92,8 @@ extension ModelContext {
 
   /// Saves to some stores.
   ///
-  /// Each store's transaction contains those of the stores behind it, always in this order, so that
-  /// no two contexts wait for each other.
+  /// Each store's transaction contains those of the following stores, always in this order, so no
+  /// two contexts wait for each other.
   private func save(_ stores: ArraySlice<Int>) throws(BatchError) {
     guard let store = stores.first else { return }
     let writer = try writableConnection(to: store)
@@ -107,10 +107,10 @@ extension ModelContext {
             written = try write(toStore: store, through: writer, manner)
             isOwn = false
             try save(stores.dropFirst())
-            // What the commit refuses is this store's.
+            // An error of the commit belongs to this store.
             isOwn = true
           }
-          // In the order of the commits, which is why this is done before the next one's turn.
+          // In the order of the commits, so before the next commit.
           if let written { finish(written) }
           return
         } catch {
@@ -126,31 +126,31 @@ extension ModelContext {
     }
   }
 
-  /// What was written to one store, in a transaction that is not committed yet.
+  /// The changes written to one store, in a transaction not yet committed.
   struct Written {
     fileprivate let store: Int
     fileprivate let save: StoreSave
     fileprivate let propagation: DeletionPropagation
     fileprivate let upserts: Upserts
 
-    /// What the database refuses, if it was a trial.
+    /// The problems, if it was a trial.
     var problems: [SaveProblem] { save.problems }
 
-    /// Leaves all objects as they were, since the transaction was rolled back.
+    /// Restores all objects, since the transaction was rolled back.
     func discard() {
       upserts.undo()
       propagation.undo()
     }
   }
 
-  /// Writes what is unsaved of one store, inside a transaction of the caller.
+  /// Writes the unsaved changes of one store, inside the caller's transaction.
   ///
   /// - Parameters:
-  ///   - store: The place of the store.
+  ///   - store: The index of the store.
   ///   - writer: A connection to it.
-  ///   - manner: How what the database refuses is met.
-  /// - Returns: What was written: to be given to ``finish(_:)`` once the transaction is committed.
-  /// - Throws: As ``save()`` does; all objects are then as they were.
+  ///   - manner: How to treat what the database refuses.
+  /// - Returns: What was written, for ``finish(_:)`` after the commit.
+  /// - Throws: As ``save()`` does; all objects are then unchanged.
   func write(
     toStore store: Int,
     through writer: Connection,
@@ -159,7 +159,7 @@ extension ModelContext {
     var propagation = DeletionPropagation(self)
     var upserts = Upserts(self)
     do throws(BatchError) {
-      // What decides is what the store has now, of which another connection may not know.
+      // The store's current state counts, which another connection may not see.
       let save = try reading(store, through: writer) { () throws(BatchError) in
         try propagation.propagate(inStore: store)
         try upserts.resolve(inStore: store, through: writer)
@@ -189,17 +189,17 @@ extension ModelContext {
     }
   }
 
-  /// Whether something is unsaved of other stores than one.
+  /// Whether other stores have unsaved changes.
   func changesStores(but store: Int) -> Bool {
     container.stores.count > 1 && storesToSave().contains { $0 != store }
   }
 
-  /// Saves what is unsaved of other stores than one.
+  /// Saves the unsaved changes of other stores.
   func saveStores(but store: Int) throws(BatchError) {
     try save(storesToSave().filter { $0 != store }[...])
   }
 
-  /// Makes objects what the store has of them, now that it is committed, and tells other contexts.
+  /// Updates objects to their committed state, and notifies other contexts.
   func finish(_ written: Written) {
     links.remove(store: written.store)
     statements.removeAll { $0.store == written.store }
@@ -223,7 +223,7 @@ extension ModelContext {
     return try writer(to: store)
   }
 
-  /// Refuses to write to a store that contexts cannot write to.
+  /// Refuses a store that contexts cannot write to.
   func requireWritable(_ store: Int) throws(BatchError) {
     guard container.stores[store].isWritable else {
       throw BatchError(
@@ -235,7 +235,7 @@ extension ModelContext {
     }
   }
 
-  /// Makes objects what the store has of them, now that it is committed.
+  /// Updates objects to their committed state.
   private func finish(_ save: StoreSave) {
     // Deleted ones first: a new object may have the key of a deleted one.
     for case (let object, .deleted) in save.outcomes {
@@ -265,7 +265,7 @@ extension ModelContext {
     registry.remove(object)
     var stale = [registry[identifier]].compactMap(\.self)
     if let entity = object.entity { stale += objectsOfRelatives(identifier, entity) }
-    // One that is to be deleted makes room for this one by the same save, and goes with it.
+    // An object with this identifier is being deleted by the same save, and makes room.
     for other in stale where !other.hasChanges { forget(other) }
     object.identity = identifier
     registry.add(object, identifier)
@@ -273,6 +273,6 @@ extension ModelContext {
 }
 
 extension BatchError.Code {
-  /// Something was to be committed in the midst of work that is committed as a whole.
+  /// A commit was attempted within work that is committed as a whole.
   public static let nestedSave = Self(rawValue: "nestedSave")
 }

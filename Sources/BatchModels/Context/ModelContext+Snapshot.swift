@@ -4,8 +4,8 @@ import BatchStore
 extension ModelContext {
   /// Applies a snapshot's changes to its object, to be saved; reads nothing.
   ///
-  /// In all other attributes, the object then has the values of the snapshot. If the row has
-  /// changed since, saving conflicts, as ``mergePolicy`` decides. So `context.delete(try
+  /// All other attributes of the object then have the snapshot's values. If the row has changed
+  /// since, saving conflicts, as ``mergePolicy`` decides. So `context.delete(try
   /// context.apply(snapshot))` deletes the row only as it was.
   ///
   /// - Returns: The object, which is unchanged if the snapshot is.

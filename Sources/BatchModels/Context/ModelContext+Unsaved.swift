@@ -4,13 +4,13 @@ import BatchStore
 extension ModelContext {
   /// Whether there are unsaved changes.
   ///
-  /// That is objects, and pairs of them in tables of their own, of which the objects know nothing.
+  /// Both objects and pairs in separate tables, which the objects do not know of, count.
   public var hasChanges: Bool {
     checkQueue()
     return !unsaved.isEmpty || !links.isEmpty || !statements.isEmpty
   }
 
-  /// The objects that the next save inserts, in the order in which they were inserted here.
+  /// The objects that the next save inserts, in the order of insertion.
   public var insertedModelsArray: [ManagedObject] { unsavedModels(.insert) }
 
   /// The objects with values that the next save writes.
@@ -24,11 +24,11 @@ extension ModelContext {
     return unsaved.all(kind)
   }
 
-  /// Takes a new object into the context, to be inserted in a store by the next save.
+  /// Inserts a new object into the context, for the next save to write to a store.
   ///
-  /// Of several stores that have the entity it is the first that may be written. What keeps the
-  /// object from being inserted, as an entity that is not here or an object of another context, the
-  /// next throwing call of the context throws.
+  /// If several stores have the entity, it goes to the first writable one. Problems, such as an
+  /// unknown entity or an object of another context, are thrown by the context's next throwing
+  /// call.
   public func insert(_ object: ManagedObject) {
     checkQueue()
     do {
@@ -38,11 +38,11 @@ extension ModelContext {
     }
   }
 
-  /// A new object of an entity, to be inserted in a store by the next save; for entities that no
+  /// A new object of an entity, for the next save to insert into a store; for entities that no
   /// class claims.
   ///
-  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `readOnly` if none
-  ///   that has it may be written.
+  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `readOnly` if
+  ///   none of them is writable.
   public func insertNewObject(ofEntity name: String) throws(BatchError) -> ManagedObject {
     try throwNoted()
     let entity = try container.writableEntity(named: name)
@@ -51,11 +51,11 @@ extension ModelContext {
     return object
   }
 
-  /// Marks an object to be deleted by the next save.
+  /// Marks an object for deletion by the next save.
   ///
-  /// What delete rules make of related objects shows from the next fetch or look-up on, and as soon as
-  /// related objects are asked for. A new object is forgotten at once. An object of another context is
-  /// left alone, and the next throwing call of the context throws that.
+  /// The effects of delete rules on related objects show from the next fetch or look-up on, and
+  /// whenever related objects are requested. A new object is forgotten immediately. An object of
+  /// another context is left alone, and the context's next throwing call reports it.
   public func delete(_ object: ManagedObject) {
     checkQueue()
     guard object.modelContext === self else {
@@ -92,7 +92,7 @@ extension ModelContext {
       object.dropChanges()
       object.stored = object.stored.asKept
       track(object, nil)
-      // A new object may have had its identifier in the meantime.
+      // A new object may have got its identifier meanwhile.
       registry.add(object, object.persistentModelID)
     }
     links = UnsavedLinks()
@@ -102,9 +102,9 @@ extension ModelContext {
     dropNotedChange()
   }
 
-  /// Runs `body` and saves; undoes whatever was not saved if either throws.
+  /// Runs `body` and saves; reverts all unsaved changes if either throws.
   ///
-  /// What was not saved before shares the fate of what `body` does.
+  /// Earlier unsaved changes are saved or reverted too.
   ///
   /// - Throws: What `body` or ``save()`` throws.
   public func transaction<Result>(_ body: () throws -> Result) throws -> Result {
@@ -118,7 +118,7 @@ extension ModelContext {
     }
   }
 
-  /// Notes what a save will do with an object; nil if nothing.
+  /// Notes what a save will do with an object; nil for nothing.
   func track(_ object: ManagedObject, _ kind: ManagedObject.Unsaved?) {
     guard object.unsaved != kind else { return }
     if kind == .delete || object.unsaved == .delete { lastRelated = nil }
@@ -128,19 +128,20 @@ extension ModelContext {
 
   // MARK: New objects
 
-  /// Takes a new object into the context, and keeps one that was to be deleted.
+  /// Inserts a new object into the context, or undeletes one.
   func take(_ object: ManagedObject) throws(BatchError) {
     if object.modelContext === self {
-      // Inserting what was to be deleted keeps it, as in SwiftData.
+      // As in SwiftData, inserting a deleted object undeletes it.
       if object.unsaved == .delete { keep(object) }
       return
     }
     adopt(object, try entity(ofNew: object))
   }
 
-  /// Takes a new object into the context of what it is to be related to.
+  /// Inserts a new object into the context of the object to relate it to.
   ///
-  /// - Throws: As ``ManagedObject/setRelatedObjects(_:forKey:)`` does; the object is where it was then.
+  /// - Throws: As ``ManagedObject/setRelatedObjects(_:forKey:)`` does; the object has not moved
+  ///   then.
   func take(
     _ object: ManagedObject,
     relating others: [ManagedObject],
@@ -165,8 +166,8 @@ extension ModelContext {
     return try container.writableEntity(named: name)
   }
 
-  /// Makes a new object one of this context, and then all new objects that it is related to, however
-  /// long the chain is.
+  /// Inserts a new object into this context, and then all new objects related to it, however long
+  /// the chain is.
   private func adopt(_ object: ManagedObject, _ entity: ModelEntity) {
     object.environment = environment(of: entity)
     registry.add(object, object.persistentModelID)
@@ -181,7 +182,7 @@ extension ModelContext {
     joining = []
   }
 
-  /// Sets what was set on an object before it was in the context.
+  /// Applies the values set on an object before it was in the context.
   private func unpackDraft(of object: ManagedObject) {
     let draft = object.draft
     object.draft = ManagedObject.Draft()
@@ -210,7 +211,7 @@ extension ModelContext {
     if let error = draft.error { noteChange(error) }
   }
 
-  /// Takes an object out of the context with whatever is unsaved of it.
+  /// Removes an object and its unsaved changes from the context.
   func forget(_ object: ManagedObject) {
     registry.remove(object)
     links.remove(of: object)
@@ -244,7 +245,7 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity of this name in the first store that has it and may be written.
+  /// The entity with this name in the first writable store that has it.
   func writableEntity(named name: String) throws(BatchError) -> ModelEntity {
     let found = entities.compactMap { models in
       models[name] ?? models.values.first { SQLName.equal($0.entity.name, name) }
@@ -265,6 +266,6 @@ extension ModelContainer {
 extension Store {
   /// Whether contexts may write to the store.
   ///
-  /// What Core Data made has columns and tables of its own to be kept up, and is read only.
+  /// Core Data's own files have columns and tables that need maintenance, and are read-only.
   package var isWritable: Bool { !isReadOnly && coreData == nil }
 }

@@ -2,8 +2,8 @@ import BatchIdentifiers
 import BatchStore
 
 extension ModelContext {
-  /// What is unsaved in the context, as rows and pairs that a predicate about related objects counts; nil
-  /// if there is nothing, or it does not count.
+  /// The context's unsaved changes, as rows and pairs for a predicate about related objects; nil if
+  /// there are none or they do not count.
   func unsavedRelated<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>
   ) -> UnsavedRelated? {
@@ -48,7 +48,7 @@ extension ModelContext {
     return pairs.hidden.isEmpty ? nil : pairs
   }
 
-  /// The values that the properties of an object have; nil if its row is gone.
+  /// The values of the object's properties; nil if its row is gone.
   func valuesInMemory(
     of object: ManagedObject,
     _ entity: ModelEntity
@@ -72,7 +72,7 @@ extension ModelContext {
 }
 
 extension ManagedObject {
-  /// The parts of the object's key; for an object without one, what stands for it in a statement.
+  /// The parts of the object's key; for an object without one, a stand-in for the statement.
   func keyInMemory(of count: Int) -> [SQLValue] {
     if let key = persistentModelID.key { return key.components.map { SQLValue($0) } }
     let own = "\(persistentModelID)"

@@ -22,49 +22,50 @@ public final class ModelContext {
   /// being an error; calls that throw, such as `existingModel(for:)`, ignore it.
   public var shouldDeleteInaccessibleFaults = false
 
-  /// How two contexts' changes of one row are settled; an error if nothing else is said.
+  /// How to resolve conflicting changes of one row by two contexts; by default, an error.
   public var mergePolicy = MergePolicy.error
-  /// Who saves, for the history of the stores.
+  /// The author of saves, for the stores' history.
   public var author: String?
-  /// For how many seconds the row of an object that was made a fault may be used again; as long as
-  /// the object lives if negative, as in Core Data, and not at all if 0.
+  /// For how many seconds a fault may reuse its row: forever if negative, as in Core Data, and not
+  /// at all if 0.
   ///
-  /// It is about what batch requests, jobs and other processes write. A row that another context of
-  /// the container has saved since is never used again.
+  /// It concerns what batch requests, jobs and other processes write. A row saved since by another
+  /// context of the container is never reused.
   public var stalenessInterval = -1.0
 
-  /// Whether somebody else saves what is done now, all of it together with what that needs.
+  /// Whether the current changes are saved by somebody else, together with everything that they
+  /// need.
   var isSavedByOwner = false
   /// The queue of the executor that owns the context, if one does.
   var queue: DispatchQueue?
-  /// The objects that there is something to save of, which is what keeps them alive.
+  /// The objects with unsaved changes, which this keeps alive.
   var unsaved = UnsavedModels()
-  /// The pairs that there is something to save of.
+  /// The pairs with unsaved changes.
   var links = UnsavedLinks()
-  /// The statements that the next save carries out.
+  /// The statements that the next save runs.
   var statements: [UnsavedStatement] = []
-  /// Who refers to whom by what is unsaved; made when it is needed.
+  /// The unsaved references between objects; created on demand.
   var unsavedReferences: UnsavedReferences?
-  /// What a relationship to many was set to last; nil if it may be something else by now.
+  /// What a to-many relationship was last set to; nil if it may have changed since.
   var lastRelated: LastRelated?
-  /// Goes up with whatever may change what the store has related to objects.
+  /// Increments whenever the related objects in the store may change.
   var generation = 0 {
     didSet { lastRelated = nil }
   }
   var registry = ModelRegistry()
   /// How often all objects were forgotten.
   private(set) var resetCount = 0
-  /// What the last fetch that prefetches has read beside its objects.
+  /// The objects that the last prefetching fetch read besides its own.
   var prefetched: [ManagedObject] = []
-  /// What other contexts saved; nil if the context does not live long enough to want to know.
+  /// The saves of other contexts; nil if the context is too short-lived to need them.
   let inbox: ContextInbox?
-  /// Whether what other contexts saved is merged by itself.
+  /// Whether saves of other contexts are merged automatically.
   var mergesSaved = false
-  /// Deleted objects of which the delete rules were not looked at yet.
+  /// Deleted objects whose delete rules have not been applied yet.
   var undecidedDeletions: [ManagedObject] = []
-  /// What delete rules did to related objects before the save, by the object that is deleted.
+  /// The effects of delete rules on related objects before the save, by deleted object.
   var consequences: [ObjectIdentifier: [DeletionPropagation.Consequence]] = [:]
-  /// The new objects that have come into the context while one of them does, that one first.
+  /// The new objects being inserted together, starting with the one that caused it.
   var joining: [ManagedObject] = []
 
   /// By entities.
@@ -74,12 +75,12 @@ public final class ModelContext {
   private var notedReading: BatchError?
   private var notedChange: BatchError?
 
-  /// Makes a context; a store's connection is opened when it is needed first.
+  /// Creates a context; a store's connection opens on first use.
   public convenience init(_ container: ModelContainer) {
     self.init(container, hearsOthers: true)
   }
 
-  /// Makes a context that is notified of what others save, or one that is not.
+  /// Creates a context, with or without notifications of other saves.
   init(_ container: ModelContainer, hearsOthers: Bool) {
     self.container = container
     inbox = hearsOthers ? ContextInbox() : nil
@@ -90,21 +91,20 @@ public final class ModelContext {
 
   deinit {
     container.changes.remove(inbox)
-    // New objects may refer to each other in a circle.
+    // References between new objects may form a cycle.
     for object in unsaved.all() { object.references = SlotValues() }
   }
 
-  /// The objects that are in the context and in use.
+  /// The context's objects that are in use.
   public var registeredModels: [ManagedObject] {
     checkQueue()
     return registry.objects
   }
 
-  /// Forgets all objects and whatever was not saved; objects that are still in use are in no context
-  /// any more.
+  /// Forgets all objects and unsaved changes; objects still in use are in no context any more.
   public func reset() {
     checkQueue()
-    // The key of an object that is to be deleted may be another one's by now.
+    // Another object may have the key of a deleted one by now.
     for object in Set(registry.objects).union(unsaved.all()) { detach(object) }
     registry = ModelRegistry()
     resetCount += 1
@@ -120,28 +120,28 @@ public final class ModelContext {
 
   // MARK: Errors of properties
 
-  /// Keeps an error of a call that cannot throw, the first one, for one that can.
+  /// Keeps the first error of a call that cannot throw, for one that can.
   func note(_ error: BatchError) {
     notedReading = notedReading ?? error
   }
 
-  /// Keeps what could not be set, inserted or deleted, the first of it, for a call that can throw.
+  /// Keeps the first error of setting, inserting or deleting, for a call that can throw.
   func noteChange(_ error: BatchError) {
     notedChange = notedChange ?? error
   }
 
-  /// Forgets what could not be set, inserted or deleted.
+  /// Forgets errors of setting, inserting or deleting.
   func dropNotedChange() {
     notedChange = nil
   }
 
-  /// What could not be read since that was thrown last, to be thrown by the caller.
+  /// The errors of reading since the last throw, for the caller to throw.
   func takeNotedReading() -> BatchError? {
     defer { notedReading = nil }
     return notedReading
   }
 
-  /// Throws what a property had to keep to itself.
+  /// Throws the error that a property could not.
   func throwNoted() throws(BatchError) {
     checkQueue()
     guard let error = notedReading ?? notedChange else { return }
@@ -149,7 +149,7 @@ public final class ModelContext {
     throw error
   }
 
-  /// What a call that reads from the store begins with.
+  /// The beginning of every call that reads from the store.
   func beginReading() throws(BatchError) {
     try throwNoted()
     noticeSaved()
@@ -158,7 +158,7 @@ public final class ModelContext {
 
   // MARK: Objects
 
-  /// The object of this identifier, if it is in use.
+  /// The object with this identifier, if it is in use.
   func registered(_ identifier: PersistentIdentifier) -> ManagedObject? {
     checkQueue()
     if let object = registry[identifier] { return object }
@@ -178,7 +178,7 @@ public final class ModelContext {
     return object
   }
 
-  /// What the objects of an entity share, or those of none.
+  /// The state shared by the objects of an entity, or by those of none.
   func environment(of entity: ModelEntity?) -> ObjectEnvironment {
     let key = entity.map { ObjectIdentifier($0) }
     if let known = environments[key] { return known }
@@ -193,7 +193,7 @@ public final class ModelContext {
   func connection(to index: Int) throws(BatchError) -> Connection {
     if let connection = connections[index] { return connection }
     let store = container.stores[index]
-    // Where a rollback journal comes and goes with each save of others, a connection that is opened
+    // With a rollback journal that others create and remove at each save, a connection opened
     // read-only fails now and then: it takes a journal for one left behind, and cannot recover it.
     let connection = try Connection(path: store.path, options: store.options)
     try connection.execute("PRAGMA query_only = 1")
@@ -201,7 +201,7 @@ public final class ModelContext {
     return connection
   }
 
-  /// Runs `body`, and has what it reads of a store read through a connection of the caller's.
+  /// Runs `body`, with a store's reads going through the caller's connection.
   func reading<Result>(
     _ store: Int,
     through connection: Connection,
@@ -213,7 +213,7 @@ public final class ModelContext {
     return try body()
   }
 
-  /// The connection that saves to a store, on which foreign keys are enforced.
+  /// The connection that saves to a store; it enforces foreign keys.
   func writer(to index: Int) throws(BatchError) -> Connection {
     if let writer = writers[index] { return writer }
     let store = container.stores[index]
@@ -225,8 +225,8 @@ public final class ModelContext {
 
   /// Reads the row of a fault.
   ///
-  /// - Throws: `BatchError` with code `objectNotFound` if there is none, unless the context takes
-  ///   such objects for deleted.
+  /// - Throws: `BatchError` with code `objectNotFound` if there is none, unless the context treats
+  ///   such objects as deleted.
   func load(_ object: ManagedObject) throws(BatchError) {
     if case .stale(let row, let time) = object.stored, isFresh(time) {
       object.stored = .read(row, at: time)
@@ -251,7 +251,7 @@ public final class ModelContext {
     }
   }
 
-  /// Whether the row that an object had before it was made a fault may be used again.
+  /// Whether a fault may reuse its earlier row.
   private func isFresh(_ readAt: ContinuousClock.Instant) -> Bool {
     stalenessInterval < 0 || readAt.duration(to: .now) < .seconds(stalenessInterval)
   }
@@ -261,6 +261,6 @@ public final class ModelContext {
 extension ModelContext: Sendable {}
 
 extension BatchError.Code {
-  /// The object of an identifier is of another class than was asked for.
+  /// The object of an identifier has another class than requested.
   public static let modelTypeMismatch = Self(rawValue: "modelTypeMismatch")
 }

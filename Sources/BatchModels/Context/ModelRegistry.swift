@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// The objects of a context by their identifiers, mostly without keeping them alive.
+/// The objects of a context by identifier, mostly without keeping them alive.
 struct ModelRegistry {
   private enum Entry {
     case kept(ManagedObject)
@@ -18,21 +18,21 @@ struct ModelRegistry {
     weak var object: ManagedObject?
   }
 
-  /// Whether objects that are added are kept alive.
+  /// Whether added objects are kept alive.
   ///
-  /// Those of a chunk are there for as long as its context, and a weak reference makes every other one to
-  /// an object slow.
+  /// A chunk's objects live as long as its context, and a weak reference slows down every other
+  /// reference to an object.
   var keepsObjects = false
   private var entries: [PersistentIdentifier: Entry] = [:]
-  /// How many entries there may be before those without an object are dropped: twice as many as
-  /// were in use the last time, so that an addition costs O(1) in the long run.
+  /// The number of entries above which those without an object are dropped: twice as many as were
+  /// in use the last time, so that an addition costs amortized O(1).
   private var limit = 1_024
 
   subscript(_ identifier: PersistentIdentifier) -> ManagedObject? { entries[identifier]?.object }
 
   var objects: [ManagedObject] { entries.values.compactMap(\.object) }
 
-  /// Makes room for so many objects at once.
+  /// Reserves space for a number of objects.
   mutating func reserveCapacity(_ count: Int) {
     entries.reserveCapacity(count)
     limit = max(limit, count)

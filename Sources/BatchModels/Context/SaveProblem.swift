@@ -1,21 +1,21 @@
 public import BatchIdentifiers
 public import BatchStore
 
-/// Something that keeps an object from being saved: what ``ManagedObject/validate()`` finds, or what a
-/// constraint of the database refuses.
+/// A reason why an object cannot be saved: a problem that ``ManagedObject/validate()`` finds, or a
+/// constraint of the database.
 public struct SaveProblem: Sendable, Hashable, CustomStringConvertible {
   /// The object's identifier; a temporary one for a new object.
   public let identifier: PersistentIdentifier
-  /// The attribute or relationship; nil where it is about the object as a whole.
+  /// The attribute or relationship; nil if the problem concerns the object as a whole.
   public let property: String?
   /// The value of the attribute, or the key that the relationship refers to.
   public let value: SQLValue?
   /// What is wrong, in one clause that names the property and the value.
   public let message: String
-  /// What to do about it; nil where ``ManagedObject/validate()`` has said all.
+  /// What to do about it; nil if ``ManagedObject/validate()`` has said everything.
   public let remedy: String?
 
-  /// What the object is called in errors: its identifier, or `new Order`.
+  /// The object's name in errors: its identifier, or `new Order`.
   public var object: String {
     identifier.isTemporary ? "new \(identifier.entityName)" : identifier.description
   }
@@ -26,20 +26,20 @@ public struct SaveProblem: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// All that keeps objects from being saved, kept as `BatchError.underlying`.
+/// All reasons why objects cannot be saved, kept as `BatchError.underlying`.
 public struct SaveProblems: Error, Sendable {
   /// The problems, in the order in which the objects would have been saved.
   public let problems: [SaveProblem]
 }
 
 extension BatchError {
-  /// What keeps which objects from being saved, for an error of code `constraint` or `validationFailed`
-  /// that a save throws; none for others.
+  /// The problems in an error of code `constraint` or `validationFailed` that a save throws; none
+  /// for other errors.
   public var saveProblems: [SaveProblem] {
     (underlying as? SaveProblems)?.problems ?? []
   }
 
-  /// How many problems the text of an error tells.
+  /// The maximum number of problems in an error's text.
   private static let toldProblems = 10
 
   init?(_ code: Code, _ problems: [SaveProblem]) {
@@ -68,14 +68,14 @@ extension BatchError {
 }
 
 extension BatchError.Code {
-  /// Objects are not as their classes want them: Core Data's errors 1550 and 1560.
+  /// Objects violate the rules of their classes: Core Data's errors 1550 and 1560.
   public static let validationFailed = Self(rawValue: "validationFailed")
-  /// Hooks have changed more and more objects.
+  /// Hooks kept changing more objects.
   public static let endlessHooks = Self(rawValue: "endlessHooks")
 }
 
 extension SQLValue {
-  /// The value as an error shows it, of a long one the beginning.
+  /// The value for an error, shortened.
   var shortForMessage: String {
     let text = debugDescription
     return text.count > 60 ? "\(text.prefix(59))…" : text

@@ -2,9 +2,9 @@ import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
-/// What the database refuses of a save, object by object, in words of the objects.
+/// The problems that the database has with a save, per object, in terms of the objects.
 extension StoreSave {
-  /// Carries out something for an object; in a trial what the database refuses is noted, and nil returned.
+  /// Runs an operation for an object; in a trial, notes the database's error and returns nil.
   mutating func trying<Result>(
     _ object: ManagedObject,
     _ body: (inout StoreSave) throws(BatchError) -> Result
@@ -20,7 +20,7 @@ extension StoreSave {
     }
   }
 
-  /// What is wrong with an object, by what SQLite says when it is written.
+  /// The problem of an object, from SQLite's error on writing it.
   private func problems(
     of object: ManagedObject,
     _ error: BatchError
@@ -73,7 +73,7 @@ extension StoreSave {
     ]
   }
 
-  /// What a column has once the object is saved; nil where it has a default that only SQLite can tell.
+  /// The value of a column after saving the object; nil for a default that only SQLite knows.
   private func value(
     of object: ManagedObject,
     at slot: Int,
@@ -141,7 +141,7 @@ extension StoreSave {
     _ entity: ModelEntity,
     check: String
   ) -> SaveProblem {
-    // The text is the constraint's name or its expression: what it mentions is what it is about.
+    // The text is the constraint's name or expression, and concerns the columns that it mentions.
     let words = check.split { !($0.isLetter || $0.isNumber || $0 == "_") }
     let mentioned = entity.columns.filter { column in
       words.contains { SQLName.equal(String($0), column) }
@@ -176,7 +176,7 @@ extension StoreSave {
 
   // MARK: Foreign keys
 
-  /// Notes the objects whose rows refer to no row, or are referred to and gone.
+  /// Notes the objects whose rows refer to no row, or are gone but referred to.
   mutating func noteForeignKeys(of objects: [ManagedObject]) throws(BatchError) {
     guard connection.hasUnresolvedForeignKeys else { return }
     let known = Set(problems.map(\.identifier))
@@ -221,7 +221,7 @@ extension StoreSave {
     return problems
   }
 
-  /// The rows that refer to one that is to be deleted.
+  /// The rows that refer to one that is being deleted.
   private func referrers(
     of object: ManagedObject,
     _ entity: ModelEntity
@@ -269,7 +269,7 @@ extension StoreSave {
 }
 
 extension SaveProblem {
-  /// What is wrong with a property that is kept in a column.
+  /// The problem of a property stored in a column.
   fileprivate init(
     _ object: ManagedObject,
     _ entity: ModelEntity,
@@ -289,7 +289,7 @@ extension SaveProblem {
 }
 
 extension ModelEntity {
-  /// What the class calls a column: an attribute, a relationship, or the column itself.
+  /// The class's name for a column: an attribute, a relationship, or the column itself.
   fileprivate func property(ofColumn column: String, of object: ManagedObject) -> String {
     guard let slot = slot(ofColumn: column) else { return column }
     if let attribute = declared.last(where: { $0.slot == slot })?.attribute {
@@ -304,8 +304,8 @@ extension ModelEntity {
 }
 
 extension ModelContext {
-  /// What the database refuses of what is unsaved of a store, found by saving it once more and taking
-  /// that back; nothing where that fails.
+  /// The problems of a store's unsaved changes, found by saving them once more and rolling back;
+  /// none if that fails.
   func refusals(inStore store: Int, through writer: Connection) -> [SaveProblem] {
     var problems: [SaveProblem] = []
     func save() throws(BatchError) {
@@ -322,7 +322,7 @@ extension ModelContext {
     return problems
   }
 
-  /// An error of a save that was rolled back, with the objects that it is about.
+  /// An error of a rolled-back save, with the objects that it concerns.
   func naming(
     _ error: BatchError,
     inStore store: Int,

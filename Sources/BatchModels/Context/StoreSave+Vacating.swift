@@ -7,16 +7,16 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How rows of one save exchange unique values: SQLite looks at a unique index after each row, and takes
-/// the first of two rows that swap their values for a duplicate of the second.
+/// How rows of one save exchange unique values: SQLite checks a unique index after each row, so the
+/// first of two rows that swap their values is a duplicate of the second.
 extension StoreSave {
-  /// Takes unique values from rows that are to have others, or to be deleted: they have NULL for the
-  /// moment, or a value that nobody has.
+  /// Removes unique values from rows that will get others, or be deleted: until then they have
+  /// NULL, or a value that no row has.
   ///
-  /// This is done only where the save was refused without it. Triggers see it.
+  /// This happens only if the save was refused without it. Triggers see it.
   ///
-  /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else has changed, where that
-  ///   is an error: rows that have lost a value cannot be compared any more.
+  /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else has changed, if
+  ///   that is an error: rows that have lost a value cannot be compared any more.
   mutating func vacate(
     _ objects: [ManagedObject],
     unchanged: Set<ObjectIdentifier>
@@ -29,11 +29,11 @@ extension StoreSave {
       for object in changed { try reportConflict(of: object) }
       guard conflicts.isEmpty else { throw BatchError(conflicts) }
     case .mergeByPropertyObjectTrump, .overwrite:
-      // Whatever these rows have, what is set here is written.
+      // The set values are written regardless of what these rows have.
       return try vacate(objects.filter { $0.unsaved != .insert })
     case .mergeByPropertyStoreTrump, .rollback: break
     }
-    // Of what was never read, or refreshed, there is nothing to compare.
+    // Rows never read, or refreshed, have nothing to compare.
     try vacate(
       objects.filter { object in
         unchanged.contains(ObjectIdentifier(object))
@@ -42,7 +42,7 @@ extension StoreSave {
     )
   }
 
-  /// Notes that somebody else has changed the row of an object, if it is so.
+  /// Notes whether somebody else has changed the row of an object.
   private mutating func reportConflict(of object: ManagedObject) throws(BatchError) {
     guard let entity = object.entity, let row = object.row,
       !object.persistentModelID.isTemporary
@@ -112,7 +112,7 @@ extension StoreSave {
     return kept.contains(.integer) ? .integer(number) : .real(Double(number))
   }
 
-  /// Whether other rows would lose what they refer to as soon as a value is taken.
+  /// Whether removing a value would break other rows' references.
   private func clearsReferences(to entity: ModelEntity) throws(BatchError) -> Bool {
     try connection.value(
       """

@@ -1,52 +1,52 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What a save writes to one store, inside a transaction of the caller.
+/// The writes of a save to one store, inside the caller's transaction.
 ///
-/// Objects stay as they are: what becomes of each is noted, and holds once the transaction is
-/// committed. Rows are updated first, then deleted, then inserted: a row that goes to another parent
-/// is not deleted with the one it left, and a key that becomes free can be used again.
+/// Objects do not change yet: the result for each is noted, and holds once the transaction commits.
+/// Rows are updated first, then deleted, then inserted: a row that moves to another parent is not
+/// deleted with the old one, and a key that becomes free can be reused.
 struct StoreSave {
-  /// What becomes of an object.
+  /// The result for an object.
   enum Outcome {
-    /// Its row is this one, and nothing of it is unsaved.
+    /// It has this row, and no unsaved changes.
     case stored(PersistentIdentifier, [SQLValue])
     /// Its row was deleted by this save.
     case deleted
-    /// Its row was found to be gone.
+    /// Its row was gone.
     case gone
   }
 
-  /// How what the database refuses is met.
+  /// How to treat what the database refuses.
   enum Manner {
     /// It is thrown.
     case plain
-    /// Unique values that rows of the save have, and others of its rows are to have, are taken from the
-    /// former first; whatever else is refused is thrown.
+    /// Unique values that rows of the save have, and others of its rows will get, are removed from
+    /// the former first; other errors are thrown.
     case vacating
-    /// It is noted, object by object, and the rest goes on: nothing of this is to be committed.
+    /// It is noted per object, and the rest continues; nothing of this may be committed.
     case trial
   }
 
   let connection: Connection
   let policy: MergePolicy
   let manner: Manner
-  /// What the database refuses, in a trial.
+  /// The database's errors, in a trial.
   var problems: [SaveProblem] = []
   private(set) var outcomes: [(object: ManagedObject, outcome: Outcome)] = []
   private(set) var inserted: [PersistentIdentifier] = []
   private(set) var updated: [PersistentIdentifier] = []
   private(set) var deleted: [PersistentIdentifier] = []
   private(set) var conflicts: [MergeConflict] = []
-  /// Objects whose rows were what they had read, before unique values were taken from them.
+  /// Objects whose rows were as read, before unique values were removed from them.
   private var unchangedBefore: Set<ObjectIdentifier> = []
   /// The identifiers that new objects will have.
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
-  /// Objects that nothing changed of but what they are joined with.
+  /// Objects whose only change is the pairs that they are in.
   private var touched: Set<PersistentIdentifier> = []
   /// The pairs that were joined or parted.
   private(set) var writtenLinks: [UnsavedLinks.Link] = []
-  /// Written objects whose rows may not be what was written.
+  /// Written objects whose rows may differ from what was written.
   private var unread: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
 
   init(connection: Connection, policy: MergePolicy, manner: Manner) {
@@ -58,15 +58,14 @@ struct StoreSave {
   /// Writes some objects of the store.
   ///
   /// - Throws: `BatchError` with code `mergeConflict` for all conflicts that the policy leaves,
-  ///   `missingKey`, `valueMismatch` for a row that does not fit its class, and whatever SQLite
-  ///   says.
+  ///   `missingKey`, `valueMismatch` for a row that does not fit its class, and SQLite's errors.
   mutating func write(
     _ objects: [ManagedObject],
     _ relationships: RelationshipGraph,
     links: [UnsavedLinks.Link],
     partings: [(table: JoinTable, identifier: PersistentIdentifier)]
   ) throws(BatchError) {
-    // Objects may refer to each other in any order, which is looked at when all are written.
+    // Objects may refer to each other in any order, so references are checked when all are written.
     try connection.execute("PRAGMA defer_foreign_keys = ON")
     let allocated = try KeyAllocation.identifiers(
       of: objects.filter { $0.unsaved == .insert },
@@ -89,7 +88,7 @@ struct StoreSave {
     try insert(allocated)
     for link in links { try write(link) }
     guard conflicts.isEmpty else { throw BatchError(conflicts) }
-    // Defaults, generated columns and triggers have their part in what a row is in the end.
+    // Defaults, generated columns and triggers may affect the final row.
     for (object, entity, identifier) in unread {
       if let row = try entity.row(of: identifier, in: connection) {
         try entity.validate(row, of: identifier)
@@ -101,7 +100,7 @@ struct StoreSave {
     if manner == .trial { try noteForeignKeys(of: objects) }
   }
 
-  /// What was set on an object, with the keys of new objects that it refers to.
+  /// The values set on an object, with the keys of new objects that it refers to.
   func values(of object: ManagedObject) -> [Int: SQLValue] {
     var values: [Int: SQLValue] = [:]
     for (slot, value) in object.changes { values[slot] = value }
@@ -118,8 +117,8 @@ struct StoreSave {
 
   // MARK: Updating
 
-  /// Writes what was set on some objects: those of an entity together where that does what it does one by
-  /// one, and nobody else has changed their rows.
+  /// Writes the values set on some objects: in sets per entity, if that has the same effect as
+  /// single statements, and nobody else has changed their rows.
   private mutating func update(_ objects: [ManagedObject]) throws(BatchError) {
     for (entity, set) in objects.byEntity() {
       if let entity, entity.entity.key?.isRowID == true, set.count > 1, manner == .plain,
@@ -127,7 +126,7 @@ struct StoreSave {
       {
         continue
       }
-      // Looked at before the first row is changed: what triggers do to rows that follow is no conflict.
+      // Checked before the first row changes: what triggers do to later rows is not a conflict.
       let unchanged = try set.count > 1 && manner == .plain ? unchanged(set) : unchangedBefore
       for object in set {
         let isUnchanged = unchanged.contains(ObjectIdentifier(object))
@@ -141,7 +140,7 @@ struct StoreSave {
     }
   }
 
-  /// The objects whose rows are what they were when they were read.
+  /// The objects whose rows are as they were read.
   private func unchanged(_ objects: [ManagedObject]) throws(BatchError) -> Set<ObjectIdentifier> {
     var unchanged: Set<ObjectIdentifier> = []
     var known: Set<PersistentIdentifier> = []
@@ -157,7 +156,8 @@ struct StoreSave {
     return unchanged
   }
 
-  /// Writes what was set on objects of an entity by one statement for many; false if nothing was done.
+  /// Writes the values set on objects of an entity with one statement for many; false if nothing
+  /// was done.
   private mutating func updateTogether(
     _ objects: [ManagedObject],
     _ entity: ModelEntity
@@ -181,7 +181,7 @@ struct StoreSave {
     return true
   }
 
-  /// Writes what was set on an object; nil if nothing is to be written in the end.
+  /// Writes the values set on an object; nil if there is nothing to write after all.
   private mutating func updateAlone(
     _ object: ManagedObject,
     isUnchanged: Bool
@@ -193,7 +193,7 @@ struct StoreSave {
         return (entity, identifier)
       }
       if try entity.row(of: identifier, in: connection) == nil {
-        // A trigger has deleted it, on behalf of a row before it.
+        // A trigger has deleted it, because of an earlier row.
         outcomes.append((object, .gone))
         return nil
       }
@@ -209,7 +209,7 @@ struct StoreSave {
     }
     var changes = values(of: object)
     let expected = (object.row ?? current).replacing(object.bases)
-    // What SQLite takes for a difference may be none: text that is not UTF-8 is repaired in reading.
+    // SQLite's difference may be none: text that is not UTF-8 is repaired in reading.
     if isMerged ? !current.isIdentical(to: expected) : !entity.isSameVersion(current, expected) {
       guard let settled = try settle(object, expected, current, entity) else { return nil }
       changes = settled
@@ -220,7 +220,7 @@ struct StoreSave {
     return (entity, identifier)
   }
 
-  /// What to write to a row that somebody else changed; nil for nothing.
+  /// The values to write to a row that somebody else changed; nil for none.
   private mutating func settle(
     _ object: ManagedObject,
     _ row: [SQLValue],
@@ -245,7 +245,7 @@ struct StoreSave {
     return nil
   }
 
-  /// Gives up what is unsaved of an object, for the row as it is.
+  /// Drops an object's unsaved values in favor of the row.
   private mutating func keep(
     _ object: ManagedObject,
     _ current: [SQLValue],
@@ -255,7 +255,7 @@ struct StoreSave {
     outcomes.append((object, .stored(object.persistentModelID, current)))
   }
 
-  /// Settles the change of a row that is gone; true if there is a row again.
+  /// Resolves the change of a deleted row; true if a row exists again.
   private mutating func restore(
     _ object: ManagedObject,
     _ entity: ModelEntity
@@ -267,7 +267,7 @@ struct StoreSave {
       return false
     case .mergeByPropertyObjectTrump, .overwrite:
       let values = entity.writable(row ?? []).merging(values(of: object)) { $1 }
-      // Of a row that was never read, what was not set is known to nobody.
+      // For a row that was never read, only the set values are known.
       guard row != nil || entity.writableSlots.allSatisfy({ values[$0] != nil }) else {
         report(object, nil, nil, entity)
         return false
@@ -280,7 +280,7 @@ struct StoreSave {
     }
   }
 
-  /// Updates a row if it is still what it was; false if it is not.
+  /// Updates a row if it is unchanged; false otherwise.
   private func update(
     _ key: PrimaryKey,
     _ entity: ModelEntity,
@@ -316,8 +316,8 @@ struct StoreSave {
 
   // MARK: Deleting
 
-  /// Deletes the rows of some objects in their order: those of an entity that follow one another together,
-  /// where that does what it does one by one, and nobody else has changed the rows.
+  /// Deletes the rows of some objects in order: consecutive ones of an entity together, if that has
+  /// the same effect as single statements, and nobody else has changed the rows.
   private mutating func delete(_ objects: [ManagedObject]) throws(BatchError) {
     var start = objects.startIndex
     while start < objects.endIndex {
@@ -342,7 +342,8 @@ struct StoreSave {
     }
   }
 
-  /// Deletes the rows of objects of an entity by one statement for many; false if nothing was done.
+  /// Deletes the rows of objects of an entity with one statement for many; false if nothing was
+  /// done.
   private mutating func deleteTogether(
     _ objects: [ManagedObject],
     _ entity: ModelEntity
@@ -365,7 +366,7 @@ struct StoreSave {
   ) throws(BatchError) {
     let identifier = object.persistentModelID
     guard !identifier.isTemporary else {
-      // A new object that a rule deletes was never there.
+      // A new object that a rule deletes never had a row.
       return outcomes.append((object, .deleted))
     }
     if try !delete(identifier, entity, ifStill: isUnchanged ? nil : object.row),
@@ -383,7 +384,7 @@ struct StoreSave {
       }
       if try !delete(identifier, entity, ifStill: nil) { throw Self.ignored("delete", identifier) }
     }
-    // Where somebody else deleted it already, both wanted the same.
+    // If somebody else has deleted it already, both wanted the same.
     outcomes.append((object, .deleted))
     deleted.append(identifier)
   }
@@ -410,7 +411,7 @@ struct StoreSave {
     return connection.changes > 0
   }
 
-  /// Rows that refer to others go before those, for which a foreign key may not wait.
+  /// Referring rows go before referenced ones, since a foreign key may not be deferrable.
   private static func deletionOrder(
     _ objects: [ManagedObject],
     _ depths: [String: Int]
@@ -448,7 +449,7 @@ struct StoreSave {
       )
     }
     writtenLinks.append(link)
-    // Others have to look at both again, though their own rows are what they were.
+    // Others must check both again, though their own rows are unchanged.
     for object in [link.source, link.target]
     where object.unsaved == nil && touched.insert(object.persistentModelID).inserted {
       updated.append(object.persistentModelID)
@@ -469,7 +470,8 @@ struct StoreSave {
 
   // MARK: Inserting
 
-  /// Inserts the rows of new objects in their order, those that set the same columns by one statement.
+  /// Inserts the rows of new objects in order, those with values for the same columns by one
+  /// statement.
   private mutating func insert(
     _ objects: [(object: ManagedObject, identifier: PersistentIdentifier)]
   ) throws(BatchError) {
@@ -486,7 +488,7 @@ struct StoreSave {
     }
   }
 
-  /// Inserts the rows of objects that set the same columns.
+  /// Inserts the rows of objects with values for the same columns.
   private mutating func insert(
     _ objects: ArraySlice<(object: ManagedObject, identifier: PersistentIdentifier)>,
     _ entity: ModelEntity,
@@ -520,7 +522,7 @@ struct StoreSave {
     }
   }
 
-  /// What a new row has in a column.
+  /// The value of a new row in a column.
   private func value(
     of object: ManagedObject,
     at slot: Int,
@@ -531,10 +533,10 @@ struct StoreSave {
     return object.changes[slot] ?? .null
   }
 
-  /// Inserts the row of an object that was deleted by somebody else.
+  /// Inserts the row of an object that somebody else deleted.
   ///
-  /// - Returns: The identifier by the key that the row has, which may be of another type than the one
-  ///   that was set.
+  /// - Returns: The identifier with the row's actual key, which may have another type than the set
+  ///   one.
   private func insert(
     _ values: [Int: SQLValue],
     as identifier: PersistentIdentifier,
@@ -557,7 +559,7 @@ struct StoreSave {
     _ entity: ModelEntity
   ) {
     if manner == .trial { return }
-    // Refreshed, the object must not have this row again.
+    // After a refresh, the object must not reuse this row.
     object.stored = object.stored.outdated
     conflicts.append(
       MergeConflict(

@@ -1,4 +1,4 @@
-/// Pairs of objects that are to be joined, or parted, in tables of their own.
+/// Pairs of objects to join, or part, in separate tables.
 struct UnsavedLinks {
   /// A pair in one table.
   struct Link {
@@ -6,7 +6,7 @@ struct UnsavedLinks {
     let table: JoinTable
     let source: ManagedObject
     let target: ManagedObject
-    /// Whether the two are to be joined.
+    /// Whether to join the two.
     var isJoined: Bool
   }
 
@@ -18,19 +18,19 @@ struct UnsavedLinks {
   }
 
   private var links: [Key: (link: Link, order: Int)] = [:]
-  /// How many pairs have been set so far.
+  /// The number of pairs set so far.
   private var additions = 0
   /// The pairs of each object.
   private var keys: [ObjectIdentifier: [Key]] = [:]
 
   var isEmpty: Bool { links.isEmpty }
 
-  /// The links of a store, in the order in which they were set first.
+  /// The links of a store, in the order in which they were first set.
   func of(store: Int) -> [Link] {
     links.values.filter { $0.link.store == store }.sorted { $0.order < $1.order }.map(\.link)
   }
 
-  /// The objects on the other side of one that are to be joined with it, or parted from it.
+  /// The objects on the other side of one that will be joined with it, or parted from it.
   func targets(of source: ManagedObject, in table: JoinTable) -> [(ManagedObject, isJoined: Bool)] {
     (keys[ObjectIdentifier(source)] ?? []).compactMap { key in
       guard let link = links[key]?.link else { return nil }
@@ -43,7 +43,7 @@ struct UnsavedLinks {
   }
 
   mutating func set(_ link: Link) {
-    // Both sides see one pair: it is kept as the side with the lesser column sees it.
+    // Both sides see one pair: it is kept from the view of the side with the smaller column.
     var link = link
     if link.table.source > link.table.target {
       link = Link(

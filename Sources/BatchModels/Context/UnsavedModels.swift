@@ -1,6 +1,6 @@
-/// The objects of a context that there is something to save of, in the order in which they came.
+/// The objects of a context with unsaved changes, in order of arrival.
 struct UnsavedModels {
-  /// Those that came and went since the last compaction have left nil.
+  /// Objects that came and went since the last compaction have left nil.
   private var objects: [ManagedObject?] = []
   private var count = 0
   /// How many have come so far.
@@ -8,19 +8,19 @@ struct UnsavedModels {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Whether there is something to save of one object, and of no other.
+  /// Whether exactly this one object has unsaved changes.
   func areOnly(_ object: ManagedObject) -> Bool { count == 1 && contains(object) }
 
-  /// All of them, or those that a save will do one thing with.
+  /// All of them, or those with one kind of pending change.
   ///
   /// - Complexity: O(*n*).
   func all(_ kind: ManagedObject.Unsaved? = nil) -> [ManagedObject] {
     objects.compactMap { $0 }.filter { kind == nil || $0.unsaved == kind }
   }
 
-  /// Notes what a save will do with an object; nil if nothing.
+  /// Notes what a save will do with an object; nil for nothing.
   ///
-  /// - Complexity: O(1) in the long run.
+  /// - Complexity: Amortized O(1).
   mutating func set(_ kind: ManagedObject.Unsaved?, of object: ManagedObject) {
     switch (kind, contains(object)) {
     case (nil, true):
@@ -37,7 +37,7 @@ struct UnsavedModels {
     object.unsaved = kind
   }
 
-  /// Has the objects in an order in which they were before.
+  /// Restores an earlier order of the objects.
   mutating func arrange(as objects: [ManagedObject]) {
     self.objects = objects
     count = objects.count

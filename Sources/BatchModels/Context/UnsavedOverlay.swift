@@ -1,15 +1,15 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What the unsaved changes of a context make of a fetch: rows that do not count as they are
-/// stored, and objects that satisfy the predicate as they are in memory.
+/// The effect of a context's unsaved changes on a fetch: rows whose stored values do not count, and
+/// objects that satisfy the predicate in memory.
 struct UnsavedOverlay<Model: PersistentModel> {
-  /// The identifiers of objects that are changed or deleted.
+  /// The identifiers of changed and deleted objects.
   let excluded: [PersistentIdentifier]
-  /// The objects that satisfy the predicate, in the order of the descriptor.
+  /// The objects that satisfy the predicate, in the descriptor's order.
   let matching: [Model]
 
-  /// Puts the objects among those of rows, which are in order.
+  /// Merges the objects into those of rows, which are in order.
   func merged(with rows: [Model], by descriptor: FetchDescriptor<Model>) -> [Model] {
     var merged: [Model] = []
     merged.reserveCapacity(rows.count + matching.count)
@@ -26,7 +26,7 @@ struct UnsavedOverlay<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// The overlay of a fetch; nil if there is nothing unsaved that it could be about.
+  /// The overlay of a fetch; nil if there are no unsaved changes that could affect it.
   func overlay<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>,
     of entity: ModelEntity,
@@ -47,10 +47,10 @@ extension ModelContext {
     )
   }
 
-  /// Those of some objects that satisfy a predicate.
+  /// The objects that satisfy a predicate.
   ///
-  /// SQLite evaluates it over a row of the values in memory, so that it means for them what it means
-  /// for rows, and what would stop the process in Swift is an error.
+  /// SQLite evaluates it over a row of the values in memory, so that it means the same as for
+  /// stored rows, and what would trap in Swift is an error.
   private func objectsInMemory<Model: PersistentModel>(
     _ objects: [ManagedObject],
     satisfying descriptor: FetchDescriptor<Model>,
@@ -60,7 +60,7 @@ extension ModelContext {
     guard let predicate = descriptor.predicate else { return objects }
     let translator = PredicateTranslator(container, unsaved: unsavedRelated(for: descriptor))
     let table = SQLName.quoted(entity.entity.table)
-    // The key has columns of its own: for an object without one, something else stands for it.
+    // The key has separate columns: for an object without one, a stand-in.
     let keys = try entity.entity.requireKey().columns.indices.map { "_batch_key\($0)" }
     let term = ObjectTerm(
       entity,
@@ -95,7 +95,7 @@ extension ModelContext {
 }
 
 extension ModelEntity {
-  /// Whether objects of another entity are of this one too.
+  /// Whether objects of another entity belong to this one too.
   func includes(_ other: ModelEntity) -> Bool {
     other.space == space
       || other.store == store && (concrete?.names.values.contains(other.entity.name) ?? false)

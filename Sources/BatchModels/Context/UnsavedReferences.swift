@@ -1,12 +1,12 @@
 import BatchIdentifiers
 import BatchStore
 
-/// Which unsaved objects refer to which others by what was set on them.
+/// The unsaved references between objects.
 ///
-/// It is made when it is asked for, and told of what is set after that. Of what is set anew it keeps
-/// the old place too, and looks at the object itself when it is asked.
+/// It is built on demand, and then updated. When a column is set again, its old entry stays too; a
+/// query therefore checks the object itself.
 struct UnsavedReferences {
-  /// What a column is set to.
+  /// The value set on a column.
   enum Target: Hashable {
     case value(SQLValue)
     /// A new object, which has no key yet.
@@ -20,7 +20,7 @@ struct UnsavedReferences {
   }
 
   private var referrers: [Place: [ManagedObject]] = [:]
-  /// How many more places are kept before it is better to make it anew.
+  /// The number of added entries above which rebuilding is cheaper.
   private var capacity = 1_024
 
   /// - Complexity: O(*n* log *n*) in the number of unsaved objects.
@@ -38,10 +38,10 @@ struct UnsavedReferences {
     }
   }
 
-  /// Whether more was set than it pays to keep.
+  /// Whether there are more entries than pay off.
   var isFull: Bool { capacity < 0 }
 
-  /// Notes what a column of an object was set to.
+  /// Notes the value set on a column of an object.
   mutating func add(
     _ object: ManagedObject,
     of entity: ModelEntity,
@@ -89,7 +89,7 @@ extension ModelContext {
     if unsavedReferences?.isFull ?? false { unsavedReferences = nil }
   }
 
-  /// Forgets who refers to whom, since that has changed.
+  /// Forgets all references, since they have changed.
   func forgetReferences() {
     unsavedReferences = nil
     lastRelated = nil

@@ -1,25 +1,26 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What was set on objects of one entity, as values: rows that are updated together.
+/// The values set on objects of one entity: rows that are updated together.
 struct UpdateSet: Sendable {
   let entity: ModelEntity
   /// The rowids, ascending.
   let keys: [Int64]
-  /// The columns that are set, as those of ``values`` are.
+  /// The columns to set, in the order of ``values``.
   let slots: [Int]
   let values: ValueBlock
-  /// The columns that tell whether a row is what it was, as it was read.
+  /// The columns that show whether a row is as it was read.
   private let expected: [[SQLValue]]
   private let rows: RowSet
 
-  /// The changes of objects with rows, in the order of their keys; nil if they cannot be made together.
+  /// The changes of objects with rows, in the order of their keys; nil if they cannot be made
+  /// together.
   ///
   /// - Parameters:
   ///   - objects: The objects, in the order of their keys.
   ///   - keys: Their rowids.
-  ///   - entity: What they are of.
-  ///   - key: The key that a referred object will have.
+  ///   - entity: Their entity.
+  ///   - key: The future key of a referenced object.
   /// - Throws: `BatchError` of code `valueTooLarge`.
   init?(
     _ objects: [ManagedObject],
@@ -75,7 +76,7 @@ struct UpdateSet: Sendable {
     self.expected = expected
   }
 
-  /// The version of a row after one more update; nil if it is none.
+  /// The version of a row after another update; nil if the value is not a version.
   private static func version(after value: SQLValue) -> Int64? {
     switch value {
     case .null: 1
@@ -84,7 +85,7 @@ struct UpdateSet: Sendable {
     }
   }
 
-  /// Updates all of the rows or none, inside a transaction of the caller; false if nothing was done.
+  /// Updates all of the rows or none, inside the caller's transaction; false if nothing was done.
   func writeAllOrNone(in connection: Connection) throws(BatchError) -> Bool {
     guard try rows.isIndependent(enforcingForeignKeys: true, in: connection) else { return false }
     return try rows.writeAllOrNone(to: keys, values, ifStill: expected, in: connection)
@@ -105,7 +106,7 @@ struct DeletionSet: Sendable {
     keys: [Int64],
     _ entity: ModelEntity
   ) throws(BatchError) {
-    // What was never read is deleted as it is.
+    // An object that was never read is deleted unconditionally.
     let isRead = objects.first?.row != nil
     guard objects.allSatisfy({ ($0.row != nil) == isRead }) else { return nil }
     let slots = isRead ? entity.comparedSlots : []
@@ -118,7 +119,7 @@ struct DeletionSet: Sendable {
     self.keys = keys
   }
 
-  /// Deletes all of the rows or none, inside a transaction of the caller; false if nothing was done.
+  /// Deletes all of the rows or none, inside the caller's transaction; false if nothing was done.
   func writeAllOrNone(in connection: Connection) throws(BatchError) -> Bool {
     guard try rows.isIndependent(enforcingForeignKeys: false, in: connection) else { return false }
     return try rows.writeAllOrNone(
@@ -148,7 +149,7 @@ extension [ManagedObject] {
     return (keyed.map(\.key), keyed.map(\.object))
   }
 
-  /// The objects by their entities, in the order in which these come first.
+  /// The objects by entity, in order of first appearance.
   func byEntity() -> [(entity: ModelEntity?, objects: [ManagedObject])] {
     var sets: [(entity: ModelEntity?, objects: [ManagedObject])] = []
     var places: [ObjectIdentifier?: Int] = [:]
@@ -171,8 +172,8 @@ extension [ManagedObject] {
 }
 
 extension ManagedObject {
-  /// Whether the row was merged while something was unsaved, and may have another value than was
-  /// replaced.
+  /// Whether the row was merged while there were unsaved changes, and may have another value than
+  /// was replaced.
   final var isMerged: Bool {
     bases.contains { slot, base in row.map { !$0[slot].isIdentical(to: base) } ?? true }
   }

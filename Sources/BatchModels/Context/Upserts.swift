@@ -1,12 +1,12 @@
 import BatchIdentifiers
 import BatchStore
 
-/// New objects of a save whose unique values a row has already: what was set on them is written to that
-/// row, as if its object had been fetched and they had been set on that.
+/// New objects of a save whose unique values a row has already: their set values are written to
+/// that row, as if its object had been fetched and changed.
 ///
-/// It turns insertions into updates, and can take that back: a save that fails leaves no traces.
+/// It turns insertions into updates, and can revert that: a failed save leaves no traces.
 struct Upserts {
-  /// An object as it was.
+  /// The earlier state of an object.
   private struct Mark {
     let object: ManagedObject
     let identity: PersistentIdentifier?
@@ -33,28 +33,28 @@ struct Upserts {
 
   private let context: ModelContext
   private var marks: [Mark] = []
-  /// What was unsaved before the first of them, in its order.
+  /// The unsaved objects before the first upsert, in order.
   private var unsavedBefore: [ManagedObject] = []
-  /// New objects that are a row's object from now on, with the identifiers that they had and have.
+  /// New objects that are now a row's object, with their earlier and current identifiers.
   private var adopted:
     [(object: ManagedObject, temporary: PersistentIdentifier?, own: PersistentIdentifier)] = []
-  /// They by those that they have.
+  /// The same by their current identifiers.
   private var adoptions: [PersistentIdentifier: ManagedObject] = [:]
-  /// New objects that are another object's row: what was set on them is set on that one.
+  /// New objects whose row has another object: their set values are set on that one.
   private var aliases: [(alias: ManagedObject, of: ManagedObject)] = []
   private var targets: [ObjectIdentifier: ManagedObject] = [:]
-  /// What unsaved objects have in unique columns.
+  /// The values of unsaved objects in unique columns.
   private var owners: [Place: ManagedObject] = [:]
 
   init(_ context: ModelContext) {
     self.context = context
   }
 
-  /// Finds the new objects of a store that are to be rows that are there, or each other.
+  /// Finds the new objects of a store that stand for existing rows, or for each other.
   ///
-  /// To be called while nobody else can write to the store.
+  /// Call it while nobody else can write to the store.
   ///
-  /// - Throws: `BatchError` with code `constraint` for an object that is two rows at once, or has
+  /// - Throws: `BatchError` with code `constraint` for an object that matches two rows, or has
   ///   another key than its row, `modelTypeMismatch` for a row of another entity.
   mutating func resolve(inStore store: Int, through connection: Connection) throws(BatchError) {
     guard context.container.entities[store].values.contains(where: { !$0.uniques.isEmpty }) else {
@@ -66,7 +66,7 @@ struct Upserts {
     if objects.isEmpty { return }
     let entities = objects.byEntity().compactMap(\.entity)
     try noteUpdates(inTables: Set(entities.map(\.entity.table)))
-    // Those that others refer to go first: a reference may be one of the unique values.
+    // Referenced objects go first: a reference may be one of the unique values.
     let depths = context.container.relationships[store].depths
     func depth(_ entity: ModelEntity?) -> Int { entity.flatMap { depths[$0.entity.name] } ?? 0 }
     for (entity, set) in objects.byEntity().sorted(by: { depth($0.entity) < depth($1.entity) }) {
@@ -76,7 +76,7 @@ struct Upserts {
       }
       for object in set { try resolve(object, entity, lookUps, connection) }
     }
-    // Whoever refers to such an object refers to the one that it is.
+    // References to such an object become references to the one that it stands for.
     for object in aliases.isEmpty ? [] : context.unsaved.all() {
       let slots = object.references.filter { targets[ObjectIdentifier($0.value)] != nil }.map(
         \.slot
@@ -91,12 +91,12 @@ struct Upserts {
     context.unsavedReferences = nil
   }
 
-  /// The objects that are written: all but those that stand for others.
+  /// The objects to write: all except those that stand for others.
   func remaining(_ objects: [ManagedObject]) -> [ManagedObject] {
     targets.isEmpty ? objects : objects.filter { targets[ObjectIdentifier($0)] == nil }
   }
 
-  /// Pairs of the objects that are written.
+  /// Pairs of the objects to write.
   func remaining(_ links: [UnsavedLinks.Link]) -> [UnsavedLinks.Link] {
     if targets.isEmpty { return links }
     return links.map { link in
@@ -112,7 +112,7 @@ struct Upserts {
 
   // MARK: Finding
 
-  /// The statement that finds rows by unique values, with all that the entity has of them.
+  /// The statement that finds rows by unique values, and returns all of the entity's unique values.
   private struct LookUp {
     let unique: UniqueColumns
     let sql: String
@@ -128,7 +128,7 @@ struct Upserts {
     }
   }
 
-  /// What an object has in unique columns as things stand; nil if one of them is NULL.
+  /// The current values of an object in unique columns; nil if one of them is NULL.
   private func values(
     of object: ManagedObject,
     _ slots: [Int],
@@ -149,7 +149,7 @@ struct Upserts {
     return values
   }
 
-  /// The unique values as they are compared; nil if that is not known.
+  /// The unique values in comparable form; nil if that is unknown.
   private func place(
     _ unique: UniqueColumns,
     _ entity: ModelEntity,
@@ -172,20 +172,20 @@ struct Upserts {
     return values(of: object, unique.slots, entity).flatMap { place(unique, entity, $0) }
   }
 
-  /// Notes what an object has in unique columns.
+  /// Notes the values of an object in unique columns.
   private mutating func note(_ object: ManagedObject) {
     for unique in object.entity?.uniques ?? [] {
       if let place = place(unique, of: object) { owners[place] = object }
     }
   }
 
-  /// Notes the unique values that rows will have once what is unsaved of them is written.
+  /// Notes the unique values that rows will have once their unsaved changes are written.
   private mutating func noteUpdates(inTables tables: Set<String>) throws(BatchError) {
     for object in context.unsaved.all(.update) {
       guard let entity = object.entity, tables.contains(entity.entity.table),
         entity.uniques.contains(where: { isChanged(object, $0) })
       else { continue }
-      // A fault knows only those parts of several values together that were set.
+      // Of several values together, a fault knows only the set ones.
       if object.row == nil { _ = try hasRow(object) }
       note(object)
     }
@@ -206,7 +206,7 @@ struct Upserts {
     for lookUp in lookUps {
       let unique = lookUp.unique
       guard let values = values(of: object, unique.slots, entity) else { continue }
-      // What an object had when it was noted, it may have no more.
+      // An object may no longer have the values noted for it.
       if let place = place(unique, entity, values), let other = owners[place],
         self.place(unique, of: other) == place, try !isLost(other, connection)
       {
@@ -237,7 +237,7 @@ struct Upserts {
     note(owner?.object ?? object)
   }
 
-  /// The object of an identifier that the context has, or will have.
+  /// The object with an identifier that the context has, or will have.
   private func known(_ identifier: PersistentIdentifier) -> ManagedObject? {
     adoptions[identifier] ?? context.registered(identifier)
   }
@@ -256,7 +256,7 @@ struct Upserts {
     return (entity.space.identifier(statement.key(of: key)), row)
   }
 
-  /// Whether the row of an identifier will not have these unique values any more.
+  /// Whether the row of an identifier will no longer have these unique values.
   private func isLeft(_ identifier: PersistentIdentifier, _ unique: UniqueColumns) -> Bool {
     guard let object = known(identifier) else { return false }
     switch object.unsaved {
@@ -266,8 +266,8 @@ struct Upserts {
     }
   }
 
-  /// Whether the row of a changed object is gone, and the merge policy does not have it written again: it
-  /// has its values no more, and what becomes of the change, the save says.
+  /// Whether the row of a changed object is gone, and the merge policy does not write it again:
+  /// then its values are free, and the save decides about the change.
   private func isLost(
     _ object: ManagedObject,
     _ connection: Connection
@@ -283,7 +283,7 @@ struct Upserts {
     }
   }
 
-  /// Whether there is a row that values of an object are compared with when they are set.
+  /// Whether there is a row with which set values of an object are compared.
   private func hasRow(_ object: ManagedObject) throws(BatchError) -> Bool {
     do throws(BatchError) {
       _ = try object.requireRow(context)
@@ -294,7 +294,7 @@ struct Upserts {
     }
   }
 
-  /// The object that a row is to have: one that the context has, or the new object itself.
+  /// The object for a row: one that the context has, or the new object itself.
   private mutating func owner(
     of identifier: PersistentIdentifier,
     _ row: [SQLValue],
@@ -318,7 +318,7 @@ struct Upserts {
     }
     let other = if let known { known } else { try context.object(of: concrete, own, row) }
     mark(other)
-    // What it has read may be outdated, unless something was set on top of that.
+    // Its read values may be outdated, unless some were set since.
     if other.unsaved == nil {
       try own.validate(row, of: concrete)
       other.take(row)
@@ -328,7 +328,7 @@ struct Upserts {
 
   // MARK: Setting
 
-  /// Makes a new object that of a row.
+  /// Makes a new object the object of a row.
   private mutating func adopt(
     _ object: ManagedObject,
     _ identifier: PersistentIdentifier,
@@ -353,7 +353,7 @@ struct Upserts {
     context.track(object, .update)
   }
 
-  /// Sets what was set on a new object on another one, which stands for it.
+  /// Applies the values set on a new object to the one that it stands for.
   private mutating func set(
     _ object: ManagedObject,
     on owner: ManagedObject,
@@ -381,8 +381,8 @@ struct Upserts {
     if isChanged, isCompared { try keep(object.changes.slots, setOn: owner, connection) }
   }
 
-  /// Keeps as changes what was set to what a changed object has read, where its row has something else by
-  /// now: it was set on another object, which has read nothing.
+  /// Keeps set values as changes even if they equal what a changed object has read, if its row has
+  /// something else by now: they were set on another object, which has read nothing.
   private func keep(
     _ slots: [Int],
     setOn owner: ManagedObject,
@@ -406,12 +406,12 @@ struct Upserts {
     return (target(of: reference).identity?.key?.components.first).map { SQLValue($0) }
   }
 
-  /// The object that one is, if it stands for another.
+  /// The object that one stands for, if any.
   private func target(of object: ManagedObject) -> ManagedObject {
     targets[ObjectIdentifier(object)] ?? object
   }
 
-  /// Refuses a new object whose key was set, and is not that of its row.
+  /// Refuses a new object with a set key that is not its row's.
   private func requireKey(
     of object: ManagedObject,
     _ identifier: PersistentIdentifier,
@@ -472,7 +472,7 @@ struct Upserts {
 
   // MARK: The end
 
-  /// Leaves all objects as they were.
+  /// Restores all objects.
   func undo() {
     if marks.isEmpty { return }
     for mark in marks.reversed() {
@@ -484,17 +484,18 @@ struct Upserts {
       mark.object.references = mark.references
       context.track(mark.object, mark.unsaved)
     }
-    // One of which nothing was left to save has come back as the last; another store may be saved by now.
+    // An object with nothing left to save has returned as the last; another store may be saved by
+    // now.
     context.unsaved.arrange(as: unsavedBefore.filter(\.hasChanges))
     context.unsavedReferences = nil
   }
 
-  /// Gives objects back the identifiers under which the context knows them, before it is told the others.
+  /// Gives objects their identifiers in the context back, before they are told the others.
   func prepareToFinish() {
     for (object, temporary, _) in adopted { object.identity = temporary }
   }
 
-  /// Makes the new objects that others stand for what those are, now that all is committed.
+  /// Merges the new objects into those that they stand for, now that all is committed.
   func finish() {
     for (object, _, identifier) in adopted {
       context.rename(object, identifier)

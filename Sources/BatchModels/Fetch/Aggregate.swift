@@ -28,12 +28,12 @@ struct AggregateColumn<Value> {
   let text: String
   /// What rows are grouped by, if they are.
   var key: String?
-  /// What groups are sorted by; nil if SQLite cannot sort them as Swift does.
+  /// The order of groups; nil if SQLite cannot sort them as Swift does.
   var order: String?
-  /// The value, or nil if the type has none for what was read.
+  /// The result, or nil if the type has none for the value read.
   let decode: (SQLValue) throws(BatchError) -> Value?
 
-  /// The value of what was read.
+  /// The result for the value read.
   func value(_ stored: SQLValue) throws(BatchError) -> Value {
     if let value = try decode(stored) { return value }
     throw .beyond(Value.self)
@@ -41,7 +41,7 @@ struct AggregateColumn<Value> {
 }
 
 extension BatchError {
-  /// The error about a sum that is more than its type can hold.
+  /// The error for a sum that overflows its type.
   static func beyond(_ type: Any.Type) -> BatchError {
     BatchError(.predicateFailed, "a query computes what is no \(type), or more than one can hold")
   }
@@ -50,7 +50,7 @@ extension BatchError {
 // MARK: Keys
 
 extension Aggregate {
-  /// A group for each value that rows have of an attribute.
+  /// One group per value of an attribute.
   public static func group(by property: any KeyPath<Model, Value> & Sendable) -> Aggregate
   where Value: SendableMetatype {
     Aggregate(isKey: true) { object, translator throws(BatchError) in
@@ -79,7 +79,7 @@ extension Aggregate {
       guard case .object(let related) = try object.term(of: relationship, in: translator) else {
         throw .unsupported("groups by what is no relationship to one")
       }
-      // The key as the other object's row has it, which is what identifiers are made of.
+      // The key as stored in the other object's row, since identifiers consist of that.
       let key = related.column(try related.entity.entity.requireKey().columns[0])
       let space = related.entity.space
       return AggregateColumn(text: key, key: key, order: key) { value in
@@ -93,12 +93,12 @@ extension Aggregate {
 // MARK: Counts
 
 extension Aggregate where Value == Int {
-  /// How many rows there are.
+  /// The number of rows.
   public static func count() -> Aggregate {
     Aggregate { _, _ in .number("count(*)") }
   }
 
-  /// How many rows have a value.
+  /// The number of rows with a value.
   public static func count<Attribute: SendableMetatype>(
     _ property: any KeyPath<Model, Attribute?> & Sendable
   ) -> Aggregate {
@@ -107,7 +107,7 @@ extension Aggregate where Value == Int {
     }
   }
 
-  /// How many different values there are, nil not among them.
+  /// The number of distinct values, without nil.
   public static func count<Attribute: SendableMetatype>(
     distinct property: any KeyPath<Model, Attribute> & Sendable
   ) -> Aggregate {
@@ -121,14 +121,14 @@ extension Aggregate where Value == Int {
 // MARK: Sums
 
 extension Aggregate where Value: FixedWidthInteger & AttributeValue {
-  /// The sum of integers; 0 of none, and an error if the type cannot hold it.
+  /// The sum of integers; 0 of none, and an error if it overflows the type.
   public static func sum(_ property: any KeyPath<Model, Value> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .sum(try object.attribute(property).checked(by: translator))
     }
   }
 
-  /// The sum of those integers that are not nil.
+  /// The sum of the integers that are not nil.
   public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .sum(try object.attribute(property).checked(by: translator))
@@ -137,14 +137,14 @@ extension Aggregate where Value: FixedWidthInteger & AttributeValue {
 }
 
 extension Aggregate where Value: BinaryFloatingPoint & AttributeValue {
-  /// The sum of numbers in the order in which SQLite finds them; 0 of none.
+  /// The sum of numbers, in the order in which SQLite finds them; 0 of none.
   public static func sum(_ property: any KeyPath<Model, Value> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .total(try object.attribute(property).checked(by: translator))
     }
   }
 
-  /// The sum of those numbers that are not nil.
+  /// The sum of the numbers that are not nil.
   public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .total(try object.attribute(property).checked(by: translator))
@@ -162,7 +162,7 @@ extension Aggregate where Value == Double? {
     }
   }
 
-  /// The average of those numbers that are not nil; nil of none.
+  /// The average of the numbers that are not nil; nil of none.
   public static func average<Number: Numeric & AttributeValue>(
     _ property: any KeyPath<Model, Number?> & Sendable
   ) -> Aggregate {
@@ -175,7 +175,7 @@ extension Aggregate where Value == Double? {
 // MARK: Extremes
 
 extension Aggregate {
-  /// The least value; nil of none.
+  /// The smallest value; nil of none.
   public static func min<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute> & Sendable
   ) -> Aggregate where Value == Attribute? {
@@ -184,7 +184,7 @@ extension Aggregate {
     }
   }
 
-  /// The least of those values that are not nil; nil of none.
+  /// The smallest of the values that are not nil; nil of none.
   public static func min<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute?> & Sendable
   ) -> Aggregate where Value == Attribute? {
@@ -202,7 +202,7 @@ extension Aggregate {
     }
   }
 
-  /// The greatest of those values that are not nil; nil of none.
+  /// The greatest of the values that are not nil; nil of none.
   public static func max<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute?> & Sendable
   ) -> Aggregate where Value == Attribute? {

@@ -7,16 +7,16 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A column of an object's table and what its values mean.
+/// A column of an object's table and the meaning of its values.
 struct AttributeColumn<Value> {
   let name: String
   /// The column in a statement.
   let column: String
   let codec: AttributeCodec<Value>
-  /// Stored values that need no closer look.
+  /// Stored values that need no further check.
   let alwaysFit: StorageClasses
 
-  /// The same column where there may be no row.
+  /// The same column where the row may be missing.
   var optional: AttributeColumn<Value?> {
     AttributeColumn<Value?>(
       name: name,
@@ -26,7 +26,7 @@ struct AttributeColumn<Value> {
     )
   }
 
-  /// How values are compared with each other.
+  /// How values compare.
   var representation: Representation<Value> {
     Representation<Value>.canonical ?? Representation(codec)
   }
@@ -39,7 +39,7 @@ struct AttributeColumn<Value> {
     return "CASE WHEN typeof(\(column)) IN (\(classes)) THEN \(column) ELSE \(call) END"
   }
 
-  /// The column as a call of Swift, which makes the same value of all that stand for one.
+  /// The column as a call of Swift, which maps all equal values to one.
   func converted(by translator: PredicateTranslator) -> String {
     let (name, codec, representation) = (name, codec, representation)
     let function = translator.place { row throws(BatchError) in
@@ -67,7 +67,7 @@ struct AttributeColumn<Value> {
     return checked(by: translator)
   }
 
-  /// An error about a value that is no `Value`.
+  /// The error for a stored value that is not a `Value`.
   func mismatch(_ value: SQLValue) -> BatchError {
     BatchError(
       .valueMismatch,
@@ -102,7 +102,7 @@ extension ObjectTerm {
 }
 
 extension AggregateColumn {
-  /// Values that rows are grouped by: those that stand for one, however they are stored, are one.
+  /// Values to group by: equal values form one group, however they are stored.
   static func key(
     _ attribute: AttributeColumn<Value>,
     in translator: PredicateTranslator
@@ -122,7 +122,7 @@ extension AggregateColumn {
     }
   }
 
-  /// A value that SQLite has computed.
+  /// A value computed by SQLite.
   private static func computed(
     _ text: String,
     _ decode: @escaping (SQLValue) -> Value?
@@ -130,7 +130,7 @@ extension AggregateColumn {
     AggregateColumn(text: text, order: text) { value in decode(value) }
   }
 
-  /// The least or the greatest value.
+  /// The smallest or greatest value.
   static func extreme<Wrapped>(
     _ function: String,
     _ attribute: AttributeColumn<Value>,
@@ -150,7 +150,7 @@ extension AggregateColumn {
 }
 
 extension AggregateColumn where Value == Int {
-  /// A number that SQLite has counted.
+  /// A count by SQLite.
   static func number(_ text: String) -> AggregateColumn {
     computed(text) { if case .integer(let value) = $0 { Int(value) } else { nil } }
   }

@@ -12,17 +12,17 @@ import BatchStore
 ///     for (state, count, sum) in try context.fetch(sales) { … }
 ///
 /// The rows are the descriptor's; unsaved changes do not count, as with
-/// `fetchProperties(_:distinct:)`. Without `group(by:)` there is one result, even without rows.
+/// `fetchProperties(_:distinct:)`. Without `group(by:)`, there is one result, even without rows.
 public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
   /// The rows.
   public var descriptor: FetchDescriptor<Model>
-  /// The greatest number of groups; nil for all.
+  /// The maximum number of groups; nil for all.
   public var fetchLimit: Int?
   private let columns: (repeat Aggregate<Model, each Value>)
   private var conditions: [AggregateExpression] = []
   private var order: [AggregateExpression] = []
 
-  /// A query for some columns, of the rows that a descriptor describes.
+  /// A query for some columns of the descriptor's rows.
   public init(
     _ descriptor: FetchDescriptor<Model>,
     _ columns: repeat Aggregate<Model, each Value>,
@@ -43,7 +43,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return query
   }
 
-  /// The groups in the order of something; what comes later decides where this leaves groups equal.
+  /// Sorts the groups; later calls decide between groups that are equal by earlier ones.
   public func sorted<Computed>(
     by aggregate: Aggregate<Model, Computed>,
     descending isDescending: Bool = false
@@ -53,7 +53,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return query
   }
 
-  /// Reads the groups of rows of an entity, which is that of the class.
+  /// Reads the groups of rows of the class's entity.
   func groups(
     of entity: ModelEntity,
     in container: ModelContainer,
@@ -70,14 +70,14 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
         groups.append((repeat try row.next(each resolved)))
       }
     } catch {
-      // SQLite's own words for a sum that is more than 64 bits.
+      // SQLite's message for a sum of more than 64 bits.
       if error.message.contains("integer overflow") { throw .beyond(Int.self) }
       throw error
     }
     return groups
   }
 
-  /// How SQLite goes about it.
+  /// SQLite's plan for the query.
   func plan(
     of entity: ModelEntity,
     in container: ModelContainer,
@@ -89,7 +89,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return try FetchPlan(of: sql, about: entity, translation.translator, in: connection)
   }
 
-  /// The statement for columns that were added, and the rows that it is about.
+  /// The statement for the added columns, and the rows that it reads.
   private func groupsStatement(
     of entity: ModelEntity,
     _ translation: AggregateTranslation<Model>
@@ -135,7 +135,7 @@ extension Aggregate {
   }
 }
 
-/// The columns of an aggregate query on their way to SQL.
+/// The columns of an aggregate query during translation to SQL.
 private final class AggregateTranslation<Model: PersistentModel> {
   let object: ObjectTerm
   let translator: PredicateTranslator
@@ -161,7 +161,7 @@ private final class AggregateTranslation<Model: PersistentModel> {
   }
 }
 
-/// The values of a group, one after the other.
+/// The values of a group, in order.
 private final class AggregateRow {
   private var values: ArraySlice<SQLValue>
 

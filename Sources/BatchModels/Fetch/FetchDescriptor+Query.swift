@@ -8,18 +8,18 @@ import Foundation
 #endif
 
 extension FetchDescriptor {
-  /// The descriptor as a query for the rows of an entity, which is that of the class.
+  /// The descriptor as a query for the rows of the class's entity.
   ///
   /// - Parameters:
   ///   - entity: The entity.
   ///   - container: The container that has it.
   ///   - excluded: Objects that are found in some other way.
-  ///   - unsaved: What is unsaved of related objects, if it counts.
-  ///   - looksUpIdentifiers: Whether identifiers in the predicate find rows, and do not only tell
-  ///     those that are found in some other way from others.
+  ///   - unsaved: Unsaved changes of related objects, if they count.
+  ///   - looksUpIdentifiers: Whether identifiers in the predicate find rows, rather than only test
+  ///     rows found otherwise.
   /// - Returns: The query, which has not run.
-  /// - Throws: `BatchError` with code `unsupportedPredicate` for what SQL cannot say, `invalidSQL`
-  ///   for a negative limit or offset.
+  /// - Throws: `BatchError` with code `unsupportedPredicate` for a predicate that SQL cannot
+  ///   express, `invalidSQL` for a negative limit or offset.
   func query(
     of entity: ModelEntity,
     in container: ModelContainer,
@@ -38,7 +38,7 @@ extension FetchDescriptor {
     )
   }
 
-  /// The descriptor as a query, translated by a translator that may have translated more for it.
+  /// The descriptor as a query, by a translator that may have translated more of it.
   func query(
     of entity: ModelEntity,
     excluding excluded: [PersistentIdentifier] = [],
@@ -68,7 +68,7 @@ extension FetchDescriptor {
     )
   }
 
-  /// The first objects, so many that the window is among them whatever comes between.
+  /// The first objects, enough to include the window despite any that come between.
   var widened: FetchDescriptor {
     guard fetchLimit ?? 0 >= 0, fetchOffset ?? 0 >= 0 else { return self }
     var descriptor = self
@@ -80,12 +80,12 @@ extension FetchDescriptor {
     return descriptor
   }
 
-  /// The elements that offset and limit leave of all.
+  /// The elements that offset and limit keep.
   func window<Element>(of all: [Element]) -> [Element] {
     Array(all.dropFirst(fetchOffset ?? 0).prefix(fetchLimit ?? .max))
   }
 
-  /// Whether one object comes before another.
+  /// Whether one object sorts before another.
   func areInOrder(_ first: Model, _ second: Model) -> Bool {
     for term in sortBy {
       if term.precedes(first, second) { return true }

@@ -1,9 +1,9 @@
 import BatchIdentifiers
 import BatchStore
 
-/// How SQLite goes about a fetch.
+/// SQLite's plan for a fetch.
 public struct FetchPlan: Sendable, CustomStringConvertible {
-  /// SQLite's own words, a line a step: `SEARCH orders USING INDEX …` where an index serves.
+  /// SQLite's own text, a line per step, such as `SEARCH orders USING INDEX …`.
   public let steps: [String]
   /// Statements that create indexes to replace scans of whole tables; empty if there is nothing to
   /// gain.
@@ -17,14 +17,14 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
     self.missingIndexes = missingIndexes
   }
 
-  /// The plan in words, a line a step, and after it the indexes that are missing.
+  /// The plan in words, a line per step, then the missing indexes.
   public var description: String {
     var lines = steps.map(Self.words)
     if !missingIndexes.isEmpty { lines.append("an index is missing:") }
     return (lines + missingIndexes.map { "  \($0);" }).joined(separator: "\n")
   }
 
-  /// A step in words; in SQLite's own if it is one that there are no others for.
+  /// A step in words, or in SQLite's text if no words exist for it.
   private static func words(of step: String) -> String {
     let using = step.split(separator: " USING ", maxSplits: 1)
     let what = using.first?.split(separator: " ", maxSplits: 1).last.map(String.init) ?? ""
@@ -61,7 +61,7 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
 }
 
 extension FetchPlan {
-  /// The plan for a statement that looks for rows of an entity, which the translator has made.
+  /// The plan of a translated statement that finds rows of an entity.
   init(
     of sql: String,
     about entity: ModelEntity,

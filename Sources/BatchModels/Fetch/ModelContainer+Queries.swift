@@ -2,8 +2,8 @@ package import BatchIdentifiers
 package import BatchStore
 
 extension ModelContainer {
-  /// The query for the identifiers that a descriptor describes, and the place of its store; an error if
-  /// it cannot be made.
+  /// The query for the identifiers of a descriptor, and the index of its store; an error if the
+  /// query cannot be built.
   package func query<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>
   ) -> Result<(query: IdentifierQuery, store: Int), BatchError> {
@@ -15,8 +15,8 @@ extension ModelContainer {
     }
   }
 
-  /// The query for the identifiers that a request names, and the place of its store; an error if it
-  /// cannot be made.
+  /// The query for the identifiers of a request, and the index of its store; an error if the query
+  /// cannot be built.
   package func query(
     for request: FetchRequest
   ) -> Result<(query: IdentifierQuery, store: Int), BatchError> {

@@ -3,41 +3,41 @@ import BatchStore
 
 /// One term of a sort order: a property and a direction.
 ///
-/// Values sort as in Swift, strings by `<`, the same in all languages, and nil first. (Foundation's
+/// Values sort as in Swift: strings by `<`, the same in all languages, and nil first. (Foundation's
 /// `SortDescriptor` would sort strings by the process's language, which SQLite does not know.)
 public struct SortTerm<Model: PersistentModel>: Sendable {
   /// The property.
   public let property: any PartialKeyPath<Model> & Sendable
   /// Whether the greatest comes first.
   public let isDescending: Bool
-  /// Whether the first of two objects comes before the second, by this term alone; nil is one that
-  /// has no value.
+  /// Whether the first of two objects sorts before the second, by this term alone; nil is an object
+  /// without a value.
   let precedes: @Sendable (Model?, Model?) -> Bool
-  /// The SQL by which rows are sorted.
+  /// The SQL that sorts rows.
   let sql: @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
 
-  /// The least value first.
+  /// Smallest value first.
   public static func forward<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value> & Sendable
   ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: false)
   }
 
-  /// No value first, and then the least one.
+  /// Nil first, then the smallest value.
   public static func forward<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value?> & Sendable
   ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: false)
   }
 
-  /// The greatest value first.
+  /// Greatest value first.
   public static func reverse<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value> & Sendable
   ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: true)
   }
 
-  /// The greatest value first, and no value last.
+  /// Greatest value first, nil last.
   public static func reverse<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value?> & Sendable
   ) -> SortTerm {

@@ -3,11 +3,11 @@ import BatchStore
 
 /// One transaction of a store's history, written by the transaction that it describes.
 ///
-/// It begins with its first change: where nothing was changed nothing is recorded.
+/// It begins with its first change, so a transaction without changes is not recorded.
 struct HistoryLog {
-  /// The tables, which are made by the first transaction that is recorded.
+  /// The tables, created by the first recorded transaction.
   ///
-  /// AUTOINCREMENT, so that no number comes again when transactions were deleted.
+  /// AUTOINCREMENT, so that numbers of deleted transactions are not reused.
   private static let schema = [
     """
     CREATE TABLE IF NOT EXISTS _batch_history (
@@ -37,14 +37,14 @@ struct HistoryLog {
     self.connection = connection
   }
 
-  /// Records what became of a row.
+  /// Records the change of a row.
   ///
   /// - Parameters:
-  ///   - kind: What was done.
+  ///   - kind: The kind of change.
   ///   - entityName: The entity of the row.
   ///   - key: The row's key, encoded.
-  ///   - values: The attributes that were set, with NULL, or what is kept of a deleted row.
-  /// - Throws: Whatever SQLite says.
+  ///   - values: The attributes that were set, with NULL, or the values kept of a deleted row.
+  /// - Throws: SQLite's errors.
   mutating func append(
     _ kind: HistoryChange.Kind,
     entityName: String,

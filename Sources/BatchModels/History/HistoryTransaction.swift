@@ -7,24 +7,24 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What one save, or one chunk of a batch request, changed in a store.
+/// The changes of one save, or of one chunk of a batch request, in a store.
 ///
 /// The counterpart of SwiftData's `DefaultHistoryTransaction` and Core Data's
 /// `NSPersistentHistoryTransaction`. Saves and batch requests of contexts are recorded if the
 /// container was opened with ``ModelConfiguration/tracksHistory``, one transaction per chunk of a
-/// request; jobs are not, nor what foreign keys and triggers do.
+/// request; jobs, foreign-key actions and triggers are not recorded.
 public struct HistoryTransaction: Sendable {
-  /// Where the transaction stands in the store's history.
+  /// The transaction's position in the store's history.
   public let token: HistoryToken
   /// When it was saved, to the millisecond.
   public let timestamp: Date
   /// The context's ``ModelContext/author``.
   public let author: String?
-  /// What it changed, in the order in which it was written.
+  /// The changes, in the order of writing.
   public let changes: [HistoryChange]
 }
 
-/// What became of one row.
+/// The change of one row.
 public struct HistoryChange: Sendable, Hashable {
   /// The kinds of changes.
   public enum Kind: String, Sendable, Codable {
@@ -33,32 +33,32 @@ public struct HistoryChange: Sendable, Hashable {
     case delete
   }
 
-  /// What was done.
+  /// The kind of change.
   public let kind: Kind
-  /// The row.
+  /// The row's identifier.
   public let identifier: PersistentIdentifier
   /// The attributes that an update set, sorted.
   public let updatedAttributes: [String]
-  /// What remains of a deleted row: the attributes that its class preserves, see
+  /// The preserved values of a deleted row: the attributes that its class preserves, see
   /// ``ModelProperty/preservedOnDeletion()``.
   public let tombstone: [String: SQLValue]
 }
 
-/// A position in a store's history, to continue from later.
+/// A position in a store's history, from which to continue later.
 public struct HistoryToken: Sendable, Hashable, Codable, Comparable {
   /// The store.
   public let storeIdentifier: String
   /// The number of the transaction, greater for later ones.
   public let transaction: Int64
 
-  /// Whether the left one stands earlier, or is of a store whose UUID is less.
+  /// Whether the left one is earlier, or belongs to a store with a smaller UUID.
   public static func < (left: HistoryToken, right: HistoryToken) -> Bool {
     (left.storeIdentifier, left.transaction) < (right.storeIdentifier, right.transaction)
   }
 }
 
 extension ModelProperty {
-  /// The same property, whose value is kept in the history when its row is deleted.
+  /// The same property, whose value the history keeps when its row is deleted.
   ///
   /// SwiftData's `.preserveValueOnDeletion`.
   public func preservedOnDeletion() -> ModelProperty {
@@ -69,6 +69,6 @@ extension ModelProperty {
 }
 
 extension BatchError.Code {
-  /// The history after a token has been deleted in part: Core Data's error 134301.
+  /// Part of the history after a token has been deleted: Core Data's error 134301.
   public static let historyTokenExpired = Self(rawValue: "historyTokenExpired")
 }

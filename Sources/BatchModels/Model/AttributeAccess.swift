@@ -1,13 +1,13 @@
 import BatchIdentifiers
 public import BatchStore
 
-/// An attribute as the accessors of a property use it, but for the type of its values.
+/// The part of an attribute's access that does not depend on the type of its values.
 @usableFromInline
 class AnyAttributeAccess {
   final let name: String
-  /// Where the value is in a row of the entity; nil for an object of no entity.
+  /// The position of the value in a row of the entity; nil for an object of no entity.
   final let slot: Int?
-  /// What can be set without a closer look.
+  /// Values that can be set without a further check.
   final let settable: StorageClasses
 
   init(_ attribute: MappedAttribute, _ entity: ModelEntity?) {
@@ -32,16 +32,16 @@ final class AttributeAccess<Value>: AnyAttributeAccess {
 extension PersistentModel {
   /// How the accessors of a property find its value.
   ///
-  /// Looking an attribute up by a key path takes as long as reading a row. So what was found is kept
-  /// with the key path object that an accessor has, of which there is one for each place in a program.
+  /// Looking up an attribute by key path takes as long as reading a row. So the result is cached by
+  /// the accessor's key path object, of which there is one per place in a program.
   @inlinable
   func access<Value>(
     to property: KeyPath<Self, Value>,
     _ accessor: StaticString
   ) -> AttributeAccess<Value> {
     guard let known = knownAccess(by: property) else { return madeAccess(to: property, accessor) }
-    // What is kept for a key path was made by `madeAccess(to:)` for that same object, whose class is
-    // `KeyPath<Self, Value>`.
+    // The cached access of a key path was created by `madeAccess(to:)` for that same object, whose
+    // class is `KeyPath<Self, Value>`.
     return unsafe unsafeDowncast(known, to: AttributeAccess<Value>.self)
   }
 
@@ -63,7 +63,7 @@ extension ManagedObject {
     environment?.access(by: keyPath)
   }
 
-  /// The value of an attribute, as ``subscript(_:)`` has it.
+  /// The value of an attribute, as in ``subscript(_:)``.
   @usableFromInline
   final func value(of access: AnyAttributeAccess) -> SQLValue {
     guard let slot = access.slot, let row else { return self[access.name] }
@@ -71,7 +71,7 @@ extension ManagedObject {
     return changes[slot] ?? row[slot]
   }
 
-  /// Sets the value of an attribute, as ``subscript(_:)`` does.
+  /// Sets the value of an attribute, as in ``subscript(_:)``.
   @usableFromInline
   final func set(_ value: SQLValue, of access: AnyAttributeAccess) {
     guard let slot = access.slot, access.settable.contains(value.storageClass), !value.isNaN,

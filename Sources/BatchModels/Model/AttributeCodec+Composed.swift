@@ -26,9 +26,9 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
     )
   }
 
-  /// The stored values of a case of an enumeration, whose raw values are one for each.
+  /// The stored values of an enumeration's case, if each case has one raw value.
   private static func storedForms(of value: Value) -> [SQLValue]? {
-    // Structures have operators `==` of their own more often than not.
+    // Structures more often than not define `==` themselves.
     guard Mirror(reflecting: value).displayStyle == .enum else { return nil }
     let raw = Value.RawValue.codec
     let stored = raw.encode(value.rawValue)
@@ -36,7 +36,7 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
     return raw.form == .canonical ? [stored] : raw.storedForms(value.rawValue)
   }
 
-  /// Whether `init(rawValue:)`, as far as trying shows, makes of a raw value what has that raw value.
+  /// Whether, as far as trying shows, `init(rawValue:)` returns a value with the same raw value.
   private static func isExact(near stored: SQLValue) -> Bool {
     let raw = Value.RawValue.codec
     var trials: [SQLValue] = [stored]
@@ -60,7 +60,7 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
 extension AttributeCodec where Value: Codable & Sendable {
   /// A TEXT of JSON.
   ///
-  /// A value that cannot be encoded, as one with an infinite number, does not fit.
+  /// A value that cannot be encoded, such as one with an infinite number, does not fit.
   public static func json(
     placeholder: @autoclosure @escaping @Sendable () -> Value
   ) -> AttributeCodec {
@@ -75,7 +75,7 @@ extension AttributeCodec where Value: Codable & Sendable {
       encode: { value in
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        // Nothing is no JSON, so that it is refused, where NULL would pass for nil.
+        // An empty text is not JSON, so it is refused, whereas NULL would pass for nil.
         guard let data = try? encoder.encode(value) else { return .text("") }
         return .text(String(decoding: data, as: UTF8.self))
       }

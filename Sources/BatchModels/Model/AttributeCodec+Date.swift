@@ -7,10 +7,10 @@ public import Foundation
 #endif
 
 extension AttributeCodec where Value == Date {
-  /// A TEXT such as `2026-11-21T15:05:00Z`; read with or without parts of seconds and with any zone,
-  /// written in UTC, to the nearest millisecond where there are parts.
+  /// A TEXT such as `2026-11-21T15:05:00Z`; read with or without fractional seconds and with any
+  /// zone, written in UTC, with milliseconds if there are fractional seconds.
   ///
-  /// A date for which there is no such text, as one before `Date.distantPast`, does not fit.
+  /// A date without such a text, such as one before `Date.distantPast`, does not fit.
   public static var iso8601: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "ISO 8601 date",
@@ -31,7 +31,7 @@ extension AttributeCodec where Value == Date {
     )
   }
 
-  /// A REAL or an INTEGER of seconds since 2001, as Core Data keeps dates.
+  /// A REAL or an INTEGER of seconds since 2001, as Core Data stores dates.
   public static var referenceSeconds: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "date in seconds since 2001",
@@ -47,7 +47,7 @@ extension AttributeCodec where Value == Date {
       ?? date(text, Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
 
-  /// A whole text as a date: `parse(_:)` is content with a prefix of one.
+  /// A whole text as a date: `parse(_:)` accepts a prefix.
   private static func date(_ text: String, _ style: Date.ISO8601FormatStyle) -> Date? {
     let all = text.startIndex..<text.endIndex
     guard let (end, date) = try? style.consuming(text, startingAt: text.startIndex, in: all),
@@ -56,16 +56,16 @@ extension AttributeCodec where Value == Date {
     return date
   }
 
-  /// The dates that formatting does not silently make others of.
+  /// The dates that formatting does not silently change.
   private static let formatted = Date.distantPast...Date(timeIntervalSince1970: 1e12)
 
   private static func text(_ date: Date) -> String {
-    // This is no date to whoever reads it, so that it is refused.
+    // No reader takes this for a date, so it is refused.
     guard formatted.contains(date) else { return "\(date.timeIntervalSinceReferenceDate) s" }
     let milliseconds = (date.timeIntervalSinceReferenceDate * 1000).rounded()
     let hasParts = milliseconds.truncatingRemainder(dividingBy: 1000) != 0
-    // Formatting cuts off what is less than a millisecond, and most of them are no `Double`: half of
-    // one more keeps a date that is read and written from going back each time.
+    // Formatting truncates to milliseconds, and most of those are not exact as `Double`: adding
+    // half a millisecond keeps a date from going back each time it is read and written.
     let seconds = (milliseconds + (hasParts ? 0.5 : 0)) / 1000
     return Date(timeIntervalSinceReferenceDate: seconds)
       .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: hasParts))

@@ -7,11 +7,11 @@ public import Foundation
 #endif
 
 extension AttributeCodec where Value == Date {
-  /// A TEXT such as `2026-11-21 15:05:00`, in UTC, as SQLite's `datetime()` and web frameworks write
-  /// dates; read with or without parts of seconds, written to the nearest microsecond where there are
-  /// parts.
+  /// A TEXT such as `2026-11-21 15:05:00`, in UTC, as SQLite's `datetime()` and web frameworks
+  /// write dates; read with or without fractional seconds, written to the nearest microsecond if
+  /// there are any.
   ///
-  /// A date alone is midnight. A `T` for the space and a `Z` behind it are taken too.
+  /// A date alone is midnight. A `T` instead of the space and a final `Z` are accepted too.
   public static var sqlDateTime: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "date and time",
@@ -47,7 +47,7 @@ private struct SQLDate {
     self.microseconds = Int64(microseconds)
   }
 
-  /// A text of the form `yyyy-MM-dd` with ` HH:mm[:ss[.f…]]` behind it, or nothing.
+  /// A text of the form `yyyy-MM-dd`, optionally followed by ` HH:mm[:ss[.f…]]`.
   init?(_ text: String) {
     var rest = text.utf8[...]
     func number(_ digits: Int) -> Int64? {
@@ -95,7 +95,7 @@ private struct SQLDate {
   }
 
   var date: Date {
-    // Both parts are exact, and so few microseconds are no matter of rounding.
+    // Both parts are exact, and so few microseconds need no rounding.
     let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
     return Date(timeIntervalSince1970: Double(seconds) + Double(rest) / 1_000_000)
   }
@@ -103,7 +103,7 @@ private struct SQLDate {
   /// `yyyy-MM-dd`, if it is midnight.
   var day: String? { microseconds % Self.microsecondsOfDay == 0 ? text(ofDay: microseconds) : nil }
 
-  /// `yyyy-MM-dd HH:mm:ss`, with six digits of parts of seconds if there are any.
+  /// `yyyy-MM-dd HH:mm:ss`, with six digits of fractional seconds if there are any.
   var dateTime: String {
     let time =
       (microseconds % Self.microsecondsOfDay + Self.microsecondsOfDay)

@@ -4,27 +4,27 @@ public import BatchStore
 ///
 ///     .attribute("created", \.created, as: .iso8601)
 public struct AttributeCodec<Value>: Sendable {
-  /// What the values are called in errors: `Int64`, `ISO 8601 date`.
+  /// The name of the values in errors: `Int64`, `ISO 8601 date`.
   public let typeName: String
-  /// What a getter, which cannot throw, returns if there is no value.
+  /// The value that a getter, which cannot throw, returns if there is none.
   public let placeholder: @Sendable () -> Value
   /// The Swift value, or nil if the stored one does not fit.
   public let decode: @Sendable (SQLValue) -> Value?
   /// The stored value.
   public let encode: @Sendable (Value) -> SQLValue
-  /// What SQL may take the stored values for.
+  /// How SQL can treat the stored values.
   @usableFromInline let form: AttributeForm
-  /// Stored values of which all can be decoded; of others some may be.
+  /// Stored values that can all be decoded; some others may be, too.
   @usableFromInline let alwaysFit: StorageClasses
-  /// All stored values that a value is decoded from, by which an index finds it; nil if only the
-  /// codec can tell.
+  /// All stored values that decode to a value, so that an index finds it; nil if only the codec can
+  /// tell.
   ///
-  /// Texts stand for those that are equal to them, too.
+  /// A text also stands for texts equal to it.
   @usableFromInline let storedForms: @Sendable (Value) -> [SQLValue]?
-  /// A stored value that is not NULL, by which a new table knows the type of the column.
+  /// A stored value that is not NULL, from which a new table derives the column's type.
   @usableFromInline let sample: @Sendable () -> SQLValue
 
-  /// Makes a codec from its parts.
+  /// Creates a codec from its parts.
   public init(
     typeName: String,
     placeholder: @autoclosure @escaping @Sendable () -> Value,
@@ -41,7 +41,7 @@ public struct AttributeCodec<Value>: Sendable {
     sample = { encode(placeholder()) }
   }
 
-  /// A codec of which more is known.
+  /// A codec with more known properties.
   @usableFromInline
   init(
     typeName: String,
@@ -63,7 +63,7 @@ public struct AttributeCodec<Value>: Sendable {
     self.encode = encode
   }
 
-  /// The same codec for an attribute that may be NULL.
+  /// The same codec for a nullable attribute.
   @inlinable
   public var optional: AttributeCodec<Value?> {
     AttributeCodec<Value?>(
@@ -82,7 +82,7 @@ public struct AttributeCodec<Value>: Sendable {
   }
 }
 
-/// What the stored values of an attribute are to SQL.
+/// How SQL can treat the stored values of an attribute.
 @usableFromInline
 enum AttributeForm: Sendable {
   /// They compare in SQL as the Swift values do; see ``Representation``.
@@ -93,12 +93,12 @@ enum AttributeForm: Sendable {
   case other
 }
 
-/// A codec whose type of values is known only to the attribute that it belongs to.
+/// A codec whose value type only its attribute knows.
 protocol AttributeCoding: Sendable {
   var typeName: String { get }
   /// Whether a stored value can be decoded.
   func fits(_ value: SQLValue) -> Bool
-  /// The placeholder as it would be stored.
+  /// The placeholder in stored form.
   var storedPlaceholder: SQLValue { get }
   /// A stored value that is not NULL.
   var sample: @Sendable () -> SQLValue { get }

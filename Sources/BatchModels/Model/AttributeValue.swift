@@ -10,7 +10,7 @@ public import Foundation
 ///
 /// `Date` is not one: SQLite has no date type, so each attribute declares a form.
 public protocol AttributeValue: Sendable {
-  /// How the values are kept.
+  /// How the values are stored.
   static var codec: AttributeCodec<Self> { get }
 }
 
@@ -49,7 +49,7 @@ extension Double: AttributeValue {
 }
 
 extension Float: AttributeValue {
-  /// A REAL, rounded to the nearest `Float`, unless it is too great for one; an INTEGER likewise.
+  /// A REAL, rounded to the nearest `Float` unless it is too great for one; an INTEGER likewise.
   public static var codec: AttributeCodec<Float> {
     AttributeCodec(
       typeName: "Float",
@@ -106,11 +106,11 @@ extension Data: AttributeValue {
 }
 
 extension UUID: AttributeValue {
-  /// A TEXT in the form that `uuidString` has, or in lower case, or a BLOB of 16 bytes; written as
+  /// A TEXT in the form of `uuidString`, or in lower case, or a BLOB of 16 bytes; written as
   /// `uuidString`.
   ///
-  /// A text with letters of both cases does not fit: there are too many of them for an index to find
-  /// all that mean one UUID.
+  /// A text in mixed case does not fit: it has too many forms for an index to find all texts of one
+  /// UUID.
   public static var codec: AttributeCodec<UUID> {
     AttributeCodec(
       typeName: "UUID",
@@ -140,8 +140,8 @@ extension UUID: AttributeValue {
 }
 
 extension Decimal: AttributeValue {
-  /// A TEXT of a decimal number, unless it has more digits than a `Decimal`, or an INTEGER; a REAL
-  /// too, which Core Data writes, by its shortest decimal form.
+  /// A TEXT of a decimal number, unless it has more digits than a `Decimal`, or an INTEGER; also a
+  /// REAL, which Core Data writes, by its shortest decimal form.
   public static var codec: AttributeCodec<Decimal> {
     AttributeCodec(
       typeName: "Decimal",
@@ -158,16 +158,16 @@ extension Decimal: AttributeValue {
     )
   }
 
-  /// A whole text as a number: `Decimal(string:)` is content with a prefix of one.
+  /// A whole text as a number: `Decimal(string:)` accepts a prefix.
   private static func decimal(_ text: String) -> Decimal? {
     let number = /[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?/
     guard text.wholeMatch(of: number) != nil, let value = Decimal(string: text), !value.isNaN
     else { return nil }
-    // It rounds what it cannot hold, which is 39 digits or more.
+    // It rounds numbers of 39 digits or more.
     return text.utf8.count < 39 || digits(of: text) == digits(of: value.description) ? value : nil
   }
 
-  /// The digits of a number, without the zeros at both ends.
+  /// The digits of a number, without leading and trailing zeros.
   private static func digits(of text: String) -> Substring {
     let mantissa = text.prefix { $0 != "e" && $0 != "E" }
     let digits = String(mantissa.filter(\.isWholeNumber)).drop { $0 == "0" }
@@ -188,17 +188,17 @@ extension URL: AttributeValue {
 }
 
 extension String {
-  /// Whether letters of ASCII are all in upper case or all in lower case.
+  /// Whether all ASCII letters are in upper case or all in lower case.
   fileprivate var hasOneCase: Bool {
     var cases: UInt8 = 0
-    // Letters have this bit, and digits and hyphens do not; the next one tells the cases apart.
+    // Letters have this bit; digits and hyphens do not. The next bit is the case.
     for byte in utf8 where byte & 0x40 != 0 { cases |= byte & 0x20 == 0 ? 1 : 2 }
     return cases != 3
   }
 }
 
 extension SQLValue {
-  /// A number, if it is one that a `Double` holds exactly.
+  /// A number, if a `Double` holds it exactly.
   var double: Double? {
     switch self {
     case .real(let value): value

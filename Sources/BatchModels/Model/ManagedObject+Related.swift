@@ -1,14 +1,14 @@
 public import BatchIdentifiers
 
 extension ManagedObject {
-  /// The objects that are related to this one, those that were not saved included.
+  /// The objects related to this one, including unsaved ones.
   ///
-  /// Relationships that no class declares have the names that foreign keys give them: `customer` for
-  /// a column `customer_id`, and on the other side the name of the entity that has the column.
+  /// Undeclared relationships are named after foreign keys: `customer` for a column `customer_id`,
+  /// and on the other side the name of the entity that has the column.
   ///
-  /// Objects that the store has come first, in the order of their keys.
+  /// Stored objects come first, in key order.
   ///
-  /// - Returns: At most one object for a relationship to one.
+  /// - Returns: At most one object for a to-one relationship.
   /// - Throws: `BatchError` with code `unknownRelationship`, and as ``value(forKey:)`` does.
   /// - Complexity: At most one statement, which reads the rows of all; O(*n*) in the number of
   ///   unsaved objects.
@@ -20,7 +20,7 @@ extension ManagedObject {
     return try context.related(to: self, by: context.relationship(name, of: self))
   }
 
-  /// The one object that is related to this one, or nil; the first if there are several.
+  /// The one object related to this one, or nil; the first if there are several.
   ///
   /// A stored object is a fault until used; its row is not looked up before.
   ///
@@ -35,8 +35,8 @@ extension ManagedObject {
   /// with all new objects related to them.
   ///
   /// - Throws: `BatchError` with code `unknownRelationship`, `noContext` for objects of other
-  ///   contexts, `modelTypeMismatch` for objects of another entity, or for more than one where there
-  ///   can be one; `immutableAttribute` where the column is part of an object's identity.
+  ///   contexts, `modelTypeMismatch` for objects of another entity, or for several objects of a
+  ///   to-one relationship; `immutableAttribute` if the column is part of an object's identity.
   public final func setRelatedObjects(
     _ objects: [ManagedObject],
     forKey name: String
@@ -55,8 +55,8 @@ extension ManagedObject {
     try context.relate(self, to: objects, by: context.relationship(name, of: self))
   }
 
-  /// Has a new object come into the context of those that are to be related to it; false if all of
-  /// those are new too.
+  /// Inserts a new object into the context of the objects to relate; false if all of those are new
+  /// too.
   private func joinContext(
     of objects: [ManagedObject],
     by name: String
@@ -117,7 +117,7 @@ extension ManagedObject {
 }
 
 extension PersistentModel {
-  /// The object of a relationship to one that the mapping registers; for the property's accessors.
+  /// The object of a registered to-one relationship; for the property's accessors.
   ///
   /// Errors are thrown by the context's next throwing call.
   ///
@@ -179,7 +179,7 @@ extension PersistentModel {
     }
   }
 
-  /// Relates objects to this one, and keeps what cannot be thrown for the context.
+  /// Relates objects to this one, and keeps errors for the context's next throwing call.
   private func relate<Destination: ManagedObject>(
     _ objects: [Destination],
     _ body: ([Destination]) throws(BatchError) -> Void
@@ -187,7 +187,7 @@ extension PersistentModel {
     do throws(BatchError) {
       try body(objects)
     } catch {
-      // A new object that could not come into a context tells that context.
+      // A new object that could not enter a context reports the error there.
       let context = isNew ? objects.lazy.compactMap(\.modelContext).first : nil
       if let context { context.noteChange(error) } else { noteChange(error) }
     }

@@ -37,7 +37,7 @@ extension ManagedObject {
     modelContext?.checkQueue()
     if isNew { return draftValue(try draftName(attribute)) }
     guard let entity else {
-      // An identifier that names no entity here: what is wrong with it, resolving says.
+      // If the identifier names no entity here, resolving it reports why.
       try requireContext().load(self)
       return .null
     }
@@ -48,9 +48,9 @@ extension ManagedObject {
   ///
   /// A fault loads first: the old value shows, when saved, whether somebody else changed it too.
   ///
-  /// - Throws: `BatchError` with code `valueMismatch` if the value is not of the attribute's type,
-  ///   `immutableAttribute` for a generated column, a version, a view, and for the key of an object
-  ///   that has a permanent identifier; otherwise as ``value(forKey:)`` does.
+  /// - Throws: `BatchError` with code `valueMismatch` if the value does not have the attribute's
+  ///   type, `immutableAttribute` for a generated column, a version, a view, and for the key of an
+  ///   object with a permanent identifier; otherwise as ``value(forKey:)`` does.
   public final func setValue(
     _ value: SQLValue,
     forKey attribute: String
@@ -68,17 +68,16 @@ extension ManagedObject {
     try set(value.storable, at: slot)
   }
 
-  /// The attributes that were set since the object was read or saved, with their new values.
+  /// The attributes set since the object was read or saved, with their new values.
   ///
-  /// What was related to the object is among them by the column that refers to it.
+  /// A changed relationship appears under the column of its foreign key.
   public final var changedValues: [String: SQLValue] {
     modelContext?.checkQueue()
     guard let entity else { return draft.values }
     return isNew ? draft.values : entity.named(changes)
   }
 
-  /// The attributes as the object's row had them when it was read or saved last; none of an object
-  /// that was never saved.
+  /// The attributes as last read or saved; none for an object that was never saved.
   ///
   /// - Throws: As ``value(forKey:)`` does for a fault.
   public final func committedValues() throws(BatchError) -> [String: SQLValue] {
@@ -106,7 +105,7 @@ extension ManagedObject {
     return row?[slot] ?? .null
   }
 
-  /// Sets a column that may be set.
+  /// Sets a writable column.
   final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
     let context = try requireContext()
     let row = unsaved == .insert ? nil : try requireRow(context)
@@ -126,7 +125,7 @@ extension ManagedObject {
     context.track(self, changes.isEmpty ? nil : .update)
   }
 
-  /// Makes a column refer to a new object, whose key it has once that is saved.
+  /// Makes a column refer to a new object, whose key it gets once that is saved.
   final func set(_ reference: ManagedObject, at slot: Int) throws(BatchError) {
     let context = try requireContext()
     if unsaved != .insert {
@@ -139,7 +138,7 @@ extension ManagedObject {
     references[slot] = reference
   }
 
-  /// Keeps an error of a getter that cannot throw for the context.
+  /// Keeps an error of a getter, which cannot throw, for the context.
   final func noteReading(_ error: BatchError) {
     if let modelContext {
       modelContext.note(error)
@@ -148,7 +147,7 @@ extension ManagedObject {
     }
   }
 
-  /// Keeps an error of a setter that cannot throw for the context.
+  /// Keeps an error of a setter, which cannot throw, for the context.
   final func noteChange(_ error: BatchError) {
     if isNew {
       draft.error = draft.error ?? error
@@ -159,7 +158,7 @@ extension ManagedObject {
     }
   }
 
-  /// Forgets what was set and not saved.
+  /// Forgets unsaved values.
   final func dropChanges() {
     modelContext?.forgetReferences()
     changes = SlotValues()
@@ -167,7 +166,7 @@ extension ManagedObject {
     references = SlotValues()
   }
 
-  /// Refuses to set a column that nobody may set.
+  /// Refuses to set a read-only column.
   final func requireSettable(at slot: Int, _ entity: ModelEntity) throws(BatchError) {
     if entity.canAlwaysBeSet(at: slot) { return }
     let reason: String
@@ -208,7 +207,8 @@ extension ManagedObject {
     )
   }
 
-  /// The value of an attribute of an object without a context: a default is made once, and kept.
+  /// The value of an attribute of an object without a context: a default is computed once, and
+  /// kept.
   private func draftValue(_ name: String) -> SQLValue {
     if let value = draft.values[name] { return value }
     let mapping = (Self.self as? any PersistentModel.Type)?.mapping
@@ -219,7 +219,7 @@ extension ManagedObject {
     return made
   }
 
-  /// The name of an attribute as the class of an object without a context declares it.
+  /// The name of an attribute as declared by the class of an object without a context.
   private func draftName(_ attribute: String) throws(BatchError) -> String {
     guard let mapping = (Self.self as? any PersistentModel.Type)?.mapping else { return attribute }
     let names = mapping.attributeList.map(\.name)
@@ -234,7 +234,7 @@ extension ManagedObject {
 }
 
 extension ModelEntity {
-  /// Where the value of an attribute is.
+  /// The position of an attribute's value.
   func slot(of attribute: String) throws(BatchError) -> Int {
     if let slot = slots[attribute] { return slot }
     let name = try entity.requireAttribute(named: attribute).name
@@ -242,7 +242,7 @@ extension ModelEntity {
     throw BatchError(.unknownAttribute, "attribute \(name.quotedForMessage) has no column")
   }
 
-  /// Values by the names of their attributes, or of their columns where no attribute is declared.
+  /// Values by attribute name, or by column name where no attribute is declared.
   func named(_ values: SlotValues<SQLValue>) -> [String: SQLValue] {
     var named = slots.compactMapValues { values[$0] }
     let declared = Set(slots.values)
@@ -250,7 +250,7 @@ extension ModelEntity {
     return named
   }
 
-  /// The values of a row by the names of their attributes.
+  /// The values of a row by attribute name.
   func named(_ row: [SQLValue]) -> [String: SQLValue] {
     slots.mapValues { row[$0] }
   }

@@ -14,7 +14,7 @@ import BatchStore
 /// A new object related to one in a context enters that context, whichever side was set, with all
 /// new objects related to it.
 open class ManagedObject {
-  /// What a save will do with an object.
+  /// The pending change of an object for the next save.
   enum Unsaved {
     case insert, update, delete
   }
@@ -25,22 +25,22 @@ open class ManagedObject {
     let identifiers: [PersistentIdentifier]
   }
 
-  /// What was set on an object before it is in a context.
+  /// The values set on an object before it is in a context.
   struct Draft {
     /// The values, by attribute.
     var values: [String: SQLValue] = [:]
-    /// What was related to it, by relationship.
+    /// The related objects, by relationship.
     var related: [String: [ManagedObject]] = [:]
-    /// The same of one relationship, the last that was set; nil if it may be something else by now.
+    /// The relationship that was set last, likewise; nil if it may have changed since.
     var lastRelated: RelatedList?
-    /// New objects that this one was related to.
+    /// New objects to which this one was related.
     ///
-    /// They come into a context with it; until then all of them keep each other alive.
+    /// They enter a context with it; until then all of them keep each other alive.
     var referrers: [ManagedObject] = []
-    /// What could not be set, for the context that it is inserted in.
+    /// The first error of setting, for the context into which it is inserted.
     var error: BatchError?
 
-    /// Whether something was done to relate an object to this one.
+    /// Whether relating something to this object was attempted.
     func refers(to object: ManagedObject) -> Bool {
       related.values.contains { $0.contains { $0 === object } }
     }
@@ -49,40 +49,40 @@ open class ManagedObject {
   /// The context, which the object does not keep alive.
   public final var modelContext: ModelContext? { environment?.context }
 
-  /// The context and the entity; nil for an object that never was in a context.
+  /// The context and the entity; nil for an object that was never in a context.
   final var environment: ObjectEnvironment?
   final var identity: PersistentIdentifier?
-  /// What is known of the row.
+  /// The known state of the row.
   final var stored = StoredRow.fault
-  /// What was set and not saved, by column of the entity.
+  /// The unsaved values, by column of the entity.
   final var changes = SlotValues<SQLValue>()
-  /// What those columns had before that, which the save expects to find there.
+  /// The earlier values of those columns, which the save expects to find.
   final var bases = SlotValues<SQLValue>()
-  /// What was set on an object that is in no context.
+  /// The values set on an object in no context.
   final var draft = Draft()
-  /// New objects that columns are to refer to once those have keys.
+  /// New objects to which columns will refer once those have keys.
   final var references = SlotValues<ManagedObject>()
-  /// What the store had related to the object when it was last asked, by relationship.
+  /// The last known related objects in the store, by relationship.
   final var members: [String: Members] = [:]
-  /// What a save will do; nil if there is nothing to save.
+  /// The pending change; nil for none.
   final var unsaved: Unsaved?
-  /// The place among the unsaved objects of the context.
+  /// The position among the unsaved objects of the context.
   final var unsavedOrder = 0
 
-  /// The row as it was last read or saved, a value for each column of the entity; nil for a fault.
+  /// The row as last read or saved, a value per column of the entity; nil for a fault.
   final var row: [SQLValue]? { stored.values }
-  /// Whether the row turned out to be gone.
+  /// Whether the row was found to be gone.
   final var isGone: Bool { stored.isGone }
-  /// Whether the object has a row that needs no other: the latest that the context knows of, or one
-  /// that changes were made of.
+  /// Whether the object has a usable row: the latest that the context knows of, or one with changes
+  /// based on it.
   final var hasCurrentRow: Bool {
     row != nil && !isGone && !(unsaved == nil && stored.isOutdated)
   }
 
-  /// Makes an object that is in no context.
+  /// Creates an object in no context.
   public required init() {}
 
-  /// The identity of the object's row; a temporary one for an object that has no row.
+  /// The identity of the object's row; a temporary one for an object without a row.
   public final var persistentModelID: PersistentIdentifier {
     if let identity { return identity }
     let identifier = PersistentIdentifier.temporary(
@@ -94,7 +94,7 @@ open class ManagedObject {
 
   final var entity: ModelEntity? { environment?.entity }
 
-  /// The name of the entity that an object is of by its class, or was of before.
+  /// The name of the object's entity by its class, or of its former entity.
   final var claimedEntityName: String? {
     (Self.self as? any PersistentModel.Type)?.mapping.entityName ?? entity?.entity.name
   }
@@ -115,7 +115,7 @@ open class ManagedObject {
   /// False again after that save, as in Core Data: the object is then in no context.
   public final var isDeleted: Bool { unsaved == .delete || isGone }
 
-  /// Whether there is something to save.
+  /// Whether the object has unsaved changes.
   public final var hasChanges: Bool { unsaved != nil }
 
   // MARK: Hooks
@@ -123,22 +123,22 @@ open class ManagedObject {
   /// Called once per save that will insert, update or delete the object, before validation and
   /// writing; does nothing by default.
   ///
-  /// What it sets, on any object, is part of the save. Objects that change because of it get the
-  /// call too, but none gets it twice, unlike in Core Data.
+  /// Values that it sets, on any object, are part of the save. Objects that change because of it
+  /// get the call too, but none gets it twice, unlike in Core Data.
   open func willSave() {}
 
   /// Called after the commit of a save that inserted, updated or deleted the object; does nothing
   /// by default.
   ///
-  /// What it sets is unsaved until the next save. A run by objects does not call it: a chunk's
-  /// objects are gone when it commits.
+  /// Values that it sets are unsaved until the next save. A run by objects does not call it: a
+  /// chunk's objects are gone when it commits.
   open func didSave() {}
 
-  /// Called when the object is marked to be deleted, by ``ModelContext/delete(_:)`` or by a delete rule;
-  /// does nothing by itself.
+  /// Called when the object is marked for deletion, by ``ModelContext/delete(_:)`` or by a delete
+  /// rule; does nothing by default.
   ///
-  /// It may change and delete other objects. Rules apply while a save is under way, so that it is called
-  /// again for what they delete where such a save fails and is repeated.
+  /// It may change and delete other objects. A save applies delete rules, so if it fails and is
+  /// repeated, objects that they delete get the call again.
   open func willDelete() {}
 
   /// Called before a save inserts or updates the object; accepts everything by default.
@@ -161,7 +161,7 @@ open class ManagedObject {
     modelContext == nil && unsaved == nil && (identity?.isTemporary ?? true)
   }
 
-  /// Whether the object's context is gone, without having let go of the object.
+  /// Whether the object's context is gone, without having released the object.
   final var hasOutlivedContext: Bool {
     guard let environment else { return false }
     return environment.context == nil && !environment.isDetached
@@ -182,7 +182,7 @@ extension ManagedObject {
     )
   }
 
-  /// The row, read if it was not yet.
+  /// The row, read if necessary.
   final func requireRow(_ context: ModelContext) throws(BatchError) -> [SQLValue] {
     if row == nil { try context.load(self) }
     guard let row, !isDeleted else { throw .notFound(persistentModelID) }

@@ -19,7 +19,7 @@ extension ModelEntity {
     return columns.indices.map { statement.value(at: $0) }
   }
 
-  /// Reads the rows of some identifiers of the entity, passing over those without one.
+  /// Reads the rows of some identifiers of the entity, skipping missing rows.
   func forEachRow(
     of identifiers: [PersistentIdentifier],
     in connection: Connection,
@@ -41,17 +41,17 @@ extension ModelEntity {
     }
   }
 
-  /// What finds the row of a key, with a parameter for each column of it, from `?1` on.
+  /// The condition that finds the row of a key, with a parameter per key column, from `?1` on.
   ///
-  /// A row has one identifier, and the key in it is the one that is stored. SQLite itself takes
-  /// more: `5` for `'5'` in a column of TEXT, `ada` for `Ada` where the collation says so.
+  /// A row has one identifier, with its stored key. SQLite itself accepts more: `5` for `'5'` in a
+  /// TEXT column, `ada` for `Ada` under some collations.
   func keyCondition() throws(BatchError) -> String {
     let key = try entity.requireKey()
     let columns = key.columns.enumerated().map { index, column in
       let (name, parameter) = (SQLName.quoted(column), "?\(index + 1)")
       if key.isRowID { return "\(name) IS \(parameter)" }
       let collation = key.collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? ""
-      // The first finds the row by an index, the others look at what it found.
+      // The first finds the row by an index, the others check it.
       return """
         \(name)\(collation) IS \(parameter) AND +\(name) COLLATE BINARY IS \(parameter) \
         AND typeof(\(name)) IS typeof(\(parameter))
@@ -60,11 +60,11 @@ extension ModelEntity {
     return (columns + [entity.condition].compactMap(\.self)).joined(separator: " AND ")
   }
 
-  /// The identifier of the row that a column with this value refers to.
+  /// The identifier of the row to which a column with this value refers.
   ///
-  /// What refers to a key may write it in another way than the row does, and SQLite compares it as
-  /// it compares foreign keys, by affinity and collation of the key; then the row is asked. A value
-  /// that refers to nothing stays as it is.
+  /// A reference may be written differently than the row's key. SQLite compares it as in foreign
+  /// keys, by affinity and collation of the key; then the row's key is read. A value that refers to
+  /// nothing stays unchanged.
   func identifier(
     referredToBy value: SQLValue,
     in connection: Connection

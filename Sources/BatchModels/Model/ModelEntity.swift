@@ -1,20 +1,21 @@
 public import BatchIdentifiers
 import BatchStore
 
-/// An entity of one store as contexts see it: the class of its objects and where their values are.
+/// An entity of one store as contexts see it: the class of its objects and the positions of their
+/// values.
 ///
-/// An object keeps one stored value for each column here. The entities of a hierarchy have the same
+/// An object keeps one stored value per column here. The entities of a hierarchy have the same
 /// columns, those of all their classes, so that one statement reads rows of any of them.
 final class ModelEntity: Sendable {
   let entity: Entity
-  /// The place of the store in the container.
+  /// The index of the store in the container.
   let store: Int
   let space: IdentifierSpace
   let type: ManagedObject.Type
   let columns: [String]
-  /// Where an attribute's value is, by the attribute's name.
+  /// The position of each attribute's value, by name.
   let slots: [String: Int]
-  /// What the values must fit, for those attributes that a class declares.
+  /// The constraints on the values of declared attributes.
   let declared: [(slot: Int, attribute: MappedAttribute)]
   /// The slot of the column that names the concrete entity, and the names by its values.
   let concrete: (slot: Int, names: [SQLValue: String])?
@@ -22,27 +23,27 @@ final class ModelEntity: Sendable {
   let relatives: [IdentifierSpace]
   /// The identifiers of those that extend this one.
   let descendants: [IdentifierSpace]
-  /// Where each column of the key is, if it is an attribute.
+  /// The position of each key column, if it is an attribute.
   let keySlots: [Int?]
-  /// The columns that SQLite computes.
+  /// The generated columns.
   let generatedSlots: Set<Int>
-  /// Where the number is that each update raises by one.
+  /// The position of the version number.
   let versionSlot: Int?
-  /// The storage classes that each column keeps as they are.
+  /// The storage classes that each column keeps unchanged.
   let keptClasses: [StorageClasses]
-  /// What a new row has in each column where nothing is set, if that is known; nil is NULL, or what only
-  /// SQLite can tell.
+  /// The default of each column in a new row, if known; nil is NULL, or a default that only SQLite
+  /// knows.
   let defaults: [SQLValue?]
-  /// What the class says that no two rows have in common.
+  /// The uniqueness that the class declares.
   let uniques: [UniqueColumns]
-  /// What a new object has in columns that were not set, where the class says so.
+  /// The class's own defaults for columns of a new object.
   let madeDefaults: [(slot: Int, make: @Sendable () -> SQLValue)]
-  /// What fits those attributes that a class declares for sure.
+  /// The values that certainly fit declared attributes.
   private let alwaysFit: [(slot: Int, classes: StorageClasses)]
-  /// For each column, whether everybody may set it.
+  /// Whether each column is writable.
   private let isSettable: [Bool]
 
-  /// An entity that no class claims: the attributes of its table, of any type.
+  /// An unclaimed entity: the attributes of its table, of any type.
   init(_ entity: Entity, ofStore store: Int, identity: StoreIdentity) {
     self.entity = entity
     self.store = store
@@ -80,7 +81,7 @@ final class ModelEntity: Sendable {
     isSettable = Self.settable(columns, of: entity, except: generatedSlots, keySlots)
   }
 
-  /// An entity that a class claims, in a table.
+  /// The entity of a class in a table.
   ///
   /// - Throws: `BatchError` with code `invalidMapping` for a column that the table does not have.
   init(
@@ -183,7 +184,7 @@ final class ModelEntity: Sendable {
     }
   }
 
-  /// Whether a column may be set whatever the object.
+  /// Whether a column is writable in every object.
   func canAlwaysBeSet(at slot: Int) -> Bool { isSettable[slot] }
 
   private static func noColumn(
@@ -199,7 +200,7 @@ final class ModelEntity: Sendable {
     )
   }
 
-  /// Where a column is.
+  /// The position of a column.
   func slot(ofColumn column: String) -> Int? {
     columns.firstIndex { SQLName.equal($0, column) }
   }
@@ -213,7 +214,7 @@ final class ModelEntity: Sendable {
     return Set(slots(of: generated, in: columns).compactMap(\.self))
   }
 
-  /// The name of the entity that a row is of, where sub-entities share the table.
+  /// The name of a row's entity, where sub-entities share the table.
   func concreteName(of row: [SQLValue]) -> String {
     concrete.flatMap { $0.names[row[$0.slot]] } ?? entity.name
   }
@@ -232,7 +233,7 @@ final class ModelEntity: Sendable {
 
   /// Refuses a row with a value that its attribute cannot have.
   func validate(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
-    // Nearly all rows need no closer look.
+    // Nearly all rows need no further check.
     if alwaysFit.allSatisfy({ $0.classes.contains(row[$0.slot].storageClass) }) { return }
     for (slot, attribute) in declared where !attribute.codec.fits(row[slot]) {
       throw BatchError(
@@ -245,7 +246,7 @@ final class ModelEntity: Sendable {
     }
   }
 
-  /// What a value is that the attribute in a column cannot have, without the value.
+  /// The kind of a value that does not fit its attribute, without the value.
   func misfit(_ value: SQLValue, at slot: Int) -> String {
     if value.isNaN { return "NaN" }
     guard value != .null, keptClasses[slot].contains(value.storageClass) else {
@@ -258,12 +259,12 @@ final class ModelEntity: Sendable {
 extension BatchError.Code {
   /// A class's mapping does not fit the store.
   public static let invalidMapping = Self(rawValue: "invalidMapping")
-  /// A stored value is not of the type that its attribute is declared with.
+  /// A stored value does not have the declared type of its attribute.
   public static let valueMismatch = Self(rawValue: "valueMismatch")
 }
 
 extension Entity {
-  /// The entity under the names that a class gives to it and its attributes.
+  /// The entity with the names that a class gives to it and its attributes.
   fileprivate func claimed(by mapping: ModelMapping) -> Entity {
     let attributes = mapping.attributeList.compactMap { mapped in
       self.attributes.first { SQLName.equal($0.column, mapped.column) }?.renamed(mapped.name)

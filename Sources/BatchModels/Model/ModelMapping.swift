@@ -2,9 +2,9 @@ public import BatchStore
 
 /// How a class's objects are stored: the entity's name, its table, and a column per property.
 ///
-/// Classes of a hierarchy share a table, and a discriminator column tells their rows apart. A
-/// mapping that extends another one has its properties too. In Swift, `\SportCar.maker` differs
-/// from `\Car.maker`: register again what predicates over the extending class use.
+/// Classes of a hierarchy share a table, and a discriminator column distinguishes their rows. A
+/// mapping that extends another one inherits its properties. In Swift, `\SportCar.maker` differs
+/// from `\Car.maker`: register again the properties that predicates over the extending class use.
 ///
 ///     class var mapping: ModelMapping { carMapping }
 ///     private let carMapping = ModelMapping(
@@ -14,33 +14,33 @@ public import BatchStore
 ///       SportCar.self, entity: "SportCar", extending: carMapping, discriminator: .text("sport"),
 ///       properties: [.inherited("maker", \.maker), .attribute("topSpeed", \.topSpeed)])
 public struct ModelMapping: Sendable {
-  /// What tells the rows of one entity from those of others in the same table.
+  /// The condition that distinguishes the rows of one entity from others in the same table.
   struct Discriminator: Sendable {
     let column: String
     let value: SQLValue
   }
 
-  /// The name of the entity, which identifiers carry.
+  /// The name of the entity, as in identifiers.
   public let entityName: String
-  /// The table, or the view, of the rows.
+  /// The table or view of the rows.
   public let table: String
-  /// The names of the entities that this one extends, the nearest first.
+  /// The names of the super-entities, nearest first.
   let ancestors: [String]
   let discriminator: Discriminator?
   let type: any PersistentModel.Type
   /// Every attribute once, those of extended mappings first.
   let attributeList: [MappedAttribute]
   /// The attributes by the key paths of their properties: key paths of computed properties have no
-  /// names of their own, and can be looked up nevertheless.
+  /// names, but can be compared.
   let attributes: KeyPathTable
   /// The key paths of the objects' identifiers.
   let identifierPaths: IdentifierPaths
 
   /// Every relationship once, those of extended mappings first.
   var relationshipList: [MappedRelationship]
-  /// The attributes and relationships to one of which no two objects have the same values.
+  /// The attributes and to-one relationships that must be unique.
   let uniques: [[String]]
-  /// The attributes and relationships to one that a table made for the class has indexes over.
+  /// The attributes and to-one relationships that are indexed in a table created for the class.
   let indexes: [[String]]
 
   /// The name of the entity at the top of the hierarchy.
@@ -69,7 +69,7 @@ public struct ModelMapping: Sendable {
 
   /// Maps a class to the rows of another mapping's table that have its discriminator.
   ///
-  /// - Precondition: The mapping that is extended has a discriminator.
+  /// - Precondition: The extended mapping has a discriminator.
   public init<Model: PersistentModel>(
     _ type: Model.Type,
     entity: String,
@@ -128,13 +128,13 @@ struct KeyPathTable: @unchecked Sendable {
   func relationship(_ keyPath: AnyKeyPath) -> MappedRelationship? { relationships[keyPath] }
 }
 
-/// The key paths by which a class's objects are asked for their identifiers.
+/// The key paths of the objects' identifiers.
 struct IdentifierPaths: @unchecked Sendable {
   // Sendable: they never change, and capture nothing.
   private let paths: [AnyKeyPath]
 
   init<Model: PersistentModel>(_ type: Model.Type) {
-    // As code that knows the class writes it, and as generic code over a superclass may.
+    // As written in code that knows the class, and in generic code over a superclass.
     paths = [\Model.persistentModelID, \ManagedObject.persistentModelID]
   }
 

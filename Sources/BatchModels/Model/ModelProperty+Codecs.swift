@@ -4,7 +4,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// What the compiler says where a property's type does not tell how its values are kept.
+/// The compiler's message if a property's type does not determine how its values are stored.
 extension ModelProperty {
   /// SQLite has no type for dates.
   @available(
@@ -34,7 +34,7 @@ extension ModelProperty {
     fatalError("unavailable")
   }
 
-  /// The type does not tell how its values are kept.
+  /// The type does not determine how its values are stored.
   @available(
     *,
     unavailable,

@@ -5,13 +5,13 @@ extension ModelProperty {
   ///
   /// Existing tables keep their indexes.
   ///
-  /// - Parameter name: The name of an attribute or of a relationship to one.
-  /// - Returns: What the mapping's list of properties takes.
+  /// - Parameter name: The name of an attribute or of a to-one relationship.
+  /// - Returns: An element of the mapping's list of properties.
   public static func index(_ name: String) -> ModelProperty { index([name]) }
 
   /// Declares an index over several properties in this order, for tables created for the class.
   ///
-  /// - Parameter names: The names of attributes and of relationships to one.
+  /// - Parameter names: The names of attributes and of to-one relationships.
   /// - Returns: As for a single property.
   public static func index(_ names: [String]) -> ModelProperty {
     ModelProperty(

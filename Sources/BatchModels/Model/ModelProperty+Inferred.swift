@@ -4,17 +4,17 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-// What the macro `@Model` writes: it sees how a property is declared, and not what its type is. So these
-// have one name for all, and the compiler takes the one for the type.
+// For the expansion of `@Model`: the macro sees how a property is declared, but not its type. So
+// these functions have one name, and the compiler chooses by type.
 
 extension ModelProperty {
   /// A property of a type with one obvious form.
   ///
   /// - Parameters:
-  ///   - name: What the attribute is called.
+  ///   - name: The name of the attribute.
   ///   - property: The property.
-  ///   - column: The column; nil for one of the attribute's name.
-  ///   - makeDefault: What a new object has until it is set.
+  ///   - column: The column; nil for one with the attribute's name.
+  ///   - makeDefault: The value of a new object until it is set.
   /// - Returns: The property, for a mapping's list.
   public static func property<Value: AttributeValue>(
     _ name: String,
@@ -25,9 +25,9 @@ extension ModelProperty {
     kept(name, property, column, Value.codec, makeDefault)
   }
 
-  /// A property of such a type that may be NULL.
+  /// A nullable property of such a type.
   ///
-  /// The parameters are those of one that may not be NULL.
+  /// The parameters are those of the non-nullable one.
   ///
   /// - Returns: The property, for a mapping's list.
   public static func property<Value: AttributeValue>(
@@ -53,7 +53,7 @@ extension ModelProperty {
     kept(name, property, column, .referenceSeconds, makeDefault)
   }
 
-  /// A date that may be NULL.
+  /// A nullable date.
   ///
   /// The parameters are those of other types.
   ///
@@ -72,7 +72,7 @@ extension ModelProperty {
   /// The parameters are those of other types.
   ///
   /// - Returns: The property, for a mapping's list.
-  /// - Precondition: There is a value to read where no row can be read: a default, or a case, of an
+  /// - Precondition: There is a value for a row that cannot be read: a default, or a case of an
   ///   enumeration that is `CaseIterable`.
   public static func property<Value: RawRepresentable & Sendable>(
     _ name: String,
@@ -84,7 +84,7 @@ extension ModelProperty {
     return kept(name, property, column, .raw(placeholder: placeholder), makeDefault)
   }
 
-  /// An enumeration that may be NULL.
+  /// A nullable enumeration.
   ///
   /// The parameters are those of other types.
   ///
@@ -95,7 +95,7 @@ extension ModelProperty {
     column: String? = nil,
     default makeDefault: (@Sendable () -> Value?)? = nil
   ) -> ModelProperty where Value.RawValue: AttributeValue {
-    // What may be NULL reads as nil where no row can be read.
+    // A nullable property reads as nil if no row can be read.
     let codec = AttributeCodec<Value>.raw(placeholder: placeholder(name, nil))
     return kept(name, property, column, codec.optional, makeDefault)
   }
@@ -105,8 +105,8 @@ extension ModelProperty {
   /// The parameters are those of other types.
   ///
   /// - Returns: The property, for a mapping's list.
-  /// - Precondition: There is a value to read where no row can be read: a default, or what the type
-  ///   decodes from zeros and empty texts.
+  /// - Precondition: There is a value for a row that cannot be read: a default, or the value that
+  ///   the type decodes from zeros and empty texts.
   @_disfavoredOverload
   public static func property<Value: Codable & Sendable>(
     _ name: String,
@@ -118,7 +118,7 @@ extension ModelProperty {
     return kept(name, property, column, .json(placeholder: placeholder), makeDefault)
   }
 
-  /// A value of any other type that is `Codable`, which may be NULL.
+  /// A nullable value of any other `Codable` type.
   ///
   /// The parameters are those of other types.
   ///
@@ -149,7 +149,7 @@ extension ModelProperty {
     kept(name, property, column, codec, makeDefault)
   }
 
-  /// A property that may be NULL, with a codec and a default.
+  /// A nullable property with a codec and a default.
   ///
   /// The parameters are those of other types.
   ///
@@ -176,7 +176,7 @@ extension ModelProperty {
     return made
   }
 
-  /// What an enumeration reads as where no row can be read.
+  /// The value of an enumeration if no row can be read.
   private static func placeholder<Value>(
     _ name: String,
     _ makeDefault: (@Sendable () -> Value)?
@@ -189,7 +189,7 @@ extension ModelProperty {
     )
   }
 
-  /// What a `Codable` value reads as where no row can be read.
+  /// The value of a `Codable` type if no row can be read.
   private static func decodedPlaceholder<Value: Decodable>(
     _ name: String,
     _ makeDefault: (@Sendable () -> Value)?
@@ -209,10 +209,10 @@ extension ModelProperty {
   /// Its inverse and column are those that the other class declares, or the only possible ones.
   ///
   /// - Parameters:
-  ///   - name: What the relationship is called.
+  ///   - name: The name of the relationship.
   ///   - property: The property.
-  ///   - column: The column, where this side has it; nil for the name of the relationship with `_id`.
-  ///   - inverse: The relationship back.
+  ///   - column: The column, if this side has it; nil for the relationship's name with `_id`.
+  ///   - inverse: The inverse relationship.
   ///   - rule: What happens to the other object when this one is deleted.
   /// - Returns: The property, for a mapping's list.
   public static func property<Destination: PersistentModel>(
@@ -239,16 +239,16 @@ extension ModelProperty {
     )
   }
 
-  /// A relationship to any number of objects, of one to many or of many to many.
+  /// A relationship to any number of objects, one-to-many or many-to-many.
   ///
   /// Its inverse and storage are what the other class declares, or the only possible ones.
   ///
   /// - Parameters:
-  ///   - name: What the relationship is called.
+  ///   - name: The name of the relationship.
   ///   - property: The property.
-  ///   - column: The table of pairs, where there is one and this side names it; nil for a name that is
-  ///     made of the class's table and the relationship.
-  ///   - inverse: The relationship back.
+  ///   - column: The table of pairs, if there is one and this side names it; nil for a name based
+  ///     on the class's table and the relationship.
+  ///   - inverse: The inverse relationship.
   ///   - rule: What happens to the other objects when this one is deleted.
   /// - Returns: The property, for a mapping's list.
   public static func property<Destination: PersistentModel>(

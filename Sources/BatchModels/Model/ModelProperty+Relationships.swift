@@ -4,12 +4,12 @@ extension ModelProperty {
   ///     .toOne("customer", \.customer, column: "customer_id", inverse: "orders")
   ///
   /// - Parameters:
-  ///   - name: What the relationship is called.
+  ///   - name: The name of the relationship.
   ///   - property: The property; its accessors use `self[\.property]`.
   ///   - column: The column that holds the other object's key; nil if the other object's table has
   ///     the column, and `inverse` is the relationship there.
-  ///   - inverse: The relationship back, which follows by itself.
-  ///   - rule: What becomes of the other object when this one is deleted.
+  ///   - inverse: The inverse relationship, which is kept in step automatically.
+  ///   - rule: What happens to the other object when this one is deleted.
   /// - Returns: The property, for a mapping's list.
   public static func toOne<Destination: PersistentModel>(
     _ name: String,
@@ -36,10 +36,10 @@ extension ModelProperty {
   /// A relationship to any number of objects, whose rows have the key of this one.
   ///
   /// - Parameters:
-  ///   - name: What the relationship is called.
+  ///   - name: The name of the relationship.
   ///   - property: The property; its accessors use `self[\.property]`.
-  ///   - inverse: The relationship back, which says what the column is.
-  ///   - rule: What becomes of the other objects when this one is deleted.
+  ///   - inverse: The inverse relationship, which determines the column.
+  ///   - rule: What happens to the other objects when this one is deleted.
   /// - Returns: The property, for a mapping's list.
   public static func toMany<Destination: PersistentModel>(
     _ name: String,
@@ -62,17 +62,18 @@ extension ModelProperty {
     )
   }
 
-  /// A relationship between any number of objects on both sides, in a table of its own.
+  /// A many-to-many relationship, in a separate table.
   ///
   ///     .toMany("tags", \.tags, through: "order_tags", from: "order_id", to: "tag_id")
   ///
   /// - Parameters:
-  ///   - name: What the relationship is called.
+  ///   - name: The name of the relationship.
   ///   - property: The property; its accessors use `self[\.property]`.
   ///   - table: The table, with the keys of both sides.
   ///   - source: The column of this side's key; nil to take it from the table's foreign keys.
   ///   - target: The column of the other side's key; nil likewise.
-  ///   - rule: What becomes of the other objects when this one is deleted; rows of the table go.
+  ///   - rule: What happens to the other objects when this one is deleted; its pairs are always
+  ///     deleted.
   /// - Returns: The property, for a mapping's list.
   public static func toMany<Destination: PersistentModel>(
     _ name: String,
@@ -106,30 +107,30 @@ extension ModelProperty {
   }
 }
 
-/// A relationship as a mapping declares it.
+/// A relationship as declared in a mapping.
 struct MappedRelationship: Sendable {
-  /// Where it is kept.
+  /// Where it is stored.
   enum Storage: Sendable {
     /// In a column of the object's own table.
     case column(String)
-    /// In a column of the other object's table, that of the inverse.
+    /// In a column of the other object's table, the inverse's column.
     case inverse
-    /// In a table of its own.
+    /// In a separate table.
     case table(String, source: String?, target: String?)
-    /// Where the other side says, or else in a column or a table of this name; see
+    /// Where the other side declares, or else in a column or a table of this name; see
     /// `RelationshipInference`.
     case inferred(String)
   }
 
   let name: String
   let keyPath: any AnyKeyPath & Sendable
-  /// The class, whose mapping must not be asked for before all classes are there.
+  /// The class, whose mapping must not be read before all classes are known.
   let destination: any PersistentModel.Type
   let storage: Storage
   let isToMany: Bool
   let inverse: String?
   let deleteRule: DeleteRule
 
-  /// The column of the object's own table, if it is kept there.
+  /// The column of the object's own table, if it is stored there.
   var column: String? { if case .column(let column) = storage { column } else { nil } }
 }

@@ -7,18 +7,18 @@ extension ModelProperty {
   ///     properties: [.attribute("email", \.email), .unique("email")]
   ///
   /// A new object with an existing row's value is not refused when saved: it gets the row's
-  /// identifier, and what was set on it is written to the row; see ``ModelContext/save()``. NULL
+  /// identifier, and its set values are written to the row; see ``ModelContext/save()``. NULL
   /// equals nothing.
   ///
   /// The table needs a unique index over exactly that column, or has it as its primary key.
   ///
-  /// - Parameter name: The name of an attribute or of a relationship to one.
-  /// - Returns: What the mapping's list of properties takes.
+  /// - Parameter name: The name of an attribute or of a to-one relationship.
+  /// - Returns: An element of the mapping's list of properties.
   public static func unique(_ name: String) -> ModelProperty { unique([name]) }
 
-  /// Says that no two objects have the same values of several properties together.
+  /// Declares several properties unique together.
   ///
-  /// - Parameter names: The names of attributes and of relationships to one.
+  /// - Parameter names: The names of attributes and of to-one relationships.
   /// - Returns: As for a single property.
   public static func unique(_ names: [String]) -> ModelProperty {
     ModelProperty(
@@ -29,16 +29,16 @@ extension ModelProperty {
   }
 }
 
-/// Columns of an entity of which no two rows have the same values, as its class says and its table sees to.
+/// Unique columns of an entity, declared by its class and enforced by its table.
 struct UniqueColumns: Sendable {
-  /// What the class calls them.
+  /// The class's names for them.
   let names: [String]
   let slots: [Int]
-  /// How the values of each are compared, and what the column makes of them.
+  /// How each column compares and converts values.
   private let comparisons: [(collation: String, attribute: Attribute?)]
 
-  /// - Throws: `BatchError` with code `invalidMapping` for a name that the class does not have, and for
-  ///   columns over which the table has no unique index.
+  /// - Throws: `BatchError` with code `invalidMapping` for an unknown name, and for columns without
+  ///   a unique index.
   init(
     _ names: [String],
     of mapping: ModelMapping,
@@ -84,8 +84,8 @@ struct UniqueColumns: Sendable {
     }
   }
 
-  /// A value such that two are equal where the index takes them for equal; nil where that is not known,
-  /// as for a collation of a program.
+  /// A value that is equal for values that the index takes for equal; nil if that is unknown, as
+  /// for a collation of a program.
   func comparable(_ value: SQLValue, at index: Int) -> SQLValue? {
     let (collation, attribute) = comparisons[index]
     guard let value = attribute.map({ $0.stored(value) }) ?? value else { return nil }
@@ -106,7 +106,7 @@ struct UniqueColumns: Sendable {
 }
 
 extension ModelMapping {
-  /// The column of an attribute or of a relationship to one.
+  /// The column of an attribute or of a to-one relationship.
   fileprivate func column(ofProperty name: String) -> String? {
     attributeList.last { $0.name == name }?.column
       ?? relationshipList.last { $0.name == name }?.column
@@ -114,7 +114,7 @@ extension ModelMapping {
 }
 
 extension ModelEntity {
-  /// What new rows have in columns where nothing is set.
+  /// The defaults of new rows.
   static func defaults(of columns: [String], in table: Entity) -> [SQLValue?] {
     columns.map { column in
       table.attributes.first { SQLName.equal($0.column, column) }?.defaultValue

@@ -1,8 +1,8 @@
 extension ModelProperty {
-  /// The number that each update of the row raises by one, as Core Data's `Z_OPT`.
+  /// A number that each update of the row increments, like Core Data's `Z_OPT`.
   ///
-  /// A save then compares this number instead of all columns to find that somebody else changed the
-  /// row. It is read-only: a new row has 1.
+  /// To detect changes by others, a save then compares this number instead of all columns. It is
+  /// read-only: a new row has 1.
   public static func version<Value: AttributeValue & FixedWidthInteger>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,

@@ -4,13 +4,13 @@ import BatchStore
 public struct ModelProperty<Model: PersistentModel>: Sendable {
   let name: String
   let keyPath: any AnyKeyPath & Sendable
-  /// The attribute, if the property is one; an inherited one is that of the extended mapping.
+  /// The attribute, if the property is one; an inherited one is the extended mapping's.
   var attribute: MappedAttribute?
   /// The relationship, if the property is one.
   var relationship: MappedRelationship?
-  /// The properties of which no two objects have the same values, if that is what this says.
+  /// The properties declared unique, if this is such a declaration.
   var unique: [String]?
-  /// The properties that an index is over, if that is what this says.
+  /// The indexed properties, if this is such a declaration.
   var index: [String]?
 
   /// A property with a codec.
@@ -24,7 +24,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     return ModelProperty(name: name, keyPath: property, attribute: attribute)
   }
 
-  /// A property that may be NULL, with a codec.
+  /// A nullable property with a codec.
   @inlinable
   public static func attribute<Value>(
     _ name: String,
@@ -45,7 +45,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     attribute(name, property, column: column, as: Value.codec)
   }
 
-  /// A property of such a type that may be NULL.
+  /// A nullable property of such a type.
   @inlinable
   public static func attribute<Value: AttributeValue>(
     _ name: String,
@@ -55,10 +55,9 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     attribute(name, property, column: column, as: Value.codec.optional)
   }
 
-  /// A property of a superclass, under the key path that it has in this class, for predicates and
-  /// orders.
+  /// A property of a superclass, under its key path in this class, for predicates and orders.
   ///
-  /// - Precondition: The mapping that is extended has an attribute of the name.
+  /// - Precondition: The extended mapping has an attribute with the name.
   public static func inherited<Value>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable
@@ -67,18 +66,18 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   }
 }
 
-/// An attribute as a mapping names it.
+/// An attribute as declared in a mapping.
 struct MappedAttribute: Sendable {
   let name: String
   let column: String
   let codec: any AttributeCoding
-  /// Stored values that can be decoded for sure.
+  /// Stored values that can certainly be decoded.
   let alwaysFit: StorageClasses
-  /// Whether the column counts the updates of the row.
+  /// Whether the column counts the row's updates.
   var isVersion = false
   /// Whether the history keeps the value when the row is deleted.
   var isPreserved = false
-  /// What an object has that was made and not set yet; nil if that is for the table to say.
+  /// The value of a new object until it is set; nil for the table's default.
   var makeDefault: (@Sendable () -> SQLValue)?
 
   init<Value>(

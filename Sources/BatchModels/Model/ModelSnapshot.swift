@@ -14,17 +14,17 @@ public import BatchStore
 public struct ModelSnapshot<Model: ManagedObject>: Sendable, Hashable {
   /// The identifier of the object.
   public let identifier: PersistentIdentifier
-  /// The attributes with their values, changed ones too.
+  /// The attributes with their values, including changed ones.
   public private(set) var values: [String: SQLValue]
-  /// The row by its columns, as the object had read it.
+  /// The row by column, as the object had read it.
   let row: [String: SQLValue]
-  /// The attributes that were changed in the object, or in the snapshot.
+  /// The attributes changed in the object, or in the snapshot.
   private(set) var changed: Set<String>
 
   /// Takes the values of a saved object, including unsaved changes.
   ///
-  /// - Throws: `BatchError` with code `objectNotFound` for an object that was not saved yet or whose
-  ///   row is gone, and as `value(forKey:)` does.
+  /// - Throws: `BatchError` with code `objectNotFound` for an object that has not been saved or
+  ///   whose row is gone, and as `value(forKey:)` does.
   public init(of object: Model) throws(BatchError) {
     let committed = try object.committedValues()
     guard let entity = object.entity, let row = object.row, !object.isDeleted else {

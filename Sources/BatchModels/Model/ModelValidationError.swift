@@ -1,38 +1,38 @@
 import BatchIdentifiers
 
-/// What is wrong with one object: what ``ManagedObject/validate()`` throws.
+/// The problems of one object, thrown by ``ManagedObject/validate()``.
 public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// One thing that is wrong.
+  /// One problem.
   public struct Problem: Sendable, Hashable {
-    /// The attribute or relationship; nil where it is about the object as a whole.
+    /// The attribute or relationship; nil if the problem concerns the object as a whole.
     public let property: String?
     /// What is wrong, in a clause: `must not be negative`.
     public let message: String
   }
 
-  /// All that is wrong, in the order in which it was found.
+  /// All problems, in the order in which they were found.
   public private(set) var problems: [Problem] = []
 
-  /// Nothing that is wrong so far.
+  /// Creates an error without problems.
   public init() {}
 
-  /// One thing that is wrong with the object as a whole.
+  /// A problem of the object as a whole.
   public init(_ message: String) { add(message) }
 
-  /// One thing that is wrong with a property.
+  /// A problem of a property.
   public init<Model: PersistentModel>(_ property: PartialKeyPath<Model>, _ message: String) {
     add(property, message)
   }
 
-  /// One thing that is wrong with an attribute or relationship of this name.
+  /// A problem of the attribute or relationship with this name.
   public init(property: String, _ message: String) { add(property: property, message) }
 
-  /// Adds something that is wrong with the object as a whole.
+  /// Adds a problem of the object as a whole.
   public mutating func add(_ message: String) {
     problems.append(Problem(property: nil, message: message))
   }
 
-  /// Adds something that is wrong with a property.
+  /// Adds a problem of a property.
   public mutating func add<Model: PersistentModel>(
     _ property: PartialKeyPath<Model>,
     _ message: String
@@ -40,17 +40,17 @@ public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConve
     add(property: Model.mapping.nameOfProperty(property), message)
   }
 
-  /// Adds something that is wrong with an attribute or relationship of this name.
+  /// Adds a problem of the attribute or relationship with this name.
   public mutating func add(property: String, _ message: String) {
     problems.append(Problem(property: property, message: message))
   }
 
-  /// Throws itself if anything is wrong.
+  /// Throws itself if there are problems.
   public func throwIfAny() throws(ModelValidationError) {
     if !problems.isEmpty { throw self }
   }
 
-  /// All that is wrong, on one line.
+  /// All problems, on one line.
   public var description: String {
     problems.map { problem in
       problem.property.map { "\($0) \(problem.message)" } ?? problem.message
@@ -59,7 +59,7 @@ public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConve
 }
 
 extension ModelMapping {
-  /// What the mapping calls a property.
+  /// The mapping's name for a property.
   fileprivate func nameOfProperty(_ property: AnyKeyPath) -> String {
     attributes[property]?.name ?? attributes.relationship(property)?.name
       ?? property.nameForMessage

@@ -1,22 +1,22 @@
-/// What the objects of one entity in one context share: a weak reference to the context for all of
-/// them, and what their accessors have looked up.
+/// The state shared by the objects of one entity in one context: a weak reference to the context,
+/// and the cached look-ups of their accessors.
 final class ObjectEnvironment {
-  /// Nil once the context is gone, and for objects that were taken out of it.
+  /// Nil once the context is gone, and for objects removed from it.
   weak let context: ModelContext?
   /// Nil for objects whose identifiers name no entity here.
   let entity: ModelEntity?
-  /// That of objects that were taken out of the context.
+  /// The environment of objects removed from the context.
   private(set) lazy var detached = ObjectEnvironment(context: nil, entity)
-  /// Whether this is that of objects that were taken out of a context.
+  /// Whether this is the environment of objects removed from a context.
   let isDetached: Bool
-  /// Whether objects of the entity are related to others.
+  /// Whether the entity has relationships.
   private(set) lazy var hasRelationships =
     entity.map { context?.container.relationships[$0.store].of($0).isEmpty == false } ?? true
 
-  /// The attributes by the key path objects that accessors came with, which are kept alive so that
-  /// no other one can have the same address.
+  /// The attributes by the accessors' key path objects, which are kept alive so that no other one
+  /// can have the same address.
   private var accesses: [ObjectIdentifier: (keyPath: AnyKeyPath, access: AnyAttributeAccess)] = [:]
-  /// How many are kept: key paths that are made at run time may be any number.
+  /// The maximum number cached, since a program may create any number of key paths at run time.
   private static let accessLimit = 1_024
 
   init(context: ModelContext?, _ entity: ModelEntity?) {
@@ -25,7 +25,7 @@ final class ObjectEnvironment {
     isDetached = context == nil
   }
 
-  /// What was looked up for this very key path object.
+  /// The cached look-up of exactly this key path object.
   func access(by keyPath: AnyKeyPath) -> AnyAttributeAccess? {
     accesses[ObjectIdentifier(keyPath)]?.access
   }

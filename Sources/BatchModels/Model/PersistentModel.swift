@@ -23,7 +23,7 @@ extension PersistentModel {
   /// - Precondition: The mapping registers the property.
   /// - Parameters:
   ///   - property: The property.
-  ///   - accessor: Whose accessor this is, for the message where the mapping does not register it.
+  ///   - accessor: The accessor, for the message if the mapping does not register the property.
   @inlinable
   public subscript<Value>(
     _ property: KeyPath<Self, Value>,
@@ -39,7 +39,7 @@ extension PersistentModel {
     }
   }
 
-  /// The attribute of a property, and how it is kept.
+  /// The attribute of a property, and how it is stored.
   static func attribute<Value>(
     of property: KeyPath<Self, Value>,
     accessor: StaticString? = nil
@@ -50,13 +50,13 @@ extension PersistentModel {
     return (mapped, codec)
   }
 
-  /// Stops the process, as a property that the mapping does not register is a mistake in the program.
+  /// Traps, since a property that the mapping does not register is a mistake in the program.
   static func unregistered(
     _ property: AnyKeyPath,
     _ accessor: StaticString?,
     _ factory: String
   ) -> Never {
-    // The name of a computed property is known to nobody but its accessor.
+    // Only the accessor knows the name of a computed property.
     let isProperty = accessor.map { !"\($0)".contains("(") } ?? false
     let name = isProperty ? accessor.map { "property \("\($0)".quotedForMessage)" } : nil
     let text = accessor.map { "\($0)" } ?? "name"

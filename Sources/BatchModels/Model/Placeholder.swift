@@ -4,7 +4,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What a property reads as where there is no value to read, made from its type alone.
+/// The value of a property if none can be read, created from its type alone.
 enum Placeholder {
   /// The first case of a type that can list them.
   static func firstCase<Value>(of type: Value.Type) -> Value? {
@@ -12,15 +12,15 @@ enum Placeholder {
     return (type as? any CaseIterable.Type).flatMap { first($0) } as? Value
   }
 
-  /// A value that is decoded from zeros, empty texts, nothing and first cases.
+  /// A value decoded from zeros, empty texts, nil and first cases.
   ///
-  /// - Throws: What decoding throws, for a type that takes none of that.
+  /// - Throws: The decoder's error, for a type that accepts none of those.
   static func value<Value: Decodable>(of type: Value.Type) throws -> Value {
     if let value = known(type) { return value }
     return try Value(from: EmptyDecoder(depth: 0))
   }
 
-  /// Values of types that decode from texts of a form of their own.
+  /// Values of types that decode from texts in a specific form.
   fileprivate static func known<Value>(_ type: Value.Type) -> Value? {
     func codec<Kept: AttributeValue>(_ type: Kept.Type) -> Any { type.codec.placeholder() }
     if let type = type as? any AttributeValue.Type { return codec(type) as? Value }
@@ -33,7 +33,7 @@ enum Placeholder {
 
 /// Decodes nothing: no keys, no elements, zeros and empty texts.
 private struct EmptyDecoder: Decoder {
-  /// How deep this is in the value; a type that contains itself has no end.
+  /// The nesting depth; a type that contains itself would never end.
   let depth: Int
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }

@@ -6,11 +6,11 @@ import Musl
 import Darwin
 #endif
 
-/// What a relationship to many was set to last.
+/// The last value set for a to-many relationship.
 ///
-/// `person.pets.append(pet)` reads the relationship, and sets it. Where that is done again and again,
-/// nothing is done for each of the pets that were there before, but that their addresses are compared:
-/// nobody says what became of an array between reading and setting.
+/// `person.pets.append(pet)` reads the relationship, and sets it. If that repeats, the earlier pets
+/// cost only a comparison of their addresses, which is necessary: nobody reports how an array
+/// changed between reading and setting.
 class RelatedList {
   /// The relationship.
   let name: String
@@ -22,7 +22,7 @@ class RelatedList {
 final class RelatedListOf<Model: ManagedObject>: RelatedList {
   private var objects: [Model]
   private var members: Set<ObjectIdentifier>
-  /// The objects once more, in an array that is given away: it grows in place if nobody else has it.
+  /// The objects again, in an array that is given away: it grows in place if nobody else has it.
   private var spare: [Model]?
 
   /// Nil for an array that has an object twice.
@@ -39,7 +39,7 @@ final class RelatedListOf<Model: ManagedObject>: RelatedList {
     return spare ?? objects
   }
 
-  /// What an array has more than this list; nil if it has something else than that at its end.
+  /// The elements that an array has after this list's; nil if it does not start with them.
   ///
   /// - Complexity: O(*n*) in the number of objects, of which only the addresses are compared.
   func excess(of array: [Model]) -> ArraySlice<Model>? {
@@ -51,7 +51,7 @@ final class RelatedListOf<Model: ManagedObject>: RelatedList {
     return isNew ? new : nil
   }
 
-  /// Notes that the relationship was set to an array that has some objects more.
+  /// Notes that the relationship was set to an array with some more objects.
   func extend(to array: [Model], by new: ArraySlice<Model>) {
     for object in new {
       objects.append(object)
@@ -62,7 +62,7 @@ final class RelatedListOf<Model: ManagedObject>: RelatedList {
 }
 
 extension Array where Element: ManagedObject {
-  /// Whether the array begins with the very objects of a shorter one.
+  /// Whether the array begins with exactly the objects of a shorter one.
   fileprivate func begins(with other: [Element]) -> Bool {
     unsafe withUnsafeBytes { own in
       unsafe other.withUnsafeBytes { other in

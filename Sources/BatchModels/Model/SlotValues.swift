@@ -1,8 +1,8 @@
 import BatchIdentifiers
 
-/// Values for some of the columns of an entity, by the places of the columns.
+/// Values for some columns of an entity, by the positions of the columns.
 ///
-/// Mostly there are a few of them, which a dictionary would hash and allocate for.
+/// Usually there are few, for which a dictionary would hash and allocate.
 struct SlotValues<Value> {
   private var elements: [(slot: Int, value: Value)] = []
 
@@ -30,13 +30,13 @@ struct SlotValues<Value> {
     }
   }
 
-  /// The index of the first element whose slot is not less.
+  /// The index of the first element whose slot is not smaller.
   private func index(of slot: Int) -> Int {
     elements.partitioningIndex { $0.slot >= slot }
   }
 }
 
 extension SlotValues: Sequence {
-  /// Goes through the values in the order of the columns.
+  /// Iterates over the values in column order.
   func makeIterator() -> IndexingIterator<[(slot: Int, value: Value)]> { elements.makeIterator() }
 }

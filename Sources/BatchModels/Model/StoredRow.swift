@@ -1,21 +1,21 @@
 import BatchStore
 
-/// What an object knows of its row.
+/// An object's knowledge of its row.
 enum StoredRow {
-  /// Nothing: it is read when somebody wants to know.
+  /// Nothing: it is read on demand.
   case fault
-  /// What it was before the object was made a fault, which the object may have again.
+  /// Its state before the object became a fault, which the object may reuse.
   case stale([SQLValue], readAt: ContinuousClock.Instant)
-  /// What it was when it was last read or saved; without a time where a save, of this context or
-  /// another one, has shown that it is outdated.
+  /// Its state when last read or saved; without a time if a save, of this context or another one,
+  /// has shown that it is outdated.
   case read([SQLValue], at: ContinuousClock.Instant?)
-  /// What it was when the object was deleted, which the save expects to find there; somebody else's
-  /// change was merged since.
+  /// Its state when the object was deleted, which the save expects to find; somebody else's change
+  /// was merged since.
   case superseded([SQLValue])
-  /// That it is gone, and what it was last.
+  /// It is gone; its last state.
   case gone([SQLValue]?)
 
-  /// A value for each column of the entity; nil for a fault.
+  /// A value per column of the entity; nil for a fault.
   var values: [SQLValue]? {
     switch self {
     case .read(let values, _), .superseded(let values): values
@@ -24,22 +24,22 @@ enum StoredRow {
     }
   }
 
-  /// Whether the row turned out to be gone.
+  /// Whether the row was found to be gone.
   var isGone: Bool {
     if case .gone = self { true } else { false }
   }
 
-  /// Whether the row is known not to be the latest.
+  /// Whether the row is known to be outdated.
   var isOutdated: Bool {
     if case .read(_, nil) = self { true } else { false }
   }
 
-  /// What the row was when it was last seen, whether or not that may still be used.
+  /// The row as last seen, whether or not it may still be used.
   var latest: [SQLValue]? {
     if case .stale(let values, _) = self { values } else { values }
   }
 
-  /// The same row after a save has shown that it is outdated.
+  /// The same row, known to be outdated.
   var outdated: StoredRow {
     switch self {
     case .read(let values, _): .read(values, at: nil)
@@ -48,16 +48,16 @@ enum StoredRow {
     }
   }
 
-  /// The same row of an object that is not to be deleted any more.
+  /// The same row after its deletion was reverted.
   var asKept: StoredRow {
     if case .superseded = self { .fault } else { self }
   }
 
-  /// The same row of an object that is made a fault, and so has to ask whether it is there still.
+  /// The same row for a fault, which must check whether it still exists.
   var asFault: StoredRow {
     switch self {
     case .read(let values, let time?): .stale(values, readAt: time)
-    // A row that is outdated is of no use any more.
+    // An outdated row is useless.
     case .read(_, nil), .gone, .superseded: .fault
     case .fault, .stale: self
     }

@@ -1,7 +1,7 @@
 extension AnyKeyPath {
-  /// The key path for an error: as it is written if Swift knows that, or what it leads from and to.
+  /// The key path for an error: as written if Swift knows that, or its root and value types.
   ///
-  /// A computed property has no name in a program, only the address of its code.
+  /// A computed property has no name at run time, only the address of its code.
   var nameForMessage: String {
     let text = "\(self)"
     if text.hasPrefix("\\"), !text.contains("<") { return text }

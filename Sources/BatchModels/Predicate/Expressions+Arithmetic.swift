@@ -52,10 +52,10 @@ extension PredicateExpressions.FloatDivision: TranslatableExpression {
   }
 }
 
-// Swift stops the process where an integer overflows; here it is an error of the fetch.
+// Where Swift traps on integer overflow, the fetch throws an error.
 
 extension Numeric {
-  /// The result, if this is an integer of a fixed width; nil for other numbers.
+  /// The result, if this is a fixed-width integer; nil for other numbers.
   fileprivate func checked(
     _ operation: PredicateExpressions.ArithmeticOperator,
     _ other: Self
@@ -90,7 +90,7 @@ private func quotient<Integer: BinaryInteger>(
   guard right != 0 else {
     throw BatchError(.predicateFailed, "a predicate divides by zero")
   }
-  // The only other quotient without a value is that of the least integer and -1.
+  // The only other quotient that overflows is the smallest integer divided by -1.
   if Integer.isSigned, left < 0, right == 0 - 1, Integer(exactly: left.magnitude) == nil {
     throw overflowError(Integer.self)
   }

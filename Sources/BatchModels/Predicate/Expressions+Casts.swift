@@ -44,7 +44,7 @@ extension PredicateExpressions.ForceCast: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// Whether there is an object and it is of a class.
+  /// Whether there is an object of the class.
   fileprivate func isObject<Desired>(_ object: ObjectTerm, of type: Desired.Type) -> SQLText {
     let entity = object.entity
     guard let concrete = entity.concrete else {

@@ -56,7 +56,7 @@ extension PredicateTranslator {
   }
 }
 
-// The rest are evaluated by the very expressions, over the values of a row.
+// The original expressions evaluate the rest, over a row's values.
 
 extension PredicateExpressions.CollectionContainsCollection: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
@@ -174,7 +174,7 @@ extension PredicateExpressions.Filter: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// The elements of a sequence that is the same for all rows, and short.
+  /// The elements of a short sequence that is the same for all rows.
   fileprivate func elements<Elements: PredicateExpression>(
     of expression: Elements
   ) throws(BatchError) -> [Elements.Output.Element] where Elements.Output: Sequence {
@@ -190,6 +190,6 @@ extension PredicateTranslator {
 }
 
 extension String {
-  /// Whether every byte is a character of its own: ASCII, in which only CR and LF are one together.
+  /// Whether every byte is a character: ASCII, where only CR LF is one character of two bytes.
   fileprivate var isPlain: Bool { utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } }
 }

@@ -59,8 +59,8 @@ extension PredicateTranslator {
     return .condition(.all(near(left, right) + near(right, left) + [isEqual]))
   }
 
-  /// Whether a column has one of the stored values that some values are decoded from, which an index
-  /// can tell; nil if those are not known, or too many.
+  /// Whether a column has one of the stored values that decode to the given ones, so that an index
+  /// can serve; nil if those are unknown or too many.
   func lookUp<Value>(_ column: Term<Value>, among values: some Sequence<Value>) -> SQLText? {
     guard case .sql(let text, let representation) = column else { return nil }
     var stored: [SQLValue] = []
@@ -73,7 +73,7 @@ extension PredicateTranslator {
           stored += equal
         }
       } else if representation.order != .none, text.difference == nil {
-        // What cannot be said in SQL, as NaN cannot, is equal to nothing.
+        // A value that SQL cannot express, such as NaN, equals nothing.
         guard let form = representation.encode(value) else { continue }
         guard let equal = Self.values(equalTo: form) else { return nil }
         stored += equal
@@ -84,13 +84,13 @@ extension PredicateTranslator {
     return listing(text, stored, isOptional: Value.self is any ExpressibleByNilLiteral.Type)
   }
 
-  /// All values that are equal to one, each by its bytes; nil if they are many.
+  /// All stored values equal to one, each by its bytes; nil if there are many.
   private static func values(equalTo value: SQLValue) -> [SQLValue]? {
     guard case .text(let text) = value else { return [value] }
     return TextCollation.texts(equalTo: text)?.map { .text($0) }
   }
 
-  /// How many values are listed in the statement; more are looked up by Swift.
+  /// The maximum number of values listed in the statement; Swift looks up more.
   static var greatestListCount: Int { 256 }
 
   /// Whether SQL has one of some values, byte by byte.
@@ -108,13 +108,13 @@ extension PredicateTranslator {
     return SQLText(condition, canFail: text.canFail)
   }
 
-  /// A column of texts may have been declared with a collation of its own.
+  /// A text column may be declared with another collation.
   private func collation(of value: SQLValue) -> String {
     if case .text = value { " COLLATE BINARY" } else { "" }
   }
 
-  /// What an index can tell of a difference that is compared with a number: the column is near their
-  /// sum, as floating-point numbers go.
+  /// What an index can tell about a difference compared with a number: the column is near their
+  /// sum, within floating-point error.
   private func near(
     _ left: SQLText,
     _ right: SQLText,
@@ -180,7 +180,7 @@ extension PredicateTranslator {
 
   /// The collation that the equality of two operands, or an order, needs.
   ///
-  /// One is always named for texts, for a column may have been declared with another.
+  /// One is always named for texts, since a column may be declared with another.
   func collation(_ order: SQLOrder, ofBytes comparesBytes: Bool) -> String {
     guard order == .text else { return "" }
     return " COLLATE \(comparesBytes ? "BINARY" : TextCollation.sqlName)"

@@ -28,7 +28,7 @@ extension PredicateExpressions.KeyPath: TranslatableExpression {
 }
 
 extension ObjectTerm {
-  /// What a property of the object became.
+  /// The term for a property of the object.
   func term<Root, Value>(
     of property: KeyPath<Root, Value>,
     in translator: PredicateTranslator
@@ -53,7 +53,7 @@ extension ObjectTerm {
     }
     let column = SQLText(column(attribute.column))
     if codec.form == .unixSeconds {
-      // The one subtraction that `Date` makes too.
+      // The same subtraction as in `Date`.
       let seconds = SQLText(column.text, less: Date.timeIntervalBetween1970AndReferenceDate)
       if let canonical = Representation<Value>.canonical { return .sql(seconds, canonical) }
     }

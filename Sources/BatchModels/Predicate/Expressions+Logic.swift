@@ -53,6 +53,6 @@ extension PredicateExpressions.Conditional: TranslatableExpression {
 }
 
 extension Term where Value == Bool {
-  /// SQL that is 1 or 0.
+  /// SQL with the value 1 or 0.
   static func condition(_ text: SQLText) -> Term { .sql(text, Bool.representation) }
 }

@@ -60,7 +60,7 @@ extension PredicateExpressions.OptionalFlatMap: TranslatableExpression {
       let (text, representation) = try translator.canonical(term)
       return .sql(SQLText(text, where: isPresent), representation)
     case let object:
-      // What an object that is not there refers to is not there either.
+      // A missing object refers to nothing.
       return object
     }
   }
@@ -124,7 +124,7 @@ extension PredicateTranslator {
 }
 
 extension Term {
-  /// The same term where it is known not to be nil.
+  /// The same term, known not to be nil.
   fileprivate func unwrapped<Wrapped>() throws(BatchError) -> Term<Wrapped>
   where Value == Wrapped? {
     switch self {

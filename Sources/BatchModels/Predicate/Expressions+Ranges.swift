@@ -59,7 +59,7 @@ extension PredicateExpressions.Range: TranslatableRange {
   }
 }
 
-/// A range whose bounds are known.
+/// A range with known bounds.
 protocol BoundedRange<Bound>: RangeExpression {
   var bounds: (lower: Bound?, upper: Bound?, isClosed: Bool) { get }
 }
@@ -85,7 +85,7 @@ extension PartialRangeThrough: BoundedRange {
 }
 
 extension PredicateTranslator {
-  /// Whether a term of the type of a range's bounds is in it.
+  /// Whether a term of the bounds' type is in a range.
   func containment<Value, Bounds: BoundedRange>(
     of element: Term<Value>,
     inRange range: Bounds
@@ -96,7 +96,7 @@ extension PredicateTranslator {
     return try containment(of: element, in: range)
   }
 
-  /// Whether a term is in a range whose bounds are known.
+  /// Whether a term is in a range with known bounds.
   func containment<Bound: Comparable>(
     of element: Term<Bound>,
     in range: any BoundedRange<Bound>
@@ -116,7 +116,7 @@ extension PredicateTranslator {
     return .condition(condition ?? .true)
   }
 
-  /// Whether a term is in a range whose bounds are terms; it fails where the lower one is above the
+  /// Whether a term is in a range whose bounds are terms; fails if the lower bound is above the
   /// upper one.
   fileprivate func containment<Bound: Comparable>(
     of element: Term<Bound>,

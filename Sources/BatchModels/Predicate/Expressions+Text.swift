@@ -1,14 +1,14 @@
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 
-// Foundation has these expressions on Apple's platforms only, where they depend on the language of
-// the process, and are refused.
+// Foundation has these expressions on Apple's platforms only, where they depend on the process's
+// language; there they are refused.
 
 extension PredicateExpressions {
   /// What `#Predicate` makes of `$0.name.localizedStandardContains("ada")`.
   ///
-  /// It means the same in all languages: neither case matters, nor the marks on letters. Nothing is
-  /// found nowhere.
+  /// It means the same in all languages, and ignores case and diacritics. An empty text is never
+  /// found.
   public static func build_localizedStandardContains<Root, Other>(
     _ root: Root,
     _ other: Other
@@ -22,7 +22,7 @@ extension PredicateExpressions {
 
   /// What `#Predicate` makes of `$0.name.caseInsensitiveCompare("ada")`.
   ///
-  /// Texts that are not the same are ordered by their Unicode scalars.
+  /// Texts that differ are ordered by their Unicode scalars.
   public static func build_caseInsensitiveCompare<Root, Other>(
     _ root: Root,
     _ other: Other
@@ -41,7 +41,7 @@ extension PredicateExpressions {
     )
   }
 
-  /// Whether two texts are the same but for case, and which comes first if not.
+  /// Whether two texts are equal except for case, and which comes first if not.
   public typealias CaseInsensitiveCompare<Root, Other> = Conditional<
     Equal<KeyPath<Root, FoldedText>, KeyPath<Other, FoldedText>>,
     Value<ComparisonResult>,

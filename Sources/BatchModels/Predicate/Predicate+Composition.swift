@@ -15,34 +15,34 @@ extension Predicate {
   ///     if let name { conditions.append(#Predicate { $0.customer?.name == name }) }
   ///     let orders = try context.fetch(FetchDescriptor<Order>(predicate: .all(of: conditions)))
   ///
-  /// The first false one ends the evaluation, as with `&&`. In `evaluate(_:)`, one that fails is
-  /// false.
+  /// The first false predicate ends the evaluation, as with `&&`. In `evaluate(_:)`, one that fails
+  /// is false.
   public static func all<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
     PredicateMatches(.all, predicates).predicate
   }
 
-  /// True where one of some predicates is; what is true ends the evaluation, as `||` does.
+  /// True if one of the predicates is; the first true one ends the evaluation, as with `||`.
   public static func any<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
     PredicateMatches(.any, predicates).predicate
   }
 
-  /// True where a predicate is false.
+  /// True if a predicate is false.
   public static func not<Value: Equatable>(_ predicate: Predicate<Value>) -> Predicate<Value> {
     PredicateMatches(.none, [predicate]).predicate
   }
 }
 
-/// All values of which some predicates are true, as a set that nobody lists.
+/// The set of all values for which some predicates are true; it is never enumerated.
 ///
-/// A predicate that others are put together in asks whether its value is in it. Foundation has no
-/// other expression for that: its conjunctions have a type for each pair, and a predicate whose
-/// expression is none of its own cannot be printed.
+/// A compound predicate asks whether its value is in the set. Foundation has no other expression
+/// for that: its conjunctions have a type for each pair, and a predicate with a custom expression
+/// cannot be printed.
 struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomStringConvertible {
   enum Quantifier {
     case all, any, none
   }
 
-  /// How many of them may be in each other: SQLite's parser and the thread's stack have an end.
+  /// The maximum nesting: SQLite's parser and the thread's stack are limited.
   private static var depthLimit: Int { 50 }
 
   private let quantifier: Quantifier
@@ -50,7 +50,7 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
   private let depth: Int
 
   init(_ quantifier: Quantifier, _ predicates: [Predicate<Value>]) {
-    // Those that are put together in a loop are as flat as those that are put together at once.
+    // Predicates composed in a loop are as flat as those composed at once.
     let flattened = quantifier == .none ? .any : quantifier
     var parts: [Predicate<Value>] = []
     var depth = 0
@@ -75,7 +75,7 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
     self.depth = depth + 1
   }
 
-  /// What a predicate was put together of; nil if it was not.
+  /// The parts of a compound predicate; nil for any other.
   private static func made(_ predicate: Predicate<Value>) -> PredicateMatches? {
     typealias Question = PredicateExpressions.SequenceContains<
       PredicateExpressions.Value<PredicateMatches>, PredicateExpressions.Variable<Value>
@@ -100,14 +100,14 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
     return quantifier != .any
   }
 
-  /// What the `contains(_:)` of sequences asks before it looks through one.
+  /// The hook that the `contains(_:)` of sequences calls before it searches one.
   func _customContainsEquatableElement(_ value: Value) -> Bool? { try? contains(value) }
 
   func makeIterator() -> EmptyCollection<Value>.Iterator { EmptyCollection().makeIterator() }
 
   var description: String { "\(quantifier)(of: \(predicates))" }
 
-  // Values of expressions can be written down, but for predicates.
+  // Values in expressions must be codable, except predicates.
 
   init(from decoder: any Decoder) throws {
     throw DecodingError.dataCorrupted(
@@ -123,9 +123,9 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
   }
 }
 
-/// Values that predicates tell from others.
+/// Values that predicates can distinguish.
 protocol MatchedValues<Element>: Sequence {
-  /// Whether what a term stands for is one of them.
+  /// Whether a term's value is in the set.
   func condition(on element: Term<Element>, in translator: PredicateTranslator) throws(BatchError)
     -> SQLText
 }

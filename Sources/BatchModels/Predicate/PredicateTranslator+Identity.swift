@@ -2,7 +2,7 @@ import BatchIdentifiers
 import BatchStore
 
 extension PredicateTranslator {
-  /// Whether two terms, one of which is an object or its identifier, are the same.
+  /// Whether two terms, at least one of them an object or its identifier, are the same.
   func identity<Value>(
     of left: Term<Value>,
     _ right: Term<Value>
@@ -24,7 +24,7 @@ extension PredicateTranslator {
     }
   }
 
-  /// Whether an object is one of some identifiers, or objects; nil stands for no object.
+  /// Whether an object is one of some identifiers or objects; nil stands for no object.
   ///
   /// An identifier of an entity also names objects of its sub-entities, as in look-ups.
   func identity(
@@ -41,7 +41,7 @@ extension PredicateTranslator {
       let identifier =
         element as? PersistentIdentifier ?? (element as? ManagedObject)?.persistentModelID
       if let identifier {
-        // The identifier of an object that was not saved names no row.
+        // The identifier of an unsaved object names no row.
         if let key = identifier.key { spaces[identifier.space, default: []].append(key) }
       } else {
         hasNil = true
@@ -56,7 +56,8 @@ extension PredicateTranslator {
     return hasNil ? .or(object.isPresent.negated, any) : any
   }
 
-  /// What tells rows with identifiers of this space from the entity's others; nil if there are none.
+  /// The condition that distinguishes rows with identifiers of this space from the entity's others;
+  /// nil if there are none.
   private func condition(
     for space: IdentifierSpace,
     of object: ObjectTerm
@@ -79,10 +80,10 @@ extension PredicateTranslator {
 
   // MARK: Keys
 
-  /// How many keys that are no rowids are looked up; with more, each row is asked whether it is one.
+  /// The maximum number of non-rowid keys to look up; with more, each row is tested.
   ///
-  /// A look-up of a text takes about as long as asking five rows, and how many rows there are is not
-  /// known here.
+  /// Looking up a text takes about as long as testing five rows, and the number of rows is unknown
+  /// here.
   private static var greatestLookUpCount: Int { 100_000 }
 
   private func keys(
@@ -134,7 +135,7 @@ extension PredicateTranslator {
 
   /// Whether the key is one of some by the collations of its columns, which an index serves.
   ///
-  /// SQLite reads the keys once, from a closure, and looks each of them up.
+  /// SQLite reads the keys once, from a closure, and looks up each of them.
   private func lookUp(of object: ObjectTerm, among keys: [[KeyComponent]]) -> String {
     let parts = object.key.indices.map { part in
       let function = place { row throws(BatchError) in
@@ -158,14 +159,14 @@ extension PredicateTranslator {
     }
   }
 
-  /// Rowids go as one text of JSON, however many they are; SQLite looks each of them up.
+  /// Any number of rowids goes in one JSON text; SQLite looks up each of them.
   private func rowIDs(of object: ObjectTerm, _ text: [UInt8]) -> SQLText {
     let list = place(.text(String(decoding: text + [UInt8(ascii: "]")], as: UTF8.self)))
     return SQLText("(\(object.key[0]) IN (SELECT value FROM json_each(\(list))))")
   }
 
-  /// Whether a part of a key has the very value: 1 and 1.0, `a` and `A` are different keys,
-  /// whatever the column's collation, by which an index finds the candidates.
+  /// Whether a part of a key has exactly the value: 1 and 1.0, `a` and `A` are different keys,
+  /// regardless of the column's collation, by which an index finds the candidates.
   private func part(_ part: String, is value: SQLValue) -> String {
     let place = place(value)
     return

@@ -2,9 +2,9 @@ import BatchIdentifiers
 import BatchStore
 
 extension PredicateTranslator {
-  /// What an object is related to.
+  /// The objects that an object is related to.
   ///
-  /// It is what the store has, and what is unsaved where that counts.
+  /// They come from the store and, if unsaved changes count, from memory.
   func term<Value>(
     of relationship: String,
     of object: ObjectTerm
@@ -21,7 +21,7 @@ extension PredicateTranslator {
       note(IndexCandidate(destination.entity.table, destination.columns[slot]))
     case .table(let table): note(IndexCandidate(table.table, table.source))
     }
-    // By `=`, for NULL refers to nothing.
+    // By `=`, since NULL refers to nothing.
     let isRelated: (String) -> String =
       switch relationship.storage {
       case .column(let slot):
@@ -64,7 +64,7 @@ extension PredicateTranslator {
     )
   }
 
-  /// Whether some objects have one for which a condition holds.
+  /// Whether a condition holds for one of some objects.
   func exists(
     in objects: ObjectsTerm,
     where condition: @escaping (ObjectTerm) throws(BatchError) -> SQLText
@@ -75,13 +75,13 @@ extension PredicateTranslator {
     return SQLText("(EXISTS (SELECT 1 \(source)))", canFail: canFail)
   }
 
-  /// How many objects there are.
+  /// The number of objects.
   func count(of objects: ObjectsTerm) throws(BatchError) -> Term<Int> {
     let (source, canFail) = try source(of: objects, as: nextAlias(of: objects.entity))
     return .sql(SQLText("(SELECT count(*) \(source))", canFail: canFail), Int.representation)
   }
 
-  /// `FROM … WHERE …`, and whether there are rows for which it fails.
+  /// `FROM … WHERE …`, and whether it may fail for some rows.
   private func source(
     of objects: ObjectsTerm,
     as alias: String

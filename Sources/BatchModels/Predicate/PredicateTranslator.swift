@@ -7,27 +7,27 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Makes SQL of the expressions of predicates, with the meaning that they have in Swift.
+/// Translates the expressions of predicates to SQL with their meaning in Swift.
 ///
 /// What SQLite compares as Swift does becomes SQL that can use an index. The rest becomes calls of
-/// Swift closures, which get the values of the row and evaluate the very expression: strings are
-/// searched by characters, integers overflow into an error. What can be neither is refused.
+/// Swift closures, which get the row's values and evaluate the original expression: strings are
+/// searched by characters, and integer overflow is an error. Anything else is refused.
 ///
-/// Every condition is true or false and never NULL; an expression is NULL where it is nil in Swift.
+/// Every condition is true or false and never NULL; an expression is NULL if it is nil in Swift.
 final class PredicateTranslator {
   let container: ModelContainer
-  /// Whether identifiers are looked up in the table; if not, each row is asked whether it is one of
-  /// them, which serves statements that find a few rows of many by other means.
+  /// Whether identifiers are looked up in the table; if not, each row is tested, which suits
+  /// statements that find a few of many rows by other means.
   let looksUpIdentifiers: Bool
-  /// What is unsaved of related objects, if it counts.
+  /// Unsaved changes of related objects, if they count.
   let unsaved: UnsavedRelated?
-  /// What fills the places of the statement.
+  /// The values for the statement's placeholders.
   private(set) var parameters: [StatementParameter] = []
-  /// The entities of related rows, by the numbers of the names that their tables have here.
+  /// The entities of related rows, by the numbers of their tables' names in the statement.
   private var aliases: [ModelEntity] = []
   /// Columns of other tables by which related rows are found.
   private var noted: [IndexCandidate] = []
-  /// Whether the statement reads other rows than the one that the condition is about.
+  /// Whether the statement reads rows other than the one that the condition is about.
   var readsRelatedRows: Bool { !aliases.isEmpty }
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
@@ -51,7 +51,7 @@ final class PredicateTranslator {
     return try expression.term(in: self)
   }
 
-  /// The term of an expression that is true or false, as SQL.
+  /// The term of a Boolean expression, as SQL.
   func condition<Expression: PredicateExpression<Bool>>(
     _ expression: Expression
   ) throws(BatchError) -> SQLText {
@@ -60,10 +60,10 @@ final class PredicateTranslator {
 
   // MARK: Parameters and variables
 
-  /// The place of a value in the statement.
+  /// The placeholder of a value in the statement.
   func place(_ value: SQLValue) -> String { place(.value(value)) }
 
-  /// The place of a closure in the statement.
+  /// The placeholder of a closure in the statement.
   func place(
     _ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue
   ) -> String {
@@ -75,7 +75,7 @@ final class PredicateTranslator {
     return "?\(parameters.count)"
   }
 
-  /// The value of a piece of SQL that is no more than its place.
+  /// The value of a piece of SQL that is only a placeholder.
   func value(of text: SQLText) -> SQLValue? {
     guard text.text.first == "?", let number = Int(text.text.dropFirst()),
       case .value(let value) = parameters[number - 1]
@@ -83,7 +83,7 @@ final class PredicateTranslator {
     return value
   }
 
-  /// What a variable stands for.
+  /// The term of a variable.
   func term<Value>(
     of variable: PredicateExpressions.Variable<Value>
   ) throws(BatchError) -> Term<Value> {
@@ -91,12 +91,12 @@ final class PredicateTranslator {
     throw .unsupported("a variable of another predicate")
   }
 
-  /// Makes a variable stand for a term.
+  /// Binds a variable to a term.
   func bind<Value>(_ variable: PredicateExpressions.Variable<Value>, to term: Term<Value>) {
     variables[variable.key] = term
   }
 
-  /// A name for one more table in the statement.
+  /// A name for another table in the statement.
   func nextAlias(of entity: ModelEntity) -> String {
     aliases.append(entity)
     return "_related\(aliases.count)"
@@ -105,10 +105,10 @@ final class PredicateTranslator {
   /// Notes a column by which related rows are found.
   func note(_ candidate: IndexCandidate) { noted.append(candidate) }
 
-  /// The tables that related rows are of.
+  /// The tables of related rows.
   var relatedTables: [String] { aliases.map(\.entity.table) }
 
-  /// The columns that a statement about rows of an entity asks for, an index of which might serve it.
+  /// The columns that a statement about rows of an entity reads, which an index might cover.
   func indexCandidates(of sql: String, about entity: ModelEntity) -> [IndexCandidate] {
     let names = [(SQLName.quoted(entity.entity.table), entity)]
     let related = aliases.enumerated().map { ("_related\($0 + 1)", $1) }
@@ -125,7 +125,7 @@ final class PredicateTranslator {
 
   // MARK: Terms as SQL
 
-  /// A term as SQL, in the one representation in which all values of its type can be compared.
+  /// A term as SQL, in a representation in which all values of its type can be compared.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` if the type has none.
   func canonical<Value>(
@@ -167,7 +167,7 @@ final class PredicateTranslator {
     return (left.text, try canonical(right).text, left.representation)
   }
 
-  /// A value as an attribute would store it, if that is the value still when it is read again.
+  /// A value as an attribute would store it, if reading returns the same value.
   private func stored<Value>(
     _ value: Value,
     as representation: Representation<Value>
@@ -183,7 +183,7 @@ final class PredicateTranslator {
 
   // MARK: Calls of Swift
 
-  /// What Swift makes of a value.
+  /// The result of a Swift closure for one value.
   func map<Value, Result>(
     _ term: Term<Value>,
     _ body: @escaping (Value) throws -> Result
@@ -191,7 +191,7 @@ final class PredicateTranslator {
     Self.folded(try computation(term).map(body))
   }
 
-  /// What Swift makes of two values.
+  /// The result of a Swift closure for two values.
   func map<First, Second, Result>(
     _ first: Term<First>,
     _ second: Term<Second>,
@@ -200,8 +200,8 @@ final class PredicateTranslator {
     Self.folded(try computation(first).with(computation(second)).map { try body($0.0, $0.1) })
   }
 
-  /// What is the same for all rows is computed once, unless it fails: then it fails where a row
-  /// needs it, and only there.
+  /// What is the same for all rows is computed once; if that fails, it fails only for rows that
+  /// need it.
   private static func folded<Value>(_ computation: Computation<Value>) -> Term<Value> {
     if computation.columns.isEmpty, let value = try? computation.value([], 0) {
       return .constant(value)
@@ -209,7 +209,7 @@ final class PredicateTranslator {
     return .computed(computation)
   }
 
-  /// A term as Swift that computes its value.
+  /// A term as a Swift closure that computes its value.
   private func computation<Value>(
     _ term: Term<Value>
   ) throws(BatchError) -> Computation<Value> {
@@ -229,7 +229,7 @@ final class PredicateTranslator {
     }
   }
 
-  /// The call of Swift that computes a value.
+  /// The call of a Swift closure that computes a value.
   private func call<Value>(
     _ computation: Computation<Value>,
     as representation: Representation<Value>
@@ -262,16 +262,16 @@ final class PredicateTranslator {
 
 /// An expression of a predicate that can become SQL.
 protocol TranslatableExpression<Output>: PredicateExpression {
-  /// What the expression becomes.
+  /// Translates the expression.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` if SQL would not mean the same.
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output>
 }
 
 extension BatchError.Code {
-  /// A predicate holds what has no counterpart of the same meaning in SQL.
+  /// A predicate contains something without an equivalent in SQL.
   public static let unsupportedPredicate = Self(rawValue: "unsupportedPredicate")
-  /// A predicate cannot be evaluated for a row: a number that overflows, a nil that is unwrapped.
+  /// A predicate cannot be evaluated for a row: a number overflows, or a nil is unwrapped.
   public static let predicateFailed = Self(rawValue: "predicateFailed")
 }
 

@@ -6,9 +6,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What SQLite's own comparisons of two values are worth.
+/// How far SQLite's own comparison of two values can be used.
 enum SQLOrder {
-  /// Nothing: Swift has to compare.
+  /// Not at all: Swift has to compare.
   case none
   /// `IS` and `<` mean what `==` and `<` mean in Swift.
   case native
@@ -16,16 +16,17 @@ enum SQLOrder {
   case text
 }
 
-/// How the values of a Swift type stand in SQL, and what SQLite's own comparisons of them are worth.
+/// How SQL represents the values of a Swift type, and how far SQLite's own comparison of them can
+/// be used.
 struct Representation<Value> {
-  /// The Swift value, or nil if the one in SQL does not fit.
+  /// The Swift value, or nil if the SQL value does not fit.
   let decode: (SQLValue) -> Value?
-  /// The value in SQL, or nil if it cannot be said exactly, as NaN cannot.
+  /// The SQL value, or nil if there is no exact one, as for NaN.
   let encode: (Value) -> SQLValue?
   let order: SQLOrder
-  /// Whether all values of the type can be compared with each other in this representation.
+  /// Whether all values of the type can be compared in this representation.
   let isCanonical: Bool
-  /// All values in SQL that a value is decoded from; nil if only Swift can tell.
+  /// All SQL values that decode to a value; nil if only Swift can tell.
   let forms: (Value) -> [SQLValue]?
 
   init(
@@ -42,7 +43,7 @@ struct Representation<Value> {
     self.forms = forms
   }
 
-  /// The representation in which values of the type are compared, if the type has one.
+  /// The representation in which values of the type are compared, if there is one.
   static var canonical: Representation? {
     func representation<Known: CanonicalValue>(of type: Known.Type) -> Representation? {
       type.representation as? Representation
@@ -77,7 +78,7 @@ struct Representation<Value> {
     )
   }
 
-  /// The representation of what is not nil.
+  /// The representation of the wrapped type.
   func unwrapped<Wrapped>() -> Representation<Wrapped> where Value == Wrapped? {
     Representation<Wrapped>(
       order: order,
@@ -169,7 +170,7 @@ extension Data: CanonicalValue {
 
 extension UUID: CanonicalValue {
   static var representation: Representation<UUID> {
-    // In upper case, texts are in the order of the bytes that they stand for.
+    // In upper case, texts sort like the bytes that they represent.
     Representation(order: .native, decode: codec.decode, encode: codec.encode)
   }
 }

@@ -1,24 +1,24 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What an expression of a predicate became.
+/// The translation of a predicate's expression.
 enum Term<Value> {
   /// A value that is the same for all rows.
   case constant(Value)
   /// SQL that computes the value for a row.
   case sql(SQLText, Representation<Value>)
-  /// Swift that computes the value from columns of a row.
+  /// A Swift closure that computes the value from a row's columns.
   case computed(Computation<Value>)
-  /// An object, or nil, of which key paths ask more.
+  /// An object, or nil, which key paths continue from.
   case object(ObjectTerm)
-  /// The objects of a relationship to many.
+  /// The objects of a to-many relationship.
   case objects(ObjectsTerm)
   /// The identifier of an object, or nil.
   case identifier(ObjectTerm)
 }
 
 extension Term {
-  /// The same term for a place that takes nil too.
+  /// The same term where nil is allowed too.
   var optional: Term<Value?> {
     switch self {
     case .constant(let value): .constant(value)
@@ -36,19 +36,19 @@ extension Term {
   }
 }
 
-/// Swift that computes a value from columns of a row.
+/// A Swift closure that computes a value from a row's columns.
 struct Computation<Value> {
   /// The SQL of the columns.
   let columns: [String]
-  /// The value from a row, in which the columns begin at a position.
+  /// The value from a row whose columns begin at a position.
   let value: ([SQLValue], Int) throws -> Value
 
-  /// Goes on with the value.
+  /// Transforms the value.
   func map<Result>(_ body: @escaping (Value) throws -> Result) -> Computation<Result> {
     Computation<Result>(columns: columns) { row, start in try body(value(row, start)) }
   }
 
-  /// Goes on with the value and another one.
+  /// Combines the value with another one.
   func with<Other>(_ other: Computation<Other>) -> Computation<(Value, Other)> {
     Computation<(Value, Other)>(columns: columns + other.columns) { row, start in
       (try value(row, start), try other.value(row, start + columns.count))
@@ -56,7 +56,7 @@ struct Computation<Value> {
   }
 }
 
-/// An object that a predicate speaks of: the row itself, or one that the row refers to.
+/// An object in a predicate: the row itself, or one that the row refers to.
 struct ObjectTerm {
   let entity: ModelEntity
   /// The SQL of a column.
@@ -66,7 +66,7 @@ struct ObjectTerm {
   /// Whether there is an object.
   let isPresent: SQLText
 
-  /// The row that a statement is at.
+  /// The statement's current row.
   init(row entity: ModelEntity) throws(BatchError) {
     let table = SQLName.quoted(entity.entity.table)
     self.entity = entity
@@ -75,7 +75,7 @@ struct ObjectTerm {
     isPresent = .true
   }
 
-  /// A row that is not the one that a statement is at.
+  /// A row other than the statement's current one.
   init(
     _ entity: ModelEntity,
     key: [String],
@@ -89,13 +89,13 @@ struct ObjectTerm {
   }
 }
 
-/// The objects that a row has a relationship to.
+/// The objects to which a row has a relationship.
 struct ObjectsTerm {
   let entity: ModelEntity
-  /// What relates a row of theirs, by the name that its table has in the statement.
+  /// The condition that relates their rows, by their table's name in the statement.
   let isRelated: (String) -> String
-  /// What else must hold of an object.
+  /// Further conditions on an object.
   var conditions: [(ObjectTerm) throws(BatchError) -> SQLText] = []
-  /// What is unsaved of them, if that counts and there is something.
+  /// Their unsaved changes, if those count and there are any.
   var unsaved: UnsavedRelated.Rows?
 }

@@ -1,18 +1,18 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What is unsaved of the objects that a predicate asks for beside the one that it is about, as rows and
-/// pairs that count instead of those in the store.
+/// Unsaved changes of the related objects in a predicate, as rows and pairs that count instead of
+/// the stored ones.
 struct UnsavedRelated {
   /// The objects of one table.
   struct Rows {
     /// The keys of stored rows that do not count.
     var hidden: Set<PrimaryKey> = []
-    /// The rows that do: the parts of the key, and then a value for each column of the entity.
+    /// The rows that count: the parts of the key, then a value per column of the entity.
     var rows: [[SQLValue]] = []
   }
 
-  /// The pairs of one table, as one side sees them.
+  /// The pairs of one table, from one side.
   struct Pairs {
     /// The stored pairs that do not count.
     var hidden: Set<[SQLValue]> = []
@@ -20,24 +20,25 @@ struct UnsavedRelated {
     var pairs: [[SQLValue]] = []
   }
 
-  /// The objects of an entity's table; nil if none is unsaved.
+  /// The objects of an entity's table; nil if none has unsaved changes.
   let rows: (ModelEntity) throws(BatchError) -> Rows?
-  /// The pairs of a table of a store; nil if none is unsaved.
+  /// The pairs of a table of a store; nil if none has unsaved changes.
   let pairs: (JoinTable, _ store: Int) -> Pairs?
 }
 
 extension PredicateTranslator {
-  /// What a statement selects some objects from: their table, or what is stored and unsaved of it.
+  /// The rows that a statement selects objects from: their table, or stored and unsaved rows
+  /// together.
   ///
-  /// SQLite does not look into what is put together of stored and unsaved rows, so both are those that are
-  /// related already.
+  /// SQLite does not push conditions into a union of stored and unsaved rows, so both halves are
+  /// already restricted to the related rows.
   func table(of objects: ObjectsTerm, as alias: String) -> String {
     let entity = objects.entity
     let table = SQLName.quoted(entity.entity.table)
     guard let unsaved = objects.unsaved else { return table }
     let key = entity.entity.key?.columns ?? []
     let columns = key + entity.columns.filter { !key.contains($0) }
-    // Where a column of the key is an attribute too, the part of the key stands for it.
+    // Where a column of the key is also an attribute, the part of the key stands for it.
     let places = columns.map { column in
       key.firstIndex(of: column) ?? key.count + (entity.slot(ofColumn: column) ?? 0)
     }
@@ -56,7 +57,7 @@ extension PredicateTranslator {
       """
   }
 
-  /// `SELECT` the keys of what is joined with a key.
+  /// `SELECT` the keys of the rows joined with a key.
   func partners(of key: String, in table: JoinTable, ofStore store: Int) -> String {
     let (source, target) = (SQLName.quoted(table.source), SQLName.quoted(table.target))
     let stored = "SELECT \(target) FROM \(SQLName.quoted(table.table)) WHERE \(source) = \(key)"
@@ -74,7 +75,7 @@ extension PredicateTranslator {
       """
   }
 
-  /// A table of values that Swift has; SQLite asks for each of them once.
+  /// A table of values in Swift, each of which SQLite reads once.
   private func values(
     _ count: Int,
     _ columns: [String],
@@ -97,7 +98,7 @@ extension PredicateTranslator {
 }
 
 extension PrimaryKey {
-  /// The key of a row whose columns of the key have these values.
+  /// The key of a row with these values in its key columns.
   fileprivate init(_ values: [SQLValue]) {
     if values.count == 1, case .integer(let key) = values[0] {
       self = .integer(key)

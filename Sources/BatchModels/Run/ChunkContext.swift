@@ -2,25 +2,26 @@ import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
-/// The context of some positions of a chunk, on its way from the worker that ran the closure to the lane
-/// that saves it.
+/// The context of some positions of a chunk, on its way from the worker that ran the closure to the
+/// lane that saves it.
 package final class ChunkContext: @unchecked Sendable {
-  // Sendable: one thread at a time has it. The worker makes it and gives it away when the closure has
-  // returned; the lane has it while it saves, and the processor waits for each of them in turn.
+  // Sendable, since one thread at a time has it: the worker creates it and gives it away when the
+  // closure has returned; the lane has it while it saves, and the processor waits for each of them
+  // in turn.
   private let context: ModelContext
   private let store: Int
   let positions: Range<Int>
   /// The identifiers without a row, by their numbers among the positions.
   private let missing: RangeSet<Int>
-  /// About how many bytes it holds.
+  /// Roughly how many bytes it holds.
   let byteCount: Int
   /// Whether there is something to save.
   let hasChanges: Bool
   /// Whether other stores are saved with it.
   let changesOtherStores: Bool
-  /// What is unsaved, as values; nil if the objects are needed to save it.
+  /// The unsaved changes as values; nil if saving needs the objects.
   private let rows: UnsavedRows?
-  /// What was written in a transaction that may still be rolled back.
+  /// The changes written in a transaction that may still be rolled back.
   private var written: Written?
 
   private enum Written {
@@ -46,20 +47,20 @@ package final class ChunkContext: @unchecked Sendable {
     self.rows = rows
   }
 
-  /// How many identifiers had a row.
+  /// The number of identifiers with a row.
   var succeeded: Int { positions.count - missing.indexCount }
 
-  /// The identifiers without a row, by their numbers in a chunk where the first one has a number.
+  /// The identifiers without a row, by their numbers in a chunk, given the first one's number.
   func vanished(from start: Int) -> RangeSet<Int> {
     RangeSet(missing.ranges.map { ($0.lowerBound + start)..<($0.upperBound + start) })
   }
 
-  /// Writes what is unsaved, inside a transaction of the caller; once more if it was rolled back.
+  /// Writes the unsaved changes, inside the caller's transaction; again after a rollback.
   ///
   /// - Parameters:
   ///   - connection: The connection.
-  ///   - namesObjects: Whether an error is to name the objects that the database refuses, for which all
-  ///     is written once more, and taken back; so it does for a single identifier.
+  ///   - namesObjects: Whether an error names the objects that the database refuses, which takes a
+  ///     second write, rolled back; always for a single identifier.
   /// - Throws: As ``ModelContext/save()`` does.
   func write(through connection: Connection, namingObjects namesObjects: Bool) throws(BatchError) {
     discard()
@@ -67,7 +68,7 @@ package final class ChunkContext: @unchecked Sendable {
     do throws(BatchError) {
       try connection.savepoint { () throws(BatchError) in
         try save(through: connection)
-        // Found when the transaction ends, it would be the error of all chunks that share it.
+        // An error found at the end of the transaction would concern all chunks that share it.
         guard !connection.hasUnresolvedForeignKeys else {
           throw BatchError(
             .constraint,
@@ -97,11 +98,11 @@ package final class ChunkContext: @unchecked Sendable {
       guard error.isUniqueViolation, !connection.isAutocommit else { throw error }
       written = .objects(try context.write(toStore: store, through: connection, .vacating))
     }
-    // Those are committed before this transaction is: of several stores one has the record of the chunk.
+    // The other stores commit before this transaction: only one store has the chunk's record.
     try context.saveStores(but: store)
   }
 
-  /// Writes values; nil if nothing was written, and the objects are to be looked at.
+  /// Writes values; nil if nothing was written, so that the objects must be checked.
   private func write(
     _ rows: UnsavedRows,
     through connection: Connection
@@ -121,7 +122,7 @@ package final class ChunkContext: @unchecked Sendable {
     }
   }
 
-  /// Takes back what the objects were told, since the transaction was rolled back.
+  /// Reverts the objects' state, since the transaction was rolled back.
   func discard() {
     if case .objects(let written) = written { written.discard() }
     written = nil

@@ -2,19 +2,19 @@ package import BatchEngine
 package import BatchIdentifiers
 package import BatchStore
 
-/// Work by objects: a fresh context for each chunk runs a closure on a worker's thread, and the writer
-/// lane saves it together with the record that the chunk is done.
+/// Runs by objects: a closure runs with a new context for each chunk on a worker's thread, and the
+/// writer lane saves it together with the record that the chunk is done.
 package struct ContextProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let work: ContextWork
-  /// Who saves; nil if the store cannot be written.
+  /// The lane that saves; nil if the store cannot be written.
   package let lane: WriterLane?
   package let ledger: LedgerPlace
   package let onFailure: FailurePolicy
   /// The run whose changes are kept for undo; nil to keep none.
   private let recordedRun: String?
   private let times: HandlerTimes<ChunkContext>
-  /// Whether there is something to make durable.
+  /// Whether there is something to sync.
   private let hasWritten: Lock<Bool>
 
   package init(
@@ -35,20 +35,21 @@ package struct ContextProcessor: ChunkProcessor {
     hasWritten = Lock(ledger == .store)
   }
 
-  /// How often a part of a chunk starts over because somebody else changed its rows before it was
+  /// How often part of a chunk starts over because somebody else changed its rows before it was
   /// saved.
   private static let conflictLimit = 50
 
   package var inOrder: Bool { false }
   package var patience: Duration? { work.timeLimit ?? .seconds(60) }
 
-  /// Some positions of a chunk, and what the closure made of them.
+  /// Some positions of a chunk, and the closure's result.
   fileprivate enum Part: Sendable {
     case done(ChunkContext)
     case failed(Int, BatchError)
   }
 
-  /// A chunk that the closure has done, in one context or, where identifiers fail alone, in several.
+  /// A chunk that the closure has processed, in one context or, where identifiers fail alone, in
+  /// several.
   package struct Prepared: Sendable {
     fileprivate var parts: [Part]
     fileprivate let worker: StoreConnection
@@ -76,9 +77,9 @@ package struct ContextProcessor: ChunkProcessor {
     )
   }
 
-  /// Has the closure do some positions: all in one context or, where it fails, in halves.
+  /// Calls the closure for some positions: all in one context or, if it fails, in halves.
   ///
-  /// - Returns: The parts, ascending, and the first position that was not reached since enough is held.
+  /// - Returns: The parts, ascending, and the first position not reached because enough is held.
   private func parts(
     of positions: Range<Int>,
     in worker: StoreConnection,
@@ -122,7 +123,8 @@ package struct ContextProcessor: ChunkProcessor {
     }
   }
 
-  /// An error as it is recorded of an identifier: it says which object it is about, if that is another one.
+  /// An error as recorded for an identifier: it names the object that it concerns, if that is
+  /// another one.
   private func naming(_ error: BatchError, at positions: Range<Int>) -> BatchError {
     guard positions.count == 1, let problem = error.saveProblems.first,
       error.saveProblems.count == 1,
@@ -143,7 +145,7 @@ package struct ContextProcessor: ChunkProcessor {
     var conflicts = 0
     while true {
       guard ledger == .store || parts.contains(where: \.hasChanges) else {
-        // Where nothing was changed this takes no lock, and needs no store that can be written.
+        // Without changes, this takes no lock and works on a read-only store.
         var passedOver = PassedOver()
         for case .done(let context) in parts {
           let start = context.positions.lowerBound - positions.lowerBound
@@ -222,7 +224,7 @@ package struct ContextProcessor: ChunkProcessor {
 }
 
 extension BatchError {
-  /// The error of a chunk whose rows others change faster than the closure does.
+  /// The error of a chunk whose rows others change faster than the closure runs.
   fileprivate var ofHotRows: BatchError {
     var error = self
     error.remedy =
@@ -250,7 +252,7 @@ extension ContextProcessor.Part {
     }
   }
 
-  /// The part as the lane takes it.
+  /// The part in the lane's form.
   var written: WriterLane.SavedPart {
     switch self {
     case .done(let context): .context(context)

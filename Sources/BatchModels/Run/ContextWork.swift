@@ -2,7 +2,7 @@ import BatchEngine
 public import BatchIdentifiers
 import BatchStore
 
-/// What is done about identifiers without a row.
+/// How to treat identifiers without a row.
 public enum MissingRows: Sendable, Hashable {
   /// They count as vanished, and the chunk continues without them.
   case counted
@@ -10,18 +10,18 @@ public enum MissingRows: Sendable, Hashable {
   case refused
 }
 
-/// What a run by objects does with each chunk: it changes objects of a fresh context, and neither saves
-/// nor keeps them.
+/// The work of a run by objects on each chunk: it changes objects of a new context, and neither
+/// saves nor keeps them.
 public typealias ChunkBody =
   @Sendable (_ context: ModelContext, _ identifiers: [PersistentIdentifier]) throws -> Void
 
-/// A closure, and where its objects come from.
+/// A closure, and the source of its objects.
 package struct ContextWork: Sendable {
   package let container: ModelContainer
-  /// The place of the store among those of the container.
+  /// The index of the store among the container's.
   package let store: Int
   package let missingRows: MissingRows
-  /// How long the closure has for a chunk; nil for any time.
+  /// The closure's time limit for a chunk; nil for none.
   package let timeLimit: Duration?
   private let body: ChunkBody
 
@@ -39,22 +39,22 @@ package struct ContextWork: Sendable {
     self.body = body
   }
 
-  /// Reads the rows of some positions into a fresh context, and calls the closure with it.
+  /// Reads the rows of some positions into a new context, and calls the closure with it.
   ///
   /// - Parameters:
   ///   - list: The identifiers.
   ///   - positions: The positions.
-  ///   - byteLimit: How many bytes of values are held; the row that comes to as many is the last.
-  ///   - connection: The worker's connection, which the context has for as long as this takes.
-  /// - Returns: The context with what is unsaved in it, and how far it reaches.
-  /// - Throws: What the closure throws, as a `BatchError`.
+  ///   - byteLimit: The maximum bytes of values held; the row that reaches it is the last.
+  ///   - connection: The worker's connection, which the context has during the call.
+  /// - Returns: The context with its unsaved changes, and how far it reaches.
+  /// - Throws: The closure's error, as a `BatchError`.
   func perform(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>,
     holding byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> ChunkContext {
-    // What others save meanwhile makes the chunk start over.
+    // If others save meanwhile, the chunk starts over.
     let context = ModelContext(container, hearsOthers: false)
     return try context.reading(store, through: connection) { () throws(BatchError) in
       let chunk = try context.objects(
@@ -71,7 +71,7 @@ package struct ContextWork: Sendable {
           remedy: "run with missingRows: .counted to go on without them"
         )
       }
-      // The context does not keep its objects alive, and they were read for the closure.
+      // The context holds its objects weakly, and these were read for the closure.
       try withExtendedLifetime(chunk.objects) { () throws(BatchError) in
         do {
           try context.withoutSaving { try body(context, chunk.identifiers) }
@@ -93,7 +93,7 @@ package struct ContextWork: Sendable {
     }
   }
 
-  /// The error for a change of what cannot be written.
+  /// The error for a change that cannot be written.
   var isReadOnly: BatchError {
     BatchError(
       .readOnly,
@@ -105,8 +105,8 @@ package struct ContextWork: Sendable {
 }
 
 extension BatchError {
-  /// Whether the error is about the objects that a closure was given or has changed, so that other
-  /// objects of its chunk may fare better.
+  /// Whether the error concerns the objects that a closure got or changed, so that other objects of
+  /// its chunk may succeed.
   var isAboutObjects: Bool {
     if isAboutRows { return true }
     return [
@@ -115,7 +115,7 @@ extension BatchError {
     ].contains(code)
   }
 
-  /// What the closure of a run by objects threw, as an error of this library.
+  /// The error that the closure of a run by objects threw, as an error of this library.
   init(thrownByClosure error: any Error) {
     self =
       error as? BatchError

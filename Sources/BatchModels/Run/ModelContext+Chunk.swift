@@ -2,27 +2,27 @@ import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
-/// The objects of a part of an identifier list.
+/// The objects of part of an identifier list.
 struct ChunkObjects {
-  /// The identifiers that were reached, in the order of the list.
+  /// The identifiers reached, in the order of the list.
   var identifiers: [PersistentIdentifier]
-  /// The objects of those that have a row, in no certain order.
+  /// The objects with a row, in no particular order.
   var objects: [ManagedObject] = []
-  /// The numbers of the identifiers that have none.
+  /// The numbers of the identifiers without a row.
   var missing = RangeSet<Int>()
-  /// About how many bytes the rows hold.
+  /// Roughly how many bytes the rows hold.
   var byteCount = 0
 }
 
 extension ModelContext {
-  /// The objects at some positions of a list, until they hold many bytes.
+  /// The objects at some positions of a list, up to a number of bytes.
   ///
   /// - Parameters:
   ///   - list: The list, of one of the container's stores.
   ///   - positions: The positions.
-  ///   - store: The place of that store.
-  ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
-  /// - Returns: The objects of the positions that were reached.
+  ///   - store: The index of that store.
+  ///   - byteLimit: The maximum bytes held; the row that reaches it is the last.
+  /// - Returns: The objects of the positions reached.
   /// - Throws: As ``fetch(_:as:skippingMissing:)`` does.
   func objects(
     of list: PackedIdentifiers,
@@ -66,7 +66,7 @@ extension ModelContext {
     }
   }
 
-  /// The same for keys that are no rowids, some at a time.
+  /// The same for other keys than rowids, some at a time.
   private func objectsByKey(
     of list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -95,7 +95,7 @@ extension ModelContext {
 }
 
 extension SQLValue {
-  /// About how many bytes it holds.
+  /// Roughly how many bytes it holds.
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): 16 + text.utf8.count

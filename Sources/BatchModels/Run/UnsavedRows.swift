@@ -1,10 +1,9 @@
 import BatchIdentifiers
 import BatchStore
 
-/// What is unsaved in a context, as values: rows that are updated, deleted and inserted in sets.
+/// A context's unsaved changes as values: rows to update, delete and insert in sets.
 ///
-/// It is made on the thread of the context, so that whoever holds the write lock has nothing to do with
-/// objects.
+/// It is built on the context's thread, so the holder of the write lock needs no objects.
 struct UnsavedRows: Sendable {
   /// New rows that set the same columns, without their keys.
   private struct Insertion: Sendable {
@@ -17,15 +16,15 @@ struct UnsavedRows: Sendable {
   private var deletions: [DeletionSet] = []
   private var insertions: [Insertion] = []
 
-  /// The unsaved rows of one store; nil if a save has to look at the objects: where related ones are
-  /// deleted or get keys, where a history is kept, where keys are set or made.
+  /// The unsaved rows of one store; nil if a save has to check the objects: if related ones are
+  /// deleted or get keys, if there is a history, or if keys are set or assigned.
   ///
   /// - Parameters:
   ///   - context: The context.
-  ///   - store: The place of the store.
-  ///   - connection: A connection to the store, from which nothing is read but the schema.
-  /// - Throws: `BatchError` of code `valueMismatch` for a new row that does not fit its class, or what SQLite
-  ///   says.
+  ///   - store: The index of the store.
+  ///   - connection: A connection to the store, from which only the schema is read.
+  /// - Throws: `BatchError` of code `valueMismatch` for a new row that does not fit its class, or
+  ///   SQLite's errors.
   init?(of context: ModelContext, inStore store: Int, _ connection: Connection) throws(BatchError) {
     let container = context.container
     guard !container.configurations[store].tracksHistory, context.links.isEmpty,
@@ -45,7 +44,7 @@ struct UnsavedRows: Sendable {
       updates.append(set)
     }
     for (entity, objects) in (sets[.delete] ?? []).byEntity() {
-      // What rules and foreign keys make of related objects, the objects know.
+      // Only the objects know how rules and foreign keys affect related objects.
       guard let entity, container.relationships[store].of(entity).isEmpty,
         let (keys, objects) = objects.byRowID(),
         let set = try DeletionSet(objects, keys: keys, entity)
@@ -53,7 +52,7 @@ struct UnsavedRows: Sendable {
       deletions.append(set)
     }
     for object in sets[.insert] ?? [] {
-      // What is unique may be there already.
+      // Unique values may exist already.
       guard let entity = object.entity, entity.uniques.isEmpty,
         object.identity?.isTemporary ?? true,
         try append(object, entity, connection)
@@ -61,7 +60,7 @@ struct UnsavedRows: Sendable {
     }
   }
 
-  /// Takes a new row; false if its key or its other columns are not known before it is inserted.
+  /// Adds a new row; false if its key or its other columns are unknown before it is inserted.
   private mutating func append(
     _ object: ManagedObject,
     _ entity: ModelEntity,
@@ -87,11 +86,11 @@ struct UnsavedRows: Sendable {
     return true
   }
 
-  /// Writes all of it or nothing, inside a transaction of the caller.
+  /// Writes all of it or nothing, inside the caller's transaction.
   ///
-  /// - Returns: What was written; nil if nothing was, since rows are not what they were or a set differs
-  ///   from what it does one by one.
-  /// - Throws: Whatever SQLite says; the caller takes back what was done.
+  /// - Returns: What was written; nil if nothing was, since rows have changed or a set would differ
+  ///   from single statements.
+  /// - Throws: SQLite's errors; the caller rolls back.
   func write(in connection: Connection) throws(BatchError) -> ModelChanges? {
     if !insertions.isEmpty || !deletions.isEmpty {
       try connection.execute("PRAGMA defer_foreign_keys = ON")

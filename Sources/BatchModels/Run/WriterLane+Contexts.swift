@@ -14,12 +14,13 @@ extension WriterLane {
   /// - Parameters:
   ///   - parts: The parts of the chunk, ascending.
   ///   - positions: The positions of the chunk.
-  ///   - onFailure: What becomes of identifiers of the whole run that fail.
+  ///   - onFailure: How to treat failing identifiers, across the whole run.
   ///   - run: The run whose changes are kept for undo; nil to keep none.
-  ///   - refused: Given the errors of parts that could not be saved, by their places in `parts`.
-  /// - Returns: What came of the chunk.
-  /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and are to be done again; the
-  ///   error of the identifier that is one too many; or whatever is about more than a row.
+  ///   - refused: Receives the errors of parts that could not be saved, by their indices in
+  ///     `parts`.
+  /// - Returns: The result of the chunk.
+  /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and must be redone; the
+  ///   error of the identifier that exceeds the limit; or any error that concerns more than a row.
   func commitContexts(
     _ parts: [SavedPart],
     at positions: Range<Int>,

@@ -6,9 +6,9 @@ import BatchStore
 struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   private let container: ModelContainer
   private let entity: ModelEntity
-  /// The column that was read for each column of the entity.
+  /// The column read for each column of the entity.
   private let reads: [Int]
-  /// The column that is written for each column of the entity; nil if it is not in `writes`.
+  /// The column written for each column of the entity; nil if it is not in `writes`.
   private let writes: [Int?]
   private let writeCount: Int
   private let body: @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
@@ -21,7 +21,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     _ columns: TransformColumns,
     _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
   ) throws(BatchError) {
-    // What is set is written by the lane: the context of the objects cannot save.
+    // The lane writes the values: the objects' context cannot save.
     container = try ModelContainer(for: [Model.self], stores: [columns.store.readOnly])
     guard let entity = container.entities[0][Model.mapping.entityName] else {
       throw BatchError(
@@ -63,7 +63,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         let values = reads.map { rows.values.value(row, $0) }
         let identifier = entity.space.identifier(rows.key(of: row))
         let object = try context.object(of: identifier, entity, values, readAt: start)
-        // An object that the handler has met before has what was read then.
+        // An object that the handler has met before gets the values read now.
         if case .read(_, at: start) = object.stored {} else { object.take(values, readAt: start) }
         try body(context.cast(object, as: Model.self)) { rows.idempotencyKey(of: row, run: run) }
         try context.throwNoted()
@@ -81,7 +81,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     return changes
   }
 
-  /// Takes what was set on an object, and sees to it that nothing else was.
+  /// Collects the values set on an object, and checks that nothing else was set.
   private func take(
     _ object: ManagedObject,
     _ row: Int,

@@ -19,7 +19,7 @@ extension TransformHandler {
     TransformHandler { columns in try EachObjectHandler(columns) { model, _ in try body(model) } }
   }
 
-  /// A handler that is called with an object for each row, in a context, and with the row's
+  /// A handler called with an object for each row, in a context, and with the row's
   /// `TransformRow.idempotencyKey`.
   ///
   ///     TransformHandler.objects(Order.self) { order, idempotencyKey in
