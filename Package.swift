@@ -19,9 +19,9 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("ImmutableWeakCaptures"),
 ]
 
-/// What is there with the trait `Macros` only: nobody else fetches or builds swift-syntax.
+/// Targets of the trait `Macros`: without it, nobody fetches or builds swift-syntax.
 let withMacros = TargetDependencyCondition.when(traits: ["Macros"])
-/// What is there with the trait `PostgreSQL` only: nobody else needs libpq.
+/// Targets of the trait `PostgreSQL`: without it, nobody needs libpq.
 let withPostgreSQL = TargetDependencyCondition.when(traits: ["PostgreSQL"])
 
 let package = Package(

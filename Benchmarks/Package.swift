@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that nobody who uses the library needs CRoaring or GRDB.
+// A separate package, so that users of the library need neither CRoaring nor GRDB.
 let package = Package(
   name: "batch-benchmarks",
   platforms: [.macOS(.v26)],

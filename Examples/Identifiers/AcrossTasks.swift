@@ -12,7 +12,7 @@ enum AcrossTasks: Example {
     )
     let identifiers = try ModelContext(container).fetch(Invoice.self).map(\.persistentModelID)
 
-    // A context for each task, on a thread of its own. To send an invoice itself does not compile.
+    // A context per task, each on its own thread. Sending an invoice itself does not compile.
     let sums = try await withThrowingTaskGroup(of: Int.self) { group in
       for half in [identifiers.prefix(2), identifiers.suffix(2)] {
         let background = container.newBackgroundContext()

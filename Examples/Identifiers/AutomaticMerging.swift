@@ -17,8 +17,8 @@ enum AutomaticMerging: Example {
       try context.existingModel(for: identifier, as: Invoice.self).cents = 1500
       try context.save()
     }
-    // It shows with the next fetch or look-up, whatever is looked for, and never in the midst of
-    // something else. Without it, it shows once the object itself is fetched, looked up or refreshed.
+    // It shows with the next fetch or look-up, of anything, and never during other work. Otherwise,
+    // it shows once the object itself is fetched, looked up or refreshed.
     print("before a fetch: \(first.cents), \(second.cents)")
     for context in [current, unmoved] { _ = try context.fetchCount(FetchDescriptor<Invoice>()) }
     print("after it: \(first.cents), \(second.cents)")

@@ -1,6 +1,6 @@
 import BatchPipeline
 
-/// What a service does with invoices: an actor whose context runs on a thread of its own.
+/// A service's work with invoices: an actor whose context runs on its own thread.
 actor Cashier: ModelActor {
   nonisolated let modelContainer: ModelContainer
   nonisolated let modelExecutor: any SerialModelExecutor

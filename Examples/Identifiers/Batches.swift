@@ -31,7 +31,7 @@ enum Batches: Example {
     }
     print("sum: \(sum), in memory: \(most)")
 
-    // Changes that nobody saves would keep every object; saving them does not.
+    // Unsaved changes would keep every object in memory; saving releases them.
     do {
       try context.enumerate(open, batchSize: 500) { $0.isPaid = true }
     } catch let error as BatchError {

@@ -17,7 +17,7 @@ enum BulkRequests: Example {
     )
     print("inserted: \(inserted.count ?? 0)")
 
-    // Objects know nothing of it until they are told.
+    // Objects do not notice until the result is merged.
     let invoice = try context.fetch(FetchDescriptor<Invoice>(sortBy: [.reverse(\.cents)]))[0]
     var surcharge = BatchUpdateRequest<Invoice>(
       where: #Predicate { $0.cents > 9_990 },

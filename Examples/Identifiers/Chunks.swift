@@ -22,7 +22,7 @@ enum Chunks: Example {
       // A context for each chunk: with it go the chunk's objects.
       let background = container.newBackgroundContext()
       let (count, registered) = try await background.perform { context in
-        // Nothing is lost unseen: who can do without missing rows says so.
+        // Missing rows are an error unless you accept them.
         let invoices = try context.fetch(chunk, as: Invoice.self, skippingMissing: true)
         for invoice in invoices { invoice.cents += 1 }
         try context.save()

@@ -8,10 +8,10 @@ enum ConcurrencyDebugging: Example {
       "INSERT INTO invoices (number, cents) VALUES ('A-1', 1200);"
     )
     let background = container.newBackgroundContext()
-    // The compiler refuses this, unless it is told to look away.
+    // The compiler refuses this, unless told to look away.
     nonisolated(unsafe) var smuggled = ModelContext(container)
     background.performAndWait { context in smuggled = context }
-    // With the variable, the process ends here instead of reading on a thread of somebody else's.
+    // With the variable, the process ends here instead of reading on another context's thread.
     print("read: \(try smuggled.fetch(Invoice.self).count)")
   }
 }

@@ -16,7 +16,7 @@ enum Faults: Example {
       print("read: \((invoices[0] as? Invoice)?.number ?? "")")
       print("faults: \(invoices.map(\.isFault))")
 
-      // The context knows the objects that somebody uses, and keeps none alive.
+      // The context knows the objects in use, and keeps none alive.
       withExtendedLifetime(invoices) { print("registered: \(context.registeredModels.count)") }
     }
     print("registered when nobody uses them: \(context.registeredModels.count)")

@@ -55,7 +55,7 @@ enum Hierarchy: Example {
       )
     }
 
-    // The identifier of the wider entity finds the object; that of another sub-entity does not.
+    // The super-entity's identifier finds the object; another sub-entity's does not.
     for (entity, key) in [("Payment", 2), ("Transfer", 1)] as [(String, Int64)] {
       let identifier = try container.identifier(ofEntity: entity, key: .integer(key))
       let found = context[identifier, as: Payment.self]?.persistentModelID

@@ -37,7 +37,7 @@ enum InvalidIdentifiers: Example {
     let again = try await Billing.open(rows)
     print("made again: \(look(saved[0], in: again))")
 
-    // A number of one's own finds the row in any store that has it.
+    // Your own number finds the row in any store that has it.
     let found = try ModelContext(again).fetch(
       Invoice.self,
       where: "number = :number",

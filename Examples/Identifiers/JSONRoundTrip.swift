@@ -27,7 +27,7 @@ enum JSONRoundTrip: Example {
     print("equal: \(received.invoice == invoice.persistentModelID)")
     print("found: \(context[received.invoice, as: Invoice.self]?.number ?? "nothing")")
 
-    // JSON that contradicts itself is an error, whoever made it.
+    // JSON that contradicts itself is an error, whoever wrote it.
     let forged = String(decoding: data, as: UTF8.self).replacing("\"p1\"", with: "\"p2\"")
     do {
       _ = try JSONDecoder().decode(Reminder.self, from: Data(forged.utf8))

@@ -11,7 +11,7 @@ enum LookUps: Example {
     let present = try container.identifier(ofEntity: "Invoice", key: .integer(1))
     let missing = try container.identifier(ofEntity: "Invoice", key: .integer(2))
 
-    // Only what the context has already; never reads.
+    // Only objects already in the context; never reads.
     let registered: Invoice? = context.registeredModel(for: present)
     print("registeredModel: \(registered?.number ?? "nil")")
 

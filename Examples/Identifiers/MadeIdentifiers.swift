@@ -32,7 +32,7 @@ enum MadeIdentifiers: Example {
     let hundred = (1...100).map { space.identifier(.integer($0)) }
     print("a hundred: \(hundred.compactMap { context[$0, as: Invoice.self]?.number })")
 
-    // Those of stores that the developer provides have another scheme and mean nothing here.
+    // Identifiers of custom stores have another scheme and mean nothing here.
     let custom = try PersistentIdentifier.identifier(
       for: store,
       entityName: "Invoice",

@@ -17,7 +17,7 @@ final class InvoiceStore {
     try body(mainContext)
   }
 
-  /// Works with a context of its own, off the main actor.
+  /// Works with its own context, off the main actor.
   nonisolated func performInBackground<Result: Sendable>(
     _ body: @Sendable (ModelContext) throws -> Result
   ) async throws -> Result {

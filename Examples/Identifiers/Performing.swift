@@ -17,7 +17,7 @@ enum Performing: Example {
     }
     print("inserted: \(identifier.primaryKey)")
 
-    // Where nothing can be awaited; within the context's own work it runs at once.
+    // For synchronous code; within the context's own work it runs immediately.
     let sum = try background.performAndWait { context in
       let all = try context.fetch(Invoice.self).map(\.cents)
       return try background.performAndWait { inner in

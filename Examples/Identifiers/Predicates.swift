@@ -21,7 +21,7 @@ enum Predicates: Example {
         .map(\.number)
     }
 
-    // Dates compare as dates, however they are written in the column.
+    // Dates compare as dates, in whatever form the column stores them.
     let noon = Date(timeIntervalSince1970: 1_795_176_000)
     print("due: \(try numbers(#Predicate { $0.due < noon }))")
     // NULL is nil: what SQL would not know, Swift does.

@@ -1,7 +1,7 @@
 import BatchPipeline
 import Foundation
 
-/// Whoever has something to pay.
+/// A customer.
 final class Debtor: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Debtor.self,
@@ -71,12 +71,12 @@ enum Relationships: Example {
     }
     show("stored")
 
-    // The other side follows at once.
+    // The other side follows automatically.
     let moved = debtors[0].debts[0]
     moved.debtor = debtors[1]
     show("moved")
 
-    // What is related to an object in the context comes into it, whichever of the two is told.
+    // An object related to one in the context enters it, whichever side was set.
     let new = Debt()
     new.cents = 400
     new.debtor = debtors[0]

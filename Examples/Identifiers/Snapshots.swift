@@ -25,12 +25,12 @@ actor InvoiceDesk: ModelActor {
   }
 }
 
-/// What a web page shows of an invoice: a value with as much of it as is needed, and no more.
+/// An invoice as a web page shows it: a value with only the necessary data.
 struct InvoiceSummary: Sendable, Identifiable {
   let id: PersistentIdentifier
   let title: String
 
-  /// Nil for an invoice that nobody has to see.
+  /// Nil for an invoice that needs no attention.
   init?(_ invoice: ModelSnapshot<Invoice>) {
     guard !invoice.isPaid else { return nil }
     id = invoice.identifier
@@ -56,7 +56,7 @@ enum Snapshots: Example {
     try await desk.save(invoice)
     print("stored: \(try await desk.invoices().map(\.cents))")
 
-    // It knows the row that it was taken from, so that nobody's change is undone unseen.
+    // It knows its original row, so no change by others is silently undone.
     var outdated = others[0]
     outdated.cents -= 100
     do {

@@ -18,7 +18,7 @@ enum TemporaryIdentifiers: Example {
       "found in another context: \(ModelContext(container)[temporary, as: Invoice.self] != nil)"
     )
 
-    // Permanent identifiers can be had before the rows are there.
+    // Permanent identifiers are available before the rows exist.
     try context.obtainPermanentIdentifiers(for: [first])
     let permanent = first.persistentModelID
     print("obtained: \(permanent.primaryKey), still to be inserted: \(first.isInserted)")
@@ -28,7 +28,7 @@ enum TemporaryIdentifiers: Example {
     print(
       "found in another context: \(ModelContext(container)[permanent, as: Invoice.self] != nil)"
     )
-    // Whoever kept the temporary one has nothing: ask for it again after the save.
+    // A stored temporary identifier is useless now: get the permanent one after the save.
     print("temporary one found: \(context[temporary, as: Invoice.self] != nil)")
   }
 }

@@ -13,7 +13,8 @@ enum Uniquing: Example {
     let found: Invoice = try context.existingModel(for: fetched.persistentModelID)
     print("one object: \(fetched === again && again === found)")
 
-    // So a change shows wherever the object is used, and in no other context until it is saved.
+    // So a change shows wherever this context uses the object, and in no other context until it is
+    // saved.
     fetched.cents = 1500
     let elsewhere = try ModelContext(container).fetch(Invoice.self)[0]
     print("here \(found.cents), elsewhere \(elsewhere.cents)")

@@ -16,7 +16,7 @@ enum VanishedRows: Example {
     print("deleted, not saved: \(context.model(for: identifier).isDeleted)")
     try context.save()
 
-    // After that the identifier stands for nothing, which shows when the object is used.
+    // Then the identifier names nothing, which shows when the object is used.
     let ghost = context.model(for: identifier)
     do {
       _ = try ghost.value(forKey: "number")

@@ -285,7 +285,7 @@ final class OrderLine: ManagedObject, PersistentModel {
   }
 }
 
-/// A line of the list that a supplier sends each night: what it has, for how much, and how many of it.
+/// A line of a supplier's nightly list: a product, its price and its quantity.
 final class Offer: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Offer.self,

@@ -79,7 +79,7 @@ final class OrderLine: ManagedObject {
   var product: Product?
 }
 
-/// A line of the list that a supplier sends each night: what it has, for how much, and how many of it.
+/// A line of a supplier's nightly list: a product, its price and its quantity.
 @Model
 final class Offer: ManagedObject {
   var sku: String

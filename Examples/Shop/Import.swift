@@ -2,12 +2,12 @@ import BatchPipeline
 import Foundation
 import SystemPackage
 
-/// The nightly import: each offer makes a product, or changes the one that has its number.
+/// The nightly import: each offer creates a product, or changes the one with its number.
 struct Import {
   let shop: ModelContainer
   let checkpoint: FilePath
 
-  /// Runs it, or goes on where it was killed.
+  /// Runs it, or resumes it after a kill.
   func run() async throws -> RunSummary {
     let run = BatchRun(
       shop,
@@ -20,8 +20,8 @@ struct Import {
         guard let price = Decimal(string: offer.price), price > 0 else {
           throw BadOffer(reason: "the price of \(offer.sku) is \(offer.price)")
         }
-        // Numbers are unique: if there is such a product, this is that one when it is saved, with its
-        // category, supplier and weight as they were.
+        // Numbers are unique: if the product exists, saving turns this object into that product,
+        // with its existing category, supplier and weight.
         let product = PhysicalProduct()
         context.insert(product)
         product.sku = offer.sku

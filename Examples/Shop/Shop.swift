@@ -2,7 +2,7 @@ import BatchPipeline
 import Foundation
 import SystemPackage
 
-/// A shop as a service has it: ten classes, a night's offers, and what came of them.
+/// A shop's service: ten classes, a night's offers, and their results.
 ///
 ///     Shop make shop.db 100000     # the tables, and the offers of a night
 ///     Shop import shop.db          # imports them; again after a crash, it goes on
@@ -35,7 +35,7 @@ enum Shop {
     let description = "usage: Shop make|import|report DATABASE [OFFERS]"
   }
 
-  /// Opens the shop, and makes its tables in a new file.
+  /// Opens the shop, and creates its tables in a new file.
   private static func open(_ path: String) async throws -> ModelContainer {
     var configuration = ModelConfiguration(path: path)
     configuration.tracksHistory = true
@@ -54,7 +54,7 @@ enum Shop {
     )
   }
 
-  /// Fills the shop: a fifth of the products are there, and one offer in a hundred is wrong.
+  /// Fills the shop: a fifth of the products exist, and one offer in a hundred is invalid.
   private static func make(_ count: Int, in shop: ModelContainer) throws {
     let context = ModelContext(shop)
     let ada = Customer()

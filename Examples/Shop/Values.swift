@@ -1,4 +1,4 @@
-/// Where somebody lives; kept as JSON.
+/// An address, stored as JSON.
 struct Address: Codable, Hashable, Sendable {
   var street = ""
   var city = ""
@@ -9,7 +9,7 @@ enum Tier: Int, Codable, CaseIterable, Sendable {
   case new, regular, gold
 }
 
-/// How an order stands.
+/// The state of an order.
 enum State: String, Codable, CaseIterable, Sendable {
   case open, paid, shipped
 }

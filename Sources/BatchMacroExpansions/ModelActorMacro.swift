@@ -15,7 +15,7 @@ enum ModelActorMacro: MemberMacro, ExtensionMacro {
       context.refuse(
         declaration.introducer,
         "notAnActor",
-        "@ModelActor gives an actor a context of its own: declare an actor",
+        "@ModelActor gives an actor its own context: declare an actor",
         fix: (
           "declare an actor",
           .replace(declaration.introducer, with: declaration.introducer.replaced(by: "actor"))

@@ -26,7 +26,7 @@ struct ModelClass {
       return nil
     }
     if let generics = declared.genericParameterClause {
-      context.refuse(generics, "generic", "a generic class is many classes, and has no one table")
+      context.refuse(generics, "generic", "a generic class is many classes and has no single table")
       return nil
     }
     self.declaration = declared
@@ -155,7 +155,7 @@ struct ModelClass {
     context.refuse(
       introducer,
       "notAClass",
-      "@Model makes objects, of which a context has one for each row: declare a class",
+      "@Model maps a class, whose objects are rows: declare a class",
       fix: declaration.is(StructDeclSyntax.self)
         ? (
           "declare a final class",
@@ -208,7 +208,7 @@ struct ModelClass {
     context.refuse(
       initializer.initKeyword,
       "noSuperInit",
-      "ManagedObject keeps the properties: call super.init() before setting them",
+      "ManagedObject stores the properties: call super.init() before setting them",
       fix: ("call super.init() first", .replace(body, with: mended))
     )
   }

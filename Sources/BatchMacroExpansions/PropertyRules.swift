@@ -32,13 +32,13 @@ struct PropertyRules {
       return refuseComputed(property, mark)
     }
     if declaration.bindings.count > 1 {
-      return refuse(declaration.bindings, "several", "declare each kept property on its own")
+      return refuse(declaration.bindings, "several", "declare each stored property separately")
     }
     if property.hasObservers {
       return refuse(
         property.identifier,
         "observers",
-        "'\(property.name)' is kept in a row, which changes without telling its observers: remove them,"
+        "'\(property.name)' is stored in a row, which changes without calling observers: remove them,"
           + " or mark it @Transient"
       )
     }
@@ -49,7 +49,7 @@ struct PropertyRules {
       return refuse(
         modifier,
         "modifier",
-        "'\(property.name)' is kept in a row, and cannot be \(modifier.name.text)"
+        "'\(property.name)' is stored in a row and cannot be \(modifier.name.text)"
       )
     }
     if declaration.bindingSpecifier.tokenKind == .keyword(.let) {
@@ -72,7 +72,7 @@ struct PropertyRules {
       return refuse(
         type,
         "unwrapped",
-        "'\(property.name)' is NULL where it has no value: declare it as \(optional.trimmed)",
+        "'\(property.name)' is NULL if it has no value: declare it as \(optional.trimmed)",
         fix: ("declare it as \(optional.trimmed)", .replace(type, with: optional))
       )
     }
@@ -93,7 +93,7 @@ struct PropertyRules {
     return refuse(
       property.identifier,
       "transient",
-      "contexts make objects without arguments: give '\(property.name)' a value to begin with",
+      "contexts create objects without arguments: give '\(property.name)' an initial value",
       fix: ("give it a value", .replace(property.binding, with: mended))
     )
   }
@@ -105,7 +105,7 @@ struct PropertyRules {
     return refuse(
       mark,
       "computed",
-      "'\(property.name)' is computed, and kept nowhere",
+      "'\(property.name)' is computed, so it is not stored",
       fix: (
         "remove @\(mark.attributeName.trimmedDescription)", .replace(declaration, with: mended)
       )
@@ -113,7 +113,7 @@ struct PropertyRules {
   }
 
   private func refuseUntyped(_ property: StoredProperty) -> Result {
-    let message = "the macro sees no types: write that of '\(property.name)'"
+    let message = "a macro cannot infer types: write the type of '\(property.name)'"
     guard let type = property.literalType else {
       return refuse(property.identifier, "untyped", message)
     }
@@ -147,7 +147,7 @@ struct PropertyRules {
     return refuse(
       type,
       "required",
-      "'\(property.name)' may refer to nothing, to begin with and once the other object is deleted:"
+      "'\(property.name)' may refer to nothing, initially and once the other object is deleted:"
         + " declare it as \(optional.trimmed), or as an array",
       fix: ("declare it as \(optional.trimmed)", .replace(type, with: optional))
     )

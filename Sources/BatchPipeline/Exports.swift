@@ -1,4 +1,4 @@
-// A service needs one import: what a run is said with comes from all of these, paths included.
+// A service needs one import: the API of runs uses types of all these modules, including paths.
 @_exported public import BatchEngine
 @_exported public import BatchIdentifiers
 @_exported public import BatchModels

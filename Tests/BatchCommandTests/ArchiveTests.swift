@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Archives that a job makes, and what is said of those that are not there or do not fit.
+/// Archives that a job creates, and errors for missing or unsuitable ones.
 @Suite struct ArchiveTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -34,7 +34,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema WHERE name = '\(table)'").joined()
   }
 
-  @Test func `an archive that is not there is made, planned, used again and verified`() throws {
+  @Test func `a missing archive is created, planned, used again and verified`() throws {
     try write()
     let before = try directory.contents()
     for command in ["validate", "plan"] {
@@ -89,8 +89,7 @@ import Testing
     "CREATE TABLE t (a, b TEXT NOT NULL UNIQUE, c NUMERIC(10, 2))",
     "CREATE TABLE t (a INTEGER PRIMARY KEY, \"the \"\"b\" TEXT, c, g AS (a + 1) STORED)",
   ])
-  func `whatever the table is like, its rows go to the archive byte for byte`(table: String) throws
-  {
+  func `rows go to the archive byte for byte, whatever the table`(table: String) throws {
     let b = table.contains("the ") ? "\"the \"\"b\"" : "b"
     let insert = "INSERT INTO t (a, \(b), c) VALUES"
     try TestDatabase.make(
@@ -120,7 +119,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(5))
   }
 
-  @Test func `the error of an archive that does not fit has the statement to run`() throws {
+  @Test func `the error for an unsuitable archive has the statement to run`() throws {
     try write(create: false)
     try Refusal.ofEveryCommand(
       String(decoding: try directory.read("job.json"), as: UTF8.self),
@@ -156,7 +155,7 @@ import Testing
     try Refusal.ofEveryCommand(job, in: directory, says: ["action.archive.entity", name])
   }
 
-  @Test func `a run that is stopped and resumed makes the archive once`() throws {
+  @Test func `a run that is stopped and resumed creates the archive once`() throws {
     try write(adding: ["limits": ["runtime": "1ms"]])
     var statuses: [Int32] = []
     while statuses.last != 0, statuses.count < 100 {

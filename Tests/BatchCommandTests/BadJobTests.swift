@@ -95,7 +95,7 @@ import Testing
     ("{ \"version\": 1", "job.json:1:15: "), ("", "job.json:1:1: "), ("[]", "job.json:1:1: "),
     ("{ \"version\": 1, \"version\": 1 }", "job.json:1:17: "), ("// no\n{}", "job.json:1:1: "),
   ])
-  func `a syntax error is told with line and column`(text: String, says: String) throws {
+  func `a syntax error is reported with line and column`(text: String, says: String) throws {
     try Refusal.ofEveryCommand(text, in: directory, says: [says])
   }
 
@@ -140,7 +140,7 @@ import Testing
     try Refusal.ofEveryCommand(job(line, instead), in: directory, says: [says])
   }
 
-  @Test func `what breaks a rule and what does not fit the database are told at once`() throws {
+  @Test func `broken rules and names that do not fit the database are reported together`() throws {
     try Refusal.ofEveryCommand(
       """
       { "version": 1, "name": "my job", "database": { "path": "test.db" }, "workers": 0, "extra": 1,
@@ -196,7 +196,7 @@ import Testing
     )
   }
 
-  @Test func `a script that is not there is refused, and what is none is not looked for`() throws {
+  @Test func `a missing script is refused, and other arguments are not checked`() throws {
     try directory.write("echo", to: "there.sh")
     func job(_ command: [String]) throws -> String {
       let action: [String: Any] = [
@@ -220,7 +220,7 @@ import Testing
     }
   }
 
-  @Test func `every problem of a file has a line of its own`() throws {
+  @Test func `every problem of a file has its own line`() throws {
     let job = job("\"size\": 10", "\"size\": 0").replacing("\"workers\": 2", with: "\"workers\": 0")
       .replacing("\"name\": \"job\"", with: "\"name\": \"\"")
     try Refusal.ofEveryCommand(job, in: directory, says: ["name", "workers", "size"], lines: 3)
@@ -305,7 +305,7 @@ import Testing
     try Refusal.expect(["run", "job.json"], in: directory, says: ["malformed JSON"])
   }
 
-  @Test func `no file of a job is one of the database, by whatever name`() throws {
+  @Test func `no file of a job may be one of the database, under any name`() throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(3, in: directory)
     try FileManager.default.createDirectory(
@@ -324,7 +324,7 @@ import Testing
       let says = ["the exported file and the database are the same file"]
       try Refusal.expect(["run", "job.json"], in: directory, says: says)
     }
-    // The database by another name has its files beside the one that the name stands for.
+    // Under another name, the database has its files beside the one that the name stands for.
     for database in ["test.db", "link.db"] {
       for name in ["test.db-wal", "folder/up/test.db-shm", "folder/../test.db-journal"] {
         try directory.write(JobText.export(to: name, database: database), to: "job.json")
@@ -377,7 +377,7 @@ import Testing
     }
   }
 
-  @Test func `a keyword that is a column is to be quoted`() throws {
+  @Test func `a keyword as a column name must be quoted`() throws {
     try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN \"from\" TEXT")
     let job = job("\"n > 0\"", "\"from IS NULL\"")
     try Refusal.ofEveryCommand(
@@ -396,7 +396,7 @@ import Testing
     )
   }
 
-  @Test func `what SQLite takes and nobody means is warned of`() throws {
+  @Test func `a plan warns of likely mistakes that SQLite accepts`() throws {
     let set = ["label": "label = lower(label)"]
     let condition = "n = NULL OR label < 2014-01-01 OR label <> 'a = NULL 2014-01-01'"
     try directory.write(JobText.update(set, where: condition), to: "job.json")

@@ -17,7 +17,7 @@ extension BatchProgram {
     throw NoEvent(name: name, errors: wait().errors)
   }
 
-  /// A program has ended without an event that was waited for.
+  /// A program has ended without the expected event.
   private struct NoEvent: Error {
     let name: String
     let errors: String

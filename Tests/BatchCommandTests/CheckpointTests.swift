@@ -18,9 +18,9 @@ import Testing
   /// How many bytes lie between two that are damaged; none where many kills are wanted.
   private let step = KillLoop.kills >= 100 ? 1 : 17
 
-  /// The job, which can be stopped half-way: a row of which the label is `stop` fails.
+  /// A job that can be stopped half-way: a row whose label is `stop` fails.
   ///
-  /// No time passes that makes it write a record more: the tests count on the length of the file.
+  /// The interval is too long for an extra record: the tests rely on the length of the file.
   private func job(
     where condition: String = "id > 0",
     adding more: [String: Any] = [:]
@@ -89,7 +89,7 @@ import Testing
         try put(database, "test.db")
       }
     }
-    // A last record that is not whole is as if it had not been written.
+    // An incomplete last record counts as not written.
     try put(whole)
     let file = try IdentifierFile(opening: FilePath(directory.file("job.batch")))
     let records = try file.records().map { $0.payload.count + 16 }
@@ -237,11 +237,11 @@ import Testing
     try expectExactlyOnce()
   }
 
-  @Test func `a backup is taken back while the run is unfinished`() throws {
+  @Test func `a backup is restored while the run is unfinished`() throws {
     try directory.write(job(), to: "job.json")
     try failHalfWay()
     try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
-    // It goes on for some chunks, and fails again.
+    // It continues for some chunks, and fails again.
     try TestDatabase.make(in: directory, "UPDATE numbers SET label = 'stop' WHERE id = 118")
     let again = ["run", "job.json", "--chunk-size", "5", "--workers", "1"]
     #expect(try BatchProgram(again, in: directory).wait().status == 1)
@@ -258,7 +258,7 @@ import Testing
     let untouched = try directory.read("test.db")
     try failHalfWay()
     let half = try directory.read("test.db")
-    // As it was before: no identity, so only the path tells that it is the same.
+    // As before, without an identity, so only the path tells that it is the same.
     try put(untouched, "test.db")
     try Refusal.expect(["run", "job.json"], in: directory, says: ["job.batch"])
     // With its identity and without its ledger.
@@ -302,8 +302,7 @@ import Testing
     try expectExactlyOnce()
   }
 
-  @Test func `who asks is told the parameters with which a run is resumed, but for secrets`() throws
-  {
+  @Test func `status shows the parameters needed to resume a run, except secrets`() throws {
     let declared: [String: Any] = [
       "by": ["type": "integer", "default": 2], "word": ["type": "text", "default": "x"],
       "token": ["type": "text", "secret": true],

@@ -27,7 +27,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT run FROM _batch_run ORDER BY started_at")
   }
 
-  /// Begins a run and stops it at once.
+  /// Begins a run and stops it immediately.
   private func stop(_ arguments: [String] = []) throws {
     let program = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory)
     while let line = program.nextLine() {
@@ -50,7 +50,7 @@ import Testing
     #expect(try cleanUp() == "removed 0 runs from the ledger\n")
   }
 
-  @Test func `a run with failed identifiers stays, and they can be tried again`() throws {
+  @Test func `a run with failed identifiers stays, and they can be retried`() throws {
     try TestDatabase.make(
       in: directory,
       """

@@ -2,7 +2,8 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// A service that works by objects and is killed at random moments, and started again by whoever started it.
+/// A service that works by objects, is killed at random moments, and is restarted by its
+/// supervisor.
 @Suite struct ContextKillTests {
   @Test
   func `a run by objects is killed at random moments, and the same call does each object once`()
@@ -21,7 +22,7 @@ import Testing
     var seconds = 1.0
     while kills < KillLoop.kills {
       jobs += 1
-      // What is done is not found by the fetch any more.
+      // The fetch no longer finds processed rows.
       let arguments = ["test.db", "numbers.batch", "n < \(jobs)"]
       for attempt in 1... {
         try #require(attempt < 1000, "it never ended, seed \(seed)")

@@ -14,8 +14,7 @@ import Testing
     try Self.tables.map { try TestDatabase.rows(path, $0) }
   }
 
-  @Test func `a run by objects and its undo are killed, and every row is as it was before`() throws
-  {
+  @Test func `a run by objects and its undo are killed, and every row is restored`() throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(3_000, in: directory)
     let connection = try Connection(path: path)
@@ -49,7 +48,7 @@ import Testing
     #expect(run.status == 0, "seed \(seed): \(run.errors)")
     #expect(try dump(path)[2] == [[.integer(300)]], "seed \(seed)")
 
-    // Of somebody else's row nothing is taken, and of one that is gone nothing comes back.
+    // Rows of others are not changed, and deleted ones do not come back.
     try connection.execute("UPDATE numbers SET n = 77 WHERE id = 5")
     try connection.execute("DELETE FROM numbers WHERE id = 6")
     let foreseen = try BatchProgram.run("undo", "numbers.batch", "--plan", "--json", in: directory)

@@ -23,7 +23,7 @@ import Testing
     try TestDatabase.value(store.file("store.sqlite"), sql)
   }
 
-  /// The bytes of the store and of its log, which has something in it.
+  /// The bytes of the store and of its log, which is not empty.
   private func logged() throws -> (file: Data, log: Data) {
     let writer = try Connection(path: store.file("store.sqlite"))
     try writer.execute("PRAGMA journal_mode = WAL")
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `no command but a run that is told to changes a byte of a store`(hasLog: Bool) throws {
+  func `only a run with overwrite changes a byte of a store`(hasLog: Bool) throws {
     try CoreDataFixture.cars.copy(to: store)
     if hasLog { try addLog() }
     let before = try store.contents()
@@ -61,7 +61,7 @@ import Testing
       try JobText.export(to: "persons.ndjson", entity: "Person", adding: database()),
       to: "export.json"
     )
-    let refused = "this is a store of Core Data"
+    let refused = "this is a Core Data store"
     for job in ["update.json", "delete.json"] {
       for command in ["validate", "plan", "run"] {
         try Refusal.expect([command, job], in: jobs, says: [refused, "\"coreData\""])
@@ -158,7 +158,7 @@ import Testing
     #expect(cars.split(separator: "\r\n").count == 6)
   }
 
-  @Test func `the schema is that of the model`() throws {
+  @Test func `the schema shows the model`() throws {
     try CoreDataFixture.families.copy(to: store)
     let text = try BatchProgram.run("schema", store.file("store.sqlite"), in: jobs).output
     for line in [
@@ -197,7 +197,7 @@ import Testing
     let result = try BatchProgram.run("ids", "sport.json", "--format", "uri", in: jobs)
     let uris = result.output.split(separator: "\n")
     #expect(uris.count == 10)
-    // A row is one of its own entity.
+    // A row belongs to its own entity.
     #expect(uris.count { $0.contains("/SportCar/p") } == 5)
     #expect(uris.count { $0.contains("/ExpensiveSportCar/p") } == 5)
     try jobs.write(
@@ -222,7 +222,7 @@ import Testing
 
   // MARK: Overwriting
 
-  @Test func `a run that is told to overwrite raises Z_OPT of the rows that it changes`() throws {
+  @Test func `a run with overwrite raises Z_OPT of the rows that it changes`() throws {
     try CoreDataFixture.families.copy(to: store)
     let job = try JobText.update(
       [
@@ -277,7 +277,7 @@ import Testing
     )
   }
 
-  @Test func `deleted rows come back under their keys, and Core Data gives none of them again`()
+  @Test func `restored rows keep their keys, and Core Data assigns none of them again`()
     throws
   {
     try CoreDataFixture.books.copy(to: store)
@@ -329,7 +329,7 @@ import Testing
     #expect(try value("SELECT count(*) FROM ZCAR WHERE Z_OPT > 1 AND ZMAKER <> 'x'") == .integer(0))
   }
 
-  /// A job that has sed compute.
+  /// A job whose handler is sed.
   private func transform(
     _ entity: String,
     columns: [String],
@@ -415,7 +415,7 @@ import Testing
     try Refusal.expect(
       ["undo", "job.json", "--ids", "other.ids"],
       in: jobs,
-      says: ["the identifiers are of entity \"Letter\""]
+      says: ["the identifiers belong to entity \"Letter\""]
     )
     let undone = try BatchProgram.run("undo", "job.json", "--ids", "one.ids", in: jobs)
     #expect(undone.status == 0, "\(undone.errors)")

@@ -4,7 +4,7 @@ import Testing
 
 /// Holds the pages about the command line to the program.
 @Suite struct DocumentationTests {
-  /// What `--experimental-dump-help` of swift-argument-parser prints, as far as it is looked at.
+  /// The parts used here of the output of swift-argument-parser's `--experimental-dump-help`.
   struct Help: Decodable {
     struct Command: Decodable {
       struct Argument: Decodable {
@@ -46,7 +46,7 @@ import Testing
       }
   }
 
-  @Test func `every command and option has help and a place on the page`() throws {
+  @Test func `every command and option has help and an entry on the page`() throws {
     let page = try Repository.text("Documentation/CommandLine.md")
     for command in try Self.commands() {
       #expect(command.abstract?.isEmpty == false, "\(command.commandName) has no help")

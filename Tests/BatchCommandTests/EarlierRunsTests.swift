@@ -4,7 +4,7 @@ import Testing
 
 /// Runs that the version before had begun when it was killed, as its files and tables were left.
 ///
-/// Of 400 numbers each was to be done once; see the folders of `Fixtures/before-modules`.
+/// Each of 400 numbers was to be done once; see the folders of `Fixtures/before-modules`.
 @Suite struct EarlierRunsTests {
   private let directory: TemporaryDirectory
 
@@ -27,7 +27,7 @@ import Testing
     try TestDatabase.texts(directory.file("test.db"), sql)
   }
 
-  @Test func `an update goes on where it was`() throws {
+  @Test func `an update resumes`() throws {
     try restore("update")
     #expect(try texts("SELECT sum(n) FROM numbers") == ["140"])
     let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
@@ -35,7 +35,7 @@ import Testing
     #expect(try texts("SELECT count(*) FROM numbers WHERE n = 1") == ["400"])
   }
 
-  @Test func `a delete with an archive goes on where it was`() throws {
+  @Test func `a delete with an archive resumes`() throws {
     try restore("delete")
     #expect(try texts("SELECT count(*) FROM archive") == ["130"])
     let run = try BatchProgram.run("run", "job.json", in: directory)
@@ -59,7 +59,7 @@ import Testing
     #expect(lines.count == 400 && Set(lines).count == 400)
   }
 
-  @Test func `identifiers that had failed are tried again`() throws {
+  @Test func `identifiers that had failed are retried`() throws {
     try restore("failures")
     #expect(try texts("SELECT count(*) FROM numbers WHERE n = 99") == ["8"])
     try TestDatabase.make(in: directory, "UPDATE numbers SET n = 0 WHERE n = 99")
@@ -68,7 +68,7 @@ import Testing
     #expect(try texts("SELECT count(*) FROM numbers WHERE n = 1") == ["400"])
   }
 
-  @Test func `a run by objects goes on where it was, by a fetch`() throws {
+  @Test func `a run by objects resumes, by a fetch`() throws {
     try restore("contexts")
     #expect(try texts("SELECT sum(n) FROM numbers") == ["90"])
     let program = try BatchProgram(

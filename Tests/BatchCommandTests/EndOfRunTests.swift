@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What comes after the last row: it may come twice, and rows change once all the same.
+/// The steps after the last row: they may repeat, but rows change once.
 @Suite(.timeLimit(.minutes(20))) struct EndOfRunTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -18,13 +18,13 @@ import Testing
     try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
   }
 
-  /// Runs a command with its standard output somewhere else: `to` stands behind `>`.
+  /// Runs a command with its standard output redirected: `to` follows `>`.
   private func run(_ command: String, to output: String) throws -> Int32 {
     try BatchProgram.shell("\(command) \(output)", in: directory).status
   }
 
-  @Test func `a run that is killed while its hook runs is not begun anew`() throws {
-    // Whoever opens a pipe waits for who opens its other end.
+  @Test func `a run that is killed while its hook runs does not start over`() throws {
+    // Opening a pipe waits for the other end.
     #expect(mkfifo(directory.file("begun"), 0o600) == 0)
     let hold = try NamedPipe("hold", in: directory)
     let hook = ["sh", "-c", "echo told >> told; [ -e quick ] || { : > begun; read end < hold; }"]
@@ -43,13 +43,13 @@ import Testing
     #expect(try JSONOutput.lines(again.output).last?["event"] as? String == "finished")
     #expect(try values() == ["1: 100"])
     #expect(try String(decoding: directory.read("told"), as: UTF8.self) == "told\ntold\n")
-    // That one was acknowledged.
+    // That run was acknowledged.
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try values() == ["2: 100"])
   }
 
   @Test(arguments: [">/dev/full", ">&-"], ["run job.json", "run job.json --json"])
-  func `a summary that cannot be printed has a status of its own`(
+  func `a summary that cannot be printed has its own status`(
     output: String,
     command: String
   ) throws {
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `a job that has changed is not told the end of what it was`() throws {
+  @Test func `a changed job does not get the end of the earlier run`() throws {
     try directory.write(JobText.update(), to: "job.json")
     #expect(try run("run job.json", to: ">/dev/full") == 6)
     try directory.write(JobText.update(["n": "n + 10"]), to: "job.json")

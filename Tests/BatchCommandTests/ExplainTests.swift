@@ -12,7 +12,7 @@ import Testing
     try BatchProgram(["explain"] + arguments, in: directory).wait()
   }
 
-  /// The keys of the schema, by path, with `NAME` for that of a parameter.
+  /// The keys of the schema, by path, with `NAME` for a parameter's.
   private static func keysOfSchema() throws -> Set<String> {
     let data = try Data(Repository.text("Documentation/job.schema.json").utf8)
     let schema = try #require(JSONSerialization.jsonObject(with: data) as? [String: Any])
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `a key is told with its default and what the page says of it`() throws {
+  @Test func `a key is explained with its default and its part of the page`() throws {
     let text = try explain("throttle.maximumWAL").output
     #expect(text.contains("size of the write-ahead log above which"))
     #expect(text.contains("\n  default \"64MB\"\n"))
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `the schema is that of the documentation`() throws {
+  @Test func `the schema equals that of the documentation`() throws {
     #expect(try explain("--schema").output == Repository.text("Documentation/job.schema.json"))
   }
 }

@@ -55,7 +55,7 @@ import Testing
     #expect(text == lines.map { $0 + "\r\n" }.joined())
   }
 
-  @Test func `columns and order are those of the job`() throws {
+  @Test func `columns and their order come from the job`() throws {
     let source: [String: Any] = ["entity": "numbers", "orderBy": ["-id"], "limit": 3, "where": "1"]
     let action: [String: Any] = [
       "type": "export", "file": "out.csv", "format": "csv", "columns": ["x", "id"],
@@ -88,7 +88,7 @@ import Testing
     #expect(try directory.read("out.ndjson").count > 100)
   }
 
-  @Test func `what is no file is not replaced, whatever the job says`() throws {
+  @Test func `only regular files are replaced, whatever the job says`() throws {
     let path = directory.path
     #expect(mkfifo("\(path)/pipe", 0o600) == 0)
     try FileManager.default.createDirectory(
@@ -180,7 +180,7 @@ import Testing
   }
 
   @Test(arguments: [2, nil])
-  func `an unfinished output that was cut short or removed begins anew`(lost: Int?) throws {
+  func `an unfinished output that was cut short or removed starts over`(lost: Int?) throws {
     try TestDatabase.make(
       in: directory,
       "CREATE VIEW shown AS SELECT id, CASE x WHEN 'bad' THEN json('{') ELSE 1 END AS x FROM numbers"

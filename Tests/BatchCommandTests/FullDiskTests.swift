@@ -5,11 +5,11 @@ import Testing
 #if canImport(Glibc)
 import Glibc
 
-/// A small file system of its own, which only root may make.
+/// A separate small file system, which only root may create.
 private final class SmallDisk {
   let path: String
 
-  /// Mounts one of so many bytes under a folder; nil if that is not permitted.
+  /// Mounts one of a given size under a folder; nil if that is not permitted.
   init?(_ bytes: Int, in directory: TemporaryDirectory) {
     path = directory.file("disk")
     guard mkdir(path, 0o755) == 0, mount("tmpfs", path, "tmpfs", 0, "size=\(bytes)") == 0 else {
@@ -24,7 +24,7 @@ private final class SmallDisk {
     return SmallDisk(1 << 16, in: directory) != nil
   }
 
-  /// Fills the disk, but for so many bytes.
+  /// Fills the disk except for some bytes.
   func fill(leaving free: Int) throws {
     var status = statvfs()
     try #require(statvfs(path, &status) == 0)
@@ -63,7 +63,7 @@ struct FullDiskTests {
     #expect(result.status == 0, "\(result.errors)", sourceLocation: location)
   }
 
-  @Test func `a database that fills the disk goes on when there is room`() throws {
+  @Test func `a database that fills the disk resumes when there is room`() throws {
     let path = try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
     let job = try JobText.update(
       ["n": "n + 1", "label": "label || hex(zeroblob(100))"],
@@ -81,7 +81,7 @@ struct FullDiskTests {
   }
 
   @Test(arguments: [0, 20_000, 200_000])
-  func `an export that fills the disk goes on when there is room`(free: Int) throws {
+  func `an export that fills the disk resumes when there is room`(free: Int) throws {
     try TestDatabase.makeNumbers(20_000, in: directory)
     try directory.write(JobText.export(to: "alone"), to: "alone.json")
     #expect(try BatchProgram.run("run", "alone.json", in: directory).status == 0)
@@ -105,13 +105,13 @@ struct FullDiskTests {
       ["rehearse", "job.json"],
       in: directory,
       status: 1,
-      says: ["a clone has no room: it takes ", "--folder"]
+      says: ["there is no room for a clone: it takes ", "--folder"]
     )
     let elsewhere = try BatchProgram.run("rehearse", "job.json", "--folder", ".", in: directory)
     #expect(elsewhere.status == 0, "\(elsewhere.errors)")
   }
 
-  @Test func `a rehearsal that fills the disk says so and makes room`() throws {
+  @Test func `a rehearsal that fills the disk reports it and frees the space`() throws {
     try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
     let job = try JobText.update(
       ["label": "label || hex(zeroblob(1000))"],
@@ -127,7 +127,7 @@ struct FullDiskTests {
   }
 
   @Test(arguments: [0, 8192])
-  func `a checkpoint that fills the disk begins or goes on when there is room`(free: Int) throws {
+  func `a checkpoint that fills the disk starts or resumes when there is room`(free: Int) throws {
     let path = try TestDatabase.makeNumbers(20_000, in: directory)
     // A list without any pattern takes room.
     try TestDatabase.make(

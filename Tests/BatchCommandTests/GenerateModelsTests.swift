@@ -34,12 +34,12 @@ import Testing
     return result.output
   }
 
-  @Test func `classes of ten schemas compile, each with no more than a warning`() throws {
+  @Test func `classes of ten schemas compile with at most a warning`() throws {
     var text = "import BatchPipeline\nimport Foundation\n"
     for schema in Self.schemas {
-      // With the option a mapping has all that it has without, and more.
+      // With the option, a mapping has everything that it has without, and more.
       let source = try source(schema, ["--upserts"])
-      // In a type of its own each, since tables have the same names.
+      // Each in its own type, since tables have the same names.
       let body = source.split(separator: "\n", omittingEmptySubsequences: false)
         .filter { !$0.hasPrefix("import ") }
       text += "enum \(schema.capitalized) {\n\(body.joined(separator: "\n"))\n}\n"
@@ -78,7 +78,7 @@ import Testing
       "Mine.swift",
       in: directory
     )
-    #expect(refused.status == 2 && refused.errors.contains("there is a file already"))
+    #expect(refused.status == 2 && refused.errors.contains("the file exists"))
     #expect(
       try String(contentsOfFile: directory.file("Mine.swift"), encoding: .utf8)
         == "struct Mine {}\n"
@@ -284,7 +284,7 @@ import Testing
     )
     #expect(found.map(\.urlHash) == [47] && found[0].mozPlacesExtra?.syncJson == "{}")
     #expect(found[0].origin?.mozPlaces == found)
-    // With upserts, what has the unique values of a row is that row.
+    // With upserts, an object with the unique values of a row becomes that row's object.
     let same = MozOrigin()
     other.insert(same)
     (same.prefix, same.host, same.frecency) = ("https://", "swift.org", 7)

@@ -150,7 +150,7 @@ import Testing
     }
     for _ in 1...6 { try run(status: 1) }
     #expect(try names() == begun)
-    // Files that are copied lose when they were written, and their names may be given anew.
+    // Copied files lose their modification times, and their names may be new.
     for name in try directory.names() where name.hasSuffix(".batch") {
       try FileManager.default.setAttributes(
         [.modificationDate: Date(timeIntervalSince1970: 1)],
@@ -251,7 +251,8 @@ import Testing
     try directory.write("", to: "job.batch.history")
     let result = try BatchProgram.run("run", "job.json", in: directory)
     #expect(result.status == 0)
-    #expect(result.errors.contains("the record of the run before is not kept"), "\(result.errors)")
+    let says = "the record of the previous run is not kept"
+    #expect(result.errors.contains(says), "\(result.errors)")
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 }

@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Programs and reports that tell what became of a run.
+/// Programs and reports that describe how a run went.
 @Suite struct HookTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -11,7 +11,7 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory()
     path = try TestDatabase.makeNumbers(50, in: directory)
-    // A script that appends what it was told to a file, and has a word for people.
+    // A script that appends its variables to a file, and writes a message.
     try script(
       "tell.sh",
       """
@@ -51,7 +51,7 @@ import Testing
     )
   }
 
-  @Test func `a run that is complete tells of its start and its end`() throws {
+  @Test func `a complete run notifies of its start and its end`() throws {
     try write(Self.all)
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
@@ -80,8 +80,8 @@ import Testing
     )
   }
 
-  @Test func `a run that is held tells of it, and the program runs beside it`() throws {
-    // Whoever is told lets it go on.
+  @Test func `a held run notifies, and the program runs beside it`() throws {
+    // The hook lets the run continue.
     try script("release.sh", "./tell.sh f; rm hold")
     var hooks = Self.all
     hooks["onThrottle"] = ["./release.sh"]
@@ -103,7 +103,7 @@ import Testing
 
   private static let ends = ["onStop", "onCancel", "onRefuse", "onKill", "onStart"]
 
-  /// A job that tells of every end with its status, whose run is held by the file `hold`.
+  /// A job that notifies of every end with its status, whose run is held by the file `hold`.
   private func writeEnds(adding more: [String: Any] = [:]) throws {
     try script(
       "end.sh",
@@ -123,7 +123,7 @@ import Testing
     return program
   }
 
-  @Test func `a run that is stopped, cancelled or killed is told of`() throws {
+  @Test func `a hook runs when a run is stopped, cancelled or killed`() throws {
     try writeEnds()
     let stopped = try startHeld()
     stopped.send(SIGTERM)
@@ -148,7 +148,7 @@ import Testing
     )
   }
 
-  @Test func `a run that is refused is told of with its status`() throws {
+  @Test func `a hook gets the status when a run is refused`() throws {
     try writeEnds()
     let alive = try startHeld()
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 5)
@@ -161,7 +161,7 @@ import Testing
     )
   }
 
-  @Test func `a run that cannot begin is told of, with paths that any folder understands`() throws {
+  @Test func `a hook runs when a run cannot begin, with paths valid in any folder`() throws {
     try writeEnds(adding: ["database": ["path": "test.db", "busyTimeout": "1ms"]])
     try script("end.sh", "echo \"$BATCH_HOOK $BATCH_EXIT_STATUS $BATCH_CHECKPOINT\" >> told")
     let other = try Connection(path: path)
@@ -171,7 +171,7 @@ import Testing
     #expect(try told() == ["onRefuse 1 \(directory.file("job.batch"))"])
   }
 
-  @Test func `a run stops outside of its hours, and goes on within them`() throws {
+  @Test func `a run stops outside its hours, and resumes within them`() throws {
     let other = Calendar.current.component(.hour, from: .now) + 12
     let hours = String(format: "%02d:00-%02d:00", other % 24, (other + 1) % 24)
     try writeEnds(adding: ["throttle": ["window": ["hours": hours, "otherwise": "stop"]]])
@@ -183,7 +183,7 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
 
-  @Test func `a hook that fails changes nothing and is told of`() throws {
+  @Test func `a failing hook changes nothing and is reported`() throws {
     try script("fail.sh", "kill -9 $$")
     try write(["onStart": ["false"], "onFinish": ["./fail.sh"]])
     let run = try BatchProgram.run("run", "job.json", in: directory)
@@ -203,7 +203,7 @@ import Testing
     #expect(run.errors.utf8.count < 20_000)
   }
 
-  @Test func `a program that is not there or cannot be started is refused`() throws {
+  @Test func `a program that is missing or cannot be started is refused`() throws {
     try directory.write("text", to: "plain.txt")
     for (command, message) in [
       ("./missing.sh", "there is no command"), ("./plain.txt", "is not executable"),
@@ -274,11 +274,11 @@ import Testing
     #expect(page.contains("failed") && page.contains("identifier 5: "))
   }
 
-  @Test func `a file that is no report is left alone`() throws {
+  @Test func `a file that is not a report is left alone`() throws {
     try directory.write("mine", to: "run.html")
     try writeReport("run.html")
     let job = String(decoding: try directory.read("job.json"), as: UTF8.self)
-    try Refusal.ofEveryCommand(job, in: directory, says: ["report.path", "is no report of a run"])
+    try Refusal.ofEveryCommand(job, in: directory, says: ["report.path", "is not a run's report"])
     #expect(String(decoding: try directory.read("run.html"), as: UTF8.self) == "mine")
   }
 }

@@ -2,7 +2,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Text that is not one expression that only reads, wherever it stands.
+/// Texts other than a single read-only expression, in every place.
 private let hostileTexts = [
   "1); DROP TABLE numbers; --", "1; DROP TABLE numbers", "1;", ";", "1) OR (1", "1) OR (1 --",
   "1) --", "1 /*", "1 /* )", "*/ 1 /*", "(1", "1)", ")(", "((1)", "n) FROM numbers; --",
@@ -28,7 +28,7 @@ private let hostileTexts = [
   "\u{2019}; DROP TABLE numbers", "1 /* */ ) /* ( */",
 ]
 
-/// Expressions that are nothing but expressions, however they look, and hold for every row.
+/// Valid expressions, however they look, which hold for every row.
 private let friendlyTexts = [
   "1", " 1 ", "((((n)))) IS n", "label = label || '' OR 1", "'()' = '()'", "')' <> '('",
   "'it''s); --' IS NOT NULL", "\"label\" IS label", "[label] IS label", "`label` IS label",

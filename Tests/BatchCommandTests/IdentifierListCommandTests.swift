@@ -13,7 +13,7 @@ import Testing
     return directory
   }
 
-  /// Makes an identifier file of some keys.
+  /// Creates an identifier file of some keys.
   static func save(
     _ keys: [Int],
     as name: String,
@@ -127,7 +127,7 @@ import Testing
     )
   }
 
-  @Test func `text that is no identifier is refused with its line`() throws {
+  @Test func `invalid text is refused with its line`() throws {
     let directory = try Self.orders()
     try directory.write("1\n2\nthree\n", to: "bad.txt")
     let result = try BatchProgram.run(

@@ -28,9 +28,9 @@ import Testing
     #expect(result.status == 1, "\(result.errors)")
   }
 
-  @Test func `outcomes are told apart`() throws {
+  @Test func `outcomes are listed separately`() throws {
     try failHalfWay()
-    // The chunk after the one that failed may have been at the writer already.
+    // The chunk after the failed one may have been at the writer already.
     let done = try ids("--outcome", "done", "--format", "key").compactMap(Int.init)
     #expect(done == Array(1...60) || done == Array(1...60) + Array(81...100))
     let remaining = try ids("--outcome", "remaining", "--format", "key").compactMap(Int.init)
@@ -92,7 +92,7 @@ import Testing
     #expect(try ids("--count", "--outcome", "remaining", from: "job.batch") == ["0"])
   }
 
-  @Test func `failed rows that come to something else when they are tried again are in its list`()
+  @Test func `failed rows whose retry has another outcome are in its list`()
     throws
   {
     let job = try JobText.update(
@@ -139,7 +139,7 @@ import Testing
     #expect(lists.flatMap(\.self).sorted() == (1...100).map(String.init).sorted())
   }
 
-  @Test func `what an earlier version has not recorded is not guessed`() throws {
+  @Test func `outcomes that an earlier version did not record are not guessed`() throws {
     try TestDatabase.make(
       in: directory,
       // The rows go away after they were selected.
@@ -171,7 +171,7 @@ import Testing
     #expect(try ids(from: "some.ids") == ids())
   }
 
-  @Test func `a reader that goes away is no error`() throws {
+  @Test func `a reader that closes the pipe is not an error`() throws {
     try TestDatabase.makeNumbers(50_000, in: directory, name: "large.db")
     let job = try JobText.update(database: "large.db")
     try directory.write(job, to: "large.json")

@@ -2,7 +2,7 @@ import Foundation
 
 /// Job files for tests.
 enum JobText {
-  /// A job that updates `numbers`, or whatever the rest says, with more top-level keys.
+  /// A job that updates `numbers` unless the rest says otherwise, with more top-level keys.
   static func update(
     _ set: [String: String] = ["n": "n + 1"],
     where condition: String? = nil,
@@ -75,7 +75,7 @@ enum JSONOutput {
     return object
   }
 
-  /// The objects of a text that has one a line.
+  /// The objects of a text with one per line.
   static func lines(_ text: String) throws -> [[String: Any]] {
     try text.split(separator: "\n").map { try object(String($0)) }
   }

@@ -5,8 +5,8 @@ import Testing
 /// Runs a job as a child process that is killed at random moments; the same command is given again
 /// until it ends well, and that again and again.
 ///
-/// What counts is what became of rows: each command that is killed and given again is one job,
-/// whatever was written of it, and every row must have been done once by it.
+/// Only the rows count: a command that is killed and repeated is one job, whatever it printed, and
+/// it must have done every row once.
 struct KillLoop {
   /// How many kills are wanted.
   static let kills = ProcessInfo.processInfo.environment["BATCH_KILLS"].flatMap(Int.init) ?? 12
@@ -70,8 +70,8 @@ struct KillLoop {
   private mutating func completeJob() throws {
     var run: String?
     var hadSaidAll = false
-    // On a machine that has become slower each run would be killed before it has done anything: each kill
-    // of a job comes a little later than the one before.
+    // On a machine that has become slower, each run would be killed before it has done anything:
+    // each kill of a job comes a little later than the one before.
     var patience = secondsUndisturbed
     for _ in 1...200 {
       let program = try BatchProgram(
@@ -85,9 +85,9 @@ struct KillLoop {
       let wasKilled = program.send(SIGKILL, afterSeconds: moment)
       let result = program.wait()
       let hasStarted = result.says("started")
-      // Killed in its last moment, with its summary printed, a run may be over; a new one is a job
-      // of its own. `CrashTests` knows when that moment is, and allows it nowhere else. A run may have
-      // begun, and not have come to say so, which is why runs are told apart by what they are called.
+      // Killed at the very end, with its summary printed, a run may be over; then a new one is
+      // another job. `CrashTests` knows when that moment is, and allows it nowhere else. A run may
+      // have begun without having reported it, so runs are distinguished by their UUIDs.
       if let name = result.run, name != run {
         if hadSaidAll { jobCount += 1 }
         (run, hadSaidAll) = (name, false)
@@ -98,7 +98,7 @@ struct KillLoop {
         killCount += 1
         continue
       }
-      // The first run was slowed down by whatever ran beside it.
+      // Other work on the machine slowed down the first run.
       let seconds = start.duration(to: .now) / .seconds(1)
       if hasStarted { secondsUndisturbed = min(secondsUndisturbed, seconds) }
       try #require(result.status == status, "\(name), seed \(seed): \(result.errors)")

@@ -101,7 +101,7 @@ import Testing
 
   @Test(arguments: ["INTEGER PRIMARY KEY", "TEXT PRIMARY KEY"])
   func `killed updates lose no failed identifier and record none twice`(key: String) throws {
-    // Of integers so many more are done in the same time.
+    // The same time allows many more integers.
     let rows = KillLoop.rows(60_000, part: key.hasPrefix("TEXT") ? 25 : 10)
     let path = try TestDatabase.make(
       in: directory,
@@ -162,7 +162,7 @@ import Testing
     var kills = 0
     var jobs = 0
     while kills < KillLoop.kills {
-      // Every second row fails, and is tried again when only every sixth would.
+      // Every second row fails, and is retried when only every sixth would.
       try TestDatabase.make(
         in: directory,
         "DELETE FROM poison",
@@ -174,7 +174,7 @@ import Testing
       try TestDatabase.make(in: directory, "UPDATE poison SET modulus = 6")
       for round in 1... {
         let program = try BatchProgram(["retry-failed", "job.json", "--json"], in: directory)
-        // From its first event on it is at work, and the kill may come at any moment of that.
+        // After its first event it is working, and the kill may come at any moment.
         let hasBegun = program.nextLine() != nil
         let seconds = Double.random(in: 0...1, using: &random) * longest
         if hasBegun, round <= 8, program.send(SIGKILL, afterSeconds: seconds) {

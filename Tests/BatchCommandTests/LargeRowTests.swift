@@ -48,7 +48,7 @@ import Testing
     let action: [String: Any] = [
       "type": "transform", "columns": ["id"], "writes": ["b"], "command": ["sh", "compute.sh"],
     ]
-    // The answers to all of these rows take more than the bound, and no more than it needs are read.
+    // The answers to all of these rows exceed the limit, and only as much as necessary is read.
     let job = try JobText.update(where: "id <= 7", adding: ["action": action])
     #expect(try peak(job, rows: 7) < 96_000_000)
     let lengths = try TestDatabase.texts(

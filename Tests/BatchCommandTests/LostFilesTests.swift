@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Files that go away, or are replaced, while a run is at work: the store is the judge.
+/// Files that are removed or replaced during a run: the store decides.
 @Suite(.timeLimit(.minutes(20))) struct LostFilesTests {
   private static let total = 300
   private let directory: TemporaryDirectory
@@ -26,7 +26,7 @@ import Testing
     try directory.write(JobText.update(adding: more), to: "job.json")
   }
 
-  /// Begins a run that has come some way, and goes on at its pace; those after it have none.
+  /// Begins a run that has made some progress, and continues at its pace; those after it have none.
   private func begin(
     _ list: String = "file",
     perSecond pace: Double = 100
@@ -43,7 +43,7 @@ import Testing
     #expect(program.wait().status == -SIGKILL)
   }
 
-  @Test func `without its checkpoint an unfinished run is not begun anew`() throws {
+  @Test func `without its checkpoint an unfinished run does not start over`() throws {
     killed(try begin())
     let checkpoint = try directory.read("job.batch")
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
@@ -58,7 +58,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a list that the store keeps makes up for a lost checkpoint`() throws {
+  @Test func `a list in the store replaces a lost checkpoint`() throws {
     killed(try begin("store"))
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
     let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
@@ -121,7 +121,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a job file that was renamed is told where the checkpoint of its run is`() throws {
+  @Test func `a renamed job file gets the path of its run's checkpoint`() throws {
     killed(try begin())
     try FileManager.default.moveItem(
       atPath: directory.file("job.json"),

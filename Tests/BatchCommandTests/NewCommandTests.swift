@@ -155,7 +155,7 @@ import Testing
     #expect(source.contains(#"await BatchTool(handlers: ["items": handler]).run()"#))
   }
 
-  @Test func `what it writes replaces nothing`() throws {
+  @Test func `it replaces no file`() throws {
     try directory.write("mine", to: "job.json")
     let arguments = [
       "new", "update", "test.db", "numbers", "--everything", "--set", "n = 1", "--output",
@@ -190,7 +190,7 @@ import Testing
     (["transform", "test.db", "numbers", "--everything", "--read", "m", "--write", "n"], "\"m\""),
     (["export", "test.db", "numbers", "--everything", "--file", "no/n.csv"], "no folder"),
   ])
-  func `what is wrong is told, and nothing is written`(arguments: [String], says: String) throws {
+  func `a problem is reported, and nothing is written`(arguments: [String], says: String) throws {
     try Refusal.expect(["new"] + arguments, in: directory, says: [says])
     try Refusal.expect(["new"] + arguments + ["--output", "new.json"], in: directory, says: [says])
   }

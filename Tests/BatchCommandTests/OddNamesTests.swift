@@ -19,7 +19,7 @@ private let oddNames = [
 
   private func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
 
-  /// Makes a database in which everything has the name.
+  /// Creates a database in which everything has the name.
   ///
   /// - Returns: The names of the database and of the folder's other files.
   private func make(_ name: String) throws -> String {
@@ -45,7 +45,7 @@ private let oddNames = [
     return result.output
   }
 
-  @Test(arguments: oddNames) func `a job runs whatever its names are`(name: String) throws {
+  @Test(arguments: oddNames) func `a job runs with any names`(name: String) throws {
     let database = try make(name)
     let path = directory.file(database)
     let job = "\(database).json"

@@ -3,9 +3,9 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// One process works on a run, whatever name its checkpoint goes by.
+/// One process works on a run, whatever the name of its checkpoint.
 @Suite(.timeLimit(.minutes(20))) struct OneProcessTests {
-  /// How a second process comes to the run of the first.
+  /// How a second process reaches the run of the first.
   enum Route: CaseIterable {
     case symbolicLink, hardLink, copiedFolder, removedLock
   }
@@ -28,8 +28,8 @@ import Testing
     try TestDatabase.texts(path, "SELECT n || ': ' || count(*) FROM numbers GROUP BY n ORDER BY n")
   }
 
-  /// A job that has come some way when it says that it is held by its pace: for half a minute, unless the
-  /// pace is another one.
+  /// A job that has made some progress when it reports that its pace holds it: for half a minute,
+  /// unless the pace is changed.
   private func job(
     _ record: Record,
     checkpoint: String = "job.batch",
@@ -44,7 +44,7 @@ import Testing
       : try JobText.update(database: path, adding: more)
   }
 
-  /// Begins the run of `job.json` and waits until it has come some way.
+  /// Begins the run of `job.json` and waits until it has made some progress.
   private func begin() throws -> BatchProgram {
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     try program.wait(forEvent: "throttled")
@@ -104,7 +104,7 @@ import Testing
       )
       #expect(lines.count == Self.total && Set(lines).count == Self.total)
     } else {
-      // Without a ledger in the store the last chunks before a kill may be done again, once.
+      // Without a ledger in the store, the last chunks before a kill may be done twice.
       let most = record == .file ? 2 : 1
       let wrong = "SELECT id FROM numbers WHERE n NOT BETWEEN 1 AND \(most)"
       #expect(try TestDatabase.texts(path, wrong) == [])
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test func `a run that was taken over stops before it does anything twice`() throws {
-    // It goes on soon, and then sees what has become of it.
+    // It soon continues, and then sees what happened to it.
     try directory.write(job(.store, perSecond: 100), to: "job.json")
     let first = try begin()
     // As a process of another machine would have it, which cannot see this one.

@@ -18,7 +18,7 @@ import Testing
     seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
   }
 
-  /// The identifiers that came to an outcome, by number; nil if there is no run yet.
+  /// The identifiers with an outcome, by number; nil if there is no run yet.
   private func list(_ outcome: String, of source: String = "job.json") throws -> [Int]? {
     let result = try BatchProgram(["ids", source, "--outcome", outcome], in: directory).wait()
     if result.status == 2, result.errors.contains("no checkpoint") { return nil }
@@ -26,7 +26,7 @@ import Testing
     return result.output.split(separator: "\n").compactMap { Int($0.trimmingPrefix("=")) }.sorted()
   }
 
-  /// How the run stands.
+  /// The state of the run.
   private func status() throws -> [String: Any] {
     try JSONOutput.object(BatchProgram.run("status", "job.json", "--json", in: directory).output)
   }
@@ -41,7 +41,7 @@ import Testing
     var isPoison = false
   }
 
-  /// The rows as one who goes through them one by one would have them.
+  /// The expected outcomes, computed row by row.
   private struct Twin {
     var rows: [Int: Row] = [:]
     var fates: [Int: String] = [:]
@@ -227,7 +227,7 @@ import Testing
     print("outcomes, \(action), \(table), seed \(seed): \(counts)")
   }
 
-  @Test func `rows that others change meanwhile are in one list each`() throws {
+  @Test func `rows that others change meanwhile are in exactly one list`() throws {
     var random = SeededGenerator(seed: seed)
     let (connection, twin) = try makeRows("sparse", using: &random)
     try writeJob("update")

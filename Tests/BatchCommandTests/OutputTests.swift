@@ -117,7 +117,7 @@ import Testing
     #expect(process.terminationStatus == 6, "\(said)")
     let expected = "error: standard output: the results cannot be written: No space left on device"
     #expect(said.contains(expected), "\(said)")
-    // What was done is done all the same.
+    // Done work stays done.
     if command.hasPrefix("run") {
       #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["2"])
     }
@@ -281,7 +281,7 @@ import Testing
     #expect((sample[0]["after"] as? [String: Any])?["label"] is NSNull)
     let text = try BatchProgram.run("plan", "job.json", in: directory)
     #expect(text.status == 0)
-    #expect(text.errors.contains("warning: where is decided by looking at every row"))
+    #expect(text.errors.contains("warning: where reads every row"))
     #expect(try directory.changes(since: before) == [])
   }
 

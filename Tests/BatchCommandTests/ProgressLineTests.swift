@@ -6,7 +6,7 @@ import BatchTestSupport
 import SystemPackage
 import Testing
 
-/// The one line about a run that goes on.
+/// The single line about a running run.
 @Suite struct ProgressLineTests {
   private func summary() async throws -> RunSummary {
     let directory = try TemporaryDirectory()
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `a slow pace is no standstill`() async throws {
+  @Test func `a slow pace is not a standstill`() async throws {
     var summary = try await summary()
     summary.identifiersPerSecond = 0.1
     summary.etaSeconds = 25_000

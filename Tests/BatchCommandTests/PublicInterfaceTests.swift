@@ -2,7 +2,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What the libraries offer: the page that lists it, and that somebody uses all of it.
+/// The libraries' public interface: the page that lists it, and a check that all of it is used.
 @Suite struct PublicInterfaceTests {
   private static let page = "Documentation/API.md"
   private static let modules = [
@@ -15,7 +15,7 @@ import Testing
     ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
   ]
 
-  /// Names that nobody writes out: they are used by what is made of them, or complete a set.
+  /// Names that are never written out: their results are used, or they complete a set.
   private static let implied: Set<String> = [
     "maximumMetadataByteCount", "maximumRecordByteCount", "maximumByteCount", "maximumCount",
     "maximumLineByteCount", "skipLimit", "currentVersion", "debugDescription", "endIndex",
@@ -41,7 +41,7 @@ import Testing
     try Dictionary(uniqueKeysWithValues: modules.map { ($0.0, try symbols(of: $0.0)) })
   }
 
-  /// What a line has that declares something: others need not be taken apart.
+  /// The keywords of lines with declarations: others need not be parsed.
   private static let keywords = [
     "struct", "class", "enum", "actor", "protocol", "extension", "typealias", "func", "var", "let",
     "init", "subscript", "case", "macro",
@@ -49,7 +49,7 @@ import Testing
 
   /// Whether one of the first words of a line is a keyword that declares something.
   ///
-  /// Attributes may have anything in parentheses, so a line that has one is always taken apart.
+  /// Attributes may have anything in parentheses, so a line with one is always parsed.
   private static func mayDeclare(_ text: Substring.UTF8View) -> Bool {
     guard let first = text.first, first != UInt8(ascii: "@") else { return true }
     return text.split(maxSplits: 8, omittingEmptySubsequences: true) { byte in

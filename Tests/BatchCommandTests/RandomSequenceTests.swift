@@ -3,13 +3,13 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Whatever is done to a job in whatever order: each run changes a row once, and what is told is so.
+/// Random commands in random order: each run changes a row once, and its reports are true.
 ///
-/// The oracle is in the database: a trigger notes which run has changed which row, so that it goes back
-/// with a backup as the rows do.
+/// The oracle is in the database: a trigger notes which run has changed which row, so a backup
+/// restores it with the rows.
 @Suite(.timeLimit(.minutes(20))) struct RandomSequenceTests {
   private static let total = 60
-  /// How many sequences there are; `BATCH_SEQUENCES` makes them more.
+  /// The number of sequences; `BATCH_SEQUENCES` increases it.
   private static let count =
     UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 12
 
@@ -26,7 +26,7 @@ import Testing
     private let path: String
     private var random: SeededGenerator
     private var steps: [String]
-    /// The runs that were told to be finished, by their IDs, with the rows that they have changed.
+    /// The runs reported as finished, by ID, with the rows that they have changed.
     private var finished: [String: [String: Int]] = [:]
     private var runs: Set<String> = []
 
@@ -146,8 +146,7 @@ import Testing
       }
     }
 
-    /// Sees that a run which is told to be finished has changed all rows but those that are told to have
-    /// failed.
+    /// Checks that a run reported as finished has changed all rows except those reported as failed.
     private mutating func note(_ run: String, told summary: [String: Any]?) throws {
       runs.insert(run)
       let failed = (summary?["outcomes"] as? [String: Int])?["failed"] ?? -1

@@ -2,7 +2,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Jobs whose condition looks at other rows of the table that they write, as a user runs them.
+/// Jobs whose condition reads other rows of the table that they write, as a user runs them.
 @Suite struct RecheckTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -66,12 +66,12 @@ import Testing
     )
   }
 
-  @Test func `duplicates go, whatever the plan says`() throws {
+  @Test func `duplicates are removed, whatever the query plan`() throws {
     try write(["type": "delete"], where: Self.duplicate)
     let warnings = try warnings()
     #expect(!warnings.contains { $0.contains("an index on id") })
     #expect(
-      warnings.contains { $0.contains("every row of \"c\", and at what its subqueries read") }
+      warnings.contains { $0.contains("every row of \"c\", and what its subqueries read") }
     )
     let result = try BatchProgram.run("run", "job.json", in: directory)
     #expect(result.status == 0, "\(result.errors)")
@@ -79,7 +79,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT max(id) FROM c") == ["700"])
   }
 
-  @Test func `a plan says what is looked at again and what is not`() throws {
+  @Test func `a plan lists the rechecked terms and the others`() throws {
     try write(Self.timesTen, where: "email <> 'x' AND \(Self.average) AND random() IS NOT NULL")
     let recheck = try #require(plan()["recheck"] as? [String: Any])
     #expect(recheck["mode"] as? String == "row")
@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test(arguments: ["skip", "fail"])
-  func `a plan warns of what it means to look at all of it again`(mode: String) throws {
+  func `a plan warns of the consequences of rechecking everything`(mode: String) throws {
     try write(Self.timesTen, where: "email <> 'x' AND \(Self.average)", recheck: mode)
     let plan = try plan()
     let recheck = try #require(plan["recheck"] as? [String: Any])
@@ -116,7 +116,7 @@ import Testing
     let warnings = try warnings()
     #expect(
       warnings.contains {
-        $0.contains("`\(Self.average)` is looked at again for each chunk")
+        $0.contains("`\(Self.average)` is rechecked for each chunk")
           && $0.contains("\"c\", which the run itself writes")
       }
     )
@@ -143,8 +143,8 @@ import Testing
       ["type": "delete"],
       where: "EXISTS (SELECT 1 FROM c AS o WHERE o.email = c.email AND o.v < c.v)"
     )
-    #expect(try warnings().contains { $0.contains("looks through all of \"o\" for each row of") })
+    #expect(try warnings().contains { $0.contains("scans all of \"o\" for each row of") })
     try TestDatabase.make(in: directory, "CREATE INDEX by_email ON c (email)")
-    #expect(try !warnings().contains { $0.contains("looks through all of") })
+    #expect(try !warnings().contains { $0.contains("scans all of") })
   }
 }

@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// `batch rehearse`: a run on a clone, and what it has changed there.
+/// `batch rehearse`: a run on a clone, and its changes there.
 @Suite struct RehearseTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -13,7 +13,7 @@ import Testing
     path = try TestDatabase.makeNumbers(2000, in: directory)
   }
 
-  /// Rehearses, which leaves everything as it was, to the time of the last change.
+  /// Rehearses, which leaves everything unchanged, including modification times.
   @discardableResult
   private func rehearse(
     _ arguments: String...,
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `what triggers and foreign keys change is told beside what the job does`() throws {
+  @Test func `changes by triggers and foreign keys are shown beside the job's`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE parts (id INTEGER PRIMARY KEY, n REFERENCES numbers ON DELETE CASCADE, w TEXT)",
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: ["wal", "delete"])
-  func `a database is left as it was, whatever its journal`(mode: String) throws {
+  func `a database is unchanged, whatever its journal`(mode: String) throws {
     try TestDatabase.make(in: directory, "PRAGMA journal_mode = \(mode)")
     try directory.write(JobText.update(), to: "job.json")
     #expect(try rehearse().output.contains("n: 2,000 rows\n"))
@@ -146,7 +146,7 @@ import Testing
     #expect(attributes[.posixPermissions] as? Int == 0o700)
   }
 
-  @Test func `failures are told by their reasons`() throws {
+  @Test func `failures are listed by reason`() throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -177,7 +177,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT label FROM numbers WHERE id = 1") == [""])
   }
 
-  @Test func `identifiers of a database without an identity are those of the clone too`() throws {
+  @Test func `identifiers of a database without an identity are valid for the clone too`() throws {
     try directory.write("3\n5\n", to: "list.txt")
     let list = ["list.txt", "--database", "test.db", "--entity", "numbers", "--output", "l.ids"]
     let made = try BatchProgram(["ids", "from"] + list, in: directory).wait()
@@ -245,7 +245,7 @@ import Testing
     #expect((object["run"] as? [String: Any])?["state"] as? String == "completed")
   }
 
-  @Test func `what a plan would warn of is told`() throws {
+  @Test func `a rehearsal gives a plan's warnings`() throws {
     try TestDatabase.make(
       in: directory,
       """

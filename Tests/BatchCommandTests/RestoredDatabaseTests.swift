@@ -13,7 +13,7 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory()
     path = try TestDatabase.makeNumbers(Self.total, in: directory)
-    // With an identity of its own from the beginning, as a database has that was worked on before.
+    // With an identity from the beginning, like a database that was processed before.
     try directory.write(JobText.update(["label": "'x'"], adding: ["name": "before"]), to: "b.json")
     #expect(try run("b.json").status == 0)
   }
@@ -33,7 +33,7 @@ import Testing
     try BatchProgram(["run"] + (arguments.isEmpty ? ["job.json"] : arguments), in: directory).wait()
   }
 
-  /// Kills a run that has come some way.
+  /// Kills a run that has made some progress.
   private func beginAndKill(_ arguments: String...) throws {
     try write(["throttle": ["identifiersPerSecond": 100]])
     let program = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory)
@@ -43,7 +43,7 @@ import Testing
     try write()
   }
 
-  /// Has three rows refuse to be changed.
+  /// Makes three rows refuse changes.
   private func poison() throws {
     try TestDatabase.make(
       in: directory,
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: [false, true], [nil, "mon"])
-  func `a run that the restored database has half of is resumed`(
+  func `a run is resumed from the half that the restored database has`(
     isTold: Bool,
     id: String?
   ) throws {
@@ -100,7 +100,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `the end of a run is not told of a database that does not know it`() throws {
+  @Test func `the end of a run is not reported for a database that does not know it`() throws {
     try write()
     try backUp()
     try runUntold()
@@ -113,7 +113,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a run that was told of begins anew on a database of the time before`() throws {
+  @Test func `an acknowledged run starts over on a database from before it`() throws {
     try write()
     try backUp()
     #expect(try run().status == 0)
@@ -183,7 +183,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a refused fresh run leaves the unfinished one as it was`() throws {
+  @Test func `a refused fresh run leaves the unfinished one unchanged`() throws {
     try beginAndKill("--run-id", "mon")
     try directory.write(JobText.update(["nowhere": "1"]), to: "job.json")
     #expect(try run("job.json", "--fresh").status == 2)
@@ -193,7 +193,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `fresh work of the same ID begins anew, and counts from then on`(
+  func `fresh work of the same ID starts over, and counts from then on`(
     losesCheckpoint: Bool
   ) throws {
     try beginAndKill("--run-id", "mon")
@@ -234,7 +234,7 @@ import Testing
     #expect(try values() == ["3: \(Self.total)"])
   }
 
-  @Test func `work that is no longer remembered can be done again`() throws {
+  @Test func `forgotten work can be done again`() throws {
     try write(["checkpoint": ["keepRunIDs": "1h"]])
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
@@ -273,7 +273,7 @@ import Testing
   @Test func `a journal that a killed process left is rolled back before the store is asked`()
     throws
   {
-    // The rollback journal as it was when nothing had been committed of a change of all rows.
+    // The rollback journal before any change of all rows was committed.
     let more: [String: Any] = [
       "database": ["path": "test.db", "journalMode": "keep"],
       "checkpoint": ["list": "store", "interval": "1ms"],
@@ -319,7 +319,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `work that the restored database has half of is not done by the word of a later run`(
+  func `work half in the restored database is not done because a later run says so`(
     hasID: Bool
   ) throws {
     try beginAndKill("--run-id", "mon")
@@ -337,7 +337,7 @@ import Testing
     #expect(try most == ["2"] && values().count == 2)
   }
 
-  @Test func `a retry says that the restored database has a part only`() throws {
+  @Test func `a retry reports that the restored database has only a part`() throws {
     try beginAndKill("--run-id", "mon")
     try backUp()
     #expect(try run("job.json", "--run-id", "mon").status == 0)
@@ -348,7 +348,7 @@ import Testing
   }
 
   @Test(arguments: ["", ">/dev/full"])
-  func `failures that a backup has again are told and can be retried`(output: String) throws {
+  func `failures that a backup has again are reported and can be retried`(output: String) throws {
     try write(["skip": ["limit": 10]])
     try poison()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
@@ -374,7 +374,7 @@ import Testing
     }
   }
 
-  @Test func `IDs are told apart by their bytes`() throws {
+  @Test func `IDs are compared by their bytes`() throws {
     try write()
     for (index, id) in ["e\u{301}", "\u{e9}"].enumerated() {
       #expect(try run("job.json", "--run-id", id).status == 0)
@@ -440,7 +440,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a retry of nothing tells an end that nobody was told`() throws {
+  @Test func `a retry of nothing reports an unacknowledged end`() throws {
     try write()
     try runUntold()
     #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 0)

@@ -14,7 +14,7 @@ import Testing
     try poison("5, 77, 78, 1999")
   }
 
-  /// Makes rows refuse to be changed, in place of those that did.
+  /// Makes rows refuse changes, instead of the earlier ones.
   private func poison(_ identifiers: String) throws {
     try TestDatabase.make(
       in: directory,
@@ -83,7 +83,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `an unfinished run keeps what it had left to do`() throws {
+  @Test func `an unfinished run keeps its remaining work`() throws {
     try write(limit: 3)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
     #expect(try failed() == "5 77 78")
@@ -99,7 +99,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `it does not need skip any more`() throws {
+  @Test func `it no longer needs skip`() throws {
     try write(limit: 4)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
     try write(limit: 0)
@@ -108,7 +108,8 @@ import Testing
     #expect(try failed() == "5")
   }
 
-  @Test func `it is refused where there is no run, another job, or no failed ones`() throws {
+  @Test func `it is refused without a run, for another job, or without failed identifiers`() throws
+  {
     try write(limit: 4)
     let none = try BatchProgram.run("retry-failed", "job.json", in: directory)
     #expect(none.status == 2 && none.errors.contains("has no checkpoint"))
@@ -124,7 +125,7 @@ import Testing
     #expect(try BatchProgram.run("run", "export.json", in: directory).status == 0)
     let export = try BatchProgram.run("retry-failed", "export.json", in: directory)
     #expect(
-      export.status == 2 && export.errors.contains("no failed identifiers that can be tried again")
+      export.status == 2 && export.errors.contains("no failed identifiers that can be retried")
     )
   }
 
@@ -134,6 +135,6 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     let retry = try BatchProgram.run("retry-failed", "job.json", in: directory)
     #expect(retry.status == 0)
-    #expect(retry.errors.contains("nothing has failed; nothing to try again"), "\(retry.errors)")
+    #expect(retry.errors.contains("nothing has failed; nothing to retry"), "\(retry.errors)")
   }
 }

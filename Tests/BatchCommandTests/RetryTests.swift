@@ -23,7 +23,7 @@ import Testing
     try directory.write(JobText.update(adding: more), to: "job.json")
   }
 
-  /// Starts the job, locks the database while the pace holds the run, and has it go on then.
+  /// Starts the job, locks the database while the pace holds the run, and lets it continue.
   ///
   /// - Returns: The program, and the connection that holds the lock.
   private func startLocked() throws -> (BatchProgram, Connection) {
@@ -83,7 +83,7 @@ import Testing
     try resume()
   }
 
-  @Test func `retry with a limit of 0 is no retry`() throws {
+  @Test func `a retry limit of 0 means no retry`() throws {
     try write(["limit": 0])
     let (program, connection) = try startLocked()
     let result = program.wait()
@@ -94,7 +94,7 @@ import Testing
     try resume()
   }
 
-  @Test func `of many further tries the first is told, and how many there were`() throws {
+  @Test func `of many retries the first is reported, and their number`() throws {
     let command = """
       n=0; while read line; do n=$((n+1))
       if [ $n -lt 20 ]; then echo '{"$retry":"later"}'; else echo '{"n":1}'; fi; done

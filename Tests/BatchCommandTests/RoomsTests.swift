@@ -45,14 +45,14 @@ import Testing
     ],
   ]
 
-  /// The edges that go up all the same.
+  /// The exceptions: edges that go up.
   private static let exceptions: [String: Set<String>] = [
     "BatchIdentifiers": [
       // The kinds of keys and the most of them, which are public as the list's.
       "Codings/SegmentCoding.swift uses IdentifierList"
     ],
     "BatchEngine": [
-      // Its own `RunPolicy.Checkpoint`, which has the name of the file that it is about.
+      // Its own `RunPolicy.Checkpoint`, which has the name of the file that it concerns.
       "Policy/RunPolicy.swift uses Checkpoint"
     ],
     "BatchModels": [
@@ -91,7 +91,7 @@ import Testing
     }
     #expect(Set(sources.map(\.folder)) == Set(order.indices), "a folder is gone")
 
-    // Of a name that is declared in several folders, the one that may be used is meant.
+    // If a name is declared in several folders, the allowed one is assumed.
     var first: [String: Int] = [:]
     for source in sources {
       for type in source.text.types { first[type] = min(first[type] ?? .max, source.folder) }
@@ -132,7 +132,7 @@ import Testing
   }
 }
 
-/// What a Swift source says of modules and types.
+/// The modules and types in a Swift source.
 ///
 /// A scan, and no parser: regex and raw string literals are not known.
 private struct SourceText {
@@ -167,7 +167,7 @@ private struct SourceText {
   }
 
   private enum Place {
-    /// Code, in so many parentheses since it began.
+    /// Code at a given depth of parentheses since it began.
     case code(Int)
     /// A literal, and whether it is one of several lines.
     case literal(Bool)

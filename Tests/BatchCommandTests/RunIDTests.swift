@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Work with an identifier is done at most once, whoever asks for it however late.
+/// Work with an ID is done at most once, whoever requests it however late.
 @Suite(.timeLimit(.minutes(20))) struct RunIDTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -49,7 +49,7 @@ import Testing
     #expect(try sum() == 400)
   }
 
-  @Test func `the status of an ID is that of its run`() throws {
+  @Test func `the status of an ID is its run's`() throws {
     try directory.write(JobText.update(), to: "job.json")
     for id in ["mon", "tue"] { #expect(try run(id).status == 0) }
     for id in ["mon", "tue"] {

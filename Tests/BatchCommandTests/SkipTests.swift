@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Jobs over rows some of which cannot be changed, as a user runs them.
+/// Jobs with rows that cannot be changed, as a user runs them.
 @Suite struct SkipTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -31,7 +31,7 @@ import Testing
     Int(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 1")[0]) ?? -1
   }
 
-  @Test func `the others are done, the failed are told, the status is 4`() throws {
+  @Test func `the other rows are done, the failed ones are reported, the status is 4`() throws {
     try write(limit: 4)
     let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(run.status == 4, "\(run.errors)")
@@ -50,7 +50,7 @@ import Testing
     #expect(failed.output == "5\n77\n78\n1999\n")
     let messages = try TestDatabase.texts(path, "SELECT DISTINCT message FROM _batch_failure")
     #expect(messages == ["this row is poison"])
-    // The checkpoint has them too, with what was wrong, and needs no database for it.
+    // The checkpoint has them too, with their errors, and needs no database for it.
     try FileManager.default.removeItem(atPath: path)
     let file = try BatchProgram(
       ["ids", "job.batch", "--outcome", "failed", "--format", "key"],
@@ -93,7 +93,7 @@ import Testing
     .wait()
     #expect(failed.output == "3\n")
     #expect(try changed() == 1997)
-    // A finished job starts anew, without the failures of the last run.
+    // A finished job starts over, without the failures of the last run.
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_failure") == ["0"])
   }
@@ -115,7 +115,7 @@ import Testing
     ("n REFERENCES t (id)", "77", "FOREIGN KEY constraint failed (setting n)"),
     ("n", "abs(-9223372036854775807 - 1)", "integer overflow"),
   ])
-  func `a value that breaks a constraint is told with its identifier`(
+  func `a value that breaks a constraint is reported with its identifier`(
     column: String,
     value: String,
     message: String

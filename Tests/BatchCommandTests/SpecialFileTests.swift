@@ -92,7 +92,7 @@ import Testing
     #expect(program.wait().status == 0)
     try FileManager.default.removeItem(atPath: directory.file("report.json"))
     makePipe("report.json")
-    try expect(["run", "job.json"], says: "the file exists, and is no report of a run")
+    try expect(["run", "job.json"], says: "the file exists and is not a run's report")
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root may make a file of another user"))

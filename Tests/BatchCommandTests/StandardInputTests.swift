@@ -48,7 +48,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `what is wrong is told with line and column`() throws {
+  @Test func `a problem is reported with line and column`() throws {
     try directory.write("{\n  \"version\": 1,\n  \"nam\": \"x\"\n}", to: "text")
     let before = try directory.contents()
     let result = try batch("validate", "-")

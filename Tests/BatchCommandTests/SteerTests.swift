@@ -46,7 +46,7 @@ import Testing
     let event = try untilHeld(program)
     #expect(event["state"] as? String == "paused")
     #expect(event["throttle"] as? String == "pause: until batch resume")
-    // What was at the writer when it was paused comes to its end; then nothing changes any more.
+    // Chunks at the writer when it was paused are finished; then nothing changes any more.
     var changed = try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
     var unchanged = 0
     while unchanged < 3 {
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a cancelled run can be resumed, and was not paused for ever`(paused: Bool) throws {
+  func `a cancelled run can be resumed, and is not paused forever`(paused: Bool) throws {
     let program = try start()
     if paused {
       try ask("pause", "job.json")

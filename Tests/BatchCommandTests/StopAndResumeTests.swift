@@ -12,8 +12,8 @@ import Testing
     path = try TestDatabase.makeNumbers(4000, in: directory)
   }
 
-  /// A job that takes several seconds, in chunks of some milliseconds, with a short rest after each: that
-  /// it rests is what it says when something is done.
+  /// A job of several seconds, in chunks of some milliseconds, with a short rest after each; its
+  /// report of the rests shows that something was done.
   private func writeSlowJob(
     where condition: String? = nil,
     _ more: [String: Any] = [:]
@@ -29,7 +29,7 @@ import Testing
     try directory.write(slow, to: "job.json")
   }
 
-  /// Starts the job and waits until it has begun or gone on.
+  /// Starts the job and waits until it has begun or resumed.
   private func start(_ arguments: String..., event: String = "started") throws -> BatchProgram {
     let program = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory)
     let line = try #require(program.nextLine(), "\(program.wait().errors)")
@@ -72,7 +72,7 @@ import Testing
     #expect(resumed.wait().status == -SIGKILL)
   }
 
-  /// An expression that never has a value once `id` is more than 20.
+  /// An expression that never ends once `id` exceeds 20.
   private static let endless = """
     n + 1 + CASE WHEN id <= 20 THEN 0 ELSE
     (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i FROM c) SELECT count(*) FROM c) END
@@ -86,7 +86,7 @@ import Testing
     try directory.write(JobText.update(["n": Self.endless], adding: more), to: "job.json")
     let program = try start()
     try waitForProgress(program)
-    // It rests for some milliseconds until it comes to what does not end; to ask takes longer.
+    // It rests for some milliseconds until it reaches what does not end; a request takes longer.
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
     #expect(try JSONOutput.object(status.output)["state"] as? String == "running")
     program.send(SIGINT)
@@ -99,7 +99,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
   }
 
-  @Test func `a stopped run goes on where it was`() throws {
+  @Test func `a stopped run resumes`() throws {
     // What is slow is slow on the first 100 rows only, and for the rest of them quick.
     let slow = "n + 1 + CASE WHEN id > 100 THEN 0 ELSE \(JobText.slowZero) END"
     let job = try JobText.update(["n": slow], adding: ["chunk": ["size": 10]])
@@ -119,7 +119,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `a run stops when its time is over, and goes on with as much again`() throws {
+  @Test func `a run stops when its time is over, and resumes with as much again`() throws {
     try writeSlowJob(
       where: "id <= 500",
       ["limits": ["runtime": "1ms"], "chunk": ["size": 100], "workers": 1]
@@ -148,7 +148,7 @@ import Testing
     #expect(try JSONOutput.object(status.output)["stopReason"] is NSNull)
   }
 
-  @Test func `a second signal ends the run at once`() throws {
+  @Test func `a second signal ends the run immediately`() throws {
     // One chunk, which takes seconds: the first signal cannot end it.
     try writeSlowJob(["chunk": ["size": 4000]])
     let program = try BatchProgram(["run", "job.json"], in: directory)
@@ -235,7 +235,7 @@ import Testing
     }
     #expect(try directory.names().filter { $0.hasSuffix(".batch") }.count == 3)
 
-    // The one set aside is still good: put back, it goes on.
+    // The one set aside is still valid: moved back, it resumes.
     let moved = directory.file("job.3.batch")
     try FileManager.default.moveItem(atPath: directory.file("job.batch"), toPath: moved)
     try FileManager.default.moveItem(
@@ -247,7 +247,7 @@ import Testing
     #expect(program.wait().status == 3)
   }
 
-  @Test func `a finished job starts anew and fresh has nothing to set aside`() throws {
+  @Test func `a finished job starts over and fresh has nothing to set aside`() throws {
     try directory.write(JobText.update(), to: "job.json")
     for arguments in [[], ["--fresh"], []] {
       let result = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory).wait()

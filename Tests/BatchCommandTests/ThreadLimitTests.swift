@@ -2,7 +2,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What becomes of commands that the system gives no threads, or no memory for them.
+/// How commands behave if the system gives them no threads, or no memory for threads.
 @Suite(.timeLimit(.minutes(20))) struct ThreadLimitTests {
   private let directory: TemporaryDirectory
 
@@ -10,7 +10,7 @@ import Testing
     directory = try TemporaryDirectory()
     try TestDatabase.makeNumbers(5000, in: directory)
     try directory.write(JobText.update(adding: ["chunk": ["size": 50]]), to: "job.json")
-    // Another user shall be able to work here.
+    // Another user must be able to work here.
     for name in ["", "test.db", "job.json"] { chmod(directory.file(name), 0o777) }
   }
 
@@ -25,7 +25,7 @@ import Testing
     return program.wait()
   }
 
-  /// What runs a command as a user who may have so many threads, and whom nobody else is.
+  /// Runs a command as a user with a limited number of threads and no other processes.
   private static func limits(threads: Int) -> [String] {
     let user = Int.random(in: 1_000_000...2_000_000_000)
     return [
@@ -38,7 +38,7 @@ import Testing
     geteuid() == 0 && access("/usr/bin/prlimit", X_OK) == 0 && access("/usr/bin/setpriv", X_OK) == 0
 
   @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"), arguments: [1, 2, 4, 8])
-  func `a user who may have no more threads is told so`(count: Int) throws {
+  func `a user who may have no more threads gets an error`(count: Int) throws {
     let limits = Self.limits(threads: count)
     for command in ["validate", "plan", "run"] {
       let result = try run(limits, command, "job.json")
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test(.enabled(if: access("/usr/bin/prlimit", X_OK) == 0, "this needs prlimit"))
-  func `a process without memory for its threads is told so`() throws {
+  func `a process without memory for its threads gets an error`() throws {
     // What the program itself takes is not known; some limit is enough for that and for no threads.
     var told = 0
     for megabytes in stride(from: 60, through: 200, by: 20) {

@@ -11,7 +11,7 @@ import Testing
 
   init() throws { job = try TransformJob() }
 
-  @Test func `a plan does not call the command, and says what it does not know`() throws {
+  @Test func `a plan does not call the command, and reports what it does not know`() throws {
     try job.write("touch called; while read -r row; do echo '{\"n\":1}'; done")
     let text = try BatchProgram.run("plan", "job.json", in: directory)
     #expect(text.status == 0, "\(text.errors)")
@@ -49,7 +49,7 @@ import Testing
       in: directory,
       "UPDATE numbers SET label = 'a\"\\' || char(10) || 'é' WHERE id = 7"
     )
-    // It answers at once, and notes what it reads until there is no more.
+    // It answers immediately, and notes its input until there is no more.
     try job.write(
       #"""
       echo "$BATCH_JOB $BATCH_PARAM_factor ${#BATCH_RUN} $(basename "$PWD")" >&2
@@ -71,7 +71,7 @@ import Testing
     #expect(rows == #"{"$identifier":"7","id":7,"label":"a\"\\\né"}"# + "\n")
   }
 
-  @Test func `the run and the identifier are a key for what it does elsewhere`() throws {
+  @Test func `the run and the identifier form a key for external effects`() throws {
     try job.write(
       #"""
       while read -r line; do
@@ -128,8 +128,8 @@ import Testing
   @Test(arguments: [
     ("exit 3", "exited with status 3 after"),
     ("kill -9 $$", "was ended by signal 9 after"),
-    ("echo not JSON", #"is no JSON object: "not JSON";"#),
-    (#"printf '\033[2J%090d\n' 7"#, #"is no JSON object: "\u{1b}[2J00000"#),
+    ("echo not JSON", #"is not a JSON object: "not JSON";"#),
+    (#"printf '\033[2J%090d\n' 7"#, #"is not a JSON object: "\u{1b}[2J00000"#),
     ("echo '{\"n\": 1} {}'", "goes on after its end"),
     ("echo '{\"n\": [1]}'", "has an array"),
     ("echo '{\"n\": 01}'", "no JSON value"),
@@ -145,7 +145,7 @@ import Testing
     ("echo '{\"$error\": null}'", #"has null where "$error" must be a string"#),
     (#"printf '{}\n{"n": 9}\n'"#, "more answers than there were rows"),
     (#"printf '{"n": 1}\npart'"#, "more answers than there were rows"),
-    (#"printf '{"n": "\001"}\n'"#, "control character"), ("echo", #"is no JSON object: "";"#),
+    (#"printf '{"n": "\001"}\n'"#, "control character"), ("echo", #"is not a JSON object: "";"#),
     ("exec >&-; sleep 60", "closed its output"),
     (": no answer", "has answered 9 of 10 rows after"),
     ("echo 'because of this' >&2; exit 1", "it wrote \"because of this\""),
@@ -173,7 +173,7 @@ import Testing
     #expect(
       try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id BETWEEN 51 AND 60") == ["0"]
     )
-    // What is corrected goes on.
+    // The corrected run continues.
     try job.write("while read -r line; do echo '{\"n\": 1}'; done")
     let second = try BatchProgram.run("run", "job.json", in: directory)
     #expect(second.status == 0, "\(second.errors)")
@@ -221,7 +221,7 @@ import Testing
     )
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)
-    // The answer too many is seen by what it says, or first by being one too many.
+    // The surplus answer shows by its content, or by its number.
     #expect(
       run.errors.contains("the command's answer for identifier 56 is for identifier \"55\"")
         || run.errors.contains("more answers than there were rows"),
@@ -233,7 +233,7 @@ import Testing
   @Test(arguments: [
     "printf '{\"n\": 7}\\n'; while read -r line; do echo '{\"n\": 1}'; done",
     "while read -r line; do echo '{\"n\": 1}'; done; echo the end",
-  ]) func `an answer that nobody asked for does not go unnoticed`(script: String) throws {
+  ]) func `an unrequested answer is noticed`(script: String) throws {
     try job.write(script)
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)
@@ -247,7 +247,7 @@ import Testing
     #expect(try job.sum() == "100 of 100")
   }
 
-  @Test func `a value that breaks a constraint is told with its identifier`() throws {
+  @Test func `a value that breaks a constraint is reported with its identifier`() throws {
     try TestDatabase.make(
       "checked.db",
       in: directory,
@@ -335,7 +335,7 @@ import Testing
   }
 
   @Test func `no change of another process is lost`() throws {
-    // Both add one to every row, each in chunks of its own.
+    // Both add one to every row, each with different chunks.
     try job.write(
       #"""
       while read -r line; do

@@ -1,7 +1,7 @@
 import BatchTestSupport
 import Foundation
 
-/// A transform of the table `numbers` by a program, in a folder of its own.
+/// A transform of the table `numbers` by a program, in its own folder.
 struct TransformJob {
   let directory: TemporaryDirectory
   /// The path of the database.
@@ -12,7 +12,7 @@ struct TransformJob {
     path = try TestDatabase.makeNumbers(100, in: directory)
   }
 
-  /// A job that has a shell script compute `n`.
+  /// A job in which a shell script computes `n`.
   func write(
     _ script: String,
     timeout: String = "20s",
@@ -26,7 +26,7 @@ struct TransformJob {
     try write(command: ["./compute.sh"], timeout: timeout, adding: more)
   }
 
-  /// A job that has a program compute.
+  /// A job in which a program computes.
   func write(
     command: [String],
     columns: [String] = ["id", "label"],

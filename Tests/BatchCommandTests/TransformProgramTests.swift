@@ -3,16 +3,16 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What programs of transforms may do beside answering, and what becomes of them.
+/// What transform programs may do besides answering, and how that ends.
 @Suite struct TransformProgramTests {
   private let job: TransformJob
 
   init() throws { job = try TransformJob() }
 
-  /// The part of a script that has the identifier of a line in `id`.
+  /// The part of a script that reads a line's identifier into `id`.
   private static let identifier = #"id=${line#*'"$identifier":"'}; id=${id%%'"'*}"#
 
-  /// Runs the job, and kills it where it has not ended after a time that no machine needs.
+  /// Runs the job, and kills it after a time that no machine needs.
   private func runQuietly() throws -> BatchProgram.Result {
     let program = try BatchProgram(["run", "job.json", "--quiet"], in: job.directory)
     #expect(!program.send(SIGKILL, afterSeconds: 60), "the run does not end")
@@ -77,7 +77,7 @@ import Testing
     #expect(try job.sum() == "5 of 100")
     #expect(
       run.errors.contains(
-        "]: it has written \"late\" beyond its answers, of which none is in doubt"
+        "]: it has written \"late\" beyond its answers, none of which is in doubt"
       ),
       "\(run.errors)"
     )
@@ -97,7 +97,7 @@ import Testing
 
   // MARK: More than was asked for
 
-  @Test func `output after identified answers is told, and fails nothing`() throws {
+  @Test func `output after identified answers is reported, and fails nothing`() throws {
     try job.write(
       #"""
       while read -r line; do
@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test func `a program that answers twice is replaced, and nothing is in doubt`() throws {
-    // Both in one write, so that they are read at once.
+    // Both in one write, so that they are read together.
     try job.write(
       #"""
       echo >> starts
@@ -187,7 +187,7 @@ import Testing
     #expect(run.status == 0, "\(run.errors)")
     #expect(try job.sum() == "100 of 100")
     #expect(try job.directory.read("tries").count == 3)
-    // It is in step, so it goes on.
+    // It is in step, so it continues.
     #expect(try job.directory.read("starts").count { $0 == 0x0a } == 1)
   }
 
@@ -225,7 +225,7 @@ import Testing
       "--reasons",
       in: job.directory
     )
-    #expect(reasons.output.contains("61,retryLater,the command asks for another try: never"))
+    #expect(reasons.output.contains("61,retryLater,the command asks for a retry: never"))
   }
 
   @Test func `a program that asks too often stops the run unless rows may fail`() throws {
@@ -240,7 +240,7 @@ import Testing
     let run = try BatchProgram.run("run", "job.json", in: job.directory)
     #expect(run.status == 1)
     #expect(
-      run.errors.contains("identifier 60: the command asks for another try: away"),
+      run.errors.contains("identifier 60: the command asks for a retry: away"),
       "\(run.errors)"
     )
     try job.write("while read -r line; do echo '{\"n\": 1}'; done")
@@ -277,7 +277,7 @@ import Testing
   }
 
   @Test func `a second Ctrl-C ends the programs as well`() throws {
-    // A FIFO tells by its end that nobody has it open any more.
+    // A FIFO ends when nobody has it open any more.
     let fifo = job.directory.file("hold")
     #expect(mkfifo(fifo, 0o600) == 0)
     let descriptor = open(fifo, O_RDONLY | O_NONBLOCK)
@@ -288,7 +288,7 @@ import Testing
       var buffer = [UInt8](repeating: 0, count: 100)
       return read(descriptor, &buffer, buffer.count)
     }
-    // The program, and one that it has started, neither of which looks at its input.
+    // The program, and its child, neither of which reads its input.
     try job.write(
       "exec 9>hold; read -r line; sleep 100 & echo ready >&9; sleep 100",
       timeout: "1h",

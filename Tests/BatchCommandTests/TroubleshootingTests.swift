@@ -22,7 +22,7 @@ import Testing
     return codes
   }
 
-  @Test func `every code has one entry on the page, and every entry is of a code`() throws {
+  @Test func `every code has one entry on the page, and every entry has a code`() throws {
     let codes = try Self.codes()
     #expect(codes.count > 50)
     let entries = page.matches(of: /(?m)^### `(\w+)`$/).map { String($0.output.1) }

@@ -4,10 +4,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A run and its undo, killed at random moments, while somebody else writes to the same rows.
+/// A run and its undo, killed at random moments, while another connection writes to the same rows.
 ///
-/// What counts is what became of the rows. Each knows how often the other has written to it, and
-/// whether that was between the run and the undo: such a row, and no other, stays as it is.
+/// Only the rows count. Each records how often the other connection has written to it, and whether
+/// that was between the run and the undo: such a row, and no other, stays unchanged.
 @Suite struct UndoKillTests {
   private static let added = 1_000_000
   private let directory: TemporaryDirectory
@@ -33,7 +33,7 @@ import Testing
     seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
   }
 
-  @Test func `killed runs and undos leave each row as it was, or as somebody else has made it`()
+  @Test func `killed runs and undos restore each row, or leave it as another connection wrote it`()
     throws
   {
     let job = try JobText.update(
@@ -68,7 +68,7 @@ import Testing
         #expect(wrong == [], "seed \(seed), job \(jobs)")
         let late = try TestDatabase.texts(path, "SELECT id FROM numbers WHERE late ORDER BY id")
         left += late.count
-        // One that begins anew finds that rows it has undone were written to.
+        // A new undo finds that rows that it has undone were written to.
         if undo.runs.count == 1 {
           let failed = try BatchProgram.run(
             "ids",
@@ -97,7 +97,7 @@ import Testing
     )
   }
 
-  /// Gives a command, and kills it at random moments, until it ends by itself.
+  /// Runs a command, and kills it at random moments, until it ends by itself.
   private func complete(
     _ arguments: [String],
     _ kills: inout Int,
@@ -108,7 +108,7 @@ import Testing
     for attempt in 0... {
       let program = try BatchProgram(arguments + ["--json"], in: directory)
       let start = ContinuousClock.now
-      // The last attempts are left alone, or a slow machine would never get to the end.
+      // The last attempts are not killed, or a slow machine would never finish.
       let moment = attempt < 12 ? Double.random(in: 0...longest, using: &generator) : 300
       let wasKilled = program.send(SIGKILL, afterSeconds: moment)
       let result = program.wait()
@@ -125,7 +125,7 @@ import Testing
   }
 }
 
-/// Somebody else, who writes to every tenth row, one at a time, at random.
+/// Another connection, which writes to every tenth row, one at a time, at random.
 private final class Writer: Sendable {
   /// How many rows it has written; held while it writes.
   private let written = Mutex(0)
@@ -149,10 +149,10 @@ private final class Writer: Sendable {
     let connection = try Connection(path: path)
     let last = try connection.value("SELECT max(id) FROM numbers")
     guard case .integer(let last) = last else { return }
-    // A lock that one writer never lets go of leaves the other none.
+    // A writer that never releases the lock would block the other.
     while stop.wait(timeout: .now() + .milliseconds(2)) == .timedOut {
       try written.withLock { written in
-        // Each commits by itself, and waits for the disk.
+        // Each commits separately, and waits for the disk.
         try connection.execute(
           """
           UPDATE numbers SET n = n + 1, written = written + 1, late = late + (n >= 1000000)

@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What an undo leaves as it is, and what is told of it.
+/// What an undo leaves, and how it is reported.
 @Suite struct UndoRemainsTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -17,12 +17,12 @@ import Testing
     )
   }
 
-  /// Has another connection do something, and be gone.
+  /// Runs SQL in another connection, which is then closed.
   private func execute(_ sql: String) throws {
     try Connection(path: path).execute(sql)
   }
 
-  @Test func `copies that are the only ones of their rows are not among those to be removed`()
+  @Test func `the only copies of rows are not among those to remove`()
     throws
   {
     try execute("CREATE TABLE kept (id INTEGER PRIMARY KEY, n, label TEXT COLLATE NOCASE)")
@@ -44,7 +44,7 @@ import Testing
     #expect(history.output.contains(" partly undone "), "\(history.output)")
   }
 
-  @Test func `columns that a trigger of the table has written are told of`() throws {
+  @Test func `columns that a trigger of the table has written are reported`() throws {
     try execute("ALTER TABLE items ADD COLUMN touched INTEGER")
     try execute(
       """

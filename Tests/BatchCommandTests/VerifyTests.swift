@@ -39,7 +39,7 @@ import Testing
     return result.output.split(separator: "\n").map(String.init)
   }
 
-  @Test func `an update that did what it says has status 0`() throws {
+  @Test func `an update that did what it declares has status 0`() throws {
     try run(JobText.update(where: "id % 2 = 0"))
     #expect(
       try verify() == [
@@ -49,7 +49,7 @@ import Testing
     )
   }
 
-  @Test func `what else differs is told with its key and both values`() throws {
+  @Test func `any other difference is shown with its key and both values`() throws {
     try run(JobText.update(where: "id % 2 = 0"))
     try TestDatabase.make(
       in: directory,
@@ -163,7 +163,7 @@ import Testing
     )
   }
 
-  @Test func `a transform may have set what it writes and an export nothing`() throws {
+  @Test func `a transform may set its declared columns and an export nothing`() throws {
     try run(JobText.export(to: "out.ndjson"))
     #expect(
       try verify().dropFirst() == ["  compared: 2,000 rows in 3 tables", "  selected: 2,000 rows"]
@@ -197,7 +197,7 @@ import Testing
     #expect(try verify(status: 1).first == "numbers id = 549: n: 0 → 1")
   }
 
-  @Test func `a copy with a write-ahead log is left as it was`() throws {
+  @Test func `a copy with a write-ahead log is left unchanged`() throws {
     try run(JobText.update())
     try FileManager.default.removeItem(atPath: directory.file("before.db"))
     try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
@@ -205,7 +205,7 @@ import Testing
     #expect(try !directory.names().contains { $0.hasPrefix("before.db-") })
   }
 
-  @Test func `what is no copy of the database is refused at once`() throws {
+  @Test func `a file that is not a copy of the database is refused immediately`() throws {
     try run(JobText.update())
     try TestDatabase.makeNumbers(3, in: directory, name: "other.db")
     let command = ["verify", "job.json", "--against"]
@@ -240,7 +240,7 @@ import Testing
     try Refusal.expect(command, in: directory, says: ["the job has changed since the run began"])
   }
 
-  @Test func `tables whose rowids VACUUM has changed are told of`() throws {
+  @Test func `tables whose rowids VACUUM has changed are reported`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE loose (a)",
@@ -278,11 +278,12 @@ import Testing
     )
     #expect(try verify("--allow", "numbers.label").last == "  changed as declared: 1,000 rows")
     let command = ["verify", "job.json", "--against", "before.db", "--allow"]
-    try Refusal.expect(command + ["log.what"], in: directory, says: ["\"log.what\" is no column"])
+    let says = "\"log.what\" is not a column"
+    try Refusal.expect(command + ["log.what"], in: directory, says: [says])
     try Refusal.expect(command + ["numbers.lable"], in: directory, says: ["did you mean"])
   }
 
-  @Test func `columns that a table has got since are named`() throws {
+  @Test func `columns added to a table since are named`() throws {
     try run(JobText.update())
     try TestDatabase.make(in: directory, "ALTER TABLE log ADD COLUMN vip")
     #expect(try verify(status: 1).first == "table log has other columns: vip added")

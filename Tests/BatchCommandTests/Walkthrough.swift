@@ -4,11 +4,11 @@ import Testing
 
 /// A page to follow in a terminal, section by section.
 ///
-/// A block whose first line has a language and a name, as in `json purge.json`, is a file. In a block
-/// of the language `console`, a line after `$ ` is a command and the lines after it are its output,
-/// in which `…` stands for any lines. A command that ends in ` &` runs in the background, and the next
-/// one follows its first line of output. Each section has a folder of its own, and begins with what
-/// stands before the first section.
+/// A block whose first line has a language and a name, as in `json purge.json`, is a file. In a
+/// block of the language `console`, a line after `$ ` is a command and the lines after it are its
+/// output, in which `…` stands for any lines. A command that ends in ` &` runs in the background,
+/// and the next one follows its first line of output. Each section has its own folder, and begins
+/// with everything before the first section.
 struct Walkthrough {
   /// A command and what the page says that it prints.
   struct Command: Sendable {
@@ -126,7 +126,8 @@ struct Walkthrough {
 
   /// Does what a section says, in a folder, in one shell.
   ///
-  /// - Returns: What became of the commands that a reader types, and the scheduled ones that failed.
+  /// - Returns: The results of the commands that a reader types, and the scheduled ones that
+  ///   failed.
   static func follow(
     _ section: Section,
     in directory: TemporaryDirectory
@@ -137,7 +138,7 @@ struct Walkthrough {
       switch step {
       case .run(let command):
         if command.text.hasSuffix(" &") {
-          // Open for both, so that it neither waits for the other end nor breaks when nobody reads.
+          // Open for both, so that it neither waits for the other end nor breaks without a reader.
           script += """
             mkfifo pipe.\(number); exec 9<>pipe.\(number)
             \(command.text.dropLast(2)) >&9 2>&1 9>&- &
@@ -180,7 +181,8 @@ struct Walkthrough {
 }
 
 extension Walkthrough.Outcome {
-  /// Whether the page says what was printed, but for times, sizes and names that differ each time.
+  /// Whether the page shows the actual output, except for times, sizes and names that differ each
+  /// time.
   var isAsOnPage: Bool {
     let said = command.output.map(Self.masked)
     let printed = output.map(Self.masked)
@@ -196,7 +198,7 @@ extension Walkthrough.Outcome {
       .replacing(/\d[\d,.]* (ms|s|min|B|kB|MB|GB)\b/, with: "AMOUNT")
   }
 
-  /// Puts what was printed in the place of what a page says.
+  /// Replaces the output on a page by the actual one.
   func write(to page: String) throws {
     var lines = try Repository.text(page).split(separator: "\n", omittingEmptySubsequences: false)
     // What was written before it may have moved it.

@@ -20,7 +20,7 @@ import Testing
       #expect(outcome.status == 0, "\(outcome.command.text)\n\(outcome.output)")
       if outcome.isAsOnPage { continue }
       let writes = ProcessInfo.processInfo.environment["BATCH_WRITE_PAGES"] == "1"
-      // What the program says may change; what it does to a reader's rows may not.
+      // The program's messages may change; its effect on a reader's rows may not.
       if writes, outcome.command.text.hasPrefix("batch ") { try outcome.write(to: page) }
       Issue.record(
         """
@@ -42,7 +42,7 @@ import Testing
     try follow(walk.sections[0], of: Self.tutorial)
   }
 
-  @Test func `each recipe has a job, looks at the rows, and is in the table`() throws {
+  @Test func `each recipe has a job, checks the rows, and is in the table`() throws {
     let recipes = try Self.recipeSections()
     #expect(recipes.count >= 15)
     let page = try Repository.text(Self.recipes)

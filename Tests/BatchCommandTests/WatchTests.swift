@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// `batch status --watch`: a run as it goes on, on a terminal and elsewhere.
+/// `batch status --watch`: a run in progress, on a terminal and elsewhere.
 @Suite struct WatchTests {
   private let directory: TemporaryDirectory
   private let run: BatchProgram

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `two that wait for the same do not come back at once`() {
+  @Test func `two waiting for the same lock do not return together`() {
     var random = SeededGenerator(seed: 7)
     let delays = (0..<50).map { _ in backoff.delay(before: 3, using: &random) }
     #expect(Set(delays).count == delays.count)
@@ -27,7 +27,7 @@ import Testing
     var random = SeededGenerator(seed: 1)
     let backoff = Backoff(RunPolicy.Retry(backoff: .seconds(60), maximumBackoff: .seconds(1)))
     #expect(backoff.delay(before: 1, using: &random) <= .seconds(1))
-    // Nor does the number of tries overflow anything.
+    // Nor does the number of retries overflow anything.
     #expect(backoff.delay(before: 10_000, using: &random) <= .seconds(1))
   }
 }

@@ -1,7 +1,7 @@
 @testable import BatchEngine
 import Testing
 
-/// The run's logic on a clock of its own: workers and a writer that take known times.
+/// The run's logic on a simulated clock: workers and a writer that take known times.
 @Suite struct ChunkFlowTests {
   /// Carries out what a machine decides, each thing at its time.
   private struct Simulation {
@@ -10,7 +10,7 @@ import Testing
 
     private var machine: RunStateMachine
     private let costs: (Int) -> Costs
-    /// What is going on, and when it ends.
+    /// An operation in progress, and its end.
     private var preparing: [(chunk: Range<Int>, worker: Int, start: Double, end: Double)] = []
     private var committing: [(chunk: Range<Int>, start: Double, end: Double)] = []
     private var now = 0.0

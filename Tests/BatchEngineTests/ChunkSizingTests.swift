@@ -7,12 +7,12 @@ import Testing
 @Suite struct ChunkSizingTests {
   private let target = Duration.milliseconds(100)
 
-  /// How long a chunk takes if each row takes so many microseconds.
+  /// How long a chunk takes at a given time per row, in microseconds.
   private func time(_ count: Int, _ microseconds: Double) -> Duration {
     .nanoseconds(Int64(Double(count) * microseconds * 1000))
   }
 
-  /// Does a chunk whose rows take so many microseconds each at the writer.
+  /// Does a chunk at a given time per row at the writer, in microseconds.
   private func commit(_ sizing: inout ChunkSizing, _ microseconds: Double) {
     let count = sizing.next()
     sizing.observe(count, took: time(count, microseconds))
@@ -56,7 +56,7 @@ import Testing
     #expect(sizing.size == 500)
   }
 
-  @Test func `five times the target makes the next chunk fit at once`() {
+  @Test func `five times the target makes the next chunk fit immediately`() {
     var sizing = ChunkSizing(1000, target: target, bounds: 1...1_000_000)
     for _ in 0..<20 { commit(&sizing, 10) }
     let size = sizing.next()
@@ -72,7 +72,7 @@ import Testing
     #expect(sizing.size > size / 2)
   }
 
-  @Test func `the few rows that a gap has left say little about a chunk`() {
+  @Test func `the few rows that a gap leaves say little about a chunk`() {
     var sizing = ChunkSizing(1000, target: target, bounds: 1...1_000_000)
     for _ in 0..<20 { commit(&sizing, 10) }
     let size = sizing.size
@@ -81,7 +81,7 @@ import Testing
     #expect(sizing.size > size / 3)
   }
 
-  @Test func `sizes stay within their bounds, and where there is no target as they are`() {
+  @Test func `sizes stay within their bounds, and without a target unchanged`() {
     var generator = SeededGenerator(seed: 11)
     var bounded = ChunkSizing(100, target: target, bounds: 100...2000, preparing: .seconds(1000))
     var fixed = ChunkSizing(5)
@@ -105,7 +105,7 @@ import Testing
   // MARK: Preparing
 
   @Test(arguments: [100.0, 2000.0, 100_000.0])
-  func `a handler that is slow never has a chunk for longer than a quarter of its time limit`(
+  func `a slow handler never has a chunk for longer than a quarter of its time limit`(
     microseconds: Double
   ) {
     var sizing = ChunkSizing(
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test
-  func `a run with a target goes on with the size that it had, one without begins as it says`() {
+  func `a run with a target keeps its size, one without starts with the configured one`() {
     var policy = RunPolicy(chunk: .init(size: 700))
     func size(startingAt size: Int? = nil) -> Int {
       ChunkSizing(policy, preparedWithin: .seconds(300), startingAt: size).size

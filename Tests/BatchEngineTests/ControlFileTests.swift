@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 @Suite struct ControlFileTests {
-  @Test func `the last of several requests is seen, whatever files they were in`() throws {
+  @Test func `the last of several requests is seen, in whatever files they were`() throws {
     let directory = try TemporaryDirectory()
     let files = RunFiles(
       ofJob: "job",

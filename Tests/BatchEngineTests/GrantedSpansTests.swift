@@ -1,7 +1,7 @@
 @testable import BatchEngine
 import Testing
 
-/// Runs whose positions are granted in spans while they go on, step by step.
+/// Runs whose positions are granted in spans over time, step by step.
 @Suite struct GrantedSpansTests {
   private func makeMachine(workers: Int, inOrder: Bool = false) -> RunStateMachine {
     var limits = RunStateMachine.Limits(
@@ -31,7 +31,7 @@ import Testing
     #expect(machine.exhausted() == [.end(.completed)])
   }
 
-  @Test func `a span that is lost is left out of claims until all of it has come back`() {
+  @Test func `a lost span is left out of claims until all of it has come back`() {
     var machine = makeMachine(workers: 2)
     _ = machine.start()
     #expect(
@@ -100,7 +100,7 @@ import Testing
     #expect(machine.grant(0..<5, remaining: [2..<5]) == [.prepare(2..<5, worker: 0)])
   }
 
-  @Test func `a run that is told to stop waits for no span`() {
+  @Test func `a stopping run waits for no span`() {
     var machine = makeMachine(workers: 1)
     #expect(machine.start() == [.claim(besides: [])])
     #expect(machine.stop() == [.end(.stopped)])

@@ -6,7 +6,7 @@ import Testing
 @Suite struct HandlerTimesTests {
   private final class Context: Sendable {}
 
-  /// Something that goes on until it is told to end.
+  /// Work that continues until it is ended.
   private final class Endless: Sendable {
     private let (stream, continuation) = AsyncStream<Void>.makeStream()
 
@@ -31,7 +31,7 @@ import Testing
     _ = try? await value
   }
 
-  @Test func `a thread that waits goes on when the time is over`() {
+  @Test func `a waiting thread continues when the time is over`() {
     let answer = HandlerAnswer<Int>(within: .milliseconds(1))
     let error = #expect(throws: BatchError.self) { try answer.block() }
     #expect(error?.code == .handlerTimeout)
@@ -66,7 +66,7 @@ import Testing
       }
     }
     #expect(third?.code == .handlerTimeout)
-    // Another context is none the worse, and what never begins has any time.
+    // Another context is not affected, and what never begins has unlimited time.
     #expect(try await times.wait(for: Context()) { _ in 4 } == 4)
     handler.end()
     waiting.end()

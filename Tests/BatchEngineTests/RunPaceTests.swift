@@ -4,7 +4,7 @@ import Testing
 /// How fast a run was, as far as its records tell.
 @Suite struct RunPaceTests {
   @Test(arguments: [0, 1, 2, 239, 240, 241, 5_000, 100_003])
-  func `however many records there are, few points tell of all the time`(count: Int) {
+  func `few points cover the whole time, however many records there are`(count: Int) {
     var pace = RunPace()
     for record in 0..<count { pace.add(seconds: Double(record) * 5, done: record * 7) }
     pace.finish()

@@ -2,14 +2,14 @@
 import BatchTestSupport
 import Testing
 
-/// The run's logic under drivers that do whatever a machine and a user may do.
+/// The run's logic under drivers that do everything that a machine and a user may do.
 @Suite struct RunStateMachineTests {
   /// Performs actions in random order and keeps an account of them.
   private struct Driver {
     var machine: RunStateMachine
     var random: SeededGenerator
     let limits: RunStateMachine.Limits
-    /// What has been handed out and not answered.
+    /// The effects handed out and not answered.
     var preparing: [(chunk: Range<Int>, worker: Int)] = []
     var committing: [Range<Int>] = []
     /// Chunks that rest, and when their rest is over on the driver's own clock.
@@ -103,7 +103,7 @@ import Testing
       )
     }
 
-    /// Hears that a chunk failed, for the moment if it may be tried again.
+    /// Reports that a chunk failed, transiently if it may be retried.
     private mutating func fail(
       _ chunk: Range<Int>,
       _ isTransient: Bool,
@@ -198,7 +198,7 @@ import Testing
           }
         }
       }
-      // Whoever comes late is heard out and gets nothing to do.
+      // A late process is heard and gets nothing to do.
       perform(machine.stop())
       perform(machine.fail())
     }
@@ -266,14 +266,14 @@ import Testing
       case nil: Issue.record("there is no end")
       }
       if chances == (0, 0) { #expect(driver.ending == .completed) }
-      // In order, what is committed is the beginning of what there is.
+      // In order, the committed positions are always a prefix.
       if limits.inOrder {
         #expect(Array(all.sorted().prefix(positions.count)) == positions)
       }
     }
   }
 
-  @Test func `a run over nothing is complete at once`() {
+  @Test func `a run over nothing is complete immediately`() {
     var machine = RunStateMachine(
       remaining: [],
       sizing: ChunkSizing(10),
@@ -298,7 +298,7 @@ import Testing
     #expect(machine.committed(0..<10, took: .milliseconds(1)) == [.end(.stopped)])
   }
 
-  @Test func `a chunk that fails for the moment rests while others go on`() {
+  @Test func `a chunk that fails transiently rests while others continue`() {
     var machine = RunStateMachine(
       remaining: [0..<30],
       sizing: ChunkSizing(10),
@@ -407,8 +407,8 @@ import Testing
     #expect(machine.committed(0..<4, took: .zero) == [.end(.stopped)])
   }
 
-  /// Runs over rows that hold so many bytes each, answering the oldest first, and tells the most
-  /// that was held at once.
+  /// Runs over rows of a given size, answering the oldest first, and returns the maximum held at
+  /// once.
   private func most(
     heldOver count: Int,
     rowsOf rowBytes: Int,
@@ -465,7 +465,7 @@ import Testing
     }
   }
 
-  @Test func `a held run hands nothing out and goes on where it was`() {
+  @Test func `a held run hands nothing out and resumes where it stopped`() {
     var machine = RunStateMachine(
       remaining: [0..<30],
       sizing: ChunkSizing(10),
@@ -492,7 +492,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a held run that is told to stop commits nothing more`(inOrder: Bool) {
+  func `a held run that is stopped commits nothing more`(inOrder: Bool) {
     var machine = RunStateMachine(
       remaining: [0..<40],
       sizing: ChunkSizing(10),
@@ -503,7 +503,7 @@ import Testing
     #expect(machine.prepared(0..<10, worker: 0, took: .milliseconds(1)) == [])
     #expect(machine.stop() == [.discard(0..<10)])
     #expect(machine.prepared(10..<20, worker: 1, took: .milliseconds(1)) == [.discard(10..<20)])
-    // Let go meanwhile, it may commit what is still to come, unless the order forbids it.
+    // Released meanwhile, it may commit what is still to come, unless the order forbids it.
     #expect(machine.release() == [])
     let last = machine.prepared(20..<30, worker: 2, took: .milliseconds(1))
     if inOrder {

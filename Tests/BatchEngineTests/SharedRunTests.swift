@@ -4,7 +4,7 @@ import BatchTestSupport
 import SystemPackage
 import Testing
 
-/// Several loops that share the positions of a run, as processes do; `Leases` has what may go wrong.
+/// Several loops that share the positions of a run, as processes do; `Leases` covers the failures.
 @Suite struct SharedRunTests {
   /// The spans of a run, who works on them, and how often each position was committed.
   private actor Table {
@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `each position is done once by all together, and a span that is lost is done again`(
+  func `all together do each position once, and a lost span is done again`(
     inOrder: Bool
   ) async throws {
     let directory = try TemporaryDirectory()

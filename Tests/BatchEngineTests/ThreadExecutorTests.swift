@@ -5,7 +5,7 @@ import Testing
 @testable import BatchEngine
 
 @Suite struct ThreadExecutorTests {
-  /// An actor on a thread of its own.
+  /// An actor on its own thread.
   private actor Worker {
     private let executor: ThreadExecutor
     private(set) var numbers: [Int] = []
@@ -28,7 +28,7 @@ import Testing
       )
     }
 
-    /// Has something done when the thread ends.
+    /// Calls a closure when the thread ends.
     func atEnd(_ body: @escaping @Sendable () -> Void) {
       Thread.current.threadDictionary["end"] = AtEnd(body)
     }

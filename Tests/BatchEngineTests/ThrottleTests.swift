@@ -5,7 +5,7 @@ import Testing
 
 /// What holds a run, on a clock that the tests turn.
 @Suite struct ThrottleTests {
-  /// Commits chunks as early as a throttle lets them, each of which takes some time.
+  /// Commits chunks as early as a throttle allows, each of which takes some time.
   private func run(
     _ throttle: RunPolicy.Throttle,
     chunks: [Int],
@@ -63,7 +63,7 @@ import Testing
       throttle.committed(10, took: .milliseconds(1), at: now)
       now += .seconds(1)
     }
-    // Two chunks at once: the second one's tenth of a second, but no more than that, was saved.
+    // Two chunks at once save the second one's tenth of a second, but no more.
     throttle.committed(10, took: .milliseconds(1), at: now)
     #expect(throttle.hold(at: now, .init()) == nil)
     throttle.committed(10, took: .milliseconds(1), at: now)
@@ -133,7 +133,7 @@ import Testing
   @Test(arguments: [
     RunPolicy.Throttle(identifiersPerSecond: 0.001), RunPolicy.Throttle(sleepRatio: 100),
   ])
-  func `however long a pace holds, it is looked at again soon, and over when it is changed`(
+  func `however long a pace holds, it is soon checked again, and ends when it is changed`(
     pace: RunPolicy.Throttle
   ) {
     var throttle = RunThrottle(pace)
@@ -182,7 +182,7 @@ import Testing
     "", "22:00", "22:00-22:00", "22:00-06:00-07:00", "24:00-06:00", "22:60-06:00", "2:00-06:00",
     "22:00 - 06:00", "-1:00-06:00", "22:00-25:00", "aa:bb-cc:dd", "22:00–06:00", "٢٢:00-06:00",
   ])
-  func `what is no window is refused`(text: String) {
+  func `an invalid window is refused`(text: String) {
     #expect(throws: (any Error).self) { try DailyWindow(parsing: text) }
   }
 

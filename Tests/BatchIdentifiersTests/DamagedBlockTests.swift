@@ -19,7 +19,7 @@ import Testing
     ]
   }()
 
-  /// Every public way to read some of a file, with what it gives for a whole one.
+  /// Every public way to read part of a file, with its result for an intact one.
   private static let readers:
     [(name: String, read: @Sendable (IdentifierFile, Int) throws -> [PrimaryKey?])] = [
       (
@@ -80,7 +80,7 @@ import Testing
         for file in [openedBefore, try IdentifierFile(opening: path)] {
           for other in 0..<directory.blockCount {
             let position = directory.positions[other]
-            // All of a file is one and the same wherever one looks at it.
+            // Every way to read all of a file gives the same.
             for reader in Self.readers where reader.name != "load" || other == block {
               let result = Result { try reader.read(file, position) }
               // Each block is read at its start, and a block holds more than the readers take.
@@ -119,7 +119,7 @@ import Testing
       try IdentifierFile.create(at: path, list: list)
       let file = try IdentifierFile(opening: path)
       let loaded = try file.load()
-      // Cut short in place, as if a copy onto it had failed.
+      // Truncated in place, as if a copy onto it had failed.
       let descriptor = try FileDescriptor.open(path, .writeOnly, options: .truncate)
       try descriptor.close()
       #expect(loaded.elementsEqual(list))

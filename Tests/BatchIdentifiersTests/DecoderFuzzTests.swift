@@ -4,7 +4,7 @@ import Testing
 
 @testable import BatchIdentifiers
 
-/// Feeds the decoders with what nobody has checked: none may trap, hang or allocate without bounds.
+/// Feeds the decoders with unchecked input: none may trap, hang or allocate without bounds.
 ///
 /// Some cases here; `Scripts/fuzz` runs millions. `BATCH_FUZZ_CASES` and
 /// `BATCH_FUZZ_SEED` say how many and which.
@@ -79,7 +79,7 @@ import Testing
     _ generator: inout SeededGenerator
   ) -> PackedIdentifiers {
     var directory = BlockDirectory()
-    // Counts that fit, mostly; else whatever a directory may say.
+    // Mostly counts that fit, otherwise anything that a directory may contain.
     let count =
       Int.random(in: 0..<4, using: &generator) > 0
       ? sample.count : Int.random(in: 1...(1 << 20), using: &generator)
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func `malformed identifiers are refused or come back as they were`() throws {
+  @Test func `malformed identifiers are refused or round-trip`() throws {
     var generator = SeededGenerator(seed: Self.seed &+ 2)
     let store = "6E5D1507-3E60-41F0-A5F7-C1F28DC63F40"
     let texts = [

@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct DerivedUUIDTests {
   @Test func `a text has the UUID that earlier versions gave it`() {
-    // Identifiers that somebody keeps carry it.
+    // Stored identifiers contain it.
     #expect(XXHash64.uuid(of: "/tmp/h4/derived/shop.db") == "C2496136-B519-8FC4-9F16-18E7E04D27FA")
   }
 

@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `the tables of Formats are those of the code`() throws {
+  @Test func `the tables of Formats equal those of the code`() throws {
     let page = String(
       decoding: try Data(contentsOf: Self.root.appending(path: "Documentation/Formats.md")),
       as: UTF8.self

@@ -4,7 +4,7 @@ import Testing
 @testable import BatchIdentifiers
 
 @Suite struct IdentifierFileTests {
-  @Test func `a file gives back its list, metadata and records`() throws {
+  @Test func `a file returns its list, metadata and records`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("orders.ids")
       var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "orders")
@@ -30,7 +30,7 @@ import Testing
   }
 }
 
-/// What happens to files that are cut short, changed, or were never ours.
+/// Files that are truncated, changed, or of another kind.
 @Suite struct DamagedFileTests {
   /// A small file with every part that a file can have, and where its log begins.
   private func makeFile(at path: FilePath) throws -> (bytes: [UInt8], logOffset: Int) {
@@ -119,8 +119,7 @@ import Testing
     }
   }
 
-  @Test func `a last record of which the disk has a part is as if it had not been written`() throws
-  {
+  @Test func `a last record only partly on the disk counts as not written`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       let (first, _) = try makeFile(at: path)
@@ -162,7 +161,7 @@ import Testing
       let path = folder.appending("a.ids")
       var (bytes, logOffset) = try makeFile(at: path)
       bytes.removeSubrange(logOffset...)
-      // Each says that it has the 16 KiB behind it, and has not.
+      // Each claims 16 KiB of payload that is not there.
       for _ in 0..<(1 << 13) {
         let frame = LogFrame(kind: 1, payload: [UInt8](repeating: 0, count: 1 << 14))
         bytes += frame.encoded(at: bytes.count)
@@ -213,7 +212,7 @@ import Testing
     }
   }
 
-  @Test func `a file that is there is replaced only if that is asked for`() throws {
+  @Test func `an existing file is replaced only on request`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       try IdentifierFile.create(at: path, list: makeList([1]), overwriting: false)
@@ -224,7 +223,7 @@ import Testing
       #expect(try file.identifier(at: 0).key == .integer(1))
       try IdentifierFile.create(at: path, list: makeList([2]), overwriting: true)
       #expect(try IdentifierFile(opening: path).load()[0].key == .integer(2))
-      // Who has the old file open still reads the old list.
+      // A process that has the old file open still reads the old list.
       #expect(try file.identifier(at: 0).key == .integer(1))
       let nowhere = folder.appending("no/such/folder.ids")
       #expect(throws: BatchError.self) {

@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: [IdentifierList.KeyKind.integer, .encoded])
-  func `bytes of which one is another, or some are missing, are refused`(
+  func `changed or missing bytes are refused`(
     keyKind: IdentifierList.KeyKind
   ) throws {
     let bytes = try Self.bytes(of: Self.list(keyKind, count: 300))

@@ -34,7 +34,7 @@ import Testing
     #expect(read.space == list.space)
   }
 
-  @Test func `the JSON is what Codable writes`() throws {
+  @Test func `the JSON equals Codable's`() throws {
     let list = makeList([28])
     let line = try text(list, .json)
     let id = try JSONDecoder().decode(PersistentIdentifier.self, from: Data(line))
@@ -54,7 +54,7 @@ import Testing
     "*nan",
     "x-coredata:///orders/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402", "{\"implementation\":3}", "=a",
   ])
-  func `a line that is no identifier of the entity is named`(line: String) {
+  func `a line that is not an identifier of the entity is named`(line: String) {
     let error = #expect(throws: BatchError.self) {
       var reader = IdentifierTextReader(
         name: "orders.txt",

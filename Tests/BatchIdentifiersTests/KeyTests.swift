@@ -58,7 +58,7 @@ import Testing
     #expect(PersistentIdentifier(uriString: id.uriString) == id)
   }
 
-  @Test func `bytes that are no key are refused`() {
+  @Test func `bytes that are not a key are refused`() {
     var generator = SeededGenerator(seed: 5)
     for bytes: [UInt8] in [
       [], [0], [0x30], [0x30, 65], [0x1A], [0x1A, 0], [0x1B, 0, 1], [0x18], [0x10], [0xFF], [0x50],
@@ -66,7 +66,7 @@ import Testing
     ] {
       #expect(throws: BatchError.self, "\(bytes)") { try EncodedKey(validating: bytes) }
     }
-    // Whatever is accepted is the one encoding of its components.
+    // Accepted bytes are the unique encoding of their components.
     for _ in 0..<20_000 {
       let tags: [UInt8] = [1, 0x10, 0x17, 0x18, 0x19, 0x1A, 0x1B, 0x22, 0x30, 0x40, 0xFF, 0, 65]
       let bytes = (0..<Int.random(in: 1...12, using: &generator)).map { _ in

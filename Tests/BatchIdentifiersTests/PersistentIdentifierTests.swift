@@ -19,7 +19,7 @@ import Testing
   ]
 
   @Test(arguments: keys)
-  func `a key has one text and comes back from it`(key: PrimaryKey, reference: String) throws {
+  func `a key has one text and is restored from it`(key: PrimaryKey, reference: String) throws {
     let id = PersistentIdentifier(
       storeIdentifier: Self.store,
       entityName: "order lines",
@@ -34,7 +34,7 @@ import Testing
     #expect(try JSONDecoder().decode(PersistentIdentifier.self, from: json) == id)
   }
 
-  @Test func `an identifier takes no more than 24 bytes`() {
+  @Test func `an identifier takes at most 24 bytes`() {
     #expect(MemoryLayout<PersistentIdentifier>.size <= 24)
     #expect(MemoryLayout<PersistentIdentifier>.stride <= 24)
   }
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `what is no identifier has no identifier`() {
+  @Test func `invalid texts and bytes have no identifier`() {
     for uri in [
       "", "x-coredata:", "x-coredata://", "x-coredata://S", "x-coredata://S/Item",
       "x-coredata://S/Item/", "x-coredata://S/Item/28", "x-coredata://S/Item/p",
@@ -108,7 +108,7 @@ import Testing
     #expect(PersistentIdentifier(uriString: marked.uriString) == marked)
   }
 
-  @Test func `identifiers of stores of one's own name them`() throws {
+  @Test func `identifiers of custom stores name them`() throws {
     let id = try PersistentIdentifier.identifier(for: "s", entityName: "Item", primaryKey: "a b")
     #expect(id.uriString == "x-developer-provided://s/Item/a%20b")
     #expect(id.isDeveloperProvided && !id.isTemporary)
@@ -186,7 +186,7 @@ import Testing
     #expect(KeyComponent.text("\u{E9}") != .text("e\u{301}"))
   }
 
-  @Test func `a lone integer is an integer key however it was made`() {
+  @Test func `a lone integer is an integer key however it was created`() {
     let key = PrimaryKey.encoded(EncodedKey([.integer(28)]))
     let id = PersistentIdentifier(storeIdentifier: "S", entityName: "E", key: key)
     #expect(id.key == .integer(28))

@@ -5,7 +5,7 @@ import Testing
   static let shapes = ["nothing", "dense", "half", "tenth", "long runs", "wide"]
 
   @Test(arguments: shapes, shapes)
-  func `set operations do what Set does`(left: String, right: String) throws {
+  func `set operations equal those of Set`(left: String, right: String) throws {
     var shapes = KeyShapes(seed: 21)
     let here = shapes.keys(left, count: left == "half" ? 5000 : 200)
     let there = shapes.keys(right, count: right == "tenth" ? 5000 : 300)

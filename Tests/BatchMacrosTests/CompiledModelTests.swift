@@ -117,7 +117,7 @@ actor Collection {
     #expect(try await open().stores[0].schema.entities.map(\.name).contains("Band"))
   }
 
-  @Test func `an actor works in a context of its own`() async throws {
+  @Test func `an actor works in its own context`() async throws {
     let collection = Collection(modelContainer: try await open())
     #expect(try await collection.add("one") == 1)
     #expect(try await collection.add("two") == 2)

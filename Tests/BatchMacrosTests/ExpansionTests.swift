@@ -101,7 +101,7 @@ import Testing
     )
   }
 
-  @Test func `a class that others extend has a column that tells them apart`() {
+  @Test func `an extensible class has a column that distinguishes its subclasses`() {
     expectExpansion(
       of: #"""
         @Model(table: "cars", discriminator: "kind")

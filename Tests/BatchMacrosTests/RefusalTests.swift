@@ -58,15 +58,15 @@ import Testing
     arguments: [
       (
         "  var number = 5",
-        "the macro sees no types: write that of 'number'",
+        "a macro cannot infer types: write the type of 'number'",
         "  var number: Int = 5"
       ),
       (
         "  var id = UUID()",
-        "the macro sees no types: write that of 'id'",
+        "a macro cannot infer types: write the type of 'id'",
         "  var id: UUID = UUID()"
       ),
-      ("  var number = next()", "the macro sees no types: write that of 'number'", nil),
+      ("  var number = next()", "a macro cannot infer types: write the type of 'number'", nil),
       (
         "  let number: String",
         "'number' is read from a row that can change: declare it with var",
@@ -74,30 +74,30 @@ import Testing
       ),
       (
         "  @Attribute(.unique) var number: String { \"5\" }",
-        "'number' is computed, and kept nowhere",
+        "'number' is computed, so it is not stored",
         "  var number: String { \"5\" }"
       ),
       (
         "  var number: String!",
-        "'number' is NULL where it has no value: declare it as String?",
+        "'number' is NULL if it has no value: declare it as String?",
         "  var number: String?"
       ),
       (
         "  var number: String = \"\" { didSet { show() } }",
-        "'number' is kept in a row, which changes without telling its observers: remove them,"
+        "'number' is stored in a row, which changes without calling observers: remove them,"
           + " or mark it @Transient",
         nil
       ),
-      ("  lazy var number: Int = 5", "'number' is kept in a row, and cannot be lazy", nil),
-      ("  var first: Int, second: Int", "declare each kept property on its own", nil),
+      ("  lazy var number: Int = 5", "'number' is stored in a row and cannot be lazy", nil),
+      ("  var first: Int, second: Int", "declare each stored property separately", nil),
       (
         "  @Transient var isShown: Bool",
-        "contexts make objects without arguments: give 'isShown' a value to begin with",
+        "contexts create objects without arguments: give 'isShown' an initial value",
         "  @Transient var isShown: Bool = <#value#>"
       ),
       (
         "  @Relationship var customer: Customer",
-        "'customer' may refer to nothing, to begin with and once the other object is deleted:"
+        "'customer' may refer to nothing, initially and once the other object is deleted:"
           + " declare it as Customer?, or as an array",
         "  @Relationship var customer: Customer?"
       ),
@@ -107,12 +107,12 @@ import Testing
       ),
       (
         "  init(number: Int) { self.number = number }",
-        "ManagedObject keeps the properties: call super.init() before setting them",
+        "ManagedObject stores the properties: call super.init() before setting them",
         "  init(number: Int) { super.init(); self.number = number }"
       ),
     ] as [(String, String, String?)]
   )
-  func `a mistake in a property is told, with what mends it`(
+  func `a mistake in a property is reported, with its fix`(
     member: String,
     message: String,
     fixed: String?
@@ -149,7 +149,7 @@ import Testing
     arguments: [
       (
         "@Model struct Order {}",
-        "@Model makes objects, of which a context has one for each row: declare a class",
+        "@Model maps a class, whose objects are rows: declare a class",
         "@Model final class Order {}"
       ),
       (
@@ -164,16 +164,16 @@ import Testing
       ),
       (
         "@Model final class Order<Item>: ManagedObject {}",
-        "a generic class is many classes, and has no one table", nil
+        "a generic class is many classes and has no single table", nil
       ),
       (
         "@ModelActor final class Importer {}",
-        "@ModelActor gives an actor a context of its own: declare an actor",
+        "@ModelActor gives an actor its own context: declare an actor",
         "@ModelActor final actor Importer {}"
       ),
     ] as [(String, String, String?)]
   )
-  func `a mistake in a declaration is told, with what mends it`(
+  func `a mistake in a declaration is reported, with its fix`(
     source: String,
     message: String,
     fixed: String?

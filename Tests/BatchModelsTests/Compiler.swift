@@ -1,7 +1,7 @@
 import BatchTestSupport
 import Foundation
 
-/// What the compiler says of sources that use the library, as those who use it would see.
+/// The compiler's messages about sources that use the library, as users see them.
 enum Compiler {
   /// Compiles a source, in Swift 6 mode.
   static func compile(

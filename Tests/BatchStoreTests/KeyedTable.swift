@@ -4,7 +4,7 @@ import BatchTestSupport
 
 /// A table `t` of random rows, identified in one of all the ways there are.
 ///
-/// Beside its key it has the columns `n INTEGER`, `r`, `s TEXT` and the generated `g`.
+/// In addition to its key it has the columns `n INTEGER`, `r`, `s TEXT` and the generated `g`.
 enum KeyedTable: String, CaseIterable, Sendable {
   case rowID, descending, integer, text, blob, composite, withoutRowID, unique, caseless
 
@@ -29,7 +29,7 @@ enum KeyedTable: String, CaseIterable, Sendable {
     }
   }
 
-  /// Makes the table, empty, and tables that must stay as they are beside it.
+  /// Creates the empty table, and tables beside it that must not change.
   func make(in directory: TemporaryDirectory) throws -> String {
     let path = try TestDatabase.make(in: directory)
     let connection = try Connection(path: path)
@@ -95,7 +95,7 @@ enum KeyedTable: String, CaseIterable, Sendable {
     )
   }
 
-  /// A condition over columns that are no key, and values for its parameters.
+  /// A condition over other columns than the key, and values for its parameters.
   static func condition(
     using random: inout SeededGenerator
   ) -> (sql: String, parameters: [String: SQLValue])? {

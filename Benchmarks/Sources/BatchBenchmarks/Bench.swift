@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs contenders in processes of their own, each on a fresh copy of the data.
+/// Runs each contender in its own process, on a fresh copy of the data.
 struct Bench {
   let tools: Tools
   let folder: URL
@@ -40,7 +40,7 @@ struct Bench {
     var checks: [Contender.Scale: (String, by: String)] = [:]
     for round in 0..<rounds {
       for (index, contender) in `case`.contenders.enumerated() where results[index].missing == nil {
-        // What is slower many times over need not be known to the hundredth.
+        // A time many times ours need not be exact to the hundredth.
         if round > 0, let seconds = results[index].seconds, seconds > Self.onceAbove { continue }
         let (seconds, kilobytes, log, answer) = try run(contender, check: `case`.check)
         results[index].seconds = min(results[index].seconds ?? .infinity, seconds)

@@ -124,7 +124,7 @@ struct Cases {
     ]
   }
 
-  /// 100,000 new objects, every second of which has the key of a row.
+  /// 100,000 new objects, half of them with the key of an existing row.
   private var upserts: Case {
     let places = """
       CREATE TABLE places(code INTEGER NOT NULL PRIMARY KEY, name TEXT, visits INTEGER, height REAL);

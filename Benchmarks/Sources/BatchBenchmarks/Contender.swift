@@ -32,9 +32,9 @@ struct Contender {
 /// Something to be done, and those who do it.
 struct Case {
   let name: String
-  /// What it does, for readers of the table.
+  /// Its work, for readers of the table.
   let title: String
-  /// A query whose result must be the same whoever did it; nil where nothing is written.
+  /// A query whose result must be the same for all contenders; nil if nothing is written.
   var check: String?
   let contenders: [Contender]
 }

@@ -6,7 +6,7 @@ struct Tools {
   let package: URL
   /// The built `batch` program.
   let batch: String
-  /// A Python that has the modules of the twins, if it was made.
+  /// A Python with the modules that the twins need, if it was created.
   let python: String
   private let products: URL
 

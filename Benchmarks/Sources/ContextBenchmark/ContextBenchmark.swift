@@ -1,11 +1,13 @@
-// What work by objects costs: every flight read, changed, copied or deleted in background contexts.
+// The cost of work by objects: every flight read, changed, copied or deleted in background
+// contexts.
 //
 // usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS [undo]]
 //        ContextBenchmark upsert DATABASE [COUNT]
 //
-// `insert` makes an object of table `copies` for each flight. `upsert` saves new objects of table `places`
-// in one context, every second of which is there already, a thousand at a time. The arithmetic of `update` is that of
-// `twin.h`. Prints how many objects were done, and the resident memory before and at its peak.
+// `insert` creates an object of table `copies` for each flight. `upsert` saves new objects of table
+// `places` in one context, a thousand at a time; every second one exists already. The arithmetic of
+// `update` is in `twin.h`. Prints the number of objects, and the resident memory before and at its
+// peak.
 
 import BatchPipeline
 import FoundationEssentials
@@ -63,7 +65,7 @@ final class Copy: ManagedObject, PersistentModel {
   }
 }
 
-/// What is known of a place, of which there is one by each code.
+/// A place, identified by its code.
 final class Place: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Place.self,

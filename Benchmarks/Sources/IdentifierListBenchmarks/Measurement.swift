@@ -1,6 +1,6 @@
 import Foundation
 
-/// What one encoding makes of some sets.
+/// The result of one encoding for some sets.
 struct Measurement: Codable {
   var data: String
   var encoding: String

@@ -2,8 +2,7 @@ import BatchModels
 import BatchStore
 import BatchTool
 
-/// `batch` with the handlers that the cases of transforms measure: the arithmetic is that of
-/// `twin.h`.
+/// `batch` with the handlers for the transform cases, with the arithmetic of `twin.h`.
 @main
 struct TransformBenchmark {
   static func main() async {

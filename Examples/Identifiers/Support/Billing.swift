@@ -1,7 +1,7 @@
 import BatchPipeline
 import Foundation
 
-/// What a customer has to pay.
+/// A customer's invoice.
 final class Invoice: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Invoice.self,
@@ -57,7 +57,7 @@ enum Billing {
     );
     """
 
-  /// Makes the database and puts rows in it.
+  /// Creates the database and inserts rows.
   static func open(_ rows: String = "") async throws -> ModelContainer {
     try await ModelContainer(
       for: Invoice.self,

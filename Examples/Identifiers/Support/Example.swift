@@ -3,7 +3,7 @@ protocol Example: SendableMetatype {
   /// What it shows.
   static var summary: String { get }
 
-  /// Shows it, in a current folder of its own.
+  /// Runs it, in its own current folder.
   static func run() async throws
 }
 

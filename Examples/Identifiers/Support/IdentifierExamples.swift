@@ -1,6 +1,6 @@
 import Foundation
 
-/// Lists the examples, or runs the one that is named.
+/// Lists the examples, or runs the named one.
 @main
 struct IdentifierExamples {
   static let all: [any Example.Type] = [

@@ -171,7 +171,7 @@ package enum FileSystem {
   ) throws(BatchError) {
     let status = unsafe path.withPlatformString { unsafe mkdir($0, permissions.rawValue) }
     guard status == 0 || errno == EEXIST && kind(of: path) == .folder else {
-      throw failed("cannot make a folder", path)
+      throw failed("cannot create a folder", path)
     }
   }
 

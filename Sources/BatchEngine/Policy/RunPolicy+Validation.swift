@@ -175,7 +175,7 @@ extension RunPolicy {
           "throttle",
           "maximumWAL",
           message: "is \(throttle.maximumWAL) bytes",
-          remedy: "choose \"1MB\" at least"
+          remedy: "choose at least \"1MB\""
         )
       )
     }

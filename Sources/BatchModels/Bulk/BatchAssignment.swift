@@ -115,7 +115,7 @@ public struct BatchAssignment<Model: PersistentModel> {
         "the value for attribute \(attribute.name.quotedForMessage) cannot be kept as"
           + " \(attribute.codec.typeName)",
         at: mapping.entityName,
-        remedy: "NaN and what cannot be encoded have no form in a database"
+        remedy: "a database cannot store NaN or a value that cannot be encoded"
       )
     }
     return (attribute, value)

@@ -61,10 +61,10 @@ extension ModelContext {
       guard identifiers.isEmpty || identifiers.space == entity.space else {
         throw BatchError(
           .foreignIdentifier,
-          "the identifiers are of entity \(identifiers.header.entityName.quotedForMessage)"
+          "the identifiers belong to entity \(identifiers.header.entityName.quotedForMessage)"
             + " in store \(identifiers.header.storeIdentifier), and not of"
             + " \(entity.entity.name.quotedForMessage) in this one",
-          remedy: "make a request for each entity"
+          remedy: "make one request per entity"
         )
       }
       list = identifiers

@@ -52,11 +52,11 @@ extension ModelContainer {
       throw BatchError(
         .foreignIdentifier,
         identifier.isTemporary
-          ? "the identifier is that of an object that was not saved"
+          ? "the identifier belongs to an unsaved object"
           : "the identifier belongs to none of the container's stores",
         at: identifier.description,
         remedy: identifier.isTemporary
-          ? "save the object and use the identifier that it has then"
+          ? "save the object and use its new identifier"
           : "open a container on the store with this UUID"
       )
     }
@@ -74,7 +74,7 @@ extension ModelContainer {
     guard let key = identifier.key, entity.admits(key) else {
       throw BatchError(
         .invalidIdentifier,
-        "the key is not one of entity \(entity.name.quotedForMessage)",
+        "the key does not fit entity \(entity.name.quotedForMessage)",
         at: identifier.description
       )
     }

@@ -120,9 +120,9 @@ public final class ModelContainer: Sendable {
       }
       throw BatchError(
         .ambiguousStore,
-        "the store has the UUID of \(other.path), of which it may be a copy",
+        "the store has the UUID of \(other.path), and may be a copy of it",
         at: store.path,
-        remedy: "open the two in containers of their own"
+        remedy: "open the two in separate containers"
       )
     }
     let mappings = try RelationshipInference.resolve(types.map { $0.mapping })

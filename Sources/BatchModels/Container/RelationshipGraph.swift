@@ -96,7 +96,7 @@ struct RelationshipGraph: Sendable {
     switch declared.storage {
     case .column(let column):
       guard let slot = source.slot(ofColumn: column), destination.isReferable else {
-        throw invalid(mapping, declared, "the other class has a key of several columns")
+        throw invalid(mapping, declared, "the other class has a multi-column key")
       }
       storage = .column(slot: slot)
     case .inverse, .inferred:
@@ -109,7 +109,7 @@ struct RelationshipGraph: Sendable {
         )
       }
       guard source.isReferable else {
-        throw invalid(mapping, declared, "its own class has a key of several columns")
+        throw invalid(mapping, declared, "its own class has a multi-column key")
       }
       storage = .inverse(slot: slot)
     case .table(let name, let from, let to):
@@ -125,7 +125,7 @@ struct RelationshipGraph: Sendable {
         throw invalid(
           mapping,
           declared,
-          "table \(name.quotedForMessage) has no two foreign keys that join the classes"
+          "table \(name.quotedForMessage) does not join the classes by two foreign keys"
         )
       }
       storage = .table(JoinTable(table: name, source: from, target: to))

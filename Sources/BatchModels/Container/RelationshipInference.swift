@@ -169,7 +169,7 @@ struct RelationshipInference {
     if let partner, partner.isSame(as: side) {
       throw invalid(
         side,
-        "it is its own inverse, which a table of pairs cannot keep",
+        "it is its own inverse, which a table of pairs cannot store",
         remedy: "declare the two directions as two relationships"
       )
     }

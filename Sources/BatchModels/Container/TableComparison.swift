@@ -35,7 +35,7 @@ struct TableComparison {
         the database differs from the classes in \(differences.count) places: \
         \(differences.joined(separator: "; "))
         """,
-      remedy: "change the tables or the classes; tables are made in a database that has none only"
+      remedy: "change the tables or the classes; only a database without tables gets new ones"
     )
   }
 

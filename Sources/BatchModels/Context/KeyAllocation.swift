@@ -59,7 +59,7 @@ enum KeyAllocation {
         }
       }
       guard left.count < waiting.count else {
-        throw missing("the key is made of keys that are made of it", left[0])
+        throw missing("the key depends on itself through other keys", left[0])
       }
       waiting = left
     }

@@ -58,7 +58,7 @@ extension ModelContext {
         .objectNotFound,
         "\(missing) of \(count) identifiers have no row",
         at: firstMissing.description,
-        remedy: "pass skippingMissing: true to go on without them"
+        remedy: "pass skippingMissing: true to continue without them"
       )
     }
     return models

@@ -100,7 +100,7 @@ extension ModelContext {
       }
       throw BatchError(
         .unknownAttribute,
-        "\(property.nameForMessage) is no attribute and no relationship that is kept in the row",
+        "\(property.nameForMessage) is neither an attribute nor a relationship stored in the row",
         at: mapping.entityName
       )
     }

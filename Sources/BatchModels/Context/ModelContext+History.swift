@@ -91,7 +91,7 @@ extension ModelContext {
     }
     throw BatchError(
       .foreignIdentifier,
-      "the token is of a store that this container does not have",
+      "the token belongs to a store that this container does not have",
       at: token.storeIdentifier
     )
   }

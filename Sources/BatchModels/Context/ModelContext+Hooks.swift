@@ -38,7 +38,7 @@ extension ModelContext {
       .endlessHooks,
       "willSave has changed more objects \(Self.hookLimit) times over, the last of them of"
         + " \(told.last.map { "\(type(of: $0))" } ?? "")",
-      remedy: "insert and change objects in willSave only where something is left to do"
+      remedy: "insert and change objects in willSave only if something is left to do"
     )
   }
 

@@ -136,7 +136,7 @@ extension ModelContext {
       guard !other.hasChanges else {
         throw BatchError(
           .mergeConflict,
-          "the row has become one of entity \(entity.entity.name.quotedForMessage)",
+          "the row now belongs to entity \(entity.entity.name.quotedForMessage)",
           at: other.persistentModelID.description,
           remedy: "save the context, or roll it back"
         )

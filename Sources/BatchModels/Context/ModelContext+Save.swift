@@ -49,8 +49,8 @@ extension ModelContext {
     guard isSavedByOwner else { return }
     throw BatchError(
       .nestedSave,
-      "what is done here is saved when it is done, as a whole",
-      remedy: "leave saving to the caller, and batch requests to another context"
+      "this work is saved as a whole, when it is done",
+      remedy: "leave saving to the caller; use another context for batch requests"
     )
   }
 
@@ -230,7 +230,7 @@ extension ModelContext {
         .readOnly,
         "the store cannot be written through a context",
         at: container.stores[store].path,
-        remedy: "check isReadOnly of its configuration; stores of Core Data are read only"
+        remedy: "check isReadOnly of its configuration; Core Data stores are read-only"
       )
     }
   }

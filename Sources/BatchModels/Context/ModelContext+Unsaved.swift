@@ -158,9 +158,9 @@ extension ModelContext {
     guard let name = object.claimedEntityName else {
       throw BatchError(
         .unknownEntity,
-        "the object is of no entity",
+        "the object has no entity",
         at: "\(type(of: object))",
-        remedy: "make it with insertNewObject(ofEntity:)"
+        remedy: "create it with insertNewObject(ofEntity:)"
       )
     }
     return try container.writableEntity(named: name)
@@ -224,8 +224,8 @@ extension ModelContext {
       object.isNew
       ? ("the object is in no context yet", "insert it first")
       : (
-        "the object belongs to another context, or to none any more",
-        "take it from this context by its identifier"
+        "the object belongs to another context, or no longer to any",
+        "get it from this context by its identifier"
       )
     return BatchError(
       .noContext,
@@ -238,7 +238,7 @@ extension ModelContext {
   static func unwritable(_ identifier: PersistentIdentifier) -> BatchError {
     BatchError(
       .readOnly,
-      "only rows of tables can be written, and this is of a view or a virtual table",
+      "only rows of tables can be written, and this one is in a view or virtual table",
       at: identifier.description
     )
   }

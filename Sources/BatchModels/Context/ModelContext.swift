@@ -257,7 +257,7 @@ public final class ModelContext {
   }
 }
 
-@available(*, unavailable, message: "make a context for each task, and send identifiers")
+@available(*, unavailable, message: "create a context per task, and pass identifiers")
 extension ModelContext: Sendable {}
 
 extension BatchError.Code {

@@ -61,7 +61,7 @@ extension BatchError {
       code,
       "\(problems.count) problems keep objects from being saved: \(told.joined(separator: "; "))"
         + (rest > 0 ? "; and \(rest) more" : ""),
-      remedy: "saveProblems of the error has all of them, with what to do about each",
+      remedy: "the error's saveProblems has all of them, with remedies",
       underlying: underlying
     )
   }

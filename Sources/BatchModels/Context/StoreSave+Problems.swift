@@ -131,7 +131,7 @@ extension StoreSave {
         ? "unique index over \(columns.joined(separator: ", ")) has its values already"
         : "property \(shown.joined(separator: " and ")), which \(owner) has already",
       remedy: object.unsaved == .insert
-        ? "change it, or say .unique(…) in the mapping so that saving updates that row"
+        ? "change it, or declare .unique(…) in the mapping so that saving updates that row"
         : "change one of the two"
     )
   }
@@ -214,7 +214,7 @@ extension StoreSave {
             "\($0) refers to \(value.shortForMessage), and there is no such row in"
               + " \(key.table.quotedForMessage)"
           },
-          remedy: "save what it refers to as well, or relate it to something else"
+          remedy: "save the object that it refers to as well, or relate it to something else"
         )
       )
     }

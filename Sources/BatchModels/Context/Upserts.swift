@@ -432,7 +432,7 @@ struct Upserts {
         value: value,
         message:
           "its key is \(value.shortForMessage), and its unique values are those of \(identifier)",
-        remedy: "leave the key to the row that is there, or change the unique values"
+        remedy: "leave the key unset, or change the unique values"
       )
       throw BatchError(.constraint, [problem]) ?? .notFound(identifier)
     }

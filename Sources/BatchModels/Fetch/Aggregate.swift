@@ -65,7 +65,7 @@ extension Aggregate {
   ) -> Aggregate where Value == Attribute? {
     Aggregate(isKey: true) { object, translator throws(BatchError) in
       guard case .object(let related) = try object.term(of: relationship, in: translator) else {
-        throw .unsupported("groups by what is no relationship to one")
+        throw .unsupported("a group by something other than a to-one relationship")
       }
       return try .key(related.attribute(property).optional, in: translator)
     }
@@ -77,7 +77,7 @@ extension Aggregate {
   ) -> Aggregate where Value == PersistentIdentifier? {
     Aggregate(isKey: true) { object, translator throws(BatchError) in
       guard case .object(let related) = try object.term(of: relationship, in: translator) else {
-        throw .unsupported("groups by what is no relationship to one")
+        throw .unsupported("a group by something other than a to-one relationship")
       }
       // The key as stored in the other object's row, since identifiers consist of that.
       let key = related.column(try related.entity.entity.requireKey().columns[0])

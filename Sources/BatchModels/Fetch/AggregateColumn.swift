@@ -50,7 +50,7 @@ struct AttributeColumn<Value> {
         .valueMismatch,
         "attribute \(name.quotedForMessage) is declared \(codec.typeName), and a row has"
           + " \(row[0].className)",
-        remedy: "correct the row, or declare the attribute as what it holds"
+        remedy: "correct the row, or declare the attribute with the type of its values"
       )
     }
     return "\(SwiftFunction.sqlName)(\(function), \(column))"

@@ -45,7 +45,7 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
         : "finds rows of \(what) by \(index(how))\(condition)"
     }
     if step.hasPrefix("USE TEMP B-TREE FOR ") {
-      return step.hasSuffix("ORDER BY") ? "sorts what it has found" : "collects and sorts"
+      return step.hasSuffix("ORDER BY") ? "sorts the results" : "collects and sorts"
     }
     if step.hasPrefix("CORRELATED ") { return "for each of these rows:" }
     if step.hasPrefix("LIST SUBQUERY") { return "makes a list first:" }

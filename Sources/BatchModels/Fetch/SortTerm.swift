@@ -65,7 +65,7 @@ public struct SortTerm<Model: PersistentModel>: Sendable {
       },
       sql: { object, translator throws(BatchError) in
         guard case .object(let related) = try object.term(of: relationship, in: translator) else {
-          throw .unsupported("an order by what is no relationship to one")
+          throw .unsupported("an order by something other than a to-one relationship")
         }
         return try term.sql(related, translator)
       }

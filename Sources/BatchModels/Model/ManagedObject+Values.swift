@@ -143,7 +143,7 @@ extension ManagedObject {
     if let modelContext {
       modelContext.note(error)
     } else if hasOutlivedContext {
-      assertionFailure("what is read here is not known any more: \(error)")
+      assertionFailure("this value is no longer known: \(error)")
     }
   }
 
@@ -154,7 +154,7 @@ extension ManagedObject {
     } else if let modelContext {
       modelContext.noteChange(error)
     } else {
-      assertionFailure("what is set here is lost: \(error)")
+      assertionFailure("this value is lost: \(error)")
     }
   }
 
@@ -177,7 +177,7 @@ extension ManagedObject {
     } else if entity.versionSlot == slot {
       reason = "counts the updates of its row"
     } else if entity.concrete?.slot == slot {
-      reason = "tells which entity the row is of"
+      reason = "names the row's entity"
     } else if entity.keySlots.contains(slot), !persistentModelID.isTemporary {
       reason = "is part of the object's identity"
     } else {

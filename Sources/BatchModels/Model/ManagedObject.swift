@@ -178,7 +178,7 @@ extension ManagedObject {
       .noContext,
       "the object is in no context",
       at: persistentModelID.description,
-      remedy: "keep the context, and take objects from it again after a reset or a deletion"
+      remedy: "keep the context, and get objects from it again after a reset or a deletion"
     )
   }
 

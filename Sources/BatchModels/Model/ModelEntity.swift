@@ -227,7 +227,7 @@ final class ModelEntity: Sendable {
       .modelTypeMismatch,
       "the row is one of entity \(name.quotedForMessage) now",
       at: identifier.description,
-      remedy: "take the object from the context again"
+      remedy: "get the object from the context again"
     )
   }
 
@@ -241,7 +241,7 @@ final class ModelEntity: Sendable {
         "attribute \(attribute.name.quotedForMessage) is declared \(attribute.codec.typeName),"
           + " and the row has \(misfit(row[slot], at: slot))",
         at: identifier.description,
-        remedy: "correct the row, or declare the attribute as what it holds"
+        remedy: "correct the row, or declare the attribute with the type of its values"
       )
     }
   }

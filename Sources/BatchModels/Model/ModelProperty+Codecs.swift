@@ -10,7 +10,7 @@ extension ModelProperty {
   @available(
     *,
     unavailable,
-    message: "a Date is kept in several ways: add as: .iso8601, .unixSeconds or .referenceSeconds"
+    message: "a Date has several stored forms: add as: .iso8601, .unixSeconds or .referenceSeconds"
   )
   public static func attribute(
     _ name: String,
@@ -24,7 +24,7 @@ extension ModelProperty {
   @available(
     *,
     unavailable,
-    message: "a Date is kept in several ways: add as: .iso8601, .unixSeconds or .referenceSeconds"
+    message: "a Date has several stored forms: add as: .iso8601, .unixSeconds or .referenceSeconds"
   )
   public static func attribute(
     _ name: String,
@@ -38,8 +38,7 @@ extension ModelProperty {
   @available(
     *,
     unavailable,
-    message:
-      "add as: .raw(placeholder:) for an enumeration, .json(placeholder:) for what is Codable"
+    message: "add as: .raw(placeholder:) for an enumeration, .json(placeholder:) for a Codable type"
   )
   public static func attribute<Value>(
     _ name: String,

@@ -184,7 +184,7 @@ extension ModelProperty {
     if let makeDefault { return makeDefault() }
     if let first = Placeholder.firstCase(of: Value.self) { return first }
     preconditionFailure(
-      "\(Model.self).\(name) reads as nothing where its row is gone: give it a default,"
+      "\(Model.self).\(name) has no value if its row is gone: give it a default,"
         + " or make \(Value.self) CaseIterable"
     )
   }
@@ -197,7 +197,7 @@ extension ModelProperty {
     if let makeDefault { return makeDefault() }
     if let value = try? Placeholder.value(of: Value.self) { return value }
     preconditionFailure(
-      "\(Model.self).\(name) reads as nothing where its row is gone: give it a default,"
+      "\(Model.self).\(name) has no value if its row is gone: give it a default,"
         + " as \(Value.self) cannot be decoded from zeros and empty texts"
     )
   }

@@ -25,7 +25,7 @@ extension PredicateExpressions.ConditionalCast: TranslatableExpression {
     }
     let entities = translator.container.entities[object.entity.store].values
     guard let entity = entities.first(where: { $0.type == Desired.self }) else {
-      throw .unsupported("a cast to \(Desired.self), which is no entity here")
+      throw .unsupported("a cast to \(Desired.self), which is not an entity here")
     }
     let isDesired = translator.isObject(object, of: Desired.self)
     return .object(

@@ -162,7 +162,7 @@ extension PredicateExpressions.SequenceAllSatisfy: TranslatableExpression {
 extension PredicateExpressions.Filter: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output> {
     guard case .objects(var objects) = try translator.term(sequence) else {
-      throw .unsupported("a Filter of what is no relationship to many")
+      throw .unsupported("a Filter of something other than a to-many relationship")
     }
     func condition(_ object: ObjectTerm) throws(BatchError) -> SQLText {
       translator.bind(variable, to: .object(object))

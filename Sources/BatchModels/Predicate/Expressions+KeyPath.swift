@@ -20,7 +20,7 @@ extension PredicateExpressions.KeyPath: TranslatableExpression {
         let exists = try translator.exists(in: objects) { _ in .true }
         if let isEmpty = Term<Bool>.condition(exists.negated) as? Term<Output> { return isEmpty }
       }
-      throw .unsupported("a property of a relationship to many")
+      throw .unsupported("a property of a to-many relationship")
     case .identifier: throw .unsupported("a part of an identifier")
     case let root: return try translator.map(root) { $0[keyPath: path] }
     }

@@ -86,7 +86,7 @@ extension PredicateExpressions.ForcedUnwrap: TranslatableExpression {
     case .object, .objects, .identifier:
       throw BatchError(
         .unsupportedPredicate,
-        "a predicate for SQL cannot have an object that is unwrapped by force",
+        "a predicate for SQL cannot force-unwrap an object",
         remedy: "write ?. instead of !."
       )
     case .computed(let computation):

@@ -137,7 +137,7 @@ final class PredicateTranslator {
     switch term {
     case .constant(let value):
       guard let stored = canonical.encode(value) else {
-        throw .unsupported("a \(Value.self) that is no value in SQL, as NaN is none")
+        throw .unsupported("a \(Value.self) without a value in SQL, such as NaN")
       }
       return (SQLText(place(stored)), canonical)
     case .sql(let text, let representation) where representation.isCanonical:
@@ -222,7 +222,7 @@ final class PredicateTranslator {
         throw BatchError(
           .valueMismatch,
           "an attribute of type \(Value.self) has \(row[position].className) in a row",
-          remedy: "correct the row, or declare the attribute as what it holds"
+          remedy: "correct the row, or declare the attribute with the type of its values"
         )
       }
     case .object, .objects, .identifier: throw .unsupported("an object in this place")
@@ -246,7 +246,7 @@ final class PredicateTranslator {
       if let value = representation.encode(result) { return value }
       throw BatchError(
         .predicateFailed,
-        "a predicate computes a \(Value.self) that is no value in SQL, as NaN is none"
+        "a predicate computes a \(Value.self) without a value in SQL, such as NaN"
       )
     }
     let list = ([function] + computation.columns).joined(separator: ", ")

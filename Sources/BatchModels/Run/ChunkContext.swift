@@ -74,7 +74,7 @@ package final class ChunkContext: @unchecked Sendable {
             .constraint,
             "FOREIGN KEY constraint failed: a row refers to one that does not exist",
             at: connection.path,
-            remedy: "save what is referred to in the same chunk, and delete what refers with it"
+            remedy: "save referenced rows in the same chunk, and delete referring rows with it"
           )
         }
       }

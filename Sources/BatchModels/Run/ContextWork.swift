@@ -68,7 +68,7 @@ package struct ContextWork: Sendable {
           .objectNotFound,
           "\(chunk.missing.indexCount) of \(chunk.identifiers.count) identifiers have no row",
           at: chunk.missing.ranges.first.map { chunk.identifiers[$0.lowerBound].description },
-          remedy: "run with missingRows: .counted to go on without them"
+          remedy: "run with missingRows: .counted to continue without them"
         )
       }
       // The context holds its objects weakly, and these were read for the closure.
@@ -99,7 +99,7 @@ package struct ContextWork: Sendable {
       .readOnly,
       "the store cannot be written, and the closure has changed objects",
       at: container.stores[store].path,
-      remedy: "check isReadOnly of its configuration; stores of Core Data are read only"
+      remedy: "check isReadOnly of its configuration; Core Data stores are read-only"
     )
   }
 }

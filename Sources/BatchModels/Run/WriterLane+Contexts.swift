@@ -34,7 +34,7 @@ extension WriterLane {
     if isAlone, run != nil {
       throw BatchError(
         .unrecordable,
-        "the closure has changed objects of several stores, of which one keeps what undoes the run",
+        "the closure has changed objects of several stores, but only one keeps the undo records",
         at: connection.path,
         remedy: "change objects of one store, or run without undo"
       )

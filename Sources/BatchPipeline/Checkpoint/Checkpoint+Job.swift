@@ -11,8 +11,8 @@ extension Checkpoint {
     try refuseForeignOwner(of: job.files)
   }
 
-  /// What became of each identifier: by the ledger in the store where there is one, and by the file of a
-  /// finished run, which has all of it.
+  /// The outcome of each identifier: from the ledger in the store if there is one, or from the file
+  /// of a finished run, which has all outcomes.
   package func rowOutcomes(ofJob job: Job) async throws(BatchError) -> RowOutcomes {
     guard metadata.ledger == .store, !progress.state.isFinished else { return try rowOutcomes() }
     let store = try await Store(
@@ -36,7 +36,8 @@ extension Checkpoint {
     return outcomes
   }
 
-  /// What is done, from the ledger in the store where there is one: the file may lag behind it.
+  /// The done positions, from the ledger in the store if there is one, since the file may lag
+  /// behind it.
   package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
     guard metadata.ledger == .store else { return progress.done }
     do {
@@ -47,7 +48,7 @@ extension Checkpoint {
       )
       return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
     } catch {
-      // What is finished the file knows as well.
+      // The file is complete for finished runs.
       guard progress.state.isFinished else { throw error }
       return progress.done
     }

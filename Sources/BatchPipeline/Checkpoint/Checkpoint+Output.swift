@@ -4,7 +4,7 @@ import BatchStore
 import SystemPackage
 
 extension Checkpoint {
-  /// What has become of an export's unfinished output, if it is not what the checkpoint says.
+  /// What is wrong with an export's unfinished output, if it differs from the checkpoint's.
   func lossOfOutput() -> String? {
     guard let count = progress.outputBytes, let path = metadata.output.map({ FilePath($0) }),
       let partial = metadata.partialOutput.map({ FilePath($0) })
@@ -17,9 +17,9 @@ extension Checkpoint {
     )
   }
 
-  /// Records that nothing of an export is done: its rows are read again, those that failed as well.
+  /// Records that nothing of an export is done: its rows are read again, including failed ones.
   func beginOutputAnew() throws(BatchError) {
-    // The failed ones first: a process that is killed in between finds the output lost again.
+    // Failed ones first: if the process is killed in between, the next finds the output lost again.
     try record([])
     var progress = progress
     progress.done = DoneRanges()

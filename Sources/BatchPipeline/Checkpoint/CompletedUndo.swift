@@ -2,28 +2,28 @@ import BatchEngine
 import BatchIdentifiers
 import SystemPackage
 
-/// An undo that has come to its end, by its own record.
+/// A completed undo, from its own record.
 package struct CompletedUndo: Sendable, Encodable {
   /// The UUID of the run that undid the other one.
   package let run: String
-  /// How many rows it was about.
+  /// The number of its rows.
   package let rows: Int
-  /// How many of them it has left alone, since somebody had changed them.
+  /// The number of rows left alone, since somebody had changed them.
   package let failed: Int
-  /// How many rows the undone run had recorded; nil if an earlier version has undone it.
+  /// The number of rows that the undone run had recorded; nil if an earlier version undid it.
   private let recorded: Int?
 
-  /// Whether rows of the run are left as it has left them.
+  /// Whether some rows are still as the run left them.
   package var isPartial: Bool { failed > 0 || rows < recorded ?? rows }
 
-  /// In words: `undone by 4D1C…`, with how many rows if they are not all of so many.
+  /// In words: `undone by 4D1C…`, with the number of rows unless all were undone.
   package func words(ofRows count: Int?) -> String {
     let undone = rows - failed
     let count = max(recorded ?? count ?? rows, rows)
     return (undone < count ? "\(undone) of \(count) rows " : "") + "undone by \(run)"
   }
 
-  /// The last undo of a run of a job; nil if there is none, or it is not at its end.
+  /// The last undo of a run of a job; nil if there is none, or it is incomplete.
   package init?(of run: String, ofJob job: Job) {
     self.init(of: run, by: job.undoing)
   }
@@ -35,7 +35,7 @@ package struct CompletedUndo: Sendable, Encodable {
       guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),
         checkpoint.metadata.undone == run, checkpoint.progress.state.isFinished,
         undoing.files.trusts(owner: checkpoint.owner),
-        // One that has given no row back has undone nothing.
+        // An undo that restored no row has undone nothing.
         checkpoint.list.count > checkpoint.progress.done.outcomes.failed
       else { continue }
       self.run = checkpoint.metadata.run

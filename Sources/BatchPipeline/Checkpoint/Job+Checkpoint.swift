@@ -5,17 +5,17 @@ public import SystemPackage
 extension Job {
   /// The job of a run at a path; see the other initializer.
   ///
-  /// - Throws: As the other one does.
+  /// - Throws: As the other initializer.
   @_disfavoredOverload
   public init(ofRunAt path: String) throws(BatchError) {
     try self.init(ofRunAt: FilePath(path))
   }
 
-  /// The job of a job file, or that of a checkpoint which a run by objects has left: enough to look at the
-  /// run and to steer it, and not to carry it out.
+  /// The job of a job file, or of a checkpoint left by a run by objects: enough to inspect and
+  /// control the run, but not to execute it.
   ///
-  /// - Throws: `BatchError` as ``init(contentsOf:)`` does; `damagedFile` for a file that is neither, and
-  ///   `invalidJob` for the checkpoint of a job that has a file.
+  /// - Throws: `BatchError` as ``init(contentsOf:)`` does; `damagedFile` for a file that is
+  ///   neither, and `invalidJob` for the checkpoint of a job with a job file.
   public init(ofRunAt path: FilePath) throws(BatchError) {
     guard !Job.isJobFile(path), FileSystem.status(of: path)?.type == .regular else {
       self = try Job(contentsOf: path)
@@ -43,10 +43,10 @@ extension Job {
 }
 
 extension Checkpoint {
-  /// Whether an earlier version made it for work by objects, and kept nothing of what that was.
+  /// Whether an earlier version created it for work by objects, without describing the work.
   var isOfEarlierContexts: Bool { metadata.fingerprint == "contexts" }
 
-  /// Whether it is that of a run by objects.
+  /// Whether it belongs to a run by objects.
   fileprivate var isOfContexts: Bool {
     var job = Job(
       name: metadata.job,

@@ -9,36 +9,36 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What the past runs of a job have left, and nobody needs any more.
+/// What a job's past runs left behind and nobody needs any more.
 ///
-/// These are checkpoints that were set aside, with what their runs had exported until then, and the
+/// These are checkpoints that were set aside, with the unfinished exports of their runs, and the
 /// ledgers in the store of those runs and of finished ones. The job's checkpoint stays, and so does
-/// the ledger of a run that can be resumed or has failed identifiers to try again.
+/// the ledger of a run that can be resumed or has failed identifiers to retry.
 public struct JobCleanup: Sendable {
-  /// The files that were removed.
+  /// The removed files.
   public private(set) var files: [String] = []
-  /// How many runs were removed from the ledger.
+  /// The number of runs removed from the ledger.
   public private(set) var runCount = 0
-  /// The runs that can be undone, which stay as long as the job says.
+  /// The runs that can be undone, whose records are kept as long as the job says.
   public private(set) var undoable: [UndoableRun] = []
-  /// How many bytes of records of earlier runs are left.
+  /// The size of the remaining records of earlier runs, in bytes.
   public private(set) var historyBytes: Int64 = 0
 
-  /// Removes what a job's past runs have left.
+  /// Removes what a job's past runs left behind.
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - removesHistory: Whether the records of earlier runs are removed, and not only those that the job
-  ///     does not keep.
-  /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or what the database says.
+  ///   - removesHistory: Whether to remove all records of earlier runs, rather than only those
+  ///     beyond the job's limit.
+  /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or the database's errors.
   public init(of job: Job, removingHistory removesHistory: Bool = false) async throws(BatchError) {
     let path = job.checkpointPath
     let lock = try RunLock(of: job.files)
     defer { withExtendedLifetime(lock) {} }
     var setAside: [Checkpoint] = []
     for file in Checkpoint.filesSetAside(of: path) {
-      // A file that is none of the job's checkpoints has its name by accident; one of somebody else
-      // may name any file as its output.
+      // Any other file has its name by accident; another user's file could name any file as its
+      // output.
       guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name,
         job.files.trusts(owner: checkpoint.owner)
       else { continue }
@@ -78,7 +78,7 @@ public struct JobCleanup: Sendable {
     but current: Checkpoint?
   ) async throws(BatchError) -> (Int, [UndoableRun]) {
     let store = try await job.openStore()
-    // A store of Core Data that was not to be written has no ledger.
+    // A Core Data store that must not be written has no ledger.
     if store.coreData != nil, store.isReadOnly { return (0, []) }
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = false
@@ -95,12 +95,12 @@ public struct JobCleanup: Sendable {
 }
 
 extension Checkpoint {
-  /// The runs whose checkpoints stand beside a checkpoint, set aside.
+  /// The runs whose checkpoints were set aside beside a checkpoint.
   static func runsSetAside(of path: FilePath) -> Set<String> {
     Set(filesSetAside(of: path).compactMap { try? Checkpoint(reading: $0).metadata.run })
   }
 
-  /// The files beside a checkpoint that ``setAside(_:)`` may have made of it, in their order.
+  /// The files beside a checkpoint that ``setAside(_:)`` may have created from it, in order.
   static func filesSetAside(of path: FilePath) -> [FilePath] {
     let folder = path.removingLastComponent()
     let prefix = "\(path.stem ?? "checkpoint")."

@@ -2,14 +2,14 @@ import BatchEngine
 import BatchStore
 
 extension PastRun {
-  /// What the store says of a run; nil if that is not finished or its work has no identifier.
+  /// The store's record of a run; nil if that is not finished or its work has no ID.
   init?(_ stored: StoredRun) {
     guard stored.runID != nil, stored.standing == .finished || stored.standing == .acknowledged
     else { return nil }
     self.init(finished: stored)
   }
 
-  /// What the store says of a finished run, whose work may have no identifier.
+  /// The store's record of a finished run, whose work may have no ID.
   init(finished stored: StoredRun) {
     self.init(
       id: stored.runID ?? "",

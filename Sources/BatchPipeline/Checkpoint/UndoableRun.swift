@@ -9,15 +9,15 @@ public struct UndoableRun: Sendable, Encodable {
   public let run: String
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
-  /// Until when its records are kept, as an ISO 8601 timestamp in UTC; nil forever.
+  /// Until when its records are kept, as an ISO 8601 timestamp in UTC; nil for forever.
   public let keptUntil: String?
-  /// How many rows were recorded.
+  /// The number of recorded rows.
   public let rows: Int
-  /// How many bytes the records have.
+  /// The size of the records in bytes.
   public let bytes: Int
   /// Whether an undo has begun.
   public let isUndone: Bool
-  /// The undo, if it has come to its end.
+  /// The undo, if it is complete.
   package private(set) var undo: CompletedUndo?
 }
 
@@ -31,7 +31,7 @@ extension UndoableRun {
     isUndone = undo.isUndone
   }
 
-  /// What is kept of a run of a job, with what its undo has recorded.
+  /// The undo records of a job's run, and what its undo has recorded.
   init(_ stored: StoredUndo, of job: Job) {
     self.init(stored)
     undo = stored.isUndone ? CompletedUndo(of: stored.run, ofJob: job) : nil
@@ -39,8 +39,8 @@ extension UndoableRun {
 
   private enum CodingKeys: CodingKey { case run, startedAt, keptUntil, rows, bytes, isUndone }
 
-  /// What the database of a checkpoint keeps of its run; nil if that is nothing, if the file is no
-  /// checkpoint, or if the database cannot be read.
+  /// The undo records of a checkpoint's run in its database; nil if there are none, if the file is
+  /// not a checkpoint, or if the database cannot be read.
   ///
   /// - Parameter path: The checkpoint.
   public init?(ofCheckpoint path: FilePath) async {
@@ -51,7 +51,7 @@ extension UndoableRun {
         $0.run == metadata.run
       })
     else { return nil }
-    // As much of the job as says where the checkpoint of its undo is.
+    // As much of the job as determines the checkpoint of its undo.
     let job = Job(
       name: metadata.job,
       database: .init(path: FilePath(database)),
@@ -62,7 +62,7 @@ extension UndoableRun {
     self.init(undo, of: job)
   }
 
-  /// What the database of the checkpoint at a path keeps of its run; see the other initializer.
+  /// The undo records of the run of the checkpoint at a path; see the other initializer.
   @_disfavoredOverload
   public init?(ofCheckpoint path: String) async {
     await self.init(ofCheckpoint: FilePath(path))

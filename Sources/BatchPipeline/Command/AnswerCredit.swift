@@ -1,38 +1,38 @@
 import BatchIdentifiers
 
-/// What the answers of a program are worth: where one does not repeat the identifier of its row, and the
-/// program writes something that nobody has asked for, it may be that of another row.
+/// How far a program's answers can be trusted: if one does not repeat its row's identifier, and the
+/// program writes something unrequested, that answer may be another row's.
 struct AnswerCredit {
-  /// What the answers so far are worth if it turns out that there are too many.
+  /// How far the answers so far can be trusted if there turn out to be too many.
   enum Standing {
     /// There are none.
     case unasked
-    /// Each repeats the identifier of its row, so none is another's.
+    /// Each repeats its row's identifier, so none belongs to another row.
     case identified
-    /// One may be that of another row.
+    /// One may belong to another row.
     case unidentified
   }
 
-  /// The most bytes of what nobody had asked for that are kept.
+  /// The maximum bytes of unrequested output that are kept.
   static let surplusLimit = 1000
-  /// The longest that an answer too many is waited for.
+  /// The longest wait for a surplus answer.
   private static let patience = Duration.milliseconds(5)
 
   private(set) var standing = Standing.unasked
-  /// What was written and nobody had asked for, as far as an error shows it.
+  /// The unrequested output, as far as an error shows it.
   private var surplus: [UInt8] = []
   /// When the last answer came, and how long two answers took.
   private var last = (at: ContinuousClock.now, pace: Duration.zero)
 
-  /// Whether something was written that nobody had asked for.
+  /// Whether there is unrequested output.
   var hasSurplus: Bool { !surplus.isEmpty }
 
-  /// Takes note of what was written and nobody had asked for.
+  /// Notes unrequested output.
   mutating func add(surplus bytes: some Collection<UInt8>) {
     surplus += bytes.prefix(Self.surplusLimit - surplus.count)
   }
 
-  /// Takes note of as many answers as were asked for.
+  /// Notes a complete set of answers.
   mutating func answered(
     _ count: Int,
     since start: ContinuousClock.Instant,
@@ -41,10 +41,10 @@ struct AnswerCredit {
     last = (now, start.duration(to: now) * 2 / max(count, 1))
   }
 
-  /// Takes note of whether each of the answers that were taken repeats the identifier of its row.
+  /// Notes whether each of the taken answers repeats its row's identifier.
   ///
-  /// - Returns: How long it is worth to wait for one too many: until two of them would have been
-  ///   written, but a few milliseconds at most. Nil if one would put nothing in doubt.
+  /// - Returns: How long to wait for a surplus answer: the time for two of them, but a few
+  ///   milliseconds at most. Nil if one would cast no doubt.
   mutating func accept(identified: Bool, at now: ContinuousClock.Instant) -> Duration? {
     guard !identified else {
       if standing == .unasked { standing = .identified }
@@ -55,14 +55,14 @@ struct AnswerCredit {
       ? .zero : max(.zero, now.duration(to: last.at + min(last.pace, Self.patience)))
   }
 
-  /// The message about what nobody had asked for, where no answer is in doubt.
+  /// The message about unrequested output if no answer is in doubt.
   var harmless: String {
     standing == .unasked
       ? "it has written \(quotedSurplus) and was given no row"
-      : "it has written \(quotedSurplus) beyond its answers, of which none is in doubt"
+      : "it has written \(quotedSurplus) beyond its answers, none of which is in doubt"
   }
 
-  /// What is wrong with a program that has written too many answers.
+  /// The fault of a program that has written too many answers.
   var tooMany: CommandExchange.Fault {
     .init(
       message:

@@ -4,17 +4,18 @@ import BatchStore
 
 /// Reads the answers of a program: a JSON object of changed columns on each line.
 ///
-/// An object of nothing, or `null`, leaves the row as it is. `{"$error": "…"}` says that this row
-/// cannot be done, `{"$retry": "…"}` that it cannot be done now. Values are written as in exports: `{"$base64": true, "encoded": "…"}` is a blob.
+/// An empty object, or `null`, leaves the row unchanged. `{"$error": "…"}` means that this row
+/// cannot be done, `{"$retry": "…"}` that it cannot be done now. Values are written as in exports:
+/// `{"$base64": true, "encoded": "…"}` is a blob.
 struct AnswerDecoder {
-  /// What an answer says beside values.
+  /// The special members of an answer.
   private struct Remarks {
     var failure: String?
     var retry: String?
     var isIdentified = false
   }
 
-  /// The names in answers that are no columns.
+  /// The reserved names in answers, which are not columns.
   static let reservedNames = ["$identifier", "$error", "$retry"]
 
   private let names: [[UInt8]]
@@ -26,7 +27,7 @@ struct AnswerDecoder {
     names = columns.map { Array($0.utf8) }
   }
 
-  /// No answers to some rows yet.
+  /// Creates a decoder without answers.
   func noAnswers(for rows: ChunkRows) -> RowChanges {
     RowChanges(
       values: ValueBlock(
@@ -38,9 +39,9 @@ struct AnswerDecoder {
     )
   }
 
-  /// Reads the answers to some of the rows, from as many lines.
+  /// Reads the answers to some of the rows, one per line.
   ///
-  /// - Returns: Whether each repeats the identifier of its row, so that none can be another row's.
+  /// - Returns: Whether each repeats its row's identifier, so that none can belong to another row.
   func read(
     _ lines: [UInt8],
     for rows: ChunkRows,
@@ -56,7 +57,7 @@ struct AnswerDecoder {
         if let reason = remarks.failure {
           changes.fail(row, BatchError(.handlerFailed, "the command says: \(reason)"))
         } else if let reason = remarks.retry {
-          let message = "the command asks for another try: \(reason)"
+          let message = "the command asks for a retry: \(reason)"
           changes.fail(row, BatchError(.retryLater, message))
         }
       } catch {
@@ -107,7 +108,7 @@ struct AnswerDecoder {
     return remarks
   }
 
-  /// The string that a name with a meaning of its own must have.
+  /// The required string of a reserved name.
   private func readString(
     _ scanner: inout JSONLineScanner,
     _ name: String,
@@ -124,7 +125,7 @@ struct AnswerDecoder {
     throw .init("has \(noun) where \(name.quotedForMessage) must be a string\(hint)")
   }
 
-  /// A reason for people, of a length that can be shown and kept.
+  /// A reason for people, short enough to show and keep.
   private func readReason(
     _ scanner: inout JSONLineScanner,
     _ name: String

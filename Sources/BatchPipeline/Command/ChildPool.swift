@@ -10,7 +10,7 @@ import Musl
 import Darwin
 #endif
 
-/// The running programs of a command transform: as many as are needed at once, up to a number.
+/// The running programs of a command transform: as many as are needed at once, up to a limit.
 package final class ChildPool: Sendable {
   private struct State {
     var command: ChildProcess.Command
@@ -20,26 +20,26 @@ package final class ChildPool: Sendable {
     var places: DispatchSemaphore?
   }
 
-  /// The most lines of standard error that wait to be told.
+  /// The maximum number of pending lines from standard error.
   private static let messageLimit = 1000
 
   private let name: String
   private let state: Lock<State>
 
-  /// A pool of no programs yet.
+  /// Creates an empty pool.
   init(_ command: ChildProcess.Command) {
     name = command.executable.lastComponent?.string ?? "command"
     state = Lock(State(command: command))
   }
 
-  /// Starts the first program, so that one that cannot be started is known before anything is
-  /// written, unless there is nothing for it to do.
+  /// Starts the first program, unless it would have nothing to do, so that a failure to start shows
+  /// before anything is written.
   func start(
     environment: [String: String],
     atMost count: Int,
     hasRows: Bool
   ) throws(BatchError) {
-    // A program that ends while it is written to must not end this one.
+    // A program that ends while it is written to must not end this process.
     signal(SIGPIPE, SIG_IGN)
     let command = state.withLock { state in
       state.command.environment = environment
@@ -51,8 +51,8 @@ package final class ChildPool: Sendable {
     state.withLock { $0.idle.append(child) }
   }
 
-  /// Lends a program that nobody else uses, as soon as there may be one; if `body` throws it is ended,
-  /// and the next one is new.
+  /// Lends an idle program, as soon as there is one; if `body` throws, the program is ended, and
+  /// the next one is new.
   func withChild<Result>(
     _ body: (ChildProcess) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -63,7 +63,7 @@ package final class ChildPool: Sendable {
     let child = try idleChild()
     do {
       let result = try body(child)
-      // Once it is idle it is another thread's.
+      // Once idle, it belongs to another thread.
       keep(child.takeErrors(), of: child)
       state.withLock { $0.idle.append(child) }
       return result
@@ -74,7 +74,7 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// A program that is asked nothing, or a new one.
+  /// An idle program, or a new one.
   private func idleChild() throws(BatchError) -> ChildProcess {
     while true {
       let (idle, command) = state.withLock { ($0.idle.popLast(), $0.command) }
@@ -93,8 +93,8 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// What the programs have written to standard error since the last call, each line with the
-  /// program and its process before it.
+  /// The programs' output to standard error since the last call, each line prefixed with the
+  /// program and its process.
   func takeMessages() -> [String] {
     state.withLock { state in
       defer { state.messages.removeAll() }
@@ -102,9 +102,9 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// Ends the programs; those that do not end by themselves are killed.
+  /// Ends the programs, and kills those that do not end by themselves.
   ///
-  /// - Throws: `BatchError` of code `commandUnreliable` if one has answered what nobody had asked.
+  /// - Throws: `BatchError` of code `commandUnreliable` if one has written unrequested answers.
   func close() throws(BatchError) {
     let children = state.withLock { state in
       defer { state.idle.removeAll() }

@@ -10,7 +10,7 @@ import Darwin
 #endif
 
 extension ChildProcess.Command {
-  /// A program of a job and its arguments, the first of which names it.
+  /// A job's program and its arguments, the first of which names it.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
   init(_ arguments: [String], in folder: FilePath) throws(BatchError) {
@@ -19,14 +19,14 @@ extension ChildProcess.Command {
     self.init(executable: executable, arguments: arguments, folder: folder)
   }
 
-  /// What scripts of an interpreter are called in the end, by how its own name begins.
+  /// The file extensions of an interpreter's scripts, by how its name begins.
   private static let scripts = [
     "python": ["py"], "ruby": ["rb"], "perl": ["pl"], "node": ["js", "mjs", "cjs"], "php": ["php"],
     "bash": ["sh", "bash"], "sh": ["sh"], "dash": ["sh"], "zsh": ["sh", "zsh"], "lua": ["lua"],
     "Rscript": ["R", "r"], "tclsh": ["tcl"],
   ]
 
-  /// Refuses an interpreter whose script is not there: it would start, and end with the first chunk.
+  /// Refuses an interpreter whose script is missing: it would start, and end with the first chunk.
   private static func requireScript(
     of arguments: [String],
     in folder: FilePath
@@ -38,7 +38,7 @@ extension ChildProcess.Command {
       })
     else { return }
     for argument in arguments.dropFirst() {
-      // Behind these stands a program or a module, and no file.
+      // These options precede a program text or a module, not a file.
       if ["-c", "-e", "-m", "-r", "--eval", "--print", "-p"].contains(argument) { return }
       if argument.hasPrefix("-") { continue }
       let path = FilePath(argument)
@@ -48,12 +48,12 @@ extension ChildProcess.Command {
       throw BatchError(
         .commandNotStarted,
         "there is no script \(argument.quotedForMessage) for \(name) to run",
-        remedy: "check the name; a path leads from the folder of the job file"
+        remedy: "check the name; paths start at the job file's folder"
       )
     }
   }
 
-  /// The file of a program: the path from the job's folder, or the first of its name in `PATH`.
+  /// The file of a program: the path from the job's folder, or the first match in `PATH`.
   private static func executable(
     _ name: String,
     from folder: FilePath
@@ -77,7 +77,7 @@ extension ChildProcess.Command {
       found.map { "\($0.string.quotedForMessage) is not executable" }
         ?? "there is no command \(name.quotedForMessage)",
       remedy: found == nil
-        ? "check the name; a path leads from the folder of the job file"
+        ? "check the name; paths start at the job file's folder"
         : "make it so with chmod +x"
     )
   }

@@ -14,7 +14,7 @@ extension ChildProcess {
   /// The two ends of a pipe; nil if there is none.
   static func makePipe() -> [Int32]? {
     var ends: [Int32] = [0, 0]
-    // Another child that is started meanwhile must not inherit them.
+    // Another child started meanwhile must not inherit them.
     #if canImport(Darwin)
     guard unsafe pipe(&ends) == 0 else { return nil }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -48,7 +48,7 @@ extension ChildProcess {
 
     unsafe posix_spawnattr_init(&attributes)
     defer { unsafe posix_spawnattr_destroy(&attributes) }
-    // The signals that this process ignores or blocks mean to the child what they mean by default.
+    // Signals that this process ignores or blocks have their default effect in the child.
     var signals = sigset_t()
     unsafe sigemptyset(&signals)
     unsafe posix_spawnattr_setsigmask(&attributes, &signals)

@@ -11,8 +11,8 @@ import Musl
 import Darwin
 #endif
 
-/// A program that runs beside this one and answers each line on its standard input by one on its
-/// standard output.
+/// A program that runs beside this process and answers each line on its standard input with one on
+/// its standard output.
 ///
 /// One thread uses it at a time, and blocks while the program works.
 final class ChildProcess {
@@ -20,33 +20,33 @@ final class ChildProcess {
   struct Command: Sendable {
     /// The file of the program.
     var executable: FilePath
-    /// The arguments, the name of the program among them.
+    /// The arguments, including the program's name.
     var arguments: [String]
-    /// The folder it starts in; that of this process if it is empty.
+    /// The folder in which it starts; this process's if empty.
     var folder: FilePath
-    /// Variables beside those of this process.
+    /// Variables in addition to this process's.
     var environment: [String: String] = [:]
   }
 
-  /// The number of the process.
+  /// The process ID.
   let identifier: pid_t
   private var input: Int32
   private let output: Int32
-  /// Its standard error, or -1 once that is at its end: `poll` would report the end forever.
+  /// Its standard error, or -1 after its end, which `poll` would otherwise report forever.
   private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
   private var standardError = StandardErrorLines()
   private var hasEnded = false
   private var credit = AnswerCredit()
 
-  /// The most reads at once of what it writes to standard error: as much as a pipe may hold, so that
-  /// a program that writes without end keeps nobody.
+  /// The maximum number of consecutive reads of its standard error: as much as a pipe may hold, so
+  /// that a program that writes endlessly blocks nobody.
   private static let errorReads = 16
 
   /// Starts a program.
   ///
-  /// It leads a process group of its own: Ctrl-C, which lets this process finish its chunks, does
-  /// not end it.
+  /// It leads its own process group: Ctrl-C, which lets this process finish its chunks, does not
+  /// end it.
   init(_ command: Command) throws(BatchError) {
     var descriptors: [Int32] = []
     defer { descriptors.forEach { closeDescriptor($0) } }
@@ -79,9 +79,9 @@ final class ChildProcess {
 
   /// Writes lines and reads as many answers.
   ///
-  /// - Returns: The answers, each with its line feed; ``accept(identified:)`` looks for more of them.
+  /// - Returns: The answers, each with its line feed; ``accept(identified:)`` checks for more.
   /// - Throws: `BatchError` of code `handlerFailed` if there are fewer, if one is too long, if the
-  ///   program ends, or if it takes longer than it may. It is of no use any more then.
+  ///   program ends, or if it exceeds its time. It cannot be used again then.
   func answers(to question: consuming CommandExchange.Question) throws(BatchError) -> [UInt8] {
     guard credit.standing == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     var exchange = CommandExchange(question, at: .now)
@@ -102,7 +102,7 @@ final class ChildProcess {
     return exchange.answers
   }
 
-  /// Waits until something can be read or written, and does that.
+  /// Waits until it can read or write, and does so.
   private func transfer(
     _ exchange: inout CommandExchange,
     within patience: Duration
@@ -127,7 +127,7 @@ final class ChildProcess {
       unsafe write(input, $0.baseAddress, $0.count)
     }
     if count >= 0 { return exchange.sent(count) }
-    // It reads no more; whether it has ended shows when its answers are read.
+    // It no longer reads; whether it has ended shows when its answers are read.
     if errno == EPIPE { return exchange.sent(exchange.unsent.count) }
     if errno == EAGAIN || errno == EINTR { return }
     throw Self.error("cannot write to the command", errno)
@@ -142,21 +142,21 @@ final class ChildProcess {
     if count == 0 { exchange.close() } else { exchange.receive(buffer[..<count]) }
   }
 
-  /// Takes note of what the answers to a chunk are worth, and of an answer after the last one.
+  /// Notes how far the answers to a chunk can be trusted, and any answer after the last one.
   ///
-  /// Where each answer repeats the identifier of its row nothing is in doubt. A program that answers
-  /// a row twice is otherwise one answer ahead from there on, and the answers do not tell: one too many
-  /// is waited for. What comes later is noticed when the program is asked again or ended.
+  /// If each answer repeats its row's identifier, nothing is in doubt. Otherwise, a program that
+  /// answers a row twice is one answer ahead from then on, and the answers do not show it; so this
+  /// waits for a surplus answer. Later ones are noticed when the program is asked again or ended.
   ///
-  /// - Throws: `BatchError` of code `handlerFailed` if there is one too many.
+  /// - Throws: `BatchError` of code `handlerFailed` if there is a surplus answer.
   func accept(identified: Bool) throws(BatchError) {
     guard let patience = credit.accept(identified: identified, at: .now) else { return }
     if patience > .zero { usleep(UInt32(patience / .microseconds(1))) }
     guard !credit.hasSurplus, !isReadable else { throw tooMany() }
   }
 
-  /// What it has written since its last answer, if nothing is in doubt for that although the
-  /// program is of no use any more; nil if it can be asked, or has to be, to learn what is wrong.
+  /// Its output since the last answer, if that casts no doubt but the program cannot be used again;
+  /// nil if it can be asked, or must be, to learn what is wrong.
   func harmlessSurplus() -> String? {
     guard credit.standing == .identified, isReadable || credit.hasSurplus else { return nil }
     receiveSurplus()
@@ -170,7 +170,7 @@ final class ChildProcess {
     return error
   }
 
-  /// Reads what nobody has asked for; false at the end.
+  /// Reads unrequested output; false at the end.
   @discardableResult
   private func receiveSurplus() -> Bool {
     let count = fillBuffer(from: output)
@@ -179,7 +179,8 @@ final class ChildProcess {
     return true
   }
 
-  /// Reads what there is into the buffer; how many bytes, or what `read(2)` gives in their place.
+  /// Reads available output into the buffer; returns the number of bytes, or otherwise the result
+  /// of `read(2)`.
   private func fillBuffer(from descriptor: Int32) -> Int {
     unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
   }
@@ -198,7 +199,7 @@ final class ChildProcess {
     }
   }
 
-  /// Whether the program has written something that nobody has asked for.
+  /// Whether the program has written something unrequested.
   private var isReadable: Bool {
     var wait = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
     return unsafe poll(&wait, 1, 0) > 0 && wait.revents & Int16(POLLIN) != 0
@@ -221,17 +222,16 @@ final class ChildProcess {
     )
   }
 
-  /// How a program has ended, as the status of `waitpid` tells it.
+  /// How a program ended, from the status of `waitpid`.
   private static func words(for status: Int32) -> String {
     status & 0x7f == 0
       ? "exited with status \(status >> 8 & 0xff)" : "was ended by signal \(status & 0x7f)"
   }
 
-  /// Tells the program to end, and ends it if it does not.
+  /// Asks the program to end, and kills it if it does not.
   ///
-  /// - Returns: A message if it has written something that nobody had asked for, and no answer is in
-  ///   doubt for that.
-  /// - Throws: `BatchError` of code `commandUnreliable` if an answer is.
+  /// - Returns: A message if it has written something unrequested that casts no doubt on an answer.
+  /// - Throws: `BatchError` of code `commandUnreliable` if an answer is in doubt.
   func close() throws(BatchError) -> String? {
     finish(within: .seconds(2))
     guard credit.hasSurplus else { return nil }
@@ -239,10 +239,10 @@ final class ChildProcess {
     return credit.harmless
   }
 
-  /// Lets a program that is asked nothing come to its end.
+  /// Lets an idle program end.
   ///
-  /// - Returns: What was wrong: it took longer than `patience` and was ended, or it says so with its
-  ///   status; nil if nothing was.
+  /// - Returns: What went wrong: it took longer than `patience` and was killed, or its status says
+  ///   so; nil if nothing did.
   func complete(within patience: Duration) -> String? {
     switch finish(within: patience) {
     case nil: "had not ended after \(patience) and was killed"
@@ -251,8 +251,8 @@ final class ChildProcess {
     }
   }
 
-  /// Closes the program's input, which tells it to end, waits for that, and reads what it still
-  /// writes.
+  /// Closes the program's input, which asks it to end, waits for that, and reads its remaining
+  /// output.
   ///
   /// - Returns: The status of `waitpid`, or nil if it had to be killed.
   @discardableResult
@@ -267,7 +267,7 @@ final class ChildProcess {
       readErrors(atMost: 1)
       if ProcessGroups.hasEnded(identifier, &status) {
         hasEnded = true
-        // What it has started may go on writing.
+        // Its own children may continue to write.
         for _ in 0..<Self.errorReads where isOpen && isReadable { isOpen = receiveSurplus() }
         readErrors()
         standardError.finish()
@@ -281,13 +281,13 @@ final class ChildProcess {
         pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
         pollfd(fd: isOpen ? output : -1, events: Int16(POLLIN), revents: 0),
       ]
-      // An end that no descriptor reports is noticed at the next look.
+      // An end that no descriptor reports is noticed at the next check.
       _ = unsafe poll(&waits, nfds_t(waits.count), 5)
     }
     return status
   }
 
-  /// Ends the program and all that it has started.
+  /// Ends the program and its children.
   func end() {
     guard !hasEnded else { return }
     ProcessGroups.end(identifier)
@@ -298,9 +298,9 @@ final class ChildProcess {
 }
 
 extension BatchError.Code {
-  /// A command does not exist, is no program, or cannot be started.
+  /// A command does not exist, is not a program, or cannot be started.
   public static let commandNotStarted = Self(rawValue: "commandNotStarted")
-  /// A program has written answers that nobody had asked for, so that earlier ones are in doubt.
+  /// A program has written unrequested answers, so earlier ones are in doubt.
   public static let commandUnreliable = Self(rawValue: "commandUnreliable")
 }
 

@@ -1,45 +1,46 @@
-/// One question to a program and its answers, apart from pipes, processes and clocks.
+/// A question to a program and its answers, without pipes, processes and clocks.
 ///
-/// Whoever has those does the ``next(at:)`` step and tells what came of it, until there is none.
+/// The caller, who has those, performs the ``next(at:)`` step and reports the result, until there
+/// is none.
 struct CommandExchange {
-  /// What a program is asked: lines for some of the rows of a chunk, after others that are answered.
+  /// A question: lines for some of a chunk's rows, after others that are answered.
   struct Question {
-    /// The lines, which are dropped once they are written.
+    /// The lines, dropped once written.
     var lines: [UInt8]
-    /// How many they are.
+    /// The number of lines.
     var count: Int
-    /// How many rows of the chunk were answered before, and how many it has.
+    /// The number of rows of the chunk answered before, and in total.
     var answeredBefore: Int
     var chunkCount: Int
-    /// When the first row of the chunk was asked, and how long all of them may take.
+    /// When the chunk's first row was asked, and the time limit for all.
     var start: ContinuousClock.Instant
     var timeout: Duration
   }
 
-  /// What is to be done.
+  /// The next step.
   enum Step: Equatable {
-    /// Wait for so long that something can be sent or received, and do that.
+    /// Wait up to this long until something can be sent or received, and do that.
     case transfer(within: Duration)
-    /// Leave the program alone for so long.
+    /// Leave the program alone for this long.
     case rest(Duration)
-    /// Find out how the program has ended, which has closed its output: see ``fault(ofEnd:)``.
+    /// Find out how the program ended, which has closed its output: see ``fault(ofEnd:)``.
     case findEnd
     /// Give the program up.
     case giveUp(Fault)
-    /// Take the answers, all of which are there.
+    /// Take the answers, which are complete.
     case finish
   }
 
-  /// What a program has done wrong, as a clause about it.
+  /// A program's fault, as a clause about it.
   struct Fault: Equatable {
     let message: String
     let remedy: String?
   }
 
-  /// The most bytes of an answer.
+  /// The maximum bytes of an answer.
   static let lineLimit = 16 << 20
-  /// The most bytes of the answers to a chunk, unless it has so many rows that ``rowShare`` for each
-  /// is more.
+  /// The maximum bytes of the answers to a chunk, unless its rows at ``rowShare`` each come to
+  /// more.
   private static let answerLimit = 64 << 20
   private static let rowShare = 64 << 10
 
@@ -47,14 +48,15 @@ struct CommandExchange {
   /// When it was asked.
   let start: ContinuousClock.Instant
   private var sentCount = 0
-  /// What has come: at the end the answers, each with its line feed.
+  /// The received bytes: at the end the answers, each with its line feed.
   private(set) var answers: [UInt8] = []
-  /// How many of the answers are whole, and where the last one ends.
+  /// The number of complete answers, and the end of the last one.
   private var found = 0
   private var lineStart = 0
   private var hasClosed = false
   private var hasRested = false
-  /// Whether the time was over when the last transfer began: what had come by then was still read.
+  /// Whether the time was over when the last transfer began: what had arrived by then was still
+  /// read.
   private var isLate = false
 
   init(_ question: consuming Question, at start: ContinuousClock.Instant) {
@@ -62,7 +64,7 @@ struct CommandExchange {
     self.start = start
   }
 
-  /// How many answers there are to be.
+  /// The number of expected answers.
   var count: Int { question.count }
 
   // MARK: What is to be done
@@ -104,10 +106,9 @@ struct CommandExchange {
 
   private var answered: String { "\(question.answeredBefore + found) of \(question.chunkCount)" }
 
-  /// Half the time that the missing answers will take at the pace of those that came, if that is worth
-  /// a rest.
+  /// Half the time that the missing answers will take at the pace so far, if that is worth a rest.
   ///
-  /// A program that flushes each line would wake whoever waits for each, which costs both of them more
+  /// A program that flushes each line would wake the waiting thread for each, which costs both more
   /// than the line.
   private func rest(at now: ContinuousClock.Instant) -> Duration? {
     guard isSent, found > 0 else { return nil }
@@ -117,13 +118,13 @@ struct CommandExchange {
 
   // MARK: What was done
 
-  /// What is still to be sent.
+  /// The bytes still to be sent.
   var unsent: ArraySlice<UInt8> { question.lines[sentCount...] }
 
-  /// Whether nothing is.
+  /// Whether all bytes are sent.
   var isSent: Bool { sentCount == question.lines.count }
 
-  /// Takes note that the first bytes of ``unsent`` were sent.
+  /// Notes that the first bytes of ``unsent`` were sent.
   mutating func sent(_ count: Int) {
     sentCount += count
     guard isSent else { return }
@@ -131,7 +132,7 @@ struct CommandExchange {
     sentCount = 0
   }
 
-  /// Takes what the program has written.
+  /// Receives output of the program.
   mutating func receive(_ bytes: ArraySlice<UInt8>) {
     let end = answers.count
     answers.append(contentsOf: bytes)
@@ -139,15 +140,15 @@ struct CommandExchange {
     lineStart = answers[end...].lastIndex(of: 0x0a).map { $0 + 1 } ?? lineStart
   }
 
-  /// Takes note that the program writes no more.
+  /// Notes the end of the program's output.
   mutating func close() { hasClosed = true }
 
-  /// What is wrong with a program that has closed its output and, unless that is nil, has ended so.
+  /// The fault of a program that has closed its output and, unless nil, ended with this status.
   func fault(ofEnd end: String?) -> Fault {
     Fault(message: "\(end ?? "closed its output") after \(answered) answers", remedy: nil)
   }
 
-  /// Takes from the answers what comes after the last of them, and gives the beginning of it.
+  /// Removes what follows the last answer, and returns its beginning.
   mutating func takeSurplus(upTo limit: Int) -> [UInt8] {
     guard lineStart < answers.count || found > count else { return [] }
     var left = count

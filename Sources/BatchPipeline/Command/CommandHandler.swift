@@ -2,7 +2,7 @@ import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
-/// Has a program compute the changes of rows: each row a JSON object on a line of its standard
+/// Lets a program compute the changes of rows: each row a JSON object on a line of its standard
 /// input, each answer one on its standard output, in the same order.
 struct CommandHandler: RowHandler {
   let pool: ChildPool
@@ -63,7 +63,7 @@ struct CommandHandler: RowHandler {
     return answers
   }
 
-  /// Refuses columns whose names mean something else in the lines of a command.
+  /// Refuses columns whose names have another meaning in the lines of a command.
   static func checkNames(of columns: TransformColumns, in job: Job) throws(BatchError) {
     for (index, name) in columns.reads.enumerated() where name == "$identifier" {
       throw clash(name, "it holds the key of the row").located(at: job.place(of: .columns(index)))
@@ -82,7 +82,7 @@ struct CommandHandler: RowHandler {
     )
   }
 
-  /// The variables that tell a program what it works for.
+  /// The variables that describe the run to a program.
   static func environment(
     job: Job,
     run: String,
@@ -102,14 +102,14 @@ struct CommandHandler: RowHandler {
   }
 }
 
-/// How many rows of a chunk a program is asked at once: as many as are not too much when they are
-/// answered, of which nothing is known before the first.
+/// How many rows of a chunk to ask at once: as many as give answers of reasonable size, which is
+/// unknown before the first.
 private struct PieceSizing {
-  /// How much larger than those before it a piece may be.
+  /// The maximum growth from one piece to the next.
   private static let growth = 8
 
   private var largest = 0
-  /// How long the answer to a row is, on average; long ones are forgotten slowly.
+  /// The average length of an answer; long ones are forgotten slowly.
   private var answerBytes = 0.0
 
   mutating func observe(_ count: Int, _ bytes: Int) {

@@ -1,7 +1,7 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// The exit statuses that scripts rely on, and hooks are told.
+/// The exit statuses that scripts and hooks rely on.
 package enum ExitStatus: Int32, Sendable {
   case completed = 0
   case failed = 1
@@ -9,10 +9,10 @@ package enum ExitStatus: Int32, Sendable {
   case stopped = 3
   case completedWithFailures = 4
   case alreadyRunning = 5
-  /// The work is done, and what came of it could not be told.
+  /// The work is done, but its result could not be reported.
   case untold = 6
 
-  /// The status for an error that kept a command from doing its work.
+  /// The status for an error that prevented a command's work.
   package init(of error: BatchError) {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning
@@ -30,13 +30,13 @@ package enum ExitStatus: Int32, Sendable {
     case .completedWithFailures: self = .completedWithFailures
     case .running, .throttled, .paused, .stopped: self = .stopped
     case .failed:
-      // Another process has taken the run over, and will say how it ends.
+      // Another process has taken over the run, and will report its end.
       self = summary.failure?.code == .alreadyRunning ? .alreadyRunning : .failed
     }
   }
 }
 
 extension BatchError.Code {
-  /// What a command found or did cannot be written to standard output.
+  /// A command's result cannot be written to standard output.
   package static let outputFailed = Self(rawValue: "outputFailed")
 }

@@ -1,8 +1,8 @@
 import BatchIdentifiers
 
-/// Goes through lines that are a JSON object each (RFC 8259), without making a tree of them.
+/// Scans lines of one JSON object each (RFC 8259), without building a tree.
 ///
-/// The job file has a reader of its own, which knows lines and columns; this one has to keep up with
+/// The job file has its own reader, which knows lines and columns; this one must keep up with
 /// hundreds of thousands of lines a second.
 struct JSONLineScanner {
   /// What is wrong with a line, as a clause about it.
@@ -12,7 +12,7 @@ struct JSONLineScanner {
     init(_ message: String) { self.message = message }
   }
 
-  /// A value; of an object the scanner stands before its first member.
+  /// A value; for an object, the scanner is before its first member.
   enum Value {
     case null
     case boolean(Bool)
@@ -32,14 +32,14 @@ struct JSONLineScanner {
 
   // MARK: Lines
 
-  /// Goes over white space to the end of the line.
+  /// Skips white space up to the end of the line.
   mutating func endLine() throws(Problem) {
     skipSpace()
     guard next == 0x0a else { throw Problem("goes on after its end") }
     offset += 1
   }
 
-  /// Goes over `null`, if that is what comes next.
+  /// Skips `null`, if that comes next.
   mutating func readNull() -> Bool {
     skipSpace()
     return (try? skip("null")) != nil
@@ -47,12 +47,12 @@ struct JSONLineScanner {
 
   // MARK: Objects
 
-  /// Has `body` read the value of each member of an object.
+  /// Calls `body` to read the value of each member of an object.
   mutating func forEachMember(
     _ body: (inout JSONLineScanner, ArraySlice<UInt8>) throws(Problem) -> Void
   ) throws(Problem) {
     skipSpace()
-    guard next == UInt8(ascii: "{") else { throw Problem("is no JSON object: \(restOfLine)") }
+    guard next == UInt8(ascii: "{") else { throw Problem("is not a JSON object: \(restOfLine)") }
     offset += 1
     skipSpace()
     if next == UInt8(ascii: "}") {
@@ -63,7 +63,7 @@ struct JSONLineScanner {
       skipSpace()
       let key = try readString()
       skipSpace()
-      guard next == UInt8(ascii: ":") else { throw Problem("is no JSON: a colon is missing") }
+      guard next == UInt8(ascii: ":") else { throw Problem("is not JSON: a colon is missing") }
       offset += 1
       try body(&self, key)
       skipSpace()
@@ -72,7 +72,7 @@ struct JSONLineScanner {
       case UInt8(ascii: "}"):
         offset += 1
         return
-      default: throw Problem("is no JSON: a comma or brace is missing")
+      default: throw Problem("is not JSON: a comma or brace is missing")
       }
     }
   }
@@ -99,7 +99,7 @@ struct JSONLineScanner {
     }
   }
 
-  /// The bytes of a string, escapes resolved, which are well-formed UTF-8.
+  /// The bytes of a string, with escapes resolved, which are well-formed UTF-8.
   mutating func readString() throws(Problem) -> ArraySlice<UInt8> {
     skipSpace()
     guard next == UInt8(ascii: "\"") else { throw Problem("has no string where one is expected") }
@@ -192,7 +192,7 @@ struct JSONLineScanner {
     let digits = offset
     var magnitude: UInt64 = 0
     while isDigit {
-      // 19 digits are below 2⁶⁴; more are read as a real.
+      // 19 digits are below 2⁶⁴; longer numbers are read as a real.
       magnitude = magnitude &* 10 &+ UInt64(next - UInt8(ascii: "0"))
       offset += 1
     }
@@ -228,7 +228,7 @@ struct JSONLineScanner {
 
   // MARK: Bytes
 
-  /// What there is up to the end of the line, quoted as far as a message goes.
+  /// The rest of the line, quoted and shortened for a message.
   private var restOfLine: String {
     let line = bytes[min(offset, bytes.count)...].prefix(400).prefix { $0 != 0x0a }
     return String(decoding: line, as: UTF8.self).quotedForMessage

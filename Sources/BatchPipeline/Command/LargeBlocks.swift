@@ -4,10 +4,10 @@ import CSpawn
 import Glibc
 #endif
 
-/// Has blocks of some megabytes go back to the system as soon as they are freed, as long as the process
-/// lives.
+/// Makes blocks of some megabytes return to the system as soon as they are freed, for the life of
+/// the process.
 ///
-/// Glibc by itself keeps them for each thread once it has seen some: several rows of 10 MB.
+/// By default, glibc keeps them per thread once it has seen some: several rows of 10 MB.
 package func returnLargeBlocks() {
   #if canImport(Glibc)
   _ = mallopt(M_MMAP_THRESHOLD, 4 << 20)

@@ -8,19 +8,19 @@ import Musl
 import Darwin
 #endif
 
-/// The programs that run beside this one, each the leader of a process group of its own, so that they
-/// end with it where it ends at once.
+/// The programs that run beside this process, each the leader of its own process group, so that
+/// they end with it if it ends at once.
 ///
-/// No number stays here once its process was waited for: it could be another's.
+/// An ID is removed once its process was waited for, since another could get it.
 package enum ProcessGroups {
   private static let leaders = Lock<Set<pid_t>>([])
 
-  /// Enters a program that was just started.
+  /// Adds a program that was just started.
   static func add(_ leader: pid_t) {
     leaders.withLock { _ = $0.insert(leader) }
   }
 
-  /// Whether a program has ended; once it has, its status is that of `waitpid`.
+  /// Whether a program has ended; its status is then that of `waitpid`.
   static func hasEnded(_ leader: pid_t, _ status: inout Int32) -> Bool {
     leaders.withLock { leaders in
       let ended = unsafe waitpid(leader, &status, WNOHANG)
@@ -30,7 +30,7 @@ package enum ProcessGroups {
     }
   }
 
-  /// Ends a program and all that it has started, and waits for the program.
+  /// Ends a program and its children, and waits for the program.
   static func end(_ leader: pid_t) {
     leaders.withLock { leaders in
       leaders.remove(leader)
@@ -40,9 +40,9 @@ package enum ProcessGroups {
     while unsafe waitpid(leader, &status, 0) < 0, errno == EINTR {}
   }
 
-  /// Ends this process at once, and before it the programs, which would go on with what they do.
+  /// Ends this process at once, after the programs, which would otherwise continue.
   ///
-  /// Not for signal handlers: it takes a lock, which is held for no longer than a system call takes.
+  /// Not for signal handlers: it takes a lock, though only for the duration of a system call.
   package static func exit(_ status: Int32) -> Never {
     leaders.withLock { leaders in
       for leader in leaders { _ = kill(-leader, SIGKILL) }

@@ -2,21 +2,21 @@ import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
-/// Runs the programs that are told what becomes of a run, one at a time, on a thread of their own.
+/// Runs the programs to notify about a run, one at a time, on a separate thread.
 ///
-/// Whatever goes wrong with one is a message; the run goes on.
+/// Any problem with one is a message; the run continues.
 final class RunHooks: Sendable {
   private struct State {
     var messages: [String] = []
-    /// Whether one waits or runs that nobody waits for.
+    /// Whether a program is waiting or running without anybody waiting for it.
     var isBusy = false
     /// The last of those.
     var last: Task<Void, Never>?
   }
 
-  /// How long a program may take before it is killed.
+  /// The time limit of a program, after which it is killed.
   static let patience = Duration.seconds(60)
-  /// The most messages that wait to be told.
+  /// The maximum number of pending messages.
   private static let messageLimit = 100
 
   private let commands: [Job.Hooks.Event: ChildProcess.Command]
@@ -26,9 +26,10 @@ final class RunHooks: Sendable {
   private let runner = HookRunner()
   private let state = Lock(State())
 
-  /// The programs of a job, which are told the values of its parameters.
+  /// The programs of a job, which get the values of its parameters.
   ///
-  /// - Throws: `BatchError` of code `commandNotStarted`, with the place, if there is no such program.
+  /// - Throws: `BatchError` of code `commandNotStarted`, with the place in the job file, if there
+  ///   is no such program.
   init(
     _ job: Job,
     parameters: ParameterValues,
@@ -54,7 +55,7 @@ final class RunHooks: Sendable {
   ///
   /// - Parameters:
   ///   - event: The event.
-  ///   - summary: How the run stands.
+  ///   - summary: The state of the run.
   ///   - variables: Variables that override those from the summary.
   func run(
     _ event: Job.Hooks.Event,
@@ -78,7 +79,7 @@ final class RunHooks: Sendable {
     await run(event, summary, telling: ["BATCH_EXIT_STATUS": String(status)])
   }
 
-  /// Has the program for an event run beside the run, unless one is running already.
+  /// Starts the program for an event beside the run, unless one is running already.
   func begin(_ event: Job.Hooks.Event, _ summary: RunSummary) {
     guard let command = commands[event] else { return }
     state.withLock { state in
@@ -91,12 +92,12 @@ final class RunHooks: Sendable {
     }
   }
 
-  /// Waits until no program runs any more.
+  /// Waits until no program is running.
   func settle() async {
     await state.withLock { $0.last }?.value
   }
 
-  /// What there is to tell since the last call.
+  /// The messages since the last call.
   func takeMessages() -> [String] {
     state.withLock { state in
       defer { state.messages.removeAll() }
@@ -138,7 +139,7 @@ final class RunHooks: Sendable {
   }
 }
 
-/// The thread that waits for the programs; without one, whoever asks waits.
+/// The thread that waits for the programs; without one, the caller waits.
 private actor HookRunner {
   private let executor = ThreadExecutor(label: "batch.hooks")
 
@@ -150,14 +151,14 @@ private actor HookRunner {
 }
 
 extension RunSummary {
-  /// The variables that tell a hook how the run stands, beside those that a command has.
+  /// The variables that describe the run's state to a hook, in addition to a command's.
   var variables: [String: String] {
     var variables = [
       "BATCH_STATE": state.rawValue, "BATCH_TOTAL": String(total), "BATCH_DONE": String(done),
       "BATCH_FAILED": String(outcomes.failed),
       "BATCH_ELAPSED_SECONDS": String((elapsedSeconds * 1000).rounded() / 1000),
     ]
-    // The program starts in the job's folder, which may be another one than this process's.
+    // The program starts in the job's folder, which may not be this process's.
     if !checkpoint.isEmpty {
       variables["BATCH_CHECKPOINT"] = FileSystem.absolute(FilePath(checkpoint)).string
     }

@@ -1,4 +1,4 @@
-/// What a program writes to standard error, line by line, and no more than so much of it.
+/// A program's output to standard error, line by line, up to a limit.
 struct StandardErrorLines {
   private static let limit = 1 << 16
   private static let lineLimit = 1000
@@ -30,7 +30,7 @@ struct StandardErrorLines {
     lines.append(byteCount <= Self.limit ? line : "… and more, which is dropped")
   }
 
-  /// Ends the line that has no line feed: there is no more.
+  /// Completes a last line without a line feed.
   mutating func finish() {
     if !rest.isEmpty { endLine() }
   }

@@ -4,8 +4,8 @@ public import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// A run by objects: a closure gets the identifiers that a fetch finds, one chunk at a time, each with a
-  /// fresh background context.
+  /// A run by objects: a closure gets the identifiers that a fetch finds, one chunk at a time, each
+  /// with a new background context.
   ///
   ///     let run = BatchRun(
   ///       container,
@@ -124,8 +124,8 @@ extension BatchRun {
 
   /// A run by objects over a list of identifiers; see the initializer that takes a `FetchDescriptor`.
   ///
-  /// The list belongs to any of the container's stores; nil resumes an unfinished run, which has its own.
-  /// If there is one, a given list must be the same.
+  /// The list belongs to any of the container's stores; nil resumes an unfinished run, which has
+  /// its own list. If there is one, a given list must be the same.
   public convenience init(
     _ container: ModelContainer,
     named name: String,

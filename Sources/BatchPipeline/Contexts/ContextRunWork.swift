@@ -3,14 +3,14 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-/// The work of a closure that is given contexts.
+/// The work of a closure that gets contexts.
 struct ContextRunWork: RunWork {
   let job: Job
   let selection: ContextSelection
   let container: ModelContainer
   let missingRows: MissingRows
   let timeLimit: Duration?
-  /// Whether an unfinished run is set aside.
+  /// Whether to set an unfinished run aside.
   let fresh: Bool
   let body: ChunkBody
 
@@ -32,7 +32,7 @@ struct ContextRunWork: RunWork {
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
-    // Earlier versions kept the name of the file alone.
+    // Earlier versions stored only the file's name.
     let stem = job.checkpointPath.stem ?? ""
     if checkpoint.isOfEarlierContexts, checkpoint.metadata.job == "contexts:\(stem)" { return }
     let entity = selection.entity ?? checkpoint.list.header.entityName
@@ -40,7 +40,7 @@ struct ContextRunWork: RunWork {
   }
 }
 
-/// A closure's work, with the store that its objects are of.
+/// A closure's work, with the store of its objects.
 struct ContextPlan: RunPlan {
   let store: Store
   let hooks: RunHooks
@@ -80,7 +80,7 @@ struct ContextPlan: RunPlan {
     case .list(nil):
       throw BatchError(
         .invalidJob,
-        "there is no unfinished run to go on with, and no identifiers were given",
+        "there is no unfinished run to resume, and no identifiers were given",
         at: job.checkpointPath.string,
         remedy: "give a list, a fetch, or a closure that selects"
       )
@@ -98,7 +98,7 @@ struct ContextPlan: RunPlan {
       guard list.header.storeIdentifier == store.identity.uuid else {
         throw BatchError(
           .foreignIdentifier,
-          "the identifiers are not of the container's first store",
+          "the identifiers do not belong to the container's first store",
           at: list.header.storeIdentifier,
           remedy: "give the list itself, or a fetch of an entity of that store"
         )
@@ -142,17 +142,17 @@ struct ContextPlan: RunPlan {
       )
     }
     if case .list(let given?) = run.selection, try !list.hasSameKeys(as: given.packed) {
-      throw checkpoint.refusal("the run has other identifiers than those that were given")
+      throw checkpoint.refusal("the run has other identifiers than those given")
     }
   }
 
-  /// - Returns: Nil for a store that is read only, of which nothing is recorded either.
+  /// - Returns: Nil for a read-only store, in which nothing is recorded either.
   func makeLane() throws(BatchError) -> WriterLane? {
     guard store.isWritable || ledger == .store else { return nil }
     if store.coreData != nil {
       throw BatchError(
         .readOnly,
-        "this is a store of Core Data, in which no run is recorded",
+        "this is a Core Data store, in which runs cannot be recorded",
         at: store.path,
         remedy: "leave the checkpoint's path out, or work on a copy"
       )
@@ -160,7 +160,7 @@ struct ContextPlan: RunPlan {
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = true
     configuration.courtesyTarget = job.chunk.target
-    // A run that nobody can resume may change nothing, and then leaves the journal as it is.
+    // A run that nobody can resume may change nothing, and then does not change the journal mode.
     configuration.usesWriteAheadLog = ledger == .store
     configuration.limitCheckpoints(to: job.throttle.maximumWAL)
     return try store.makeWriterLane(configuration)
@@ -171,7 +171,7 @@ struct ContextPlan: RunPlan {
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
     let entity = execution.list.header.entityName
     let table = store.schema.entities.first { $0.name == entity }?.table
-    // Whether the closure deletes nobody knows before it has.
+    // Whether the closure deletes is unknown before it runs.
     for key in try await store.unindexedForeignKeys() where key.destination == table {
       execution.onEvent(.message("\(key)"))
     }
@@ -193,7 +193,7 @@ struct ContextPlan: RunPlan {
 }
 
 extension Job {
-  /// The job with the name of its entity, of a run that learns it from its identifiers.
+  /// The job with the name of its entity, for a run that learns it from its identifiers.
   fileprivate func concerning(_ entity: String) -> Job {
     var job = self
     job.source.entity = entity

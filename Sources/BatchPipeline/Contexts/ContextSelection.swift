@@ -1,16 +1,16 @@
 import BatchIdentifiers
 import BatchStore
 
-/// Which identifiers a run by objects works through.
+/// The identifiers that a run by objects processes.
 enum ContextSelection: Sendable {
-  /// Those that were given; nil to go on with those of an unfinished run.
+  /// Given ones; nil to resume an unfinished run.
   case list(IdentifierList?)
-  /// Those that a query finds, in the store at a place; an error if it could not be made.
+  /// The results of a query, in the store at an index; an error if it could not be built.
   case query(Result<(query: IdentifierQuery, store: Int), BatchError>)
   /// Those that a closure returns.
   case closure(@Sendable () async throws -> IdentifierList)
 
-  /// The place of the store that the identifiers are of, as far as that is known before they are.
+  /// The index of the identifiers' store, as far as it is known before they are.
   ///
   /// - Throws: `BatchError` of code `foreignIdentifier` for identifiers of another container.
   func store(of container: ModelContainer) throws(BatchError) -> Int {
@@ -32,13 +32,13 @@ enum ContextSelection: Sendable {
 }
 
 extension ModelContainer {
-  /// The place of the store that the identifiers of a list are of.
+  /// The index of the store of a list's identifiers.
   func place(ofStoreOf list: IdentifierList) throws(BatchError) -> Int {
     let uuid = list.header.storeIdentifier
     if let place = stores.firstIndex(where: { $0.identity.uuid == uuid }) { return place }
     throw BatchError(
       .foreignIdentifier,
-      "the identifiers are of a store that the container does not have",
+      "the identifiers belong to a store that the container does not have",
       at: uuid
     )
   }

@@ -7,14 +7,14 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What a property is for a column.
+/// The type of a column's property.
 enum ColumnType: Equatable {
   case bool, int, double, string, data, uuid, decimal
   case dateTime, date, iso8601, unixSeconds, referenceSeconds
   /// An enumeration of these texts.
   case enumeration([String])
 
-  /// The type in Swift; nil for an enumeration, which has a name of its own.
+  /// The type in Swift; nil for an enumeration, which has its own name.
   var swift: String? {
     switch self {
     case .bool: "Bool"
@@ -29,7 +29,7 @@ enum ColumnType: Equatable {
     }
   }
 
-  /// What the mapping says of how values are kept; nil if that goes without saying.
+  /// The codec in the mapping; nil for the default.
   var codec: String? {
     switch self {
     case .dateTime: ".sqlDateTime"
@@ -41,12 +41,12 @@ enum ColumnType: Equatable {
     }
   }
 
-  /// Whether Foundation has the type.
+  /// Whether the type comes from Foundation.
   var isOfFoundation: Bool {
     ["Data", "UUID", "Decimal", "Date"].contains(swift)
   }
 
-  /// Whether a stored value is one of the type.
+  /// Whether a stored value fits the type.
   func fits(_ value: SQLValue) -> Bool {
     switch self {
     case .bool: Bool.codec.decode(value) != nil
@@ -74,13 +74,13 @@ enum ColumnType: Equatable {
 }
 
 extension ColumnType {
-  /// The type of a column by what is declared and listed, and by the values of some rows if there are
-  /// any; nil if neither tells.
+  /// The type of a column, from its declaration, listed values and some rows' values, if any; nil
+  /// if none of them shows it.
   ///
   /// - Parameters:
   ///   - declared: The declared type, which may be empty.
   ///   - listed: The values that a CHECK constraint lists.
-  ///   - isCoreData: Whether Core Data made the table.
+  ///   - isCoreData: Whether Core Data created the table.
   ///   - sample: Stored values.
   init?(declared: String, listed: [SQLValue]?, isCoreData: Bool, sample: [SQLValue]) {
     var types = Self.types(declared.uppercased(), isCoreData: isCoreData)
@@ -92,12 +92,12 @@ extension ColumnType {
       }
     }
     let values = sample.filter { $0 != .null }
-    // A date and time may have the form of ISO 8601, in which it is to be written too.
+    // A date and time may have the form of ISO 8601, in which it must also be written.
     if !values.isEmpty, let index = types.firstIndex(of: .iso8601) {
       types.insert(types.remove(at: index), at: 0)
     }
     let fitting = types.first { type in values.allSatisfy { type.fits($0) } }
-    // What no declared type fits is taken as it is stored.
+    // A value that fits no declared type gets the type of its stored form.
     let stored: [ColumnType] = [.int, .double, .string, .data]
     guard let type = fitting ?? stored.first(where: { type in values.allSatisfy { type.fits($0) } })
     else { return nil }
@@ -105,7 +105,7 @@ extension ColumnType {
     self = type
   }
 
-  /// The types that a declared one may mean, the first most of all.
+  /// The possible types for a declared one, most likely first.
   private static func types(_ declared: String, isCoreData: Bool) -> [ColumnType] {
     func has(_ parts: String...) -> Bool { parts.contains { declared.contains($0) } }
     let name = declared.prefix { $0 != "(" }.filter { $0 != " " }

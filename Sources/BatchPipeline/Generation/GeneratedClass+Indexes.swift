@@ -1,10 +1,10 @@
 import BatchStore
 
 extension GeneratedClass {
-  /// Adds what the table has of indexes: to the mapping, or to the remarks what that cannot say.
+  /// Adds the table's indexes to the mapping, or to the comments if a mapping cannot express them.
   ///
-  /// That something is unique is a remark unless upserts are wanted: to SQLite it means that a row is
-  /// refused, and to a mapping that it is written over the one that is there.
+  /// Uniqueness becomes a comment unless upserts are requested: SQLite refuses a row, whereas a
+  /// mapping overwrites the existing one.
   mutating func addIndexes(upserts: Bool) {
     if upserts, let key = table.entity.key, key.origin == .primaryKey {
       add(".unique", over: key.columns)
@@ -22,7 +22,7 @@ extension GeneratedClass {
     }
   }
 
-  /// Adds an entry for some columns; false if one of them is no property that can be set.
+  /// Adds an entry for some columns; false if one of them is not a settable property.
   @discardableResult
   private mutating func add(_ kind: String, over columns: [String]) -> Bool {
     let names = columns.compactMap { column in
@@ -49,7 +49,7 @@ extension GeneratedClass {
 }
 
 extension TableParts.Index {
-  /// Whether values are in the order of their columns, as in an index that a mapping names.
+  /// Whether values are in the order of their columns, as in an index that a mapping declares.
   fileprivate var isInPlainOrder: Bool {
     !columns.contains(where: \.isDescending) && !(sql?.uppercased().contains("COLLATE") ?? false)
   }

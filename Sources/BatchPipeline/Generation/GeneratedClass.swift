@@ -1,18 +1,18 @@
 import BatchStore
 
-/// A class as it is written: its properties, and what is said of it.
+/// A generated class: its properties and comments.
 struct GeneratedClass {
   /// A property, and its entry in the mapping.
   struct Property {
     let name: String
-    /// The column of the class's own table that it is kept in; nil if there is none.
+    /// The column of the class's own table; nil if there is none.
     var column: String?
-    /// The type as it is declared: `String?`, `[Order]`.
+    /// The declared type: `String?`, `[Order]`.
     let type: String
     /// The parts of the mapping's entry, `.toOne` first.
     let entry: [String]
     let isReadOnly: Bool
-    /// What is said of it; nil if nothing need be.
+    /// The comment; nil for none.
     var comment: String?
   }
 
@@ -26,11 +26,11 @@ struct GeneratedClass {
   let table: GeneratedTable
   var enumerations: [Enumeration] = []
   var properties: [Property] = []
-  /// Columns of which there is no property, and why.
+  /// Columns without a property, with the reasons.
   var leftOut: [String] = []
-  /// The parts of the mapping's entries that say what is unique, and what has an index.
+  /// The mapping's entries for uniqueness and indexes.
   var constraints: [[String]] = []
-  /// What the table has and the mapping does not say.
+  /// Properties of the table that the mapping does not express.
   var remarks: [String] = []
   var names = UniqueNames()
 
@@ -75,7 +75,7 @@ struct GeneratedClass {
     if attribute.isGenerated { return "Computed by SQLite." }
     guard table.isKey(attribute.column) else { return nil }
     if table.entity.key?.origin == .rowID {
-      return "The key, which a new object is given when it is saved, unless it is set before."
+      return "The key, assigned when a new object is saved, unless set before."
     }
     let part = table.entity.key?.columns.count == 1 ? "The key" : "Part of the key"
     return "\(part), to be set before a new object is saved."
@@ -124,7 +124,7 @@ struct GeneratedClass {
     } else {
       lines.append("    properties: [")
       for entry in entries { lines += Self.entry(entry) }
-      // Where there is one, no comma parts it from another.
+      // If there is one, no comma separates it from another.
       if entries.count == 1 { lines[lines.count - 1].removeLast() }
       lines.append("    ]")
     }
@@ -155,7 +155,7 @@ struct GeneratedClass {
     return ["      \(parts[0])("] + arguments + ["      ),"]
   }
 
-  /// A string as a literal.
+  /// A string literal.
   static func literal(_ text: String) -> String {
     var literal = "\""
     for scalar in text.unicodeScalars {

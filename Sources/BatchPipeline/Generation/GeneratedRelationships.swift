@@ -1,14 +1,14 @@
 import BatchStore
 
-/// The classes of some tables with what relates them.
+/// The classes of some tables with their relationships.
 struct GeneratedRelationships {
   private(set) var classes: [GeneratedClass] = []
   /// Tables that join two others, with their keys.
   private var joins: [(table: GeneratedTable, keys: [TableParts.ForeignKey])] = []
-  /// Where the class of a table is.
+  /// The index of a table's class.
   private var indexes: [String: Int] = [:]
 
-  /// Makes classes of some tables.
+  /// Creates the classes of some tables.
   ///
   /// - Parameters:
   ///   - tables: The tables.
@@ -36,7 +36,7 @@ struct GeneratedRelationships {
     for index in classes.indices { classes[index].addIndexes(upserts: upserts) }
   }
 
-  /// Whether a foreign key refers to the key of a table, of one column.
+  /// Whether a foreign key refers to the single-column key of a table.
   private static func isReferable(
     _ key: TableParts.ForeignKey,
     _ tables: [GeneratedTable]
@@ -47,7 +47,7 @@ struct GeneratedRelationships {
     return key.targets.first.map { SQLName.equal($0, columns[0]) } ?? true
   }
 
-  /// A relationship to one object, and what it is called there and here.
+  /// A to-one relationship, with its names on both sides.
   private struct Reference {
     let source: Int
     let target: Int
@@ -59,7 +59,7 @@ struct GeneratedRelationships {
 
   private var references: [Reference] = []
 
-  /// The foreign key of a column that makes it a relationship.
+  /// The foreign key that makes a column a relationship.
   private func relationship(
     _ column: String,
     of index: Int
@@ -71,7 +71,8 @@ struct GeneratedRelationships {
     return (key, target)
   }
 
-  /// Properties of columns: attributes first, so that their names come before those of relationships.
+  /// Properties of columns: attributes first, so that their names take precedence over those of
+  /// relationships.
   private mutating func addColumns() {
     let types = Set(classes.map(\.name))
     for index in classes.indices {
@@ -124,7 +125,7 @@ struct GeneratedRelationships {
     )
   }
 
-  /// The other sides of relationships to one, in the order of tables and columns.
+  /// The inverses of to-one relationships, in the order of tables and columns.
   private mutating func addInverses() {
     for reference in references {
       let inverse = classes[reference.target].names.take(reference.inverse)
@@ -165,7 +166,7 @@ struct GeneratedRelationships {
     }
   }
 
-  /// What the database does when the object that is referred to is deleted; nil for `.nullify`.
+  /// The delete rule of the database for the referenced object; nil for `.nullify`.
   private static func rule(of key: TableParts.ForeignKey, isOptional: Bool) -> String? {
     switch key.onDelete {
     case "CASCADE": ".cascade"
@@ -175,7 +176,7 @@ struct GeneratedRelationships {
     }
   }
 
-  /// Relationships between any number of objects on both sides.
+  /// Many-to-many relationships.
   private mutating func addJoins() {
     for (table, keys) in joins {
       let sides = keys.compactMap { indexes[SQLName.folded($0.table)] }
@@ -215,7 +216,7 @@ struct GeneratedRelationships {
 }
 
 extension GeneratedClass {
-  /// Whether a property is of a type that Foundation has.
+  /// Whether a property's type comes from Foundation.
   var usesFoundation: Bool {
     table.entity.attributes.contains { attribute in
       table.type(of: attribute)?.isOfFoundation ?? false

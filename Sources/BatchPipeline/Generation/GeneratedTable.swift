@@ -1,22 +1,22 @@
 import BatchStore
 
-/// A table of which a class is made.
+/// A table for which a class is generated.
 struct GeneratedTable {
   let entity: Entity
   let parts: TableParts
-  /// The values that CHECK constraints list, by columns.
+  /// The values that CHECK constraints list, by column.
   let lists: [String: [SQLValue]]
-  /// The values of some rows; none if nobody looked.
+  /// The values of some rows; none unless sampled.
   let sample: [[SQLValue]]
 
-  /// Whether Core Data made it, with the dates and names of its own.
+  /// Whether Core Data created it, with its own date form and names.
   var isCoreData: Bool {
     ["Z_PK", "Z_ENT", "Z_OPT"].allSatisfy { name in
       entity.attributes.contains { $0.column == name }
     }
   }
 
-  /// A name of the database without what Core Data puts before it.
+  /// A name of the database without Core Data's prefix.
   func plain(_ name: String) -> String {
     guard isCoreData, name.hasPrefix("Z"), !name.hasPrefix("Z_"), name.count > 1 else {
       return name
@@ -24,7 +24,7 @@ struct GeneratedTable {
     return String(name.dropFirst())
   }
 
-  /// The type of a column; nil if nothing tells.
+  /// The type of a column; nil if unknown.
   func type(of attribute: Attribute) -> ColumnType? {
     let index = entity.attributes.firstIndex { $0.column == attribute.column } ?? 0
     return ColumnType(
@@ -54,7 +54,7 @@ struct GeneratedTable {
       }
   }
 
-  /// The foreign keys of one column, each column once.
+  /// The single-column foreign keys, each column once.
   var foreignKeys: [TableParts.ForeignKey] {
     var columns: Set<String> = []
     return parts.foreignKeys.filter {
@@ -62,7 +62,7 @@ struct GeneratedTable {
     }
   }
 
-  /// The two foreign keys of a table that joins two others and has nothing else.
+  /// The two foreign keys of a table that joins two others and has no other columns.
   var joinKeys: (TableParts.ForeignKey, TableParts.ForeignKey)? {
     let keys = foreignKeys
     guard keys.count == 2 else { return nil }

@@ -7,30 +7,30 @@ public import SystemPackage
 ///     let source = try await ModelSource(of: Store(path: "shop.db", isReadOnly: true), named: "shop.db")
 ///     print(source.text)
 ///
-/// A class for each table that has a key, with a property for each column, relationships of foreign
-/// keys and of tables that join two others, enumerations of `CHECK (… IN (…))`, and indexes. The same
-/// schema gives the same text.
+/// A class per table with a key: with a property per column, relationships from foreign keys and
+/// join tables, enumerations from `CHECK (… IN (…))`, and indexes. The same schema gives the same
+/// text.
 public struct ModelSource: Sendable {
-  /// How many rows of a table are looked at for the types of its columns.
+  /// How many rows of a table are sampled for the types of its columns.
   private static let sampleSize = 1_000
-  /// What the first line begins with, by which an earlier file is known.
+  /// The beginning of the first line, which identifies an earlier output.
   static let firstWords = "// Classes for the tables of "
 
   /// The source.
   public let text: String
-  /// How many classes there are.
+  /// The number of classes.
   public let classCount: Int
 
   /// Writes classes for a store's tables.
   ///
   /// - Parameters:
   ///   - store: The store.
-  ///   - name: What the database is called in the text.
-  ///   - samplesRows: Whether types are taken from the first rows too, where nothing is declared or
-  ///     something else is stored than was declared.
-  ///   - upserts: Whether the mappings say what is unique, so that a new object with the unique values
-  ///     of a row becomes that row's object when it is saved, and is not refused.
-  /// - Throws: `BatchError` with code `notADatabase` and others of reading.
+  ///   - name: The name of the database in the text.
+  ///   - samplesRows: Whether types also come from the first rows, if nothing is declared or
+  ///     something else is stored.
+  ///   - upserts: Whether the mappings declare uniqueness, so that a new object with the unique
+  ///     values of a row becomes that row's object when saved, instead of being refused.
+  /// - Throws: `BatchError` with code `notADatabase` and other errors of reading.
   public init(
     of store: Store,
     named name: String,
@@ -48,7 +48,7 @@ public struct ModelSource: Sendable {
           lists: try await store.valueLists(of: entity),
           sample: samplesRows ? try await store.firstRows(of: entity, count: Self.sampleSize) : []
         )
-        // Pairs need nothing that identifies them.
+        // Pairs need no identity.
         if entity.key != nil || table.joinKeys != nil {
           tables.append(table)
         } else {
@@ -119,9 +119,9 @@ public struct ModelSource: Sendable {
 }
 
 extension ModelSource {
-  /// Writes the text to a file, replacing one made in the same way.
+  /// Writes the text to a file, replacing only an earlier output.
   ///
-  /// - Throws: `BatchError` with code `fileAccess` for a file that somebody else has made.
+  /// - Throws: `BatchError` with code `fileAccess` for any other existing file.
   public func write(to path: FilePath) throws(BatchError) {
     if let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) {
       defer { try? file.close() }
@@ -130,7 +130,7 @@ extension ModelSource {
       guard start.prefix(count).elementsEqual(Self.firstWords.utf8) else {
         throw BatchError(
           .fileAccess,
-          "there is a file already, and not one that batch generate models has made",
+          "the file exists, and batch generate models did not write it",
           at: path.string,
           remedy: "name another file, or remove this one"
         )

@@ -1,4 +1,4 @@
-/// Names of a program made of names of a database.
+/// Swift names derived from a database's names.
 enum SwiftName {
   /// A type for a table or a column: `OrderDetail` for `order details`.
   static func type(_ name: String) -> String {
@@ -7,7 +7,7 @@ enum SwiftName {
     return reservedTypes.contains(valid) ? "\(valid)Model" : valid
   }
 
-  /// A type for a row of a table, whose name is taken for a plural.
+  /// A type for a row of a table, whose name is assumed to be a plural.
   static func typeOfRow(_ table: String) -> String {
     var words = words(table)
     if let last = words.popLast() { words.append(Noun.singular(last)) }
@@ -29,10 +29,10 @@ enum SwiftName {
     return property(words.joined(separator: " "))
   }
 
-  /// A property or a case as it is written.
+  /// A property or a case as written in source.
   static func quoted(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
-  /// What is left of a column that refers to an object: `customer` of `customer_id`.
+  /// The name of a relationship from its column: `customer` from `customer_id`.
   static func reference(_ column: String) -> String {
     let parts = words(column)
     guard parts.count > 1, let last = parts.last, ["id", "fk", "key", "uuid"].contains(last) else {
@@ -41,8 +41,8 @@ enum SwiftName {
     return property(parts.dropLast().joined(separator: " "))
   }
 
-  /// The words of a name, in lower case; they end where something else than a letter or a digit
-  /// stands, and where a capital follows.
+  /// The words of a name, in lower case; a word ends at any character other than a letter or a
+  /// digit, and before a capital.
   static func words(_ name: String) -> [String] {
     var words: [String] = []
     var word = ""
@@ -78,7 +78,7 @@ enum SwiftName {
     return first.isLetter ? name : "_\(name)"
   }
 
-  /// Types that the sources mean themselves, or that everybody takes for Swift's.
+  /// Types that the sources use, or that readers take for Swift's.
   private static let reservedTypes: Set = [
     "Any", "Array", "Bool", "CaseIterable", "Character", "Codable", "Data", "Date", "Decimal",
     "Dictionary", "Double", "Error", "Float", "Int", "ManagedObject", "ModelMapping", "Never",
@@ -87,7 +87,7 @@ enum SwiftName {
     "Type", "URL", "UUID", "Void",
   ]
 
-  /// What objects have already, and what cannot be quoted everywhere.
+  /// Names that objects have already, or that cannot be quoted everywhere.
   private static let reservedProperties: Set = [
     "modelContext", "persistentModelID", "isFault", "isInserted", "isUpdated", "isDeleted",
     "hasChanges", "hashValue", "mapping", "changedValues", "committedValues", "self", "init",
@@ -106,9 +106,9 @@ enum SwiftName {
   ]
 }
 
-/// English nouns, as far as names of tables need them.
+/// The singular and plural of English nouns, as far as table names need them.
 enum Noun {
-  /// One of many; a word that is no plural stays as it is.
+  /// The singular; a word that is not a plural is returned unchanged.
   static func singular(_ word: String) -> String {
     if let known = irregular.first(where: { $0.plural == word }) { return known.singular }
     if unchanged.contains(word) || irregular.contains(where: { $0.singular == word }) {
@@ -122,7 +122,7 @@ enum Noun {
     return word.hasSuffix("s") && !stays && word.count > 2 ? String(word.dropLast()) : word
   }
 
-  /// Many of one.
+  /// The plural.
   static func plural(_ word: String) -> String {
     if let known = irregular.first(where: { $0.singular == word }) { return known.plural }
     if unchanged.contains(word) || singular(word) != word { return word }
@@ -150,13 +150,13 @@ enum Noun {
   ]
 }
 
-/// Names that are given once each.
+/// Names that are assigned once each.
 struct UniqueNames {
   private var taken: Set<String>
 
   init(_ taken: Set<String> = []) { self.taken = taken }
 
-  /// The name, with the first number behind it that makes it another than those before.
+  /// The name, with the first number appended that makes it unique.
   mutating func take(_ name: String) -> String {
     var unique = name
     var number = 2

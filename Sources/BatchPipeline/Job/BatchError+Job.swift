@@ -3,6 +3,6 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// A text is not JSON.
   public static let invalidJSON = Self(rawValue: "invalidJSON")
-  /// A parameter is missing, unknown, or has a value that is not of its type.
+  /// A parameter is missing, unknown, or has a value of the wrong type.
   public static let invalidParameter = Self(rawValue: "invalidParameter")
 }

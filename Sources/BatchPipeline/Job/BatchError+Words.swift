@@ -1,7 +1,7 @@
 import BatchIdentifiers
 
 extension BatchError {
-  /// The error with its remedy in the words of job files and of the command.
+  /// The error with its remedy in the terms of job files and the command.
   package var inWordsOfJobs: BatchError {
     var error = self
     error.remedy = advice?.text(\.wordOfJobs)
@@ -10,7 +10,7 @@ extension BatchError {
 }
 
 extension Job {
-  /// An error of what the job does, in the words of whoever wrote it.
+  /// The job's error, in the terms of its author.
   func words(of error: BatchError) -> BatchError {
     // A run by objects was written in Swift.
     action == .contexts ? error : error.inWordsOfJobs
@@ -18,7 +18,7 @@ extension Job {
 }
 
 extension Remedy.Term {
-  /// What a job file or the command calls it.
+  /// Its name in a job file or the command.
   fileprivate var wordOfJobs: String {
     switch self {
     case .timeLimit: "action.timeout"

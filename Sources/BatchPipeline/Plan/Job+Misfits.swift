@@ -3,10 +3,10 @@ import BatchIdentifiers
 import BatchStore
 
 extension Job {
-  /// An error about what the job says of its database; together with all others, if there are more.
+  /// An error about the job and its database; together with all others, if there are more.
   ///
-  /// A plan is refused at the first name or expression that does not fit. Whoever writes a job wants to
-  /// know of all of them.
+  /// A plan stops at the first name or expression that does not fit. The author of a job needs all
+  /// of them.
   func refusal(_ error: BatchError) async -> BatchError {
     let codes: [BatchError.Code] = [.invalidSQL, .unknownEntity, .unknownAttribute, .invalidJob]
     guard codes.contains(error.code) else { return error }
@@ -17,8 +17,8 @@ extension Job {
 
   /// The names and expressions of the job that do not fit its database.
   ///
-  /// - Parameter broken: Values that nobody knows, and of which nothing is said.
-  /// - Returns: What does not fit; nothing if the database or the entity cannot be read.
+  /// - Parameter broken: Invalid values, about which nothing more is reported.
+  /// - Returns: The problems; none if the database or the entity cannot be read.
   func misfits(except broken: Set<JobPath> = []) async -> [JobProblem] {
     let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
     guard action != .contexts, action != .undo, broken.isDisjoint(with: needed),
@@ -42,7 +42,7 @@ extension Job {
   }
 }
 
-/// Looks for all that does not fit.
+/// Finds all problems.
 private struct Misfits {
   let job: Job
   let schema: Schema
@@ -138,7 +138,7 @@ private struct Misfits {
   }
 
   private mutating func lookForSettable(_ name: String, in entity: Entity, _ path: JobPath) {
-    // Of a key of the job's own only its plan knows.
+    // Only the plan knows the job's own key.
     guard entity.key != nil, job.source.key == nil else {
       return look(for: name, in: entity, path)
     }

@@ -4,9 +4,9 @@ import BatchStore
 import SystemPackage
 
 extension Job {
-  /// Refuses files of the job for which there is no folder.
+  /// Refuses files of the job whose folder is missing.
   func refuseMissingFolders() throws(BatchError) {
-    // Those of a rehearsal are of its own.
+    // A rehearsal has its own files.
     guard !isRehearsal else { return }
     if case .export(let export) = action {
       try refuse(withoutFolder: export.file, place(of: .exportFile))
@@ -14,7 +14,7 @@ extension Job {
     try refuseMissingFolderOfCheckpoint()
   }
 
-  /// Refuses a checkpoint that the job file names in a folder which is not there.
+  /// Refuses a checkpoint that the job file puts in a missing folder.
   func refuseMissingFolderOfCheckpoint() throws(BatchError) {
     guard origin != nil, keepsRecord else { return }
     try refuse(withoutFolder: checkpointPath, place(of: .checkpoint))
@@ -35,12 +35,11 @@ extension Job {
 }
 
 extension JobPlan {
-  /// Refuses an export whose name is taken by a file that the job's last run did not make, as a run that
-  /// begins does.
+  /// Like a new run, refuses an export whose file exists and was not written by the job's last run.
   package func refuseOccupiedOutput() throws(BatchError) {
     guard case .export(_, let export) = work else { return }
     let previous = try? Checkpoint(ofJob: job)
-    // What is unfinished continues with its own file.
+    // An unfinished run continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {
       try ExportFile.checkName(

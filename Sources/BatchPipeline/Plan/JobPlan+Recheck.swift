@@ -3,16 +3,16 @@ import BatchIdentifiers
 import BatchStore
 
 extension JobPlan {
-  /// How long a plan looks at what it costs to apply a condition again.
+  /// How long a plan measures the cost of applying a condition again.
   private static let patience = Duration.seconds(3)
 
-  /// What the job writes, by itself, by triggers and by the actions of foreign keys.
+  /// The columns that the job writes, by itself, by triggers and by foreign-key actions.
   func writes(in connection: Connection) throws(BatchError) -> WrittenColumns {
     try change?.writes(enforcesForeignKeys: job.database.foreignKeys, in: connection)
       ?? WrittenColumns()
   }
 
-  /// What must still hold of a row when its turn comes, timed where that looks at other rows.
+  /// The recheck of a row at its turn, timed if that reads other rows.
   func rechecking(
     first count: Int,
     of list: PackedIdentifiers?,
@@ -45,7 +45,7 @@ extension JobPlan {
     )
   }
 
-  /// What it means that terms are applied again that look at more than the row.
+  /// The consequences of rechecking terms that read more than the row.
   func warnings(
     about recheck: PlanReport.Rechecking,
     chunks: Int,
@@ -58,7 +58,7 @@ extension JobPlan {
       let written = term.reads.filter { writes.contains(table: $0) }.sorted()
       guard !written.isEmpty else { continue }
       warnings.append(
-        "\(term.shown) is looked at again for each chunk (source.recheck) and reads"
+        "\(term.shown) is rechecked for each chunk (source.recheck) and reads"
           + " \(written.quoted), which the run itself writes: what earlier chunks did decides which"
           + " rows of later ones still match; \"row\" changes the rows that were selected"
       )
@@ -68,14 +68,14 @@ extension JobPlan {
       let all = Duration.seconds(seconds * Double(chunks)).shown
       warnings.append(
         "\(others.map(\.shown).joined(separator: ", ")) takes \(more)\(Duration.seconds(seconds).shown)"
-          + " again in each chunk (source.recheck), \(more)\(all) in all; with \"row\" it is looked at"
+          + " again in each chunk (source.recheck), \(more)\(all) in all; with \"row\" it is evaluated"
           + " once, when rows are selected"
       )
     }
     return warnings
   }
 
-  /// What it means that new values are made of what the run itself writes in other rows.
+  /// The consequences of computing new values from what the run itself writes in other rows.
   func warningsAboutValues(
     writes: WrittenColumns,
     in connection: Connection
@@ -113,7 +113,7 @@ extension JobPlan {
 extension Condition.Term {
   fileprivate var shown: String { expression.shown }
 
-  /// Why it is not about the row alone.
+  /// Why it reads more than the row.
   fileprivate var reason: String {
     if !reads.isEmpty { return "reads \(reads.sorted().quoted)" }
     if !calls.isEmpty { return "calls \(calls.sorted().joined(separator: ", "))" }

@@ -4,9 +4,9 @@ import BatchStore
 import SystemPackage
 
 extension JobPlan {
-  /// What decides which rows the run concerns and what it writes.
+  /// What determines the run's rows and what it writes.
   ///
-  /// The store is compared apart, since it may get its UUID between two runs.
+  /// The store is compared separately, since it may get its UUID between two runs.
   func fingerprint(identifiersHash: String?) -> JobFingerprint {
     JobFingerprint(
       job: job,
@@ -18,7 +18,7 @@ extension JobPlan {
 
   func makeLane() throws(BatchError) -> WriterLane? { try job.makeLane(in: store) }
 
-  /// The identifiers that the job's source names by a file, with a hash of them.
+  /// The identifiers in the file that the job's source names, with a hash of them.
   func importedIdentifiers() throws(BatchError) -> (list: PackedIdentifiers, hash: String)? {
     guard let path = job.source.identifiers else { return nil }
     do throws(BatchError) {
@@ -27,7 +27,7 @@ extension JobPlan {
       guard header.entityName == entity.name else {
         throw BatchError(
           .otherRun,
-          "the identifiers are of entity \"\(header.entityName)\"",
+          "the identifiers belong to entity \"\(header.entityName)\"",
           at: path.string,
           remedy: "name a file of \"\(entity.name)\" identifiers"
         )
@@ -35,7 +35,7 @@ extension JobPlan {
       guard store.identity.admits(header.storeIdentifier, atPath: store.path) else {
         throw BatchError(
           .otherRun,
-          "the identifiers are of store \(header.storeIdentifier), the database is"
+          "the identifiers belong to store \(header.storeIdentifier), the database is"
             + " \(store.identity.uuid)",
           at: path.string
         )
@@ -48,7 +48,7 @@ extension JobPlan {
 }
 
 extension Job {
-  /// The lane of a job that writes to its store; nil of one that does not.
+  /// The lane of a job that writes to its store; nil for other jobs.
   func makeLane(
     in store: Store,
     runningTriggers runsTriggers: Bool = true
@@ -66,7 +66,7 @@ extension Job {
 }
 
 extension Entity {
-  /// The entity's key and columns, a line each, so that a change can be told in words.
+  /// The entity's key and columns, one per line, so that changes can be reported in words.
   var fingerprint: [String] {
     let keys = "key \(key?.columns.joined(separator: ", ") ?? "none")"
     return [keys]

@@ -2,7 +2,7 @@ public import BatchIdentifiers
 import BatchStore
 
 extension JobPlan.Work {
-  /// The transform of a job, its columns and its program found.
+  /// The transform of a job, with its columns and its program resolved.
   static func transform(
     _ transform: Job.Transform,
     of job: Job,
@@ -40,7 +40,7 @@ extension JobPlan.Work {
         reads: reads,
         writes: writes,
         handler: handler,
-        // Programs are timed by those who wait for their answers.
+        // A program is timed by the thread that waits for its answers.
         timeout: children == nil ? transform.timeout : nil,
         predicate: predicate,
         recheck: job.source.recheck,
@@ -57,7 +57,7 @@ extension JobPlan.Work {
 }
 
 extension Job {
-  /// What computes for a transform, and the programs it needs for that.
+  /// The handler of a transform, and the programs that it needs.
   fileprivate func handler(
     of transform: Transform,
     columns: TransformColumns,
@@ -96,7 +96,7 @@ extension JobPlan {
     if case .transform(_, _, let children) = work { children } else { nil }
   }
 
-  /// The variables that tell a program what it works for.
+  /// The variables that describe the run to a program.
   func variables(run: String) -> [String: String] {
     CommandHandler.environment(job: job, run: run, parameters: parameters.sqlValues)
   }
@@ -105,8 +105,8 @@ extension JobPlan {
   ///
   /// - Parameters:
   ///   - run: The run.
-  ///   - count: How many there may be.
-  ///   - hasRows: Whether there is anything for it to do; if not nothing is started.
+  ///   - count: The maximum number of programs.
+  ///   - hasRows: Whether there is anything to do; otherwise nothing is started.
   /// - Throws: `BatchError` of code `commandNotStarted`.
   func startChildren(run: String, atMost count: Int, hasRows: Bool) throws(BatchError) {
     do throws(BatchError) {
@@ -124,11 +124,11 @@ extension BatchError.Code {
 
 extension BatchError {
   fileprivate static func unknownHandler(_ name: String, among names: [String]) -> BatchError {
-    // Whoever has taken the wrong executable sees it by what this one has.
+    // The list of this program's handlers shows that it is the wrong executable.
     let listed = remedyListing(names, kind: "registered handlers")
     let remedy =
       if names.isEmpty {
-        "this program has none: handlers come with an executable of your own, see Handlers.md"
+        "this program has none: handlers need your own executable, see Handlers.md"
       } else if let nearest = nearestName(to: name, among: names) {
         "did you mean \(nearest.quotedForMessage)? \(listed)"
       } else {

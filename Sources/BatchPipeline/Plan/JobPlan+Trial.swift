@@ -3,14 +3,14 @@ import BatchIdentifiers
 import BatchStore
 
 extension JobPlan {
-  /// How many rows an update is tried with.
+  /// The number of rows on which an update is tried.
   private static let tried = 1_000
-  /// How many bytes of texts and blobs of them.
+  /// The maximum bytes of texts and blobs in them.
   private static let triedBytes = 16 << 20
 
-  /// What was found by trying the change on the first rows.
+  /// The result of trying the change on the first rows.
   struct Trial {
-    /// How many rows were tried.
+    /// The number of rows tried.
     var rows = 0
     /// Which rows a table would refuse, and which `lower()` or `upper()` would not fully convert.
     var warnings: [String] = []
@@ -18,7 +18,7 @@ extension JobPlan {
 
   /// Tries an update, or a deletion with an archive, on the first rows; nil for any other change.
   ///
-  /// - Complexity: A look at up to 1,000 rows, and one by each unique index that changes.
+  /// - Complexity: Reads up to 1,000 rows, and as many entries of each unique index that changes.
   func trial(
     of list: PackedIdentifiers?,
     in connection: Connection
@@ -121,7 +121,7 @@ private struct LetterCase: Hashable {
   let function: String
   let column: Int
 
-  /// The call that an expression begins with or has in it; nil if there is none, or of both kinds.
+  /// The call at the beginning of or within an expression; nil if there is none, or both kinds.
   init?(of expression: SQLExpression, column: Int) {
     let calls = expression.text.matches(of: /\b(lower|upper)\s*\(/.ignoresCase())
     let names = Set(calls.map { $0.1.lowercased() })
@@ -130,7 +130,7 @@ private struct LetterCase: Hashable {
     self.column = column
   }
 
-  /// Whether a value has letters outside ASCII that are still of the other case.
+  /// Whether a value has letters outside ASCII that are still in the other case.
   func isLeft(in text: String) -> Bool {
     text.unicodeScalars.contains { scalar in
       guard !scalar.isASCII else { return false }

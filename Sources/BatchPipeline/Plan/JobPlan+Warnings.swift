@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchStore
 
 extension JobPlan {
-  /// What the ways of finding and writing rows mean for a run.
+  /// Warnings about how a run finds and writes rows.
   func warnings(
     about queryPlan: QueryPlan,
     fullScan: Bool,
@@ -14,18 +14,18 @@ extension JobPlan {
     let repeated = Set(queryPlan.scannedForEachRow).sorted()
     if !repeated.isEmpty {
       warnings.append(
-        "where looks through all of \(repeated.map(\.quotedForMessage).joined(separator: ", ")) for"
+        "where scans all of \(repeated.map(\.quotedForMessage).joined(separator: ", ")) for"
           + " each row of \"\(entity.name)\"; an index that its subquery can use would make the"
           + " selection much faster"
       )
     } else if fullScan, let condition, condition.terms.contains(where: { !$0.reads.isEmpty }) {
       warnings.append(
-        "where is decided by looking at every row of \"\(entity.name)\", and at what its subqueries"
+        "where reads every row of \"\(entity.name)\", and what its subqueries"
           + " read; an index could help those, and the selection only"
       )
     } else if fullScan {
       warnings.append(
-        "where is decided by looking at every row of \"\(entity.name)\"; an index would help"
+        "where reads every row of \"\(entity.name)\"; an index would help"
           + " the selection, not the rest of the run"
       )
     }
@@ -63,26 +63,26 @@ extension JobPlan {
     )
     if job.action.writes, store.coreData != nil {
       warnings.append(
-        "this is a store of Core Data, and \(job.database.coreData == .overwrite ? "is" : "would be")"
-          + " overwritten: no app may open it again, which would know nothing of the change; neither"
-          + " delete rules nor Core Data's history are kept up"
+        "this is a Core Data store, and \(job.database.coreData == .overwrite ? "is" : "would be")"
+          + " overwritten: no app may open it again, since it would not notice the change; neither"
+          + " delete rules nor Core Data's history are maintained"
       )
     }
     var scans = false
     for sql in compiled {
-      // A subquery of the condition may well look at all of the table: that is not how rows are found.
+      // A subquery of the condition may well scan the table: that is not how rows are found.
       if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
     }
     if scans, lookUp?.isCopied != true {
       warnings.append(
-        "each row is found by looking at all of \"\(entity.name)\"; an index on"
+        "each row is found by reading all of \"\(entity.name)\"; an index on"
           + " \(query.key.columns.joined(separator: ", ")) would make the run much faster"
       )
     }
     return warnings
   }
 
-  /// Which indexes a job writes beside the table's rows.
+  /// Warnings about the indexes that a job writes besides the table's rows.
   func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
     guard let change, case let shape = change.undoShape, !shape.isDeletion else { return [] }
     let columns = shape.columns
@@ -99,7 +99,7 @@ extension JobPlan {
         "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ? AND sql IS NOT NULL",
         .text(index)
       )
-      // An expression, or the condition of a partial index, names its columns in its text only.
+      // An expression, or the condition of a partial index, names its columns only in its text.
       let isWritten = columns.contains { column in
         indexed.contains { SQLName.equal($0, column) }
           || (indexed.contains("") || sql.contains { $0.uppercased().contains(" WHERE ") })
@@ -115,7 +115,7 @@ extension JobPlan {
     ]
   }
 
-  /// What undoing a run would leave as it is.
+  /// What undoing a run would leave unchanged.
   func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
     guard job.undo != nil else { return [] }
     let others = writes.tables.filter { $0.foldedForSQLite != writtenEntity.table.foldedForSQLite }
@@ -135,7 +135,7 @@ extension JobPlan {
     return warnings
   }
 
-  /// What keeps the first rows from being read, where that is not told with the values of an update.
+  /// The error of reading the first rows, unless an update's values report it.
   func warningsAboutReading(
     by sampler: RowSampler,
     in connection: Connection
@@ -156,7 +156,7 @@ extension JobPlan {
 }
 
 extension Entity {
-  /// What of the schema an operator may have forgotten.
+  /// Warnings about parts of the schema that an operator may have forgotten.
   fileprivate func warnings(
     about job: Job,
     triggers running: Set<String>,
@@ -190,7 +190,7 @@ extension Entity {
       } else if !children.isEmpty {
         warnings.append(
           "rows of \(children.joined(separator: ", ")) refer to \"\(name)\" and are left as they"
-            + " are; database.foreignKeys enforces what the foreign keys say"
+            + " are; database.foreignKeys enforces foreign keys"
         )
       }
     }
@@ -199,7 +199,7 @@ extension Entity {
 }
 
 extension String {
-  /// Whether SQL has this name in it, or a word of a text that looks like it.
+  /// Whether SQL contains this name, or a word in a text that looks like it.
   fileprivate func hasWord(_ name: String) -> Bool {
     let words = split { !$0.isLetter && !$0.isNumber && $0 != "_" }
     return contains(SQLName.quoted(name)) || words.contains { SQLName.equal(String($0), name) }

@@ -13,24 +13,24 @@ public struct JobPlan: Sendable {
   public let store: Store
   /// The values of the job's parameters.
   public let parameters: ParameterValues
-  /// Which identifiers are selected.
+  /// The identifiers to select.
   package let query: IdentifierQuery
-  /// The condition that selects them, and what its terms are about; nil without one.
+  /// The condition that selects them, and what its terms read; nil without one.
   let condition: Condition?
-  /// What is done with them.
+  /// The action on them.
   package let work: Work
   /// The programs to notify about a run.
   let hooks: RunHooks
 
-  /// What a run does with each chunk.
+  /// The action of a run on each chunk.
   package enum Work: Sendable {
-    /// Rows are changed by SQL, each by a statement of its own if a change may reach other rows.
+    /// Rows are changed by SQL, each by a separate statement if a change may reach other rows.
     case change(BulkChange, isRowByRow: Bool)
     case export(RowExport, Job.Export)
     case transform(RowTransform, Job.Transform, ChildPool?)
   }
 
-  /// The change that the job makes in the store; nil of an export.
+  /// The job's change of the store; nil for an export.
   var change: BulkChange? {
     switch work {
     case .change(let change, _): change
@@ -39,10 +39,10 @@ public struct JobPlan: Sendable {
     }
   }
 
-  /// The entity that the job concerns.
+  /// The entity of the job's rows.
   public var entity: Entity { query.entity }
 
-  /// What an update sets, in the words of the entity; none of another action.
+  /// The columns that an update sets, under the entity's names; none for other actions.
   var assignments: [(column: String, value: SQLExpression)] {
     guard case .change(let change, _) = work, case .update(let assignments) = change.action else {
       return []
@@ -55,7 +55,7 @@ public struct JobPlan: Sendable {
     }
   }
 
-  /// What SQLite takes in the job's expressions without a word, and nobody means.
+  /// Likely mistakes in the job's expressions that SQLite accepts silently.
   package var traps: [String] {
     let condition = job.source.where.map { text in
       SQLExpression(text).traps().map { "\(JobPath.where): \($0)" }
@@ -72,8 +72,8 @@ public struct JobPlan: Sendable {
   /// Resolves a job.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
-  ///   expression that is none, an archive that does not fit, a handler that is not registered, a
-  ///   hook or a report that cannot be, a database that cannot be written.
+  ///   invalid expression, an archive that does not fit, a handler that is not registered, an
+  ///   impossible hook or report, a database that cannot be written.
   public init(
     _ job: Job,
     parameters: ParameterValues,
@@ -102,7 +102,7 @@ public struct JobPlan: Sendable {
     } catch {
       throw error.located(at: job.place(of: .database))
     }
-    // A rehearsal writes to a clone, which can be written whatever its database is.
+    // A rehearsal writes to a clone, which is writable even if its database is not.
     let writesHere = job.action.writes && !job.isRehearsal
     if writesHere { try job.refuseCoreData(store) }
     let values = parameters.sqlValues
@@ -253,7 +253,7 @@ extension JobPlan.Work {
 }
 
 extension Store {
-  /// Refuses a database that has several names.
+  /// Refuses a database with several names.
   func refuseIfLinked() throws(BatchError) {
     guard let links = FileSystem.status(of: FilePath(path))?.linkCount, links > 1 else { return }
     throw BatchError(
@@ -276,7 +276,7 @@ extension Entity {
     return try attributes(named: names, of: job)
   }
 
-  /// The attributes that `action.columns` names.
+  /// The attributes in `action.columns`.
   func attributes(named names: [String], of job: Job) throws(BatchError) -> [Attribute] {
     var chosen: [Attribute] = []
     for (index, name) in names.enumerated() {
@@ -289,7 +289,7 @@ extension Entity {
     return chosen
   }
 
-  /// The change that an update or a delete makes, its expressions checked.
+  /// The change of an update or a delete, with its expressions checked.
   fileprivate func change(
     for job: Job,
     _ written: WrittenEntity,
@@ -382,7 +382,7 @@ extension Job.Source {
     return orderBy.first { $0.column == name }?.meantBySQL.map { "write \($0.quotedForMessage)" }
   }
 
-  /// Where the source names what an error is about.
+  /// The part of the source that an error concerns.
   func path(of subject: BatchError.Subject?) -> JobPath {
     switch subject {
     case .attribute(let name):

@@ -12,7 +12,7 @@ import Foundation
 public struct PlanReport: Sendable, Encodable {
   /// The statements of a run.
   public struct Statements: Sendable, Encodable {
-    /// Makes the archive before the first chunk; nil if it is there, and without one.
+    /// Creates the archive before the first chunk; nil if it exists or there is none.
     public let create: String?
     /// Selects the identifiers.
     public let fetch: String
@@ -22,92 +22,92 @@ public struct PlanReport: Sendable, Encodable {
 
   /// A row before and after.
   public struct Sample: Sendable, Encodable {
-    /// The identifier's key, as it stands in a URI.
+    /// The identifier's key, as in a URI.
     public let identifier: String
-    /// The values that change, or the row where all of it goes.
+    /// The values that change, or the whole row if it is deleted or exported.
     public let before: [String: SQLValue]
-    /// The values after an update; nil where the row goes or stays as it is, and of a transform:
-    /// its program may do more than compute, and a plan does nothing.
+    /// The values after an update; nil if the row is deleted or unchanged, and for a transform: its
+    /// program may do more than compute, and a plan does nothing.
     public let after: [String: SQLValue]?
   }
 
-  /// How many rows have what they would be set to, and are left alone.
+  /// The number of rows that already have their new values, and are left alone.
   public struct Unchanged: Sendable, Encodable {
-    /// How many have.
+    /// The number of such rows.
     public let count: Int
-    /// How many of the first rows were looked at.
+    /// The number of first rows checked.
     public let of: Int
   }
 
   /// What must still hold of a row when its turn comes.
   public struct Rechecking: Sendable, Encodable {
-    /// A term of the condition that is not looked at again.
+    /// A term of the condition that is not rechecked.
     public struct Omission: Sendable, Encodable {
       /// The term.
       public let term: String
-      /// Why.
+      /// The reason.
       public let because: String
     }
 
-    /// What the job says: `row`, `skip`, `fail` or `off`.
+    /// The job's setting: `row`, `skip`, `fail` or `off`.
     public let mode: String
-    /// The terms of the condition that are applied again.
+    /// The terms of the condition that are rechecked.
     public let terms: [String]
     /// The terms that are not.
     public let notRechecked: [Omission]
-    /// How long the condition takes again for the first chunk; nil where it looks at the row alone,
-    /// and where that is not timed.
+    /// How long rechecking the first chunk takes; nil if only the row is read, and if it was not
+    /// measured.
     public let secondsPerChunk: Double?
     /// Whether it takes longer than that, and was interrupted.
     public let isInterrupted: Bool
   }
 
-  /// How an export finds the rows of a view or a query by their keys.
+  /// How an export finds the rows of a view or a query by key.
   public struct LookUp: Sendable, Encodable {
-    /// SQLite's plan for finding one, a line a step.
+    /// SQLite's plan for finding one, one step per line.
     public let queryPlan: [String]
     /// Whether that takes so many steps that the rows are copied once and found in the copy.
     public let isCopied: Bool
-    /// About how many bytes the copy has; nil without one.
+    /// The approximate size of the copy in bytes; nil without one.
     public let copyBytes: Int?
   }
 
-  /// How many rows match now.
+  /// The number of matching rows.
   public let matches: Int
-  /// How many chunks that makes.
+  /// The number of chunks.
   public let chunks: Int
   /// The SQL of the run.
   public let sql: Statements
-  /// SQLite's plan for the selection, a line a step.
+  /// SQLite's plan for the selection, one step per line.
   public let queryPlan: [String]
-  /// Whether `where` is decided by looking at every row.
+  /// Whether `where` scans all rows.
   public let fullScan: Bool
-  /// How an export finds rows by keys that the database does not keep unique; nil in other cases.
+  /// How an export finds rows by keys that the database does not enforce; nil in other cases.
   public let lookUp: LookUp?
   /// What must still hold of a row when its turn comes.
   public let recheck: Rechecking
-  /// What an operator should know before running.
+  /// What an operator should know before the run.
   public let warnings: [String]
-  /// A rough guess, from reading some rows, of the time that the run is at work; nil where there are none,
-  /// and of a transform without a rate, whose program nobody has timed.
+  /// A rough estimate, from reading some rows, of the run's working time; nil without rows, and for
+  /// a transform without a rate, whose program has not been timed.
   public let estimatedSeconds: Double?
-  /// The keys of the throttle that decide about the time; nil if none does.
+  /// The keys of the throttle that determine the time; nil if none does.
   public let pace: String?
-  /// The file that decides which rows the run concerns; nil if `where` does.
+  /// The file that determines the run's rows; nil if `where` does.
   public let identifiers: String?
-  /// How many of the first rows would be left alone; nil where the job says nothing of `unchanged`.
+  /// How many of the first rows would be left alone; nil unless the job sets `unchanged`.
   public let unchanged: Unchanged?
-  /// How many of the first rows were tried against the table's constraints, which says nothing of the others;
-  /// nil where the action is not tried.
+  /// How many of the first rows were tried against the table's constraints; others may still fail;
+  /// nil if the action is not tried.
   public let triedRows: Int?
   /// The first rows of the selection.
   public let sample: [Sample]
 }
 
 extension JobPlan {
-  /// Looks at the data to say what a run would do; writes nothing.
+  /// Reads the data to report what a run would do; writes nothing.
   ///
-  /// - Complexity: One count of the matching rows, and a look at up to 10,000 of them.
+  /// - Complexity: One count of the matching rows, and reads of up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let reader = store.connection(label: "batch.plan")
     let bounds = job.chunk.target == nil ? 1...RunPolicy.chunkSizeLimit : job.chunk.bounds
@@ -132,7 +132,7 @@ extension JobPlan {
         let estimate = try estimate(matches: matches, by: sampler, in: connection)
         let lookUp = try lookUp(bytesPerRow: estimate?.bytesPerRow, in: connection)
         let trial = try trial(of: list, in: connection)
-        // A copy takes about as long as it takes to find all rows.
+        // A copy takes about as long as finding all rows.
         let selections = lookUp?.isCopied == true ? 2.0 : 1.0
         let time = paced(
           estimate.map {
@@ -174,11 +174,11 @@ extension JobPlan {
     }
   }
 
-  /// How many rows are read to guess the time.
+  /// How many rows are read to estimate the time.
   private static let sampled = 10_000
 
-  /// The first identifiers of the selection; nil where rows are not found by their keys without
-  /// looking at others, and are better found by the condition.
+  /// The first identifiers of the selection; nil if finding rows by key reads others, so that the
+  /// condition finds them better.
   private func firstIdentifiers(
     _ count: Int,
     in connection: Connection
@@ -187,7 +187,7 @@ extension JobPlan {
     return try query.first(count).fetch(in: connection, store: store.identity).packed
   }
 
-  /// The table that the job writes, or what it reads.
+  /// The table that the job writes, or the source that it reads.
   var writtenEntity: Entity {
     switch work {
     case .change(let change, _): change.entity
@@ -196,12 +196,12 @@ extension JobPlan {
     }
   }
 
-  /// The statement that makes the archive before the first chunk.
+  /// The statement that creates the archive before the first chunk.
   private var archiveCreation: String? {
     if case .change(let change, _) = work { change.archiveCreation } else { nil }
   }
 
-  /// What is run for each chunk.
+  /// The statements for each chunk.
   var statements: [String] {
     let keys = ChunkKeys.shape(of: query.key)
     return switch work {
@@ -213,7 +213,7 @@ extension JobPlan {
     }
   }
 
-  /// How an export finds rows by keys that the database does not keep unique.
+  /// How an export finds rows by keys that the database does not enforce.
   private func lookUp(
     bytesPerRow: Double?,
     in connection: Connection
@@ -225,7 +225,7 @@ extension JobPlan {
     let isCopied = try export.suited(to: keys, in: connection).copiesRows
     var copyBytes: Int?
     if isCopied, let bytesPerRow {
-      // Those too that are not selected.
+      // Including rows that are not selected.
       copyBytes = Int(bytesPerRow * Double(try query.countAll(in: connection)))
     }
     return PlanReport.LookUp(
@@ -235,13 +235,13 @@ extension JobPlan {
     )
   }
 
-  /// Reads some rows the way the run would and scales up.
+  /// Reads some rows like the run would, and extrapolates.
   private func estimate(
     matches: Int,
     by sampler: RowSampler,
     in connection: Connection
   ) throws(BatchError) -> (seconds: Double, bytesPerRow: Double)? {
-    // What a program takes for a row is not known, and may be all of the time.
+    // A program's time per row is unknown, and may dominate.
     if case .transform = work { return nil }
     guard matches > 0 else { return nil }
     let clock = ContinuousClock()
@@ -253,13 +253,13 @@ extension JobPlan {
     else { return nil }
     let rows = Double(read.count)
     let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / rows
-    // A row that is written costs about three times one that is read, and is written by one.
+    // Writing a row costs about three times as much as reading one, and has one writer.
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let factor = job.action.writes ? 3 : 1 / Double(min(job.workers ?? cores, cores))
     return (seconds * factor, Double(read.byteCount) / rows)
   }
 
-  /// How long the run takes as the throttle lets it, and what of that decides.
+  /// How long the run takes under the throttle, and which of its settings determine that.
   private func paced(_ seconds: Double?, matches: Int) -> (seconds: Double?, pace: String?) {
     var time: (seconds: Double?, pace: String?) = (seconds, nil)
     if let ratio = job.throttle.sleepRatio, ratio > 0, let seconds {
@@ -301,7 +301,7 @@ extension JobPlan {
     }
   }
 
-  /// What was read; nil if a row cannot be, which is reported separately.
+  /// The rows read; nil if a row cannot be, which is reported separately.
   private func readable<Rows>(
     _ read: () throws(BatchError) -> Rows
   ) throws(BatchError) -> Rows? {
@@ -333,8 +333,8 @@ extension JobPlan {
         after: nil
       )
     case .transform(_, let transform, _):
-      // What comes after only the program knows. It may send mail or take money as well, once for
-      // each idempotency key, and a plan has none that a run will have.
+      // Only the program knows the result. It may also send mail or take money, once per
+      // idempotency key, and a plan has none of a run's keys.
       return RowSampler(query, list: list, columns: transform.columns, after: nil)
     }
   }

@@ -1,10 +1,10 @@
 import BatchEngine
 
 extension Job {
-  /// The job on a clone of its database: the same work, with nothing to be seen outside of the folder.
+  /// The job on a clone of its database: the same work, without effects outside the folder.
   ///
-  /// What holds a run back or ends it early is left out, but for the bound of the write-ahead log: what a
-  /// run does is to be seen, and not how it waits.
+  /// Settings that hold a run back or end it early are left out, except for the limit of the
+  /// write-ahead log: a rehearsal shows what a run does, not how it waits.
   func rehearsed(in folder: RehearsalFolder) -> Job {
     var job = self
     job.isRehearsal = true

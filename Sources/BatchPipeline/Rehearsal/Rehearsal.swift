@@ -87,12 +87,12 @@ extension Rehearsal {
   /// - Parameters:
   ///   - job: The job.
   ///   - options: Parameters, workers and chunk size; an ID of the work is ignored.
-  ///   - handlers: What the `handler` of a transform may name.
+  ///   - handlers: Handlers that the `handler` of a transform may name.
   ///   - settings: The settings of a rehearsal.
   ///   - onEvent: Called with each event, on any thread.
   /// - Throws: `BatchError` if nothing was run: of code `diskFull` if there is no room for a clone,
-  ///   `alreadyRunning` if the job is running, or what a run throws; `interrupted` if it was cancelled. Then
-  ///   the folder is removed unless it is to be kept.
+  ///   `alreadyRunning` if the job is running, or a run's errors; `interrupted` if it was
+  ///   cancelled. Then the folder is removed unless it is to be kept.
   /// - Complexity: The run, and O(*n*) in the bytes and in the rows of the database.
   public init(
     of job: Job,
@@ -159,7 +159,7 @@ extension Rehearsal: Encodable {
     case comparedTables, comparedRows, tables, failures, notes
   }
 
-  /// Encodes what was found; the summary of the run is the field `run`.
+  /// Encodes the results; the summary of the run is the field `run`.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(summary.job, forKey: .job)

@@ -17,21 +17,21 @@ import Musl
 import Darwin
 #endif
 
-/// The folder of a rehearsal, which nobody else may look into: the clone, the checkpoint, an export.
+/// The private folder of a rehearsal: the clone, the checkpoint, an export.
 struct RehearsalFolder: Sendable {
   let path: FilePath
   /// The clone.
   let database: FilePath
-  /// Where the job's exported file goes to: no other file here has its name.
+  /// The job's exported file: no other file here has its name.
   let output: FilePath
 
-  /// Makes a folder of a new name.
+  /// Creates a folder with a new name.
   ///
   /// - Parameters:
   ///   - job: The job that is rehearsed.
   ///   - store: Its database.
-  ///   - folder: Where the new folder is made.
-  /// - Throws: `BatchError` of code `fileAccess` or `diskFull` if none can be made there.
+  ///   - folder: Where to create the new folder.
+  /// - Throws: `BatchError` of code `fileAccess` or `diskFull` if none can be created there.
   init(of job: Job, _ store: Store, in folder: FilePath) throws(BatchError) {
     let template = FileSystem.absolute(folder).appending("\(job.name).rehearsal.XXXXXX")
     var name = Array(template.string.utf8CString)
@@ -39,7 +39,7 @@ struct RehearsalFolder: Sendable {
       unsafe name.baseAddress.flatMap { unsafe mkdtemp($0) } != nil
     }
     guard made else {
-      var error = FileSystem.failed("no folder can be made here", folder)
+      var error = FileSystem.failed("cannot create a folder here", folder)
       error.remedy = "name another one with --folder"
       throw error
     }
@@ -48,7 +48,7 @@ struct RehearsalFolder: Sendable {
     output = path.appending("output")
   }
 
-  /// Makes the files that the clone and an export go to.
+  /// Creates the files for the clone and an export.
   func prepare(for job: Job) throws(BatchError) {
     do {
       let file = try FileDescriptor.open(
@@ -59,15 +59,15 @@ struct RehearsalFolder: Sendable {
       )
       try file.close()
     } catch {
-      throw FileSystem.failed("cannot make the clone", database, error)
+      throw FileSystem.failed("cannot create the clone", database, error)
     }
     guard case .export = job.action else { return }
     guard unsafe output.withPlatformString({ unsafe mkdir($0, 0o700) }) == 0 else {
-      throw FileSystem.failed("cannot make a folder", output)
+      throw FileSystem.failed("cannot create a folder", output)
     }
   }
 
-  /// Removes the folder with all that is in it.
+  /// Removes the folder with its contents.
   func remove() throws(BatchError) {
     do {
       try FileManager.default.removeItem(atPath: path.string)
@@ -76,19 +76,19 @@ struct RehearsalFolder: Sendable {
     }
   }
 
-  /// Refuses a place that has no room.
+  /// Refuses a folder without enough free space.
   ///
   /// - Parameters:
-  ///   - bytes: How long the database is.
-  ///   - reserved: What the job wants to be free in any case.
-  ///   - folder: The place.
+  ///   - bytes: The size of the database.
+  ///   - reserved: The free space that the job requires in any case.
+  ///   - folder: The folder.
   /// - Throws: `BatchError` of code `diskFull`.
   static func requireRoom(
     for bytes: Int64,
     reserving reserved: Int64,
     in folder: FilePath
   ) throws(BatchError) {
-    // The run makes a log, and rows may become longer.
+    // The run writes a log, and rows may become longer.
     let needed = bytes + max(bytes / 10, min(bytes, 16_000_000)) + reserved
     guard let free = FileSystem.freeBytes(at: folder) else {
       throw FileSystem.failed("the folder cannot be used", folder)
@@ -96,21 +96,21 @@ struct RehearsalFolder: Sendable {
     guard free < needed else { return }
     throw BatchError(
       .diskFull,
-      "a clone has no room: it takes \(ByteSize(bytes: needed)), and \(ByteSize(bytes: free)) are free",
+      "there is no room for a clone: it takes \(ByteSize(bytes: needed)), and \(ByteSize(bytes: free)) are free",
       at: folder.string,
       remedy: "make room, or name a folder on another disk with --folder"
     )
   }
 
-  /// Has a file share the blocks of another one; false if the file system does not do that.
+  /// Makes a file share the blocks of another one; false if the file system does not support that.
   ///
-  /// In a process of its own: to open and close the file of a database here would give up all locks that
+  /// In a separate process: opening and closing a database's file here would release all locks that
   /// SQLite has on it in this process (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
   @Sendable static func shareBlocks(of path: FilePath, with copy: FilePath) -> Bool {
     #if canImport(Darwin)
     let option = "-c"
     #else
-    // The call behind it is FICLONE, which copies nothing if it cannot share.
+    // The underlying call is FICLONE, which copies nothing if it cannot share.
     let option = "--reflink=always"
     #endif
     do throws(BatchError) {

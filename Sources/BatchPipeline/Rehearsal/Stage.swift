@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-/// Where a job is rehearsed: its database, open for reading, and what is up to whoever rehearses.
+/// The setting of a rehearsal: the job's database, open for reading, and the caller's choices.
 struct Stage {
   let job: Job
   let options: BatchRun.Options
@@ -15,7 +15,7 @@ struct Stage {
   /// Clones the database, runs the job on the clone, and compares the two.
   func rehearse() async throws(BatchError) -> Rehearsal {
     try await refuseIfRunning()
-    // What is wrong with the job shows before a large file is copied.
+    // Problems of the job show before a large file is copied.
     var checked = job
     checked.isRehearsal = true
     let plan = try await JobWork(job: checked, options: options, handlers: handlers)
@@ -86,7 +86,7 @@ struct Stage {
     let run = BatchRun(job, options: options, handlers: handlers)
     let summary = try await carryOut(run)
     if summary.state == .stopped { throw BatchError(.interrupted, "interrupted") }
-    // A run that has failed at once has no checkpoint.
+    // A run that failed immediately has no checkpoint.
     let failures =
       summary.outcomes.failed == 0
       ? []
@@ -139,8 +139,8 @@ struct Stage {
     return try answer.get()
   }
 
-  /// Lets a file of identifiers be one of the clone too, whose path a database without an identity does not
-  /// have.
+  /// Makes a file of identifiers also valid for the clone, which has another path than a database
+  /// without an identity.
   private func adoptIdentity(in folder: RehearsalFolder) async throws(BatchError) {
     let identity = store.identity
     guard identity.isDerived else { return }
@@ -157,16 +157,16 @@ struct Stage {
     await clone.close()
   }
 
-  /// What may make a run come out otherwise.
+  /// Why a run may turn out differently.
   private func notes(since clone: StoreClone) async throws(BatchError) -> [String] {
     var notes: [String] = []
     if try await store.version() != clone.version {
       notes.append(
-        "somebody has written to the database since it was cloned: what they have changed is among the"
+        "somebody has written to the database since it was cloned: their changes are among the"
           + " changes, the other way round; rehearse while nobody writes, or on a backup"
       )
     }
-    // What batch run would do with these is not asked here: that opens the database for writing.
+    // This does not check what batch run would do with these: that opens the database for writing.
     let checkpoint = try? Checkpoint(ofJob: job)
     if let checkpoint, !checkpoint.progress.state.isFinished {
       notes.append(
@@ -176,7 +176,7 @@ struct Stage {
     }
     if store.coreData != nil, job.action.writes, job.database.coreData != .overwrite {
       notes.append(
-        "this is a store of Core Data: batch run refuses to write to it; see database.coreData"
+        "this is a Core Data store: batch run refuses to write to it; see database.coreData"
       )
     }
     if case .export(let export) = job.action, !export.overwrite, checkpoint == nil,

@@ -1,15 +1,15 @@
-/// How many identifiers failed for the same reason.
+/// The number of identifiers that failed for the same reason.
 public struct FailureCount: Sendable, Hashable, Encodable {
   /// The name of the error's code.
   public let code: String
   /// What was wrong.
   public let message: String
-  /// How many identifiers.
+  /// The number of identifiers.
   public let count: Int
-  /// The key of the first of them.
+  /// The key of the first one.
   public let firstKey: String
 
-  /// The most reasons that are told.
+  /// The maximum number of reasons reported.
   private static let limit = 100
 
   /// The reasons, the most frequent first.

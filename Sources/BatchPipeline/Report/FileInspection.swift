@@ -3,25 +3,25 @@ public import BatchIdentifiers
 import BatchStore
 public import SystemPackage
 
-/// What an identifier file or a checkpoint holds, in the form of `inspect --json`.
+/// The content of an identifier file or a checkpoint, in the form of `inspect --json`.
 public struct FileInspection: Sendable, Encodable {
-  /// What a checkpoint adds to a list.
+  /// The run of a checkpoint.
   public struct Run: Sendable, Encodable {
     /// The run's UUID.
     public let run: String
     /// The job's name.
     public let job: String
-    /// When the run began first.
+    /// When the run first began.
     public let startedAt: String
-    /// What the last record says the run was doing.
+    /// The state of the run in the last record.
     public let state: String
-    /// How many identifiers the last record has as done.
+    /// The number of done identifiers in the last record.
     public let done: Int
-    /// In how many ranges of positions.
+    /// The number of ranges of done positions.
     public let ranges: Int
     /// Where done chunks are recorded.
     public let ledger: String
-    /// The identifiers that failed, by the file, in the order of the list.
+    /// The failed identifiers in the file, in list order.
     public let failed: [Failure]
   }
 
@@ -44,30 +44,30 @@ public struct FileInspection: Sendable, Encodable {
 
   /// The version of the format.
   public let version: Int
-  /// The store that the identifiers are of.
+  /// The store of the identifiers.
   public let store: String
-  /// The entity that they are of.
+  /// The entity of the identifiers.
   public let entity: String
-  /// How many there are.
+  /// The number of identifiers.
   public let count: Int
-  /// Whether they are in the order of their keys.
+  /// Whether they are in key order.
   public let isSorted: Bool
   /// The size of the file.
   public let fileBytes: Int
   /// The size of the packed keys.
   public let listBytes: Int
-  /// The size of the packed keys by their number.
+  /// The size of the packed keys divided by their number.
   public let bitsPerIdentifier: Double
-  /// How many records have been appended.
+  /// The number of appended records.
   public let records: Int
-  /// How many bytes at the end are a record that was never completed.
+  /// The length of an incomplete record at the end, in bytes.
   public let tornBytes: Int
   /// The run, if the file is a checkpoint.
   public let run: Run?
 
   /// Opens the file at a path and checks every part of it; see the other initializer.
   ///
-  /// - Throws: As the other one does.
+  /// - Throws: As the other initializer.
   @_disfavoredOverload
   public init(of path: String) throws(BatchError) {
     try self.init(of: FilePath(path))

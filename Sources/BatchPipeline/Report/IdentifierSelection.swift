@@ -5,17 +5,17 @@ public import SystemPackage
 
 /// Some of the identifiers of a run, or all of a file.
 public struct IdentifierSelection: Sendable {
-  /// A part of the identifiers of a run.
+  /// Some of the identifiers of a run.
   public enum Outcome: String, CaseIterable, Sendable {
-    /// All that were selected.
+    /// All selected ones.
     case all
-    /// Those that are not done yet.
+    /// Those not done yet.
     case remaining
-    /// Those that are done, whatever became of them.
+    /// Those done, with any outcome.
     case done
-    /// Those whose rows the action has changed, deleted or exported.
+    /// Those whose rows the action changed, deleted or exported.
     case succeeded
-    /// Those for which the action found nothing to do.
+    /// Those for which the action had nothing to do.
     case unchanged
     /// Those whose rows were gone when their turn came.
     case vanished
@@ -27,9 +27,9 @@ public struct IdentifierSelection: Sendable {
 
   private let all: PackedIdentifiers
   private let positions: PositionSet
-  /// Why the identifiers failed, in the order of the list; none unless those that failed are selected.
+  /// Why the identifiers failed, in list order; empty unless failed ones are selected.
   private var failures: [FailedIdentifier] = []
-  /// The permissions of a file of these identifiers: those of what they are from.
+  /// The permissions of a file of these identifiers: those of their source.
   package let permissions: FilePermissions
 
   /// Some identifiers of a list in memory.
@@ -50,8 +50,8 @@ public struct IdentifierSelection: Sendable {
   ///   - job: The job.
   ///   - outcome: Which of them.
   ///   - run: One of the last runs, by its UUID or the first characters of that; nil for the last.
-  /// - Throws: `BatchError` if there is no such run, or of code `outcomeNotRecorded` if nobody knows which
-  ///   these are.
+  /// - Throws: `BatchError` if there is no such run, or of code `outcomeNotRecorded` if the
+  ///   outcomes were not recorded per row.
   public init(ofJob job: Job, outcome: Outcome, run: String? = nil) async throws(BatchError) {
     let checkpoint = try Checkpoint.ofRun(run, of: job)
     permissions = job.files.permissions
@@ -65,7 +65,8 @@ public struct IdentifierSelection: Sendable {
     failures = outcome == .failed ? outcomes.failed : []
   }
 
-  /// Identifiers of an identifier file, or of a checkpoint as far as it says itself.
+  /// Identifiers of an identifier file, or of a checkpoint as far as the file itself has the
+  /// outcomes.
   public init(ofFile path: FilePath, outcome: Outcome) throws(BatchError) {
     let file = try IdentifierFile(opening: path)
     permissions = FilePermissions(like: path)
@@ -103,19 +104,19 @@ public struct IdentifierSelection: Sendable {
 
   /// An identifier that failed, and why.
   public struct Reason: Sendable, Encodable {
-    /// The identifier's key, as it stands in a URI.
+    /// The identifier's key, as in a URI.
     public let key: String
     /// The name of the error's code.
     public let code: String
     /// What was wrong.
     public let message: String
-    /// How often it has been tried.
+    /// How often it was tried.
     public let attempt: Int
-    /// When it failed last: ISO 8601 in UTC.
+    /// When it last failed: ISO 8601 in UTC.
     public let failedAt: String
   }
 
-  /// Why identifiers failed, in the order of the list; none unless those that failed were asked for.
+  /// Why identifiers failed, in list order; empty unless failed ones were requested.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if the list cannot be read.
   public func reasons() throws(BatchError) -> [Reason] {
@@ -130,10 +131,10 @@ public struct IdentifierSelection: Sendable {
     }
   }
 
-  /// How many there are.
+  /// The number of identifiers.
   public var count: Int { positions.count }
 
-  /// Reads the identifiers into a list of their own, in the order of the selection.
+  /// Reads the identifiers into a separate list, in the order of the selection.
   ///
   /// - Throws: `BatchError` with code `fileAccess` or `damagedFile`, naming the block.
   /// - Complexity: O(*n*) time, the memory of the packed list.
@@ -141,7 +142,7 @@ public struct IdentifierSelection: Sendable {
     try list.loaded()
   }
 
-  /// The identifiers, in the file where they are all of it.
+  /// The identifiers; the file's own list if it is the whole selection.
   package var list: PackedIdentifiers {
     get throws(BatchError) {
       positions.count == all.count ? all : try all.slice(positions.ranges).packed
@@ -150,9 +151,9 @@ public struct IdentifierSelection: Sendable {
 }
 
 extension RowOutcomes {
-  /// The positions that came to an outcome.
+  /// The positions with an outcome.
   ///
-  /// - Throws: `BatchError` of code `outcomeNotRecorded` if nobody knows which these are.
+  /// - Throws: `BatchError` of code `outcomeNotRecorded` if the outcomes were not recorded per row.
   func positions(
     _ outcome: IdentifierSelection.Outcome,
     of count: Int

@@ -3,8 +3,8 @@ public import BatchIdentifiers
 import BatchStore
 public import SystemPackage
 
-/// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's `history`
-/// says, and those that were set aside.
+/// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's
+/// `history` says, and those that were set aside.
 public struct JobHistory: Sendable, Encodable {
   /// The folder with the records of earlier runs.
   public let folder: String
@@ -15,7 +15,7 @@ public struct JobHistory: Sendable, Encodable {
 
   /// Reads the records of a job.
   ///
-  /// - Throws: `BatchError` if the last one cannot be read; others that cannot are left out.
+  /// - Throws: `BatchError` if the last one cannot be read; other unreadable ones are left out.
   public init(of job: Job) async throws(BatchError) {
     let history = RunHistory(of: job.files)
     let entries = history.entries
@@ -29,19 +29,19 @@ public struct JobHistory: Sendable, Encodable {
   }
 }
 
-/// A run by its record.
+/// A run from its record.
 public struct RecordedRun: Sendable, Encodable {
-  /// How it stands, or ended.
+  /// Its state or end.
   public let summary: RunSummary
   /// What it did: `update`, `delete` and so on; nil if its record does not say.
   public let action: String?
   /// The entity of its rows.
   public let entity: String
-  /// The condition that selected them, if there was one.
+  /// The condition that selected them, if any.
   public let condition: String?
   /// The values of its parameters, in words.
   public let parameters: [String: String]
-  /// Who started it, and from where; nil if an earlier version did.
+  /// Who started it, and from where; nil for an earlier version.
   public let invocation: RunInvocation?
   /// The run that it undid, if any.
   public let undone: String?
@@ -49,8 +49,8 @@ public struct RecordedRun: Sendable, Encodable {
   package let undo: CompletedUndo?
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
-  /// Where it stands among others: by when it began, and, of one that an earlier version began, by when its
-  /// record was written last.
+  /// Its position among the runs: by start time, and for one that an earlier version began, by when
+  /// its record was last written.
   fileprivate let place: (startedAt: String, microseconds: Int, recordedAt: Double, run: String)
 
   /// One of the last runs of a job.
@@ -58,12 +58,12 @@ public struct RecordedRun: Sendable, Encodable {
   /// - Parameters:
   ///   - run: Its UUID, or the first characters of it.
   ///   - job: The job.
-  /// - Throws: `BatchError` of code `unknownRun` if there is no record of it, or of several.
+  /// - Throws: `BatchError` of code `unknownRun` if no record matches, or several do.
   public init(_ run: String, of job: Job) async throws(BatchError) {
     try await self.init(Checkpoint.ofRun(run, of: job), of: job)
   }
 
-  /// Writes a run's report again from its record, replacing an earlier one.
+  /// Rewrites a run's report from its record, replacing an earlier one.
   ///
   /// - Parameters:
   ///   - run: Its UUID, or the first characters of it; nil for the last run.
@@ -136,7 +136,7 @@ extension JSONValue {
 }
 
 extension Checkpoint {
-  /// The checkpoints of a job's runs that can be read, each run once: the last one, those set aside, and
+  /// The readable checkpoints of a job's runs, each run once: the last one, those set aside, and
   /// earlier ones.
   fileprivate static func recorded(
     ofJob job: Job,
@@ -148,7 +148,7 @@ extension Checkpoint {
     }
     let others = filesSetAside(of: job.checkpointPath) + entries.map(\.path)
     for path in others {
-      // One of somebody else may say anything.
+      // Another user's file may claim anything.
       guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == job.name,
         job.files.trusts(owner: checkpoint.owner),
         !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
@@ -158,7 +158,8 @@ extension Checkpoint {
     return checkpoints
   }
 
-  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for the last.
+  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for
+  /// the last.
   static func ofRun(_ run: String?, of job: Job) throws(BatchError) -> Checkpoint {
     guard let run else { return try Checkpoint(ofJob: job) }
     let wanted = run.uppercased()
@@ -171,7 +172,7 @@ extension Checkpoint {
           ? "there is no record of run \(run.quotedForMessage)"
           : "\(run.quotedForMessage) begins the names of \(found.count) runs",
         at: job.checkpointPath.string,
-        remedy: "batch history names those there are"
+        remedy: "batch history lists the runs"
       )
     }
     return checkpoint
@@ -179,6 +180,6 @@ extension Checkpoint {
 }
 
 extension BatchError.Code {
-  /// There is no record of a run, or of several.
+  /// No record matches a run, or several do.
   public static let unknownRun = Self(rawValue: "unknownRun")
 }

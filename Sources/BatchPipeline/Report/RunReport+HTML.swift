@@ -2,7 +2,7 @@ import BatchEngine
 import BatchStore
 
 extension RunReport {
-  /// The report as a page that needs nothing beside itself.
+  /// The report as a self-contained page.
   var html: String {
     """
     <!DOCTYPE html>
@@ -84,7 +84,7 @@ extension RunReport {
 }
 
 extension String {
-  /// The text where HTML has text, so that nothing in it is taken for a mark-up.
+  /// The text for HTML, so that nothing in it is taken for mark-up.
   fileprivate var escapedForHTML: String {
     var escaped = ""
     for scalar in unicodeScalars {

@@ -1,13 +1,13 @@
 import BatchEngine
 
-/// The pictures of a report: what became of the identifiers, and how fast.
+/// The charts of a report: outcomes and rate.
 extension RunReport {
   private static let width = 720.0
   private static let height = 200.0
-  /// The room for the numbers beside and below a picture.
+  /// The space for the numbers beside and below a chart.
   private static let margin = (left: 72.0, bottom: 28.0, top: 12.0)
 
-  /// The outcomes as parts of a bar; nothing where no identifier is done.
+  /// The outcomes as parts of a bar; nothing if no identifier is done.
   var outcomePicture: String {
     let outcomes = summary.outcomes
     let left = max(summary.total - summary.done, 0)
@@ -22,7 +22,7 @@ extension RunReport {
     var bars = ""
     var legend = ""
     for (name, count) in parts {
-      // Of a million a single one is seen too.
+      // Even one in a million is visible.
       let share = max(Self.width * Double(count) / Double(all), 2)
       let kind = name.replacing(" ", with: "-")
       bars += """
@@ -37,14 +37,14 @@ extension RunReport {
     return """
       <h2>Outcomes</h2>
       <svg viewBox="0 0 \(Self.number(max(x, Self.width))) 28" role="img" preserveAspectRatio="none"\
-       class="bar" aria-label="What became of the identifiers">
+       class="bar" aria-label="Outcomes of the identifiers">
       \(bars)</svg>
       <ul class="legend">
       \(legend)</ul>
       """
   }
 
-  /// The rate over the time; nothing of a run that was over before there were three records.
+  /// The rate over time; nothing for a run that ended before there were three records.
   var ratePicture: String {
     let steps = steps
     guard steps.count >= 2, let end = steps.last?.end, end > 0 else { return "" }
@@ -99,7 +99,7 @@ extension RunReport {
     }
   }
 
-  /// The styles of the pictures, for light and dark and for paper.
+  /// The styles of the charts, for light and dark screens and paper.
   static let pictureStyles = """
     :root { --good: #2a7d4f; --calm: #7a8699; --warn: #b7791f; --bad: #c53030; --rest: #d5dae1; --line: #d5dae1; --rate: #3b6fb6 }
     @media (prefers-color-scheme: dark) { :root { --good: #4cc38a; --calm: #8b97a8; --warn: #e0a84a; --bad: #f26d6d; --rest: #3a424e; --line: #3a424e; --rate: #7aa7e8 } }

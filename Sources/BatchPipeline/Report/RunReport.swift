@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// How a run ended: the summary, what it was about, and which identifiers failed.
+/// How a run ended: the summary, the job, and the failed identifiers.
 struct RunReport: Encodable {
   /// An identifier that failed, and why.
   struct Failure: Encodable {
@@ -20,10 +20,10 @@ struct RunReport: Encodable {
     let failedAt: String
   }
 
-  /// The most failed identifiers that a report lists.
+  /// The maximum number of failed identifiers in a report.
   static let failureLimit = 1000
 
-  /// Tells a report from a file that somebody else made, in either form.
+  /// Distinguishes a report from another file, in either form.
   static let mark = "batch-report"
 
   let description: String?
@@ -37,7 +37,7 @@ struct RunReport: Encodable {
   /// How many identifiers were done when.
   let pace: RunPace
 
-  /// Reports a run by its record alone: the job may have changed since.
+  /// Reports a run from its record alone, since the job may have changed.
   init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
     summary = run.summary
     description = nil
@@ -50,7 +50,7 @@ struct RunReport: Encodable {
     pace = try checkpoint.pace()
   }
 
-  /// Reports a run by its checkpoint.
+  /// Reports a run from its checkpoint.
   ///
   /// - Throws: `BatchError` if the checkpoint cannot be read.
   init(
@@ -83,7 +83,7 @@ struct RunReport: Encodable {
   }
 
   private enum CodingKeys: String, CodingKey {
-    // The mark sorts before all other keys, and so stands at the beginning of the file.
+    // The mark sorts before all other keys, so it is at the beginning of the file.
     case form = "$form"
     case description, database, entity, condition = "where", action, startedAt, summary, failures,
       pace
@@ -103,7 +103,7 @@ struct RunReport: Encodable {
     try container.encode(pace, forKey: .pace)
   }
 
-  /// Writes the report, replacing an earlier one; completely or not at all.
+  /// Writes the report, replacing an earlier one, completely or not at all.
   func write(
     to report: Job.Report,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
@@ -135,7 +135,7 @@ struct RunReport: Encodable {
     }
   }
 
-  /// Sees to it that a report can be written and takes the place of nothing but another one.
+  /// Checks that a report can be written and would replace nothing but another report.
   static func check(_ report: Job.Report) throws(BatchError) {
     let path = report.path
     guard let status = FileSystem.status(of: path) else {
@@ -153,14 +153,14 @@ struct RunReport: Encodable {
     guard status.type == .regular && status.size == 0 || Self.start(of: path).contains(mark) else {
       throw BatchError(
         .outputExists,
-        "the file exists, and is no report of a run",
+        "the file exists and is not a run's report",
         at: path.string,
         remedy: "move it away, or name another report.path"
       )
     }
   }
 
-  /// What a file begins with; nothing if it cannot be read.
+  /// The first bytes of a file; none if it cannot be read.
   private static func start(of path: FilePath) -> String {
     guard let file = try? FileDescriptor.openRegularFile(path, .readOnly) else { return "" }
     defer { try? file.close() }

@@ -4,16 +4,16 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// How a run ended, with all of it let go of but the checkpoint that is still to be acknowledged.
+  /// How a run ended, with everything released except the checkpoint that needs acknowledging.
   struct Ended {
     var summary: RunSummary
     var unacknowledged: Checkpoint?
   }
 
-  /// Does something with the run under its lock, and acknowledges it if it is finished.
+  /// Calls a closure for the run under its lock, and acknowledges a finished run.
   ///
-  /// The acknowledgement is the last change of all to any file: a process that is killed before it has its
-  /// end told again by the next, and there is nothing after it at which a process could be killed.
+  /// The acknowledgement is the very last change of any file: if the process is killed before it,
+  /// the next one reports the end again; after it there is nothing left to interrupt.
   func acknowledging(
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ body: (RunLock?) async throws(BatchError) -> Ended
@@ -32,21 +32,21 @@ extension BatchRun {
     }
   }
 
-  /// Runs the program to notify of a run which was refused, failed to begin, or was stopped before it had
-  /// begun.
+  /// Runs the program to notify of a run that was refused, failed to begin, or was stopped before
+  /// it began.
   func tellRefusal(
     _ error: BatchError,
     endingWith status: ExitStatus? = nil,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async {
     let event: Job.Hooks.Event = error.code == .interrupted ? .onStop : .onRefuse
-    // What is wrong may be another program, or a parameter.
+    // The problem may concern another program, or a parameter.
     let parameters = ParameterValues()
     guard let hooks = try? RunHooks(job, parameters: parameters, for: [event]) else { return }
     let hasFile = job.keepsRecord && job.database.server == nil
     let checkpoint = hasFile ? try? Checkpoint(ofJob: job) : nil
     var summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
-    // It is of the run before.
+    // It belongs to the previous run.
     if event == .onRefuse { summary?.stopReason = nil }
     await hooks.run(
       event,
@@ -73,12 +73,12 @@ extension BatchRun {
     if options.joinOnly {
       throw BatchError(
         .invalidJob,
-        "--join-only is for runs that several processes share, which those on SQLite are not",
+        "--join-only is for runs shared by several processes, not for runs on SQLite",
         remedy: "leave it out"
       )
     }
     let lock = job.keepsRecord ? try RunLock(of: job.files) : nil
-    // Where the store has no ledger, it cannot say who is at work on it.
+    // A store without a ledger cannot tell who is working on it.
     let databaseLock =
       job.action.writes && job.keepsRecord && job.checkpoint.ledger == .file
       ? try RunLock(besideStoreOf: job.files) : nil
@@ -104,7 +104,7 @@ extension BatchRun {
     return summary
   }
 
-  /// Has what is left of a run done, and what comes after it.
+  /// Completes what is left of a run, and its end.
   func end(_ execution: RunExecution, _ answer: Answer) async -> Ended {
     let summary = await execution.perform()
     return await end(
@@ -117,10 +117,10 @@ extension BatchRun {
     )
   }
 
-  /// Does what comes after the chunks: writes the report, runs the hooks, gives the answer, empties the
-  /// log, closes the database.
+  /// Does the steps after the chunks: writes the report, runs the hooks, calls `answer`, empties
+  /// the log, closes the database.
   ///
-  /// All of it may be done again by the next process, if this one is killed on the way.
+  /// The next process may repeat all of it, if this one is killed meanwhile.
   func end(
     _ summary: RunSummary,
     of checkpoint: Checkpoint,
@@ -154,7 +154,7 @@ extension BatchRun {
     }
     let ended = tell(summary, answer)
     let isTold = ended.summary.state.isFinished && ended.summary.unacknowledged == nil
-    // The word of the checkpoint counts; the store's is for the case that the checkpoint is lost.
+    // The checkpoint's acknowledgement counts; the store's serves if the checkpoint is lost.
     if isTold, checkpoint.metadata.ledger == .store {
       try? await lane?.acknowledge(summary.run)
     }
@@ -164,7 +164,7 @@ extension BatchRun {
     return Ended(summary: ended.summary, unacknowledged: isTold ? checkpoint : nil)
   }
 
-  /// Gives the answer.
+  /// Calls `answer`.
   func tell(_ summary: RunSummary, _ answer: Answer) -> Ended {
     var summary = summary
     do throws(BatchError) {
@@ -175,10 +175,10 @@ extension BatchRun {
     return Ended(summary: summary)
   }
 
-  /// Does what is left to do after the end of a finished run, and nothing to rows.
+  /// Does the remaining steps after the end of a finished run, without touching rows.
   ///
-  /// The work is compared with that of the run, but not resolved against the database: the run is over,
-  /// and a hook that has run may have changed what there is.
+  /// The work is compared with the run's, but not resolved against the database: the run is over,
+  /// and a hook may have changed the database.
   func conclude(
     _ checkpoint: Checkpoint,
     _ findings: RunDecision.Findings,
@@ -193,13 +193,13 @@ extension BatchRun {
     if let output = checkpoint.metadata.output.map({ FilePath($0) }),
       FileSystem.status(of: output)?.identity != checkpoint.progress.outputIdentity
     {
-      onEvent(.message("the output is no longer there, or no longer as it was: \(output)"))
+      onEvent(.message("the output is missing or has changed: \(output)"))
     }
     let summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
     return await end(summary, of: checkpoint, lane, hooks, onEvent, answer)
   }
 
-  /// Tells the end of a finished run whose checkpoint is gone.
+  /// Reports the end of a finished run whose checkpoint is gone.
   func acknowledge(
     _ run: StoredRun,
     _ findings: RunDecision.Findings,
@@ -216,7 +216,7 @@ extension BatchRun {
 }
 
 extension RunDecision.Findings {
-  /// A lane of the store as it is; nil if there is no store that can be written.
+  /// A lane of the store as it is; nil if there is no writable store.
   fileprivate func lane() -> WriterLane? {
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = false
@@ -225,10 +225,10 @@ extension RunDecision.Findings {
 }
 
 extension BatchRun.Options {
-  /// The most bytes of the identifier of work.
+  /// The maximum bytes of an ID of work.
   static let runIDLimit = 200
 
-  /// Refuses an identifier of work that cannot be one.
+  /// Refuses an invalid ID of work.
   func check() throws(BatchError) {
     guard let runID else { return }
     guard !runID.isEmpty, runID.utf8.count <= Self.runIDLimit,

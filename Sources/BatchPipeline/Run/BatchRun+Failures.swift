@@ -52,7 +52,7 @@ extension BatchRun {
     guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
       throw BatchError(
         .invalidJob,
-        "this job has no failed identifiers that can be tried again",
+        "this job has no failed identifiers that can be retried",
         at: checkpoint.path.string,
         remedy:
           "only changes of rows with checkpoint.ledger \"store\" do; batch ids --outcome failed"
@@ -68,13 +68,13 @@ extension BatchRun {
       isResumed: true,
       retrying: retried
     )
-    // A process may have been killed after the last chunk, before it could say that all is done.
+    // A process may have been killed after the last chunk, before it recorded the end.
     guard !retried.positions.isEmpty || !findings.isFinished(checkpoint) else {
       if checkpoint.progress.awaitsAcknowledgement {
         await lane.close()
         return try await conclude(checkpoint, findings, onEvent, answer)
       }
-      onEvent(.message("nothing has failed; nothing to try again"))
+      onEvent(.message("nothing has failed; nothing to retry"))
       return tell(
         RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint),
         answer

@@ -4,7 +4,7 @@ import BatchIdentifiers
 import BatchPostgres
 
 extension BatchRun {
-  /// Runs the job on PostgreSQL: takes part in the unfinished run, or begins one in which others may take part.
+  /// Runs the job on PostgreSQL: joins the unfinished run, or begins one that others may join.
   func share(
     _ server: Job.DatabaseOptions.Server,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
@@ -56,7 +56,7 @@ extension BatchRun {
     case .begin:
       let begun = try await begin(tables, address, opening, onEvent)
       guard let (run, plan) = begun else {
-        // Another host was quicker.
+        // Another host was faster.
         return try await share(server, opening, onEvent, answer)
       }
       return try await takePart(in: run, plan, tables, isNew: true, opening, onEvent, answer)
@@ -67,9 +67,9 @@ extension BatchRun {
       if let problem = last.unacknowledged {
         throw BatchError(
           .unfinishedRun,
-          "the end of the last run could not be told, so that nothing was begun: \(problem.message)",
+          "the end of the last run could not be reported, so nothing was started: \(problem.message)",
           at: "run \(run.run)",
-          remedy: "give the command again where its output can be written",
+          remedy: "repeat the command where its output can be written",
           underlying: problem
         )
       }
@@ -97,7 +97,7 @@ extension BatchRun {
     }
   }
 
-  /// Resolves the job for a run in which others take part, and refuses it if it is not the run's.
+  /// Resolves the job for a shared run, and refuses it if it differs from the run's.
   private func plan(
     of run: SharedRun,
     by connection: PostgresConnection
@@ -107,7 +107,7 @@ extension BatchRun {
     return plan
   }
 
-  /// Forgets what was asked of processes that are gone.
+  /// Removes requests to processes that are gone.
   private func clearRequests(
     of run: SharedRun,
     _ tables: RunTables,
@@ -125,10 +125,10 @@ extension BatchRun {
 
   /// Begins a run, if no other host does.
   ///
-  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
-  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  /// One host at a time decides: it locks the job while it selects the identifiers. The lock
+  /// belongs to a transaction that has nothing else locked and delays no vacuum meanwhile.
   ///
-  /// - Returns: The run; nil if there is one by now.
+  /// - Returns: The run; nil if another host has begun one.
   private func begin(
     _ tables: RunTables,
     _ address: ServerAddress,
@@ -144,7 +144,7 @@ extension BatchRun {
       }
     )
     let plan = try await plan(of: identity, by: opening)
-    // Whoever cannot start its programs is refused before there is a run.
+    // If its programs cannot be started, it must not begin a run.
     _ = try RunHooks(job, parameters: plan.parameters)
     let fetch = PostgresFetch(plan.query, from: address, readers: workerCount)
     let interrupt: @Sendable () -> Void = {
@@ -248,10 +248,10 @@ extension BatchRun {
       ),
       onEvent: onEvent
     )
-    // It is not needed while chunks are done, and servers have few connections.
+    // It is not needed while chunks run, and servers have few connections.
     await opening.close()
     let ended = try await execution.perform(isNew: isNew)
-    // Of a finished run the end is told by the process that has ended it.
+    // The process that ended a finished run reports the end.
     if !ended.summary.state.isFinished || ended.hasEndedRun {
       await hooks.runAtEnd(of: ended.summary)
     }
@@ -262,7 +262,7 @@ extension BatchRun {
     return await acknowledge(run, told, tables, plan.address)
   }
 
-  /// Tells the end of a finished run, and does nothing to rows.
+  /// Reports the end of a finished run, without touching rows.
   private func conclude(
     _ run: SharedRun,
     _ tables: RunTables,
@@ -272,7 +272,7 @@ extension BatchRun {
   ) async throws(BatchError) -> RunSummary {
     let parameters = try jobWork.parameters(of: RunIdentity(run.described()))
     let hooks = try RunHooks(job, parameters: parameters)
-    onEvent(.message("the run was finished before; only its end is told once more"))
+    onEvent(.message("the run was finished before; this concludes it"))
     let summary = try await summary(of: run, tables, opening)
     await hooks.runAtEnd(of: summary)
     await hooks.settle()
@@ -306,7 +306,7 @@ extension BatchRun {
     _ tables: RunTables,
     _ address: ServerAddress
   ) async -> RunSummary {
-    // The one that the run was opened by may have been interrupted since.
+    // The connection that opened the run may have been interrupted since.
     let connection = PostgresConnection(label: "batch.end", address: address)
     var summary = summary
     do throws(BatchError) {
@@ -322,14 +322,14 @@ extension BatchRun {
 }
 
 extension BatchRun.Options {
-  /// What is asked for of a run on PostgreSQL.
+  /// The requests for a run on PostgreSQL.
   var request: BatchRunRequest {
     BatchRunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly)
   }
 }
 
 extension RunTables {
-  /// Refuses to set a run aside that a process is at work on.
+  /// Refuses to set aside a run on which a process is working.
   fileprivate func refuseIfAlive(
     _ runs: [SharedRun],
     within lease: Duration,

@@ -4,20 +4,21 @@ import BatchStore
 import SystemPackage
 
 extension BatchRun {
-  /// What an unfinished run, or one whose failures are retried, continues with.
+  /// The state from which an unfinished run, or a retry of failures, continues.
   struct Reopened {
     let plan: any RunPlan
     let lane: WriterLane?
-    /// What is done, by the ledger where the store keeps it; nil if the store knows no such run.
+    /// The done positions, from the ledger if the store keeps it; nil if the store does not know
+    /// the run.
     var done: DoneRanges?
   }
 
-  /// Resolves the work of a checkpoint against its store as it is now.
+  /// Resolves the work of a checkpoint against its store's current state.
   func reopen(
     _ checkpoint: Checkpoint,
     _ findings: RunDecision.Findings
   ) async throws(BatchError) -> Reopened {
-    // Found half-way, damage would end a run that has begun instead of refusing it.
+    // Damage found half-way would fail a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
     let plan = try await work.plan(of: RunIdentity(checkpoint.metadata), in: findings.store)
     try await plan.refuse(unlessFor: checkpoint)
@@ -60,7 +61,8 @@ extension BatchRun {
     if run.done == nil {
       try findings.refuseIfUnknown(checkpoint)
       guard !checkpoint.wasEntered else { throw checkpoint.missingLedger() }
-      // An earlier version was killed after it had saved the checkpoint and before it entered the run.
+      // An earlier version was killed between saving the checkpoint and entering the run in the
+      // store.
       _ = try await run.lane?.prepareStore()
       var description = RunDescription(
         checkpoint.metadata,
@@ -75,7 +77,7 @@ extension BatchRun {
       done: run.done ?? DoneRanges(),
       isResumed: true
     )
-    // So that a kill is not taken for the stop before it. Where it cannot be written, that will show.
+    // So that a kill is not mistaken for the earlier stop. If it cannot be written, that will show.
     try? session.reopen()
     onEvent(.resumed(session.summary()))
     let execution = RunExecution(
@@ -89,7 +91,7 @@ extension BatchRun {
     return await end(execution, answer)
   }
 
-  /// Makes a lost checkpoint again from the list that the store has kept.
+  /// Restores a lost checkpoint from the list that the store has kept.
   func restore(
     _ run: StoredRun,
     _ findings: RunDecision.Findings,
@@ -107,6 +109,6 @@ extension BatchRun {
         throw error
       }
     }
-    onEvent(.message("the checkpoint was lost, and made again from the database"))
+    onEvent(.message("the checkpoint was lost, and was restored from the database"))
   }
 }

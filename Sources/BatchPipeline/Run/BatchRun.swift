@@ -22,7 +22,7 @@ public final class BatchRun: Sendable {
   public struct Options: Sendable {
     /// Values for the job's parameters: `["rate": 1.1, "country": "CZ"]`.
     public var parameters: [String: ParameterValue] = [:]
-    /// The same as texts, each `name=value`, if they are from a command line.
+    /// The same as texts, each `name=value`, from a command line.
     package var parameterTexts: [String]?
     /// The number of background contexts; overrides the job's.
     public var workers: Int?
@@ -30,7 +30,7 @@ public final class BatchRun: Sendable {
     public var chunkSize: Int?
     /// Whether to set an unfinished checkpoint aside instead of resuming it.
     public var fresh = false
-    /// Whether no run is begun, and only an unfinished one taken part in, as can be on PostgreSQL.
+    /// Whether to join an unfinished run only, and never begin one; on PostgreSQL.
     public var joinOnly = false
     /// The identifier of the work, of up to 200 bytes; nil for none.
     ///
@@ -57,10 +57,10 @@ public final class BatchRun: Sendable {
   private let stopRequest = Lock(StopRequest())
   private let listeners = Lock<[AsyncStream<RunEvent>.Continuation]>([])
 
-  /// Whether the run was told to stop, and who is to know.
+  /// Whether the run was asked to stop, and whom to notify.
   private struct StopRequest {
     var isMade = false
-    /// Ends what goes on before there are chunks, such as the fetch of the identifiers.
+    /// Ends work before the chunks, such as the fetch of the identifiers.
     var interrupt: (@Sendable () -> Void)?
     var listener: AsyncStream<Void>.Continuation?
   }
@@ -107,7 +107,7 @@ public final class BatchRun: Sendable {
     return events
   }
 
-  /// Tells those who read ``events(keepingNewest:)`` what `onEvent` is told.
+  /// Sends the events of `onEvent` to readers of ``events(keepingNewest:)``.
   func observed(
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) -> @Sendable (RunEvent) -> Void {
@@ -202,7 +202,7 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// Lets a run that was stopped be taken up again by the same object.
+  /// Allows the same object to resume a stopped run.
   func forgetStop() {
     stopRequest.withLock { $0 = StopRequest() }
   }
@@ -234,8 +234,8 @@ public final class BatchRun: Sendable {
     metadata.invocation = job.invocation(commandLine: options.commandLine)
     try plan.describeOutput(in: &metadata, after: previous)
 
-    // The selection may be refused or interrupted, so it is made before anything is written; a
-    // store that has no identity yet is given the one that its identifiers carry.
+    // The selection may be refused or interrupted, so it comes before any write; a store without an
+    // identity gets the one that its identifiers carry.
     let identity =
       plan.ledger == .store && plan.store.identity.isDerived ? .made() : plan.store.identity
     let selection = try await plan.select(for: self, identity)
@@ -243,7 +243,7 @@ public final class BatchRun: Sendable {
     plan.describeWork(in: &metadata, selection)
     try plan.start(run: run.run, atMost: workerCount, hasRows: list.count > 0)
 
-    // From here on files and tables are written, and what goes wrong is a failure of the run.
+    // From here on, files and tables are written, and errors are failures of the run.
     var lane: WriterLane?
     let checkpoint: Checkpoint
     do {
@@ -251,7 +251,7 @@ public final class BatchRun: Sendable {
       lane = try plan.makeLane()
       if let lane, plan.ledger == .store {
         guard try await lane.prepareStore(identity) == identity || selection.isGiven else {
-          // Another run gave the database its identity at the same moment: now it has one for good.
+          // Another run gave the database its identity at the same moment: it is permanent now.
           await findings.store?.close()
           var findings = findings
           findings.store = nil
@@ -271,10 +271,10 @@ public final class BatchRun: Sendable {
           keeping: job.checkpoint.list == .store
             ? (list, try Checkpoint.encode(metadata)) : nil
         )
-        // The checkpoint must not outlive a power failure that the store's identity does not.
+        // The checkpoint must not survive a power failure that the store's identity does not.
         _ = try await lane.makeDurable()
       }
-      // Not before the new run is certain to begin: whoever is refused finds the old one as it was.
+      // Only once the new run is certain to begin: a refused run leaves the old one unchanged.
       if let file = findings.replacedFile {
         onEvent(.setAside(try Checkpoint.setAside(file).string))
       } else if let finished = findings.checkpoint {
@@ -290,7 +290,7 @@ public final class BatchRun: Sendable {
         )
         : Checkpoint(unkept: list, metadata: metadata)
     } catch {
-      // Refused by the store before anything of this run was written.
+      // The store refused the run before it wrote anything.
       if error.code == .alreadyRunning || error.code == .unfinishedRun { throw error }
       var summary = RunSummary(
         metadata,
@@ -318,7 +318,8 @@ public final class BatchRun: Sendable {
     return await end(execution, answer)
   }
 
-  /// Keeps the record of the run before, whose place another one takes, and removes those that are too many.
+  /// Keeps the record of the previous run, whose place another one takes, and removes surplus
+  /// records.
   ///
   /// - Throws: `BatchError` if the record would be lost.
   private func keep(
@@ -329,7 +330,7 @@ public final class BatchRun: Sendable {
     do throws(BatchError) {
       if job.history != .runs(0) { try history.keep(finished) }
     } catch {
-      onEvent(.message("the record of the run before is not kept: \(error)"))
+      onEvent(.message("the record of the previous run is not kept: \(error)"))
     }
     do throws(BatchError) {
       try history.prune(to: job.history)
@@ -351,9 +352,9 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// Does what comes before the chunks, which a request to stop ends.
+  /// Does a step before the chunks, which a request to stop interrupts.
   ///
-  /// - Throws: What `body` throws; of code `interrupted` if the run was told to stop.
+  /// - Throws: What `body` throws; of code `interrupted` if the run was asked to stop.
   func interruptible<Result>(
     at place: String,
     by interrupt: @escaping @Sendable () -> Void,
@@ -366,7 +367,7 @@ public final class BatchRun: Sendable {
     defer { stopRequest.withLock { $0.interrupt = nil } }
     do throws(BatchError) {
       let result = try await body()
-      // A database does not hear of an interruption between two statements.
+      // A database does not notice an interruption between two statements.
       if !stopRequest.withLock({ $0.isMade }) { return result }
       throw BatchError(.interrupted, "interrupted", at: place)
     } catch {
@@ -380,9 +381,9 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// Requests to stop, the one included that was made before anybody listened.
+  /// Requests to stop, including one made before anybody listened.
   ///
-  /// A stream ends with its reader, so each loop has one of its own.
+  /// A stream ends with its reader, so each loop has its own.
   func listenForStop() -> AsyncStream<Void> {
     let (requests, listener) = AsyncStream.makeStream(
       of: Void.self,
@@ -395,7 +396,7 @@ public final class BatchRun: Sendable {
     return requests
   }
 
-  /// How many connections read at once.
+  /// The number of connections that read at once.
   var workerCount: Int {
     options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
   }

@@ -4,7 +4,7 @@ import BatchStore
 import SystemPackage
 
 extension Checkpoint {
-  /// Refuses to resume a run whose job, store or schema is no longer the one it began with.
+  /// Refuses to resume a run whose job, store or schema has changed since it began.
   func refuse(unless plan: JobPlan, identifiersHash: String?) throws(BatchError) {
     try refuse(unless: plan.job, plan.parameters, identifiersHash: identifiersHash)
     let store = list.header.storeIdentifier
@@ -24,8 +24,8 @@ extension Checkpoint {
     }
   }
 
-  /// Refuses what is not the job that the run began with, as far as it can be told without a database,
-  /// and without a list of identifiers that is gone.
+  /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
+  /// list of identifiers.
   ///
   /// - Parameters:
   ///   - job: The job.
@@ -68,7 +68,7 @@ extension Checkpoint {
     }
   }
 
-  /// What there is to say where the store does not know the run.
+  /// The error if the store does not know the run.
   func missingLedger() -> BatchError {
     BatchError(
       .otherRun,

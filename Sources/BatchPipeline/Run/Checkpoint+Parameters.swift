@@ -1,16 +1,16 @@
 import BatchEngine
 import BatchIdentifiers
 
-/// A parameter that must be given to go on with a run.
+/// A parameter required to resume a run.
 struct ParameterArgument {
   let name: String
-  /// Its value in words; nil of a secret one.
+  /// Its value in words; nil for a secret one.
   let value: String?
 
-  /// What `--param` takes; nil if the value is a secret.
+  /// The argument for `--param`; nil if the value is secret.
   var argument: String? { value.map { "\(name)=\($0)" } }
 
-  /// The same as a shell takes it.
+  /// The same, quoted for a shell.
   var shown: String {
     guard let argument else { return "\(name)=…" }
     let isPlain = argument.utf8.allSatisfy { byte in
@@ -21,7 +21,7 @@ struct ParameterArgument {
 }
 
 extension Checkpoint {
-  /// The parameters that a run had and that a job does not have by itself.
+  /// The parameters of a run that the job does not have by default.
   func parametersToGive(to job: Job) -> [ParameterArgument] {
     let recorded = metadata.parameters ?? [:]
     return job.parameters.sorted { $0.key < $1.key }.compactMap { name, declaration in

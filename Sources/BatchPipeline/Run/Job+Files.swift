@@ -1,7 +1,7 @@
 package import BatchEngine
 
 extension Job {
-  /// Where its runs keep their files.
+  /// The files of its runs.
   package var files: RunFiles {
     RunFiles(ofJob: name, checkpoint: checkpointPath, store: database.path)
   }

@@ -1,7 +1,7 @@
 import BatchEngine
 
 extension Job {
-  /// Who runs the job, and from where; secret values are left out.
+  /// Who runs the job, and from where, without secret values.
   func invocation(commandLine: [String]?) -> RunInvocation {
     let secrets = parameters.filter(\.value.secret).keys
     let command = commandLine?.enumerated().map { index, argument in
@@ -10,7 +10,7 @@ extension Job {
           return "\(start)(secret)"
         }
       }
-      // An undo has no parameters of its own: what it is given may be a secret of the job's.
+      // An undo has no parameters of its own: a given one may be a secret of the job's.
       guard action == .undo, let sign = argument.firstIndex(of: "="),
         argument.hasPrefix("--param=") || index > 0 && commandLine?[index - 1] == "--param"
       else { return argument }
@@ -26,7 +26,7 @@ extension Job {
 }
 
 extension ParameterValue {
-  /// The value as it is written on a command line; NULL for none.
+  /// The value as written on a command line; NULL for none.
   var words: String {
     switch self {
     case .null: "NULL"

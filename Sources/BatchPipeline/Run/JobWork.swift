@@ -7,7 +7,7 @@ import SystemPackage
 struct JobWork: RunWork {
   let job: Job
   let options: BatchRun.Options
-  /// What the `handler` of a transform may name.
+  /// The handlers that the `handler` of a transform may name.
   let handlers: [String: TransformHandler]
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
@@ -36,7 +36,7 @@ struct JobWork: RunWork {
     {
       return nil
     }
-    // What the closure of a run by objects needs, only its program has.
+    // Only the program of a run by objects has its closure.
     guard job.action != .contexts, job.action != .undo, let parameters = try? parameters(of: run)
     else { return nil }
     return try await JobPlan(job, parameters: parameters, handlers: handlers)
@@ -48,7 +48,7 @@ struct JobWork: RunWork {
     try checkpoint.refuse(unless: job, parameters)
   }
 
-  /// The values that a run has for the job's parameters.
+  /// A run's values for the job's parameters.
   func parameters(of run: RunIdentity) throws(BatchError) -> ParameterValues {
     if let texts = options.parameterTexts {
       return try ParameterValues(
@@ -68,7 +68,7 @@ struct JobWork: RunWork {
 }
 
 extension JobPlan: RunPlan {
-  /// While the programs of a command compute, one worker more has the next rows ready for them.
+  /// While the programs of a command compute, an extra worker prepares the next rows for them.
   var spareWorkers: Int { children == nil ? 0 : 1 }
 
   func describeOutput(
@@ -85,7 +85,7 @@ extension JobPlan: RunPlan {
     try ExportFile.checkFolder(of: partial)
     metadata.output = export.file.string
     metadata.partialOutput = partial.string
-    // Only the job's own earlier output can have the name, or the job says to overwrite.
+    // Only the job's own earlier output can have the name, unless the job says to overwrite.
     metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
   }
 
@@ -106,7 +106,7 @@ extension JobPlan: RunPlan {
       job: job.name,
       startedAt: run.startedAt,
       keptUntil: undo.keep.flatMap { run.time(after: $0) },
-      // That of the table which is written.
+      // The entity of the written table.
       entity: change.entity.name,
       shape: change.undoShape,
       types: change.recordedTypes

@@ -47,7 +47,7 @@ public struct NextStep: Sendable, Encodable {
       if options.hasNoParameters, let checkpoint = decision.continued {
         parameters = checkpoint.parametersToGive(to: job)
         let texts = parameters.compactMap(\.argument)
-        // Of a secret nobody knows the value, so that parameters are not compared then.
+        // The value of a secret is unknown, so parameters are not compared then.
         if texts.count == parameters.count { options.parameterTexts = texts }
       }
       try await decision.refuse(unless: BatchRun(job, options: options, handlers: handlers))
@@ -79,7 +79,7 @@ extension RunDecision.Findings {
 }
 
 extension RunDecision {
-  /// The run that is gone on with, or whose end is told; nil if there is none.
+  /// The run to resume, or whose end to report; nil if there is none.
   fileprivate var continued: Checkpoint? {
     switch self {
     case .resume(let checkpoint), .conclude(let checkpoint): checkpoint
@@ -87,8 +87,8 @@ extension RunDecision {
     }
   }
 
-  /// Refuses what a run would refuse: work that is not that of the run which it would go on with, or
-  /// does not fit its database; as far as that shows without what is not given here.
+  /// Refuses what a run would refuse: work that differs from that of the run to resume, or does not
+  /// fit its database; as far as known without missing arguments.
   fileprivate func refuse(unless run: BatchRun) async throws(BatchError) {
     switch self {
     case .begin(let previous):

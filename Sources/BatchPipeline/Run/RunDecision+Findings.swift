@@ -4,10 +4,10 @@ import BatchStore
 import SystemPackage
 
 extension RunDecision.Findings {
-  /// Looks at the checkpoint of a job, and at what its store knows.
+  /// Reads the checkpoint of a job, and its store's records.
   ///
-  /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to make way, or
-  ///   if the store's own tables contradict one another.
+  /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to be set
+  ///   aside, or if the store's own tables contradict one another.
   init(
     of job: Job,
     _ options: BatchRun.Options,
@@ -42,43 +42,43 @@ extension RunDecision.Findings {
     replacedFile = isOver ? nil : file
   }
 
-  /// The database of a job; nil if it cannot be opened, which the job's plan says better.
+  /// The database of a job; nil if it cannot be opened, which the job's plan reports better.
   private static func store(of job: Job) async -> Store? {
-    // A journal that a killed process left is rolled back by whoever may write.
+    // Any process that may write rolls back a killed process's journal.
     for isReadOnly in [false, true] {
       if let store = try? await job.openStore(isReadOnly: isReadOnly) { return store }
     }
     return nil
   }
 
-  /// The runs that are no hindrance to a new one, whatever the store says of them.
+  /// The runs that do not prevent a new one, whatever the store records.
   var settledRuns: Set<String> {
     var runs = setAside
     if let checkpoint, isFinished(checkpoint) { runs.insert(checkpoint.metadata.run) }
-    // Of earlier versions nobody knows whether their checkpoints were set aside.
+    // Whether earlier versions' checkpoints were set aside is unknown.
     if checkpoint != nil {
       runs.formUnion((stored ?? []).filter { $0.checkpoint == nil }.map(\.run))
     }
     return runs
   }
 
-  /// The finished runs with an identifier that are remembered, in the order in which they ended.
+  /// The remembered finished runs with an ID, in the order in which they ended.
   var pastRuns: [PastRun] {
     var seen: Set<String> = []
     let remembered = checkpoint.map {
       isFinished($0) ? $0.finishedRuns : $0.metadata.pastRuns ?? []
     }
-    // A retry that was killed is not over, though the store has nothing left to do.
+    // A killed retry is not over, though the store has nothing left to do.
     let unfinished = checkpoint.flatMap { isFinished($0) || isFresh ? nil : $0.metadata.run }
     let known = (stored ?? []).filter { $0.run != unfinished }.compactMap { PastRun($0) }
-    // Of a run that both know, the store's word counts.
+    // If both know a run, the store's record counts.
     let all = known + (remembered ?? [])
     return all.filter { $0.endedAt >= oldestEnd ?? "" && seen.insert($0.run).inserted }
       .filter { !isFresh || isKnown($0) }
       .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
   }
 
-  /// The run that has done the work that is asked for.
+  /// The run that has done the requested work.
   var requestedPastRun: PastRun? {
     runID.flatMap { id in pastRuns.last { $0.id.hasSameBytes(as: id) } }
   }

@@ -3,47 +3,47 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-/// What `batch run` does, by what it finds on the disk.
+/// What `batch run` does, given what it finds on disk.
 ///
-/// A value that performs nothing: `status` and `plan` tell it, `run` carries it out. The page
+/// A value that performs nothing: `status` and `plan` report it, `run` executes it. The page
 /// `Documentation/CommandLine.md` has the same as a table.
 enum RunDecision {
   /// Selects again; the job's last run, if there is a checkpoint of it, is over.
   case begin(after: Checkpoint?)
   /// Resumes the run of the checkpoint.
   case resume(Checkpoint)
-  /// Does what is left to do after the end of the checkpoint's run, and nothing to rows.
+  /// Does the remaining steps after the end of the checkpoint's run, without touching rows.
   case conclude(Checkpoint)
-  /// The same, and then selects again: the work that is asked for now is not that of the checkpoint.
+  /// The same, and then selects again: the requested work differs from the checkpoint's.
   case concludeAndBegin(Checkpoint)
-  /// Makes the checkpoint again from the list that the store keeps, and decides once more.
+  /// Restores the checkpoint from the list in the store, and decides again.
   case restore(StoredRun)
-  /// Tells what came of a run that did all, and of which the store alone knows that nobody was told.
+  /// Reports a complete run that only the store knows to be unacknowledged.
   case acknowledge(StoredRun)
-  /// Tells what came of the work that is asked for, which was done before.
+  /// Reports the result of the requested work, which was done before.
   case repeatSummary(PastRun)
 
-  /// What there is to decide by.
+  /// The basis of the decision.
   struct Findings {
     /// The job's name.
     let job: String
-    /// Where the job has its checkpoint, if there is one or not.
+    /// The path of the job's checkpoint, whether it exists or not.
     var checkpointPath: FilePath?
-    /// The checkpoint, if there is one that can be read.
+    /// The checkpoint, if it exists and can be read.
     var checkpoint: Checkpoint?
-    /// The store, open; nil if it was not asked, or cannot be.
+    /// The store, open; nil if it was not consulted, or cannot be.
     var store: Store?
-    /// The job's runs that the store knows; nil if it was not asked, or cannot be.
+    /// The job's runs in the store; nil if it was not consulted, or cannot be.
     var stored: [StoredRun]?
-    /// The identifier of the work that is asked for.
+    /// The ID of the requested work.
     var runID: String?
-    /// The run whose failed identifiers a process was about to try again when it was killed.
+    /// The run whose failed identifiers a process was about to retry when it was killed.
     var interruptedRetry: String?
-    /// Since when finished work is remembered; nil forever.
+    /// Since when finished work is remembered; nil for forever.
     var oldestEnd: String?
-    /// Whether unfinished runs make way for a new one.
+    /// Whether to set unfinished runs aside for a new one.
     var isFresh = false
-    /// The file that then makes way for the new checkpoint: of a run that is not over, or damaged.
+    /// The file to set aside for the new checkpoint: of a run that is not over, or damaged.
     var replacedFile: FilePath?
     /// The runs whose checkpoints were set aside by an earlier version.
     var setAside: Set<String> = []
@@ -53,9 +53,9 @@ enum RunDecision {
 
   /// Decides.
   ///
-  /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way, or one whose checkpoint
-  ///   is gone; `alreadyRunning` if that is alive; `otherRun` if the store does not know what the checkpoint
-  ///   says is done.
+  /// - Throws: `BatchError` of code `unfinishedRun` if another run, or one whose checkpoint is
+  ///   gone, is in the way; `alreadyRunning` if that is alive; `otherRun` if the store does not
+  ///   know what the checkpoint records as done.
   init(_ findings: Findings) throws(BatchError) {
     let checkpoint = findings.checkpoint
     if let done = findings.requestedPastRun {
@@ -89,7 +89,7 @@ enum RunDecision {
       }
     }
     if let lost = try findings.lost {
-      // The work of another identifier is finished first by whoever gives that.
+      // Whoever has the ID of the other work finishes it first.
       let isAskedFor = findings.asksFor(lost.runID)
       if isAskedFor, lost.standing == .finished {
         self = .acknowledge(lost)
@@ -106,13 +106,13 @@ enum RunDecision {
 }
 
 extension RunDecision.Findings {
-  /// The run that the store knows to be unfinished, or not to be acknowledged, while there is no
-  /// checkpoint of it; nil if nothing of it is done, so that nothing is lost with it.
+  /// The unfinished or unacknowledged run in the store without a checkpoint; nil if nothing of it
+  /// is done, so that nothing is lost with it.
   var lost: StoredRun? {
     get throws(BatchError) {
       let candidates = (stored ?? []).filter { run in
         guard run.run != checkpoint?.metadata.run, !setAside.contains(run.run) else { return false }
-        // Of earlier versions nobody knows whether their checkpoint was set aside.
+        // Whether an earlier version's checkpoint was set aside is unknown.
         if run.checkpoint == nil, checkpoint != nil { return false }
         switch run.standing {
         case .unfinished: return !run.done.rows.isEmpty || run.process != nil
@@ -126,7 +126,7 @@ extension RunDecision.Findings {
     }
   }
 
-  /// The error for an unfinished run of which there is no checkpoint where the job has its own.
+  /// The error for an unfinished run without a checkpoint at the job's path.
   func isInTheWay(_ lost: StoredRun) -> BatchError {
     guard let checkpointPath, let path = lost.checkpoint.map({ FilePath($0) }),
       let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.run == lost.run
@@ -146,34 +146,35 @@ extension RunDecision.Findings {
     )
   }
 
-  /// Whether all of the checkpoint's run is done: the file says so, and the store does not deny it.
+  /// Whether all of the checkpoint's run is done: the file says so, and the store does not
+  /// contradict it.
   ///
-  /// It does when it was taken back to a backup of the time before.
+  /// It does if an earlier backup was restored.
   func isFinished(_ checkpoint: Checkpoint) -> Bool {
     guard checkpoint.progress.state.isFinished, let stored = stored(checkpoint) else {
       return checkpoint.progress.state.isFinished
     }
-    // Nobody was told of a retry, and a backup from before it has the failures that it made good.
+    // Nobody was notified of a retry, and a backup from before it has the failures that it fixed.
     let isUndone = stored.done.outcomes.failed != checkpoint.progress.done.outcomes.failed
     if isUndone, checkpoint.progress.awaitsAcknowledgement { return false }
     return stored.done.count >= stored.total
   }
 
-  /// Whether work of an identifier, or of none, is what is asked for.
+  /// Whether work with an ID, or without one, is the requested work.
   fileprivate func asksFor(_ id: String?) -> Bool {
     guard let runID else { return true }
     return id?.hasSameBytes(as: runID) == true
   }
 
-  /// What the store says of the checkpoint's run.
+  /// The store's record of the checkpoint's run.
   private func stored(_ checkpoint: Checkpoint) -> StoredRun? {
     guard checkpoint.metadata.ledger == .store else { return nil }
     return stored?.first { $0.run == checkpoint.metadata.run }
   }
 
-  /// Refuses a checkpoint of the job that says what the store must know and does not.
+  /// Refuses a job's checkpoint with a run that the store must know and does not.
   ///
-  /// Of a run that is to be resumed the comparison of job and store comes first: it can say more.
+  /// For a run to be resumed, the comparison of job and store comes first, since it can say more.
   func refuseIfUnknown(_ checkpoint: Checkpoint) throws(BatchError) {
     guard let stored, checkpoint.metadata.ledger == .store, checkpoint.metadata.job == job else {
       return
@@ -181,7 +182,7 @@ extension RunDecision.Findings {
     if let own = self.stored(checkpoint) { return try own.refuseIfIncomplete() }
     let progress = checkpoint.progress
     if progress.state.isFinished {
-      // What is acknowledged the store may have forgotten.
+      // The store may have forgotten an acknowledged run.
       if progress.awaitsAcknowledgement { throw checkpoint.isUnknown }
     } else if checkpoint.wasEntered
       || stored.contains(where: { $0.startedAt > checkpoint.metadata.startedAt })
@@ -190,7 +191,7 @@ extension RunDecision.Findings {
     }
   }
 
-  /// Refuses work that is done by the word of a checkpoint, if the store must know of it and does not.
+  /// Refuses work that is done according to a checkpoint, if the store must know it and does not.
   fileprivate func refuseIfUnknown(_ done: PastRun) throws(BatchError) {
     guard !isKnown(done) else { return }
     if let stored = stored?.first(where: { $0.run == done.run }) { throw stored.isInTheWay }
@@ -202,16 +203,16 @@ extension RunDecision.Findings {
       "the checkpoint says that run \(done.id.quotedForMessage) is done, but the database does not know"
         + " it: another file has its name, or a backup was restored",
       at: checkpoint?.path.string,
-      remedy: "bring the right database back; --fresh repeats the work"
+      remedy: "restore the right database; --fresh repeats the work"
     )
   }
 }
 
 extension Checkpoint {
-  /// Whether the store knew of the run before this file was there, so that it still must.
+  /// Whether the store knew the run before this file existed, and so still must.
   var wasEntered: Bool { metadata.isEntered == true || !progress.done.rows.isEmpty }
 
-  /// The error for other work that cannot begin, since nobody could be told how this run ended.
+  /// The error for other work that cannot begin, since the end of this run could not be reported.
   func isNotTold(_ problem: BatchError) -> BatchError {
     BatchError(
       .unfinishedRun,
@@ -228,7 +229,7 @@ extension Checkpoint {
       "run \(metadata.runID?.quotedForMessage ?? metadata.run) is finished according to the checkpoint,"
         + " but the database does not know it: another file has its name, or a backup was restored",
       at: path.string,
-      remedy: "bring the right database back; --fresh starts a new run"
+      remedy: "restore the right database; --fresh starts a new run"
     )
   }
 
@@ -245,7 +246,7 @@ extension Checkpoint {
 }
 
 extension RunDecision {
-  /// The decision in a word, as `status --json` has it.
+  /// The decision in a word, as in `status --json`.
   var name: String {
     switch self {
     case .begin: "begin"

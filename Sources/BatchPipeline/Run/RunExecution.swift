@@ -2,23 +2,23 @@ import BatchEngine
 import BatchIdentifiers
 import BatchStore
 
-/// A run under way: the plan, the identifiers, who writes, what is done, and who is told.
+/// A run in progress: the plan, the identifiers, the writer, what is done, and whom to notify.
 struct RunExecution {
   let run: BatchRun
   let plan: any RunPlan
-  /// The identifiers that chunks are of, by position.
+  /// The identifiers that chunks refer to, by position.
   let list: PackedIdentifiers
-  /// Who writes to the store; nil if nothing is written there.
+  /// The writer of the store; nil if nothing is written there.
   let lane: WriterLane?
   let session: RunSession
   let onEvent: @Sendable (RunEvent) -> Void
 
   private var job: Job { run.job }
 
-  /// What becomes of identifiers of the run that fail.
+  /// How to treat failing identifiers of the run.
   var onFailure: FailurePolicy { session.failurePolicy(job.skip) }
 
-  /// Does what is left, however it ends, and tells those who are to know.
+  /// Does what is left, however it ends, and notifies.
   func perform() async -> RunSummary {
     if session.followsKill {
       await plan.hooks.run(.onKill, session.summary(), telling: ["BATCH_STATE": "killed"])
@@ -35,11 +35,11 @@ struct RunExecution {
     return summary
   }
 
-  /// Has a processor do the chunks that are left, and records how that ended.
+  /// Lets a processor do the remaining chunks, and records how that ended.
   ///
   /// - Parameters:
   ///   - processor: The processor.
-  ///   - limit: The most workers that it can have; nil for as many as the run has.
+  ///   - limit: The maximum number of its workers; nil for as many as the run has.
   /// - Returns: How it ended.
   /// - Throws: What ended it before that could be recorded.
   func loop<Processor: ChunkProcessor>(
@@ -56,7 +56,7 @@ struct RunExecution {
       bytes: ChunkBytes(ofRows: remaining.reduce(0) { $0 + $1.count }, in: job.database.path)
     )
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
-    // The lane decides how long a run takes, since there is one: it goes first.
+    // There is one lane, so it determines how long a run takes: it has priority.
     let most = min(run.workerCount + plan.spareWorkers, limit ?? .max)
     let workers = (1...max(1, min(most, chunks))).map {
       plan.store.makeConnection(label: "batch.worker.\($0)", priority: .background)
@@ -78,7 +78,7 @@ struct RunExecution {
       try await observe(event, processor)
     }
     defer { tellMessages() }
-    // A handler that never returned has its context for good: nobody waits for that.
+    // A handler that never returned keeps its context forever: nobody waits for that.
     if loop.failure?.code != .handlerTimeout {
       for worker in workers { await worker.close() }
     }
@@ -120,14 +120,14 @@ struct RunExecution {
     case .message(let message): onEvent(.message(message))
     case .looked:
       try session.pass(recordingEvery: job.checkpoint.interval)
-      // Whoever watches sees that it is alive, however long a chunk or a hold.
+      // Progress shows that the run is alive, however long a chunk or a hold takes.
       if session.shouldTell(every: max(run.options.progressInterval, .seconds(1))) {
         onEvent(.progress(session.summary()))
       }
     }
   }
 
-  /// Records that the run is complete, in spite of others that have the database locked for a while.
+  /// Records that the run is complete, even if others lock the database for a while.
   private func complete(_ processor: some ChunkProcessor) async throws(BatchError) {
     let backoff = Backoff(job.retry)
     var generator = SystemRandomNumberGenerator()
@@ -143,7 +143,7 @@ struct RunExecution {
     }
   }
 
-  /// Tells what the programs of a command transform, and hooks, have written to standard error.
+  /// Reports output of a command transform's programs, and of hooks, to standard error.
   private func tellMessages() {
     for message in plan.takeMessages() + plan.hooks.takeMessages() { onEvent(.message(message)) }
   }

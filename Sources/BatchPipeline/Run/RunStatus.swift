@@ -9,18 +9,18 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The state of a job's last run, whoever runs it.
+/// The state of a job's last run, in whatever process.
 public struct RunStatus: Sendable {
-  /// The counts; of a live run, as of now.
+  /// The counts; for a live run, as of now.
   public let summary: RunSummary
   /// The process that is running it, or nil.
   public let process: Int32?
-  /// The run that has undone it, if one has come to its end.
+  /// The completed run that has undone it, if any.
   package let undo: CompletedUndo?
   /// What `batch run` would do next.
   public let next: NextStep
 
-  /// Reads the checkpoint of a job and, where the store keeps a ledger, that.
+  /// Reads the checkpoint of a job and, if the store keeps a ledger, that.
   ///
   /// - Parameters:
   ///   - job: The job.
@@ -47,14 +47,14 @@ public struct RunStatus: Sendable {
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
     if process != nil, !summary.state.isGoingOn, !summary.state.isFinished {
-      // It goes on, and has had no time to write that down.
+      // It is running, and has not recorded that yet.
       summary.state = .running
       summary.endedAt = nil
       summary.stopReason = nil
       summary.throttle = nil
       summary.error = nil
     } else if process == nil, summary.state.isGoingOn {
-      // It was killed: nobody had the time to write that down.
+      // It was killed before it could record that.
       summary.state = .stopped
       summary.wasKilled = true
       summary.throttle = nil
@@ -84,7 +84,7 @@ public struct RunStatus: Sendable {
 }
 
 extension RunMetadata {
-  /// When the run began first, in seconds since 1970.
+  /// When the run first began, in seconds since 1970.
   fileprivate var startSeconds: Double? {
     guard let start = try? Date(startedAt, strategy: .iso8601) else { return nil }
     return start.timeIntervalSince1970 + Double(startedMicroseconds ?? 0) / 1_000_000

@@ -9,34 +9,34 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What a run is for, whether it is a new one or is resumed: a job, or the work of a closure.
+/// The purpose of a run, new or resumed: a job, or the work of a closure.
 protocol RunWork: Sendable {
   /// Resolves the work against its store, which may be open, for one of its runs.
   ///
   /// - Throws: `BatchError` if it does not fit the store; nothing is written then.
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan
 
-  /// What is left to do after the end of a run: the programs to notify.
+  /// What remains after the end of a run: the programs to notify.
   ///
-  /// - Throws: `BatchError` of code `otherRun` if the checkpoint is that of other work.
+  /// - Throws: `BatchError` of code `otherRun` if the checkpoint belongs to other work.
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks
 
-  /// Resolves the work as far as that can be done without what only its program has; nil if it cannot.
+  /// Resolves the work as far as possible without what only its program has; nil if it cannot.
   func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)?
 
-  /// Refuses the checkpoint of other work, as far as that can be told without the store.
+  /// Refuses the checkpoint of other work, as far as that is known without the store.
   ///
   /// - Throws: `BatchError` of code `otherRun`.
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError)
 }
 
-/// What tells a run from all others.
+/// The identity of a run.
 struct RunIdentity: Sendable {
   /// Its UUID.
   let run: String
-  /// When it began first, as an ISO 8601 timestamp in UTC.
+  /// When it first began, as an ISO 8601 timestamp in UTC.
   let startedAt: String
-  /// How many microseconds of that second had passed; nil of one that an earlier version began.
+  /// The microseconds of that second; nil for a run that an earlier version began.
   let startedMicroseconds: Int?
 
   /// A run that begins now.
@@ -47,14 +47,14 @@ struct RunIdentity: Sendable {
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
   }
 
-  /// A run that begins at a time of somebody else's clock.
+  /// A run that begins at a time of another clock.
   init(startedAt: String) {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
     startedMicroseconds = nil
   }
 
-  /// When some time has passed since it began, as an ISO 8601 timestamp in UTC.
+  /// A time after its start, as an ISO 8601 timestamp in UTC.
   func time(after duration: Duration) -> String? {
     let start = try? Date(startedAt, strategy: .iso8601)
     return start?.addingTimeInterval(duration / .seconds(1)).formatted(.iso8601)
@@ -68,37 +68,37 @@ struct RunIdentity: Sendable {
   }
 }
 
-/// What a run selects.
+/// The selection of a run.
 struct RunSelection: Sendable {
   let list: PackedIdentifiers
-  /// Whether the identifiers were given, and not fetched by the run.
+  /// Whether the identifiers were given, rather than fetched by the run.
   var isGiven = false
-  /// A hash of the identifiers, where they are part of what the work is.
+  /// A hash of the identifiers, if they are part of the work's identity.
   var hash: String?
 }
 
-/// Work that was resolved against its store: all that ``BatchRun`` needs to know of it.
+/// Work resolved against its store: everything that ``BatchRun`` needs to know of it.
 protocol RunPlan: Sendable {
   /// The names, files and settings of the run.
   var job: Job { get }
   /// The store.
   var store: Store { get }
-  /// The programs that are told what becomes of the run.
+  /// The programs to notify about the run.
   var hooks: RunHooks { get }
-  /// How many workers there are beside those that were asked for.
+  /// The number of workers in addition to those requested.
   var spareWorkers: Int { get }
 
-  /// Notes what the run will write beside its rows, and refuses it if that cannot be.
+  /// Notes what the run will write besides its rows, and refuses it if that is impossible.
   func describeOutput(in metadata: inout RunMetadata, after previous: Checkpoint?)
     throws(BatchError)
 
   /// Selects the identifiers, which carry an identity of the store.
   func select(for run: BatchRun, _ identity: StoreIdentity) async throws(BatchError) -> RunSelection
 
-  /// What the store is told so that the run can be undone; nil if that is not wanted.
+  /// The undo records to keep in the store; nil for none.
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo?
 
-  /// Notes what the work is, so that no other is resumed by the checkpoint.
+  /// Notes the identity of the work, so that the checkpoint resumes no other work.
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection)
 
   /// Refuses the checkpoint of other work.
@@ -112,10 +112,10 @@ protocol RunPlan: Sendable {
   /// Starts what the chunks need, before anything is written.
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError)
 
-  /// Has the chunks done that are left.
+  /// Does the remaining chunks.
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary
 
-  /// What there is to tell since the last call.
+  /// The messages since the last call.
   func takeMessages() -> [String]
 
   /// Ends what ``start(run:atMost:hasRows:)`` has started.

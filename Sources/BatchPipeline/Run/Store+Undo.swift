@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchStore
 
 extension Store {
-  /// Refuses a run while another one undoes what the job has done, or has not come to its end.
+  /// Refuses a run while an undo of the job's work is running or unfinished.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun`.
   func refuseDuringUndo(ofJob job: String, fresh: Bool) async throws(BatchError) {
@@ -20,7 +20,7 @@ extension Store {
     }
   }
 
-  /// Refuses to go on with a run of which somebody has begun to undo what is done.
+  /// Refuses to resume a run that has begun to be undone.
   ///
   /// - Throws: `BatchError` of code `otherRun`.
   func refuse(undone checkpoint: Checkpoint) async throws(BatchError) {

@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchStore
 
 extension UndoPlan {
-  /// How many of the identifiers that are wanted the run has not recorded, in words; nil if it has all.
+  /// How many of the requested identifiers the run has not recorded, in words; nil if it has all.
   var strangers: String? {
     guard let wanted = try? work.identifiers?.sortedUnique().count, wanted > log.count else {
       return nil
@@ -12,9 +12,9 @@ extension UndoPlan {
     return "\(count) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
   }
 
-  /// What the run has written that its records do not have, in words.
+  /// Writes of the run that its records do not cover, in words.
   ///
-  /// It is told after all is done, and so nothing of it is worth an error.
+  /// It is reported at the very end, so a problem here must not fail the undo.
   func leftBehind() async -> [String] {
     guard case .rows(_, let entity, let key) = log else { return [] }
     let reader = store.connection(label: "batch.plan")
@@ -25,8 +25,8 @@ extension UndoPlan {
     return messages ?? []
   }
 
-  /// The copies in the archive of rows that are back, each with all that its copy has: what is nowhere else
-  /// stays.
+  /// The copies in the archive of restored rows, each with all that its copy has: data that exists
+  /// nowhere else stays.
   private func copies(
     of entity: Entity,
     _ key: EntityKey,
@@ -88,7 +88,7 @@ extension UndoPlan {
 }
 
 extension UndoShape {
-  /// The columns of an entity's own rows that a run writes and does not record: triggers do.
+  /// The columns of an entity's own rows that a run writes without recording them: triggers do.
   func columnsBeside(_ written: WrittenColumns, in entity: Entity) -> [String] {
     if isDeletion { return [] }
     let names = Set(entity.attributes.filter { !$0.isGenerated }.map(\.column))

@@ -13,7 +13,7 @@ extension BatchRun {
   /// without firing triggers.
   ///
   /// - Parameters:
-  ///   - job: The job, with ``Job/undo-swift.property`` set; that of a run by objects is
+  ///   - job: The job, with ``Job/undo-swift.property`` set; for a run by objects,
   ///     ``Job/init(ofRunAt:)-(FilePath)`` of its checkpoint.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
   ///   - identifiers: The rows to undo, of a job's run; nil for all.
@@ -43,7 +43,7 @@ extension Job {
     // No job file can have such a name.
     job.name = StoredUndo.jobName(undoing: name)
     if case .update = action, chunk == Chunk() {
-      // Rows are given back as computed values, whose chunks cost more beside their rows than those of an
+      // Rows are restored as computed values, whose chunks have more overhead than those of an
       // expression: at this size an undo takes as long as the update.
       job.chunk.size *= 4
     }
@@ -53,7 +53,7 @@ extension Job {
     job.undo = nil
     job.hooks = Hooks()
     job.report = nil
-    // Rows that somebody has changed since are none of the failures that the job allows.
+    // Rows that somebody has changed since do not count as failures that the job allows.
     job.skip = Skip(limit: RunPolicy.skipLimit)
     let path = checkpointPath
     // No other job's checkpoint has such a name unless it asks for it.
@@ -72,7 +72,7 @@ struct UndoWork: RunWork {
   let run: String?
   let identifiers: IdentifierList?
   let overwrites: Bool
-  /// Where the job copies the rows that it deletes.
+  /// The archive of the job's deleted rows.
   let archive: String?
 
   init(
@@ -118,7 +118,7 @@ struct UndoWork: RunWork {
     }
   }
 
-  /// What decides which rows are undone, beside the run.
+  /// What determines the undone rows, in addition to the run.
   var fingerprint: JobFingerprint {
     get throws(BatchError) {
       JobFingerprint(
@@ -131,14 +131,14 @@ struct UndoWork: RunWork {
   }
 }
 
-/// A run to be undone, with its records.
+/// A run to undo, with its records.
 struct UndoPlan: RunPlan {
   let store: Store
   let hooks: RunHooks
   let work: UndoWork
   let undo: StoredUndo
   let log: Log
-  /// Whether the run was undone before, to the end.
+  /// Whether the run was undone before, completely.
   let wasUndone: Bool
 
   /// The records of a run.
@@ -148,7 +148,7 @@ struct UndoPlan: RunPlan {
     /// Those of a run by objects.
     case objects(UndoLog<ChangeRecord>)
 
-    /// How many rows can be undone.
+    /// The number of rows that can be undone.
     var count: Int {
       switch self {
       case .rows(let log, _, _): log.count
@@ -195,20 +195,20 @@ struct UndoPlan: RunPlan {
     let entity = try store.schema.entity(named: undo.entity)
     let key = try await store.key(of: entity, for: undo)
     if let header = work.identifiers?.header {
-      // Rows of an entity of Core Data's model are those of its table.
+      // Rows of an entity of Core Data's model are rows of its table.
       let table = store.coreData?.entity(named: header.entityName)?.table
       guard header.entityName == entity.name || table == entity.table,
         store.identity.admits(header.storeIdentifier, atPath: store.path)
       else {
         throw BatchError(
           .foreignIdentifier,
-          "the identifiers are of entity \(header.entityName.quotedForMessage) of store"
+          "the identifiers belong to entity \(header.entityName.quotedForMessage) of store"
             + " \(header.storeIdentifier)",
           remedy: "give identifiers of \(entity.name.quotedForMessage) in this database"
         )
       }
     }
-    // One row may have what another one gets.
+    // A row may get what another one has.
     let isOrdered = try await store.hasUniqueIndex(of: entity, over: undo.shape.columns)
     let log = try UndoLog<UndoRecord>(
       of: undo,
@@ -270,14 +270,14 @@ struct UndoPlan: RunPlan {
       )
     }
     guard list.count == log.count else {
-      throw checkpoint.refusal("the checkpoint is of \(list.count) rows, and not of \(log.count)")
+      throw checkpoint.refusal("the checkpoint is of \(list.count) rows, not \(log.count)")
     }
   }
 
   func makeLane() throws(BatchError) -> WriterLane? {
     guard undo.shape.kind == .objects else { return try job.makeLane(in: store) }
     var job = job
-    // What these have done is among the records, and would be done once more.
+    // Their effects are among the records, and would occur twice.
     job.database.foreignKeys = false
     return try job.makeLane(in: store, runningTriggers: false)
   }
@@ -334,22 +334,22 @@ struct UndoPlan: RunPlan {
     }
   }
 
-  /// The identifiers of the rows that are undone, in the order in which they are.
+  /// The identifiers of the undone rows, in order.
   func identifiers(_ identity: StoreIdentity) throws(BatchError) -> PackedIdentifiers {
     switch log {
     case .rows(let log, let entity, let key):
       let kind: IdentifierList.KeyKind = key.isRowID ? .integer : .encoded
       return try log.identifiers(identity, ofEntity: entity.name, kind).packed
     case .objects(let log):
-      // Keys of several tables, which are of no entity.
+      // Keys of several tables, which belong to no entity.
       return try log.identifiers(identity, ofEntity: Self.entity, .encoded).packed
     }
   }
 
-  /// The name that stands for the rows of several tables: that of the table of the records.
+  /// The name that stands for the rows of several tables: that of the records' table.
   private static let entity = "_batch_undo"
 
-  /// What gives the rows of an update or a transform back what they had.
+  /// Restores the rows of an update or a transform.
   func transform(
     _ log: UndoLog<UndoRecord>,
     of entity: Entity,
@@ -382,14 +382,14 @@ struct UndoPlan: RunPlan {
 }
 
 extension Store {
-  /// What is kept of a run of a job, or of the last one.
+  /// The records of a run of a job, or of the last one.
   ///
   /// - Parameters:
   ///   - run: The run's UUID, or the first characters of it; nil for the last one.
   ///   - name: The name of the job.
   ///   - checkpoint: The job's checkpoint. If there is one, the last run must be this job file's: others of the same
   ///     name have checkpoints of their own, and their runs are undone only by name.
-  /// - Returns: What is kept of the run.
+  /// - Returns: The records of the run.
   /// - Throws: `BatchError` of code `noUndo`.
   fileprivate func undo(
     _ run: String?,
@@ -404,7 +404,7 @@ extension Store {
       if let undo = found.first, found.count == 1 { return undo }
       throw BatchError(
         .noUndo,
-        "there is no record by which run \(run.quotedForMessage) could be undone",
+        "there are no records to undo run \(run.quotedForMessage)",
         at: path,
         remedy: undos.isEmpty ? nil : "these can be: \(undos.list)"
       )
@@ -426,13 +426,13 @@ extension Store {
     if let later {
       throw BatchError(
         .noUndo,
-        "the last run of the job, \(later.run) of \(later.startedAt), has kept nothing to undo it by",
+        "the last run of the job, \(later.run) of \(later.startedAt), has no undo records",
         at: path,
-        remedy: "an earlier one is undone with --run: \(undos.list)"
+        remedy: "to undo an earlier one, use --run: \(undos.list)"
       )
     }
-    // A job file without a run of its own may be that of a copy of the database, and one whose folder was moved has
-    // the run's checkpoint still.
+    // A job file without its own run may belong to a copy of the database, and one whose folder was
+    // moved still has the run's checkpoint.
     if let own = try? Checkpoint(reading: checkpoint), own.metadata.run != last.run,
       let other = runs.first(where: { $0.run == last.run })?.checkpoint,
       FilePath(other) != FileSystem.absolute(checkpoint)
@@ -448,7 +448,7 @@ extension Store {
     return last
   }
 
-  /// Refuses what was recorded of another database.
+  /// Refuses records of another database.
   fileprivate func refuseOther(_ undo: StoredUndo) throws(BatchError) {
     guard let recorded = undo.store, recorded != identity.uuid else { return }
     throw BatchError(
@@ -460,10 +460,10 @@ extension Store {
     )
   }
 
-  /// The key by which the rows of a run were told apart.
+  /// The key that identified the rows of a run.
   ///
-  /// - Throws: `BatchError` of code `noUndo` for an entity that has changed so that its rows cannot be
-  ///   given back what they had.
+  /// - Throws: `BatchError` of code `noUndo` for an entity that has changed so that its rows cannot
+  ///   be restored.
   fileprivate func key(
     of entity: Entity,
     for undo: StoredUndo
@@ -474,7 +474,7 @@ extension Store {
         .noUndo,
         "\(entity.name.quotedForMessage) has changed since the run: it has no column"
           + " \(gone.joined(separator: ", ")) that could be set",
-        remedy: "give the table its columns back, and undo then"
+        remedy: "restore the table's columns, then undo"
       )
     }
     let recorded = zip(undo.shape.columns, undo.types ?? [])
@@ -487,9 +487,9 @@ extension Store {
     guard converted.isEmpty else {
       throw BatchError(
         .noUndo,
-        "\(entity.name.quotedForMessage) has changed since the run, and may convert what it is given back:"
+        "\(entity.name.quotedForMessage) has changed since the run, and may convert restored values:"
           + " \(converted.joined(separator: ", "))",
-        remedy: "give its columns their types back, and undo then"
+        remedy: "restore the columns' types, then undo"
       )
     }
     if let key = entity.key, key.columns == undo.shape.key { return key }
@@ -504,13 +504,13 @@ extension Store {
           .noUndo,
           "\(entity.name.quotedForMessage) has changed since the run, whose rows had the key"
             + " \(undo.shape.key.joined(separator: ", ")): \(error.message)",
-          remedy: "give the table its key back, and undo then"
+          remedy: "restore the table's key, then undo"
         )
       }
     }
   }
 
-  /// Whether two rows of an entity cannot have the same values in some columns.
+  /// Whether some columns of an entity are unique.
   fileprivate func hasUniqueIndex(
     of entity: Entity,
     over columns: [String]
@@ -528,7 +528,7 @@ extension Store {
 }
 
 extension [StoredUndo] {
-  /// The first few, with when they began.
+  /// The first few, with their start times.
   fileprivate var list: String {
     prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows) rows" }.joined(separator: "; ")
   }

@@ -9,11 +9,12 @@ public import SystemPackage
 ///     let verification = try await Verification(of: job, against: "shop-before.db")
 ///     for difference in verification.differences { print(difference.table, difference.key) }
 ///
-/// Every row of every table is matched by key and compared by storage class and bytes. In the rows that the run
-/// did, an update may set the columns it names, a transform those it may write; a deletion may remove them, with
-/// a copy of each in the archive, if any, and no other new row there. Everything else is a difference, also
-/// what triggers and foreign keys wrote. Left out are views, virtual tables (but not the tables that hold their
-/// data), the `_batch_…` tables of runs and SQLite's statistics.
+/// Every row of every table is matched by key and compared by storage class and bytes. In the rows
+/// that the run did, an update may set the columns it names, a transform those it may write; a
+/// deletion may remove them, with a copy of each in the archive, if any, and no other new row
+/// there. Everything else is a difference, including changes by triggers and foreign keys. Left out
+/// are views, virtual tables (but not the tables that hold their data), the `_batch_…` tables of
+/// runs and SQLite's statistics.
 public struct Verification: Sendable, Encodable {
   /// The job's name.
   public let job: String
@@ -43,7 +44,7 @@ public struct Verification: Sendable, Encodable {
   public let removed: Int
   /// How many tables, indexes, triggers and views differ.
   public let schema: Int
-  /// How many rows, and in which columns, differ in each table in which some do.
+  /// The number of differing rows, and their columns, per table with differences.
   package let byTable: [TableDifferences]
   /// The first of these differences.
   public let differences: [StoreDifference]
@@ -92,7 +93,7 @@ public struct Verification: Sendable, Encodable {
     )
   }
 
-  /// Compares the database of a job with a copy of it, so many rows at a time.
+  /// Compares the database of a job with a copy of it, a number of rows at a time.
   package init(
     of job: Job,
     against file: FilePath,
@@ -140,14 +141,14 @@ public struct Verification: Sendable, Encodable {
       triggers
       + comparison.movedTables.map { table in
         "most rows of \(table.quotedForMessage) differ, and it has no INTEGER PRIMARY KEY: its rows may have"
-          + " got other rowids, as VACUUM gives them; compare with a copy of the file"
+          + " got new rowids, as after VACUUM; compare with a copy of the file"
       }
   }
 
   /// The maximum number of differences to keep.
   public static let maximumLimit = 1000
 
-  /// The path of a copy, which is not the database itself.
+  /// The path of a copy, which must not be the database itself.
   private static func path(
     ofCopy file: FilePath,
     of store: Store
@@ -173,7 +174,7 @@ extension Verification {
     case isAsDeclared
   }
 
-  /// Encodes what was found, and whether it is as declared.
+  /// Encodes the results, and whether they are as declared.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(job, forKey: .job)
@@ -198,7 +199,7 @@ extension Verification {
 }
 
 extension Store {
-  /// Refuses a database that is no copy of this one.
+  /// Refuses a database that is not a copy of this one.
   fileprivate func refuseOther(_ copy: Store) throws(BatchError) {
     let remedy = "name a copy of \(path) from before the run"
     if !identity.isDerived, !copy.identity.isDerived, identity.uuid != copy.identity.uuid {

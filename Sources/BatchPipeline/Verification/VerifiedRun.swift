@@ -3,17 +3,17 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-/// A job's last run, as far as it says what may differ.
+/// A job's last run, as far as it determines what may differ.
 struct VerifiedRun {
   let store: Store
   /// The run's UUID.
   let run: String
-  /// How many identifiers are done.
+  /// The number of done identifiers.
   let done: Int
-  /// What the job may have done to these rows; nil if nothing may differ.
+  /// The job's possible changes of these rows; nil if nothing may differ.
   let expected: ExpectedChanges?
 
-  /// What the run did, as a statement that sets off the same triggers; nil if it wrote nothing.
+  /// The run's change, as a statement that fires the same triggers; nil if it wrote nothing.
   private let statement: String?
 
   init(
@@ -54,7 +54,7 @@ struct VerifiedRun {
         .otherRun,
         "the checkpoint belongs to store \(identifier), the database is \(store.identity.uuid)",
         at: job.checkpointPath.string,
-        remedy: "put the database of the run back"
+        remedy: "restore the run's database"
       )
     }
     let ranges = try await checkpoint.doneRanges(ofJob: job)
@@ -70,7 +70,7 @@ struct VerifiedRun {
 }
 
 extension VerifiedRun {
-  /// The triggers that the run has set off, and what they may have written.
+  /// The triggers that the run has fired, and what they may have written.
   func notesAboutTriggers() async throws(BatchError) -> [String] {
     guard let statement else { return [] }
     return try await store.connection(label: "batch.verify").perform {
@@ -102,7 +102,7 @@ extension Job.Action {
 }
 
 extension Job {
-  /// A statement that writes the columns, or deletes rows, that the job does.
+  /// A statement that writes the job's columns, or deletes rows, like the job.
   fileprivate func statement(in store: Store) throws(BatchError) -> String? {
     guard action.writes else { return nil }
     let entity = try store.schema.entity(named: source.entity)
@@ -113,7 +113,7 @@ extension Job {
     return "UPDATE \(table) SET \(columns.map { "\($0) = \($0)" }.joined(separator: ", "))"
   }
 
-  /// The columns of the table that the job sets, those included that it has no longer.
+  /// The columns of the table that the job sets, including those that it no longer has.
   private func columns(of entity: Entity, _ written: WrittenEntity) -> [String] {
     let names =
       switch action {
@@ -129,7 +129,7 @@ extension Job {
     return columns
   }
 
-  /// The columns of the job's table that others than the job may have written in its rows.
+  /// The columns of the job's table that others may have written in its rows.
   private func columns(
     named names: [String],
     of entity: Entity,
@@ -143,7 +143,7 @@ extension Job {
       else {
         throw BatchError(
           .invalidJob,
-          "\(name.quotedForMessage) is no column of rows that the run has changed",
+          "\(name.quotedForMessage) is not a column of rows that the run changed",
           remedy: "name one of \(entity.name.quotedForMessage) as \(entity.name).COLUMN"
         )
       }
@@ -152,7 +152,7 @@ extension Job {
     return columns
   }
 
-  /// What the job may have done to some rows; nil if it leaves all as they are.
+  /// The job's possible changes of some rows; nil if it leaves all unchanged.
   fileprivate func expectedChanges(
     in store: Store,
     allowing others: [String],
@@ -162,7 +162,7 @@ extension Job {
       guard let first = others.first else { return nil }
       throw BatchError(
         .invalidJob,
-        "\(first.quotedForMessage) is no column of rows that the run has changed: an export changes none"
+        "\(first.quotedForMessage) is not a column of rows that the run changed: an export changes none"
       )
     }
     let expected: ExpectedChanges.Action

@@ -3,7 +3,7 @@
 struct CallLog {
   /// A call that had an effect.
   struct Entry: Equatable {
-    /// What it did.
+    /// The operation.
     enum Effect: Equatable {
       /// Bytes were written to a file, or to standard output or standard error.
       case write([UInt8], at: Int)
@@ -18,7 +18,7 @@ struct CallLog {
     var effect: Effect
     /// The path at the time of the call.
     var path: String
-    /// Which file it is, whatever it is called; 0 where only a name is concerned.
+    /// The identity of the file, whatever its name; 0 for calls that concern only a name.
     var inode: UInt64 = 0
   }
 

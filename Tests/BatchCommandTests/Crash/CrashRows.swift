@@ -2,12 +2,12 @@
 import BatchTestSupport
 import Foundation
 
-/// What rows have to look like after a run: every row is looked at, and nothing of our own records.
+/// The expected rows after a run: every row is checked, and none of our own records.
 enum CrashRows {
   /// How many rows a scenario has: 50 chunks of five.
   static let count = 250
 
-  /// Each row of `numbers` has been counted up so many times, and no other change was made.
+  /// Each row of `numbers` has been incremented this often, and nothing else changed.
   static func counted(
     _ runs: Int,
     to most: Int? = nil,
@@ -37,7 +37,7 @@ enum CrashRows {
     return "\(left) rows are left, \(archived) in the archive"
   }
 
-  /// The file has a line for each row.
+  /// The file has a line per row.
   static func exported(_ name: String, in directory: TemporaryDirectory) throws -> String? {
     guard FileManager.default.fileExists(atPath: directory.file(name)) else {
       return "there is no output"

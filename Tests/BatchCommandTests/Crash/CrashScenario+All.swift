@@ -31,8 +31,8 @@ extension CrashScenario {
 
   /// Settings of a job, some of them of the database and the checkpoint.
   ///
-  /// A rest after each chunk, however short, has each committed for itself. Runs then make the same
-  /// calls each time, so that a position is the same place in all of them.
+  /// A short rest after each chunk makes each commit separately. Runs then make the same calls each
+  /// time, so a position is the same place in all of them.
   private static func settings(
     database: [String: String] = [:],
     ledger: String? = nil,
@@ -85,7 +85,7 @@ extension CrashScenario {
     return try CrashRows.counted(runs + 1, in: directory.file("test.db"))
   }
 
-  /// An end that is as long as can be: a program that is told, and a report.
+  /// The longest possible end: with a hook and a report.
   private static let updateWithReport = CrashScenario(name: "update-report") { directory in
     try TestDatabase.makeNumbers(CrashRows.count, in: directory)
     try directory.write("#!/bin/sh\necho \"$BATCH_STATE\" >> told\n", to: "tell.sh")
@@ -154,7 +154,7 @@ extension CrashScenario {
     }
   }
 
-  /// Half of the rows have failed, and are tried again now that nothing is wrong with them.
+  /// Half of the rows have failed, and are retried now that nothing is wrong with them.
   private static func retryFailed(
     _ name: String,
     database: [String: String] = [:],
@@ -182,7 +182,7 @@ extension CrashScenario {
     } check: { directory, runs in
       let path = directory.file("test.db")
       if otherCommand == nil { return try CrashRows.counted(runs, of: rows, in: path) }
-      // What was not tried again has failed as before; what had succeeded is done once.
+      // Rows that were not retried still have failed; successful ones were done once.
       return try CrashRows.counted(runs - 1, to: runs, of: rows, in: path)
         ?? (TestDatabase.texts(path, "SELECT 1 FROM numbers WHERE n <> \(runs) AND id % 2 = 1")
           .isEmpty ? nil : "a row that had succeeded was done again")

@@ -11,18 +11,18 @@ struct CrashSweep: Sendable {
 
   /// Which calls something befalls.
   enum Positions {
-    /// Every so many-th call, and each of those at the end.
+    /// Every n-th call, and each of those at the end.
     case every(Int)
     /// This call.
     case only(Int)
-    /// So many calls, spread over all of them, and so many of the last ten.
+    /// A number of calls spread over all of them, and a number of the last ten.
     case slice(Int, ofTheEnd: Int)
   }
 
   /// How many calls the end of a run has, with some of what is before it.
   private static let endLength = 50
 
-  /// Makes the trials, prints a line, and fails unless every one of them is exact.
+  /// Runs the trials, prints a line, and fails unless all of them are exact.
   func run(_ positions: Positions) throws {
     let template = try TemporaryDirectory()
     try scenario.prepare(template)
@@ -107,7 +107,7 @@ private final class PositionQueue: Sendable {
     var positions: ArraySlice<Int>
     var last: Int
     var step: Int?
-    /// How many positions of a slice may still be tried again further in front.
+    /// How often a position of a slice may be retried further ahead.
     var chances = 20
   }
 
@@ -130,9 +130,9 @@ private final class PositionQueue: Sendable {
 
   /// Notes that a run had ended before a position.
   ///
-  /// No two runs make the same number of calls. Where all positions are tried, the end is there when
-  /// a run that had no fewer calls than usual has ended. In a slice a position near the end is meant
-  /// to be near it, so it is tried again, as far from the end of this run.
+  /// No two runs make the same number of calls. If all positions are tried, the end is reached when
+  /// a run with at least the usual number of calls has ended. In a slice, a position near the end
+  /// must be near it, so it is retried at the same distance from the end of this run.
   func noteEnd(at position: Int, calls: Int, usually count: Int) {
     state.withLock { state in
       if state.step != nil {

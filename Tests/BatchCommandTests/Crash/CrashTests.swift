@@ -1,7 +1,7 @@
 #if os(Linux)
 import Testing
 
-/// Something befalls a run at one call, and the same command makes it good.
+/// One call of a run fails or ends it, and the same command recovers.
 ///
 /// `Scripts/crash-test` does this at every call of every scenario; here it is a slice of them.
 @Suite struct CrashTests {

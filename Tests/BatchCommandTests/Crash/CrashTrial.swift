@@ -6,13 +6,13 @@ import Foundation
 struct CrashTrial {
   /// What came of it.
   enum Outcome {
-    /// Every row is as it has to be.
+    /// Every row is as expected.
     case exact
     /// A new run was begun, as it may be: the process was killed after its run was acknowledged.
     case afterAcknowledgement
     /// Something is wrong.
     case wrong(String)
-    /// The run had ended before, after so many calls.
+    /// The run had ended before, after this many calls.
     case notReached(calls: Int)
   }
 
@@ -52,7 +52,7 @@ struct CrashTrial {
   ) throws -> String? {
     if fault == .kill, result.status != -SIGKILL { return "it was not killed" }
     if result.status == -SIGALRM { return "it took too long" }
-    // A run that has ended well is over: the same command would begin anew.
+    // A successful run is over: the same command would start another.
     if result.endedWell { return try scenario.check(directory, 1) }
     let isUntouched = try scenario.otherCommand != nil && hasBegunNothing(in: directory)
     if let wrong = try scenario.recover(in: directory) { return wrong }
@@ -62,7 +62,7 @@ struct CrashTrial {
     return wrong
   }
 
-  /// Whether checkpoint and rows are as they were.
+  /// Whether checkpoint and rows are unchanged.
   private func hasBegunNothing(in directory: TemporaryDirectory) throws -> Bool {
     guard try directory.read("job.batch") == template.read("job.batch") else { return false }
     // Looking at a database may change its files.

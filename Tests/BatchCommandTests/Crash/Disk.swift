@@ -6,23 +6,23 @@ import BatchTestSupport
 /// Bytes are certain once their file was synchronized, names once the folder was. Of what is not
 /// certain any part may be there: of a write any of its sectors.
 struct Disk {
-  /// A file that is there after a loss of power.
+  /// A file that exists after a power failure.
   struct File: Equatable {
     var bytes: [UInt8]
-    /// What it was in the run.
+    /// Its name in the run.
     var inode: UInt64
   }
 
-  /// How much of what is uncertain is there.
+  /// How much uncertain content survives.
   enum Survival: CaseIterable {
     case nothing, everything, someCalls, someSectors
   }
 
-  /// How much of the names that are uncertain is there.
+  /// How many uncertain names survive.
   enum NameSurvival: CaseIterable {
     /// Only some of the files that were renamed have their new names.
     case someRenames
-    /// What was done first, up to some point, as a journal of names has it.
+    /// Everything up to some point in time, as with a journal of names.
     case beginning
   }
 
@@ -46,10 +46,9 @@ struct Disk {
   }
 
   private let folder: String
-  /// Whether a file that is synchronized takes all names before it with it, as ext4 does it, though no
-  /// standard says so.
+  /// Whether syncing a file also syncs all earlier names, as on ext4, though no standard says so.
   private let isOrdered: Bool
-  /// All files that ever were, by their numbers.
+  /// All files that ever existed, by number.
   private var contents: [Content] = []
   private var numbers: [UInt64: Int] = [:]
   private var names: [String: Int] = [:]
@@ -98,7 +97,7 @@ struct Disk {
     case .unlink:
       if names.removeValue(forKey: name) != nil { pendingNames.append(.remove(name)) }
     case .write, .truncate, .sync:
-      // The path may be that of a file which is removed already.
+      // The path may belong to a file that is already removed.
       if let file = numbers[entry.inode] { contents[file].carryOut(entry.effect) }
       if isOrdered, entry.effect == .sync { makeNamesCertain() }
     }
@@ -109,7 +108,7 @@ struct Disk {
     pendingNames = []
   }
 
-  /// What is there after a loss of power at this moment.
+  /// The content of the disk after a power failure at this moment.
   ///
   /// - Parameter generator: What decides about all that is not certain.
   /// - Returns: The files by name.
@@ -126,7 +125,7 @@ struct Disk {
     }
     var files: [String: File] = [:]
     let bytes = Survival.allCases.randomElement(using: &generator) ?? .nothing
-    // In a certain order, so that a seed makes the same disk again.
+    // In a fixed order, so that a seed reproduces the disk.
     for (name, file) in names.sorted(by: { $0.key < $1.key }) where !name.hasSuffix("-shm") {
       let content = contents[file]
       files[name] = File(

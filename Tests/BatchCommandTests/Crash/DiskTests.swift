@@ -49,7 +49,7 @@ import Testing
     #expect(sums == [0, 256, 512, 768, 1024])
   }
 
-  @Test mutating func `a new file has a name once its folder was synchronized`() {
+  @Test mutating func `a new file has a name once its folder was synced`() {
     carryOut(.create, "/d/new", 2)
     carryOut(.write([5], at: 0), "/d/new", 2)
     carryOut(.sync, "/d/new", 2)
@@ -60,7 +60,7 @@ import Testing
     #expect(remains() == [["old": [1, 2, 3]], ["old": [1, 2, 3], "new": [5]]])
   }
 
-  @Test mutating func `a file that was renamed has the old name or the new one`() {
+  @Test mutating func `a renamed file has the old name or the new one`() {
     carryOut(.create, "/d/new", 2)
     carryOut(.write([5], at: 0), "/d/new", 2)
     carryOut(.sync, "/d/new", 2)

@@ -22,7 +22,7 @@ struct Fault: Sendable, Hashable, CustomStringConvertible {
 
   static let kill = Fault(.kill)
 
-  /// Every kind, but calls that are interrupted for ever: whoever is interrupted tries again.
+  /// Every kind, except calls that are interrupted forever, since their callers retry.
   static let all = [
     kill, Fault(.eio), Fault(.eio, repeats: true), Fault(.enospc), Fault(.enospc, repeats: true),
     Fault(.eintr), Fault(.short), Fault(.short, repeats: true),

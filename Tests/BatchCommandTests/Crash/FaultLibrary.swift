@@ -2,8 +2,7 @@
 import BatchTestSupport
 import Foundation
 
-/// The library that stands between a program and the system: `Fault/fault.c`, made when it is first
-/// needed.
+/// The library between a program and the system: `Fault/fault.c`, built when first needed.
 struct FaultLibrary: Sendable {
   /// The library, or why there is none.
   static func shared() throws -> FaultLibrary { try made.get() }
@@ -39,7 +38,7 @@ struct FaultLibrary: Sendable {
     guard rename(new, path) == 0 else { throw Failure(description: "cannot write \(path)") }
   }
 
-  /// The `clang` that stands beside `swift`, or whatever compiles C here.
+  /// The `clang` beside `swift`, or the system's C compiler.
   private static var compiler: String {
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
     let isThere = FileManager.default.isExecutableFile(atPath:)

@@ -3,7 +3,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// The library counts and fails what it is meant to, and nothing else.
+/// The library counts and fails the intended calls, and nothing else.
 @Suite struct FaultLibraryTests {
   private let directory: TemporaryDirectory
   private let notes: FaultLibrary.Notes
@@ -41,7 +41,7 @@ import Testing
     #expect(!calls.contains { $0.name == "comm" })
   }
 
-  @Test func `what is noted makes the files that the run has left`() throws {
+  @Test func `the log reproduces the files that the run left`() throws {
     var files: [String: Disk.File] = [:]
     for name in try directory.names() {
       let attributes = try FileManager.default.attributesOfItem(atPath: directory.file(name))
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: Fault.all.dropFirst())
-  func `a call comes to grief once, or from then on`(fault: Fault) throws {
+  func `a call fails once, or from then on`(fault: Fault) throws {
     _ = try run(fault, at: 3)
     let counts = try notes.counts()
     #expect(fault.repeats ? counts.hits == counts.calls - 2 : counts.hits == 1)

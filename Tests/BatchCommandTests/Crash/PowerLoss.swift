@@ -4,12 +4,12 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Losses of power at many moments of a scenario's run, and what is made of the disks by the same
-/// command.
+/// Power failures at many moments of a scenario's run, each followed by the same command on the
+/// resulting disk.
 struct PowerLoss: Sendable {
   let scenario: CrashScenario
 
-  /// Makes so many disks, prints a line, and fails unless every row is exact on each.
+  /// Creates a number of disks, prints a line, and fails unless every row is exact on each.
   func run(disks count: Int) throws {
     let next = Lock(0)
     let result = Lock<Result<CrashTally, any Error>>(.success(CrashTally()))

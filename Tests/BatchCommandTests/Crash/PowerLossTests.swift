@@ -1,9 +1,9 @@
 #if os(Linux)
 import Testing
 
-/// The power fails during a run, and the same command makes good what is on the disk.
+/// The power fails during a run, and the same command recovers from the disk.
 @Suite struct PowerLossTests {
-  /// The scenarios whose rows are to be exact after a loss of power, by what a disk promises.
+  /// The scenarios whose rows must be exact after a power failure, by the disk's guarantees.
   ///
   /// A hook's program is not recorded.
   private static let scenarios = CrashSettings.scenarios.filter {

@@ -11,7 +11,7 @@ final class RecordedRun {
   let entries: [CallLog.Entry]
   /// The files that were there before.
   private let first: [String: Disk.File]
-  /// The files of the run by inode: a file that is there again is the same file.
+  /// The files of the run by inode: a reused inode is the same file.
   private let stash: TemporaryDirectory
   private let stashed: Set<UInt64>
 
@@ -66,7 +66,7 @@ final class RecordedRun {
     max(entries.lastIndex { $0.effect == .sync } ?? -1, callsToAcknowledgement - 1) + 1
   }
 
-  /// Puts the files into the folder that a loss of power leaves after so many calls.
+  /// Fills the folder with the files that a power failure leaves after this many calls.
   func losePower(after calls: Int, seed: UInt64) throws {
     var disk = Disk(directory.path, first, isOrdered: CrashSettings.isOrdered)
     for entry in entries.prefix(calls) { disk.carryOut(entry) }
@@ -79,7 +79,7 @@ final class RecordedRun {
 
   private func put(_ file: Disk.File, at name: String) throws {
     let path = directory.file(name)
-    // Of a folder no call is recorded: it is there if one of its files is.
+    // No call is recorded for a folder: it exists if one of its files does.
     try FileManager.default.createDirectory(
       atPath: FilePath(path).removingLastComponent().string,
       withIntermediateDirectories: true

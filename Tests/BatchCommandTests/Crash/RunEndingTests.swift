@@ -38,7 +38,7 @@ import Testing
     #expect(ending.isPast(calls("write b", "sync b", "write b", "sync b")))
   }
 
-  @Test func `it is however often the file was written before the last word`() {
+  @Test func `it is recognized by how often the file was written before the last message`() {
     let ending = RunEnding(calls("write b", "write standard output", "write b", "sync b"))
     let more = calls("write b", "write b", "write standard output", "write b", "lock c")
     #expect(ending.isPast(more))
@@ -46,7 +46,7 @@ import Testing
     #expect(!ending.isPast(Array(more.dropLast(2))))
   }
 
-  @Test func `it is not before a last word, however little follows`() {
+  @Test func `it is not before a last message, however little follows`() {
     let ending = RunEnding(calls("write a", "unlink l", "write standard output"))
     #expect(!ending.isPast(calls("write a", "unlink l")))
     #expect(!ending.isPast(calls("write a", "unlink l", "write standard output")))

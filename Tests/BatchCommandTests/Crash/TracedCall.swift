@@ -1,5 +1,5 @@
 #if os(Linux)
-/// A call that was counted: what it did, and to which file.
+/// A counted call: what it did, and to which file.
 struct TracedCall: Sendable, Hashable, CustomStringConvertible {
   let kind: String
   /// The file's name without its folder.
@@ -16,7 +16,7 @@ struct TracedCall: Sendable, Hashable, CustomStringConvertible {
 
   var description: String { "\(kind) \(name)" }
 
-  /// Whether the call may give a file other content or another name, or say something.
+  /// Whether the call may change a file's content or name, or write a message.
   var isChange: Bool {
     ["write", "truncate", "rename", "link", "create", "allocate"].contains(kind)
   }
@@ -31,10 +31,10 @@ extension String {
   }
 }
 
-/// How an undisturbed run ends: with its last change, and calls that change nothing any more.
+/// How an undisturbed run ends: with its last change, then calls that change nothing.
 ///
-/// That last change is what acknowledges the run. A process that is killed behind it cannot be told
-/// from one that ended well, so the same command may begin anew.
+/// The last change acknowledges the run. A process killed after it cannot be distinguished from one
+/// that succeeded, so the same command may start another run.
 struct RunEnding: Sendable {
   /// The last changes but one and the last one.
   private let changes: [TracedCall]
@@ -51,8 +51,8 @@ struct RunEnding: Sendable {
     let made = calls.dropLast()
     let last = Array(made.filter(\.isChange).suffix(2))
     guard let change = changes.last, last.last == change else { return false }
-    // What follows the last word can be nothing else. Otherwise it is told by how often the file was
-    // written, which is the same in each run.
+    // What follows the last message can be nothing else. Otherwise it is recognized by how often
+    // the file was written, which is the same in each run.
     if changes.first?.name == "standard output" { return last == changes }
     return made.count { $0 == change } == count
   }

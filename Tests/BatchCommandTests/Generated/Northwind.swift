@@ -37,7 +37,7 @@ final class Category: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var categoryId: Int {
     get { self[\.categoryId] }
     set { self[\.categoryId] = newValue }
@@ -166,7 +166,7 @@ final class Employee: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var employeeId: Int {
     get { self[\.employeeId] }
     set { self[\.employeeId] = newValue }
@@ -274,7 +274,7 @@ final class Order: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var orderId: Int {
     get { self[\.orderId] }
     set { self[\.orderId] = newValue }
@@ -337,7 +337,7 @@ final class Product: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var productId: Int {
     get { self[\.productId] }
     set { self[\.productId] = newValue }
@@ -383,7 +383,7 @@ final class Shipper: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var shipperId: Int {
     get { self[\.shipperId] }
     set { self[\.shipperId] = newValue }

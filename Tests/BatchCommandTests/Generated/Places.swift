@@ -35,7 +35,7 @@ final class MozAnnoAttribute: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var id: Int {
     get { self[\.id] }
     set { self[\.id] = newValue }
@@ -63,7 +63,7 @@ final class MozAnno: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var id: Int {
     get { self[\.id] }
     set { self[\.id] = newValue }
@@ -116,7 +116,7 @@ final class MozBookmark: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var id: Int {
     get { self[\.id] }
     set { self[\.id] = newValue }
@@ -184,7 +184,7 @@ final class MozHistoryvisit: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var id: Int {
     get { self[\.id] }
     set { self[\.id] = newValue }
@@ -285,7 +285,7 @@ final class MozOrigin: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var id: Int {
     get { self[\.id] }
     set { self[\.id] = newValue }
@@ -340,7 +340,7 @@ final class MozPlace: ManagedObject, PersistentModel {
     ]
   )
 
-  /// The key, which a new object is given when it is saved, unless it is set before.
+  /// The key, assigned when a new object is saved, unless set before.
   var id: Int {
     get { self[\.id] }
     set { self[\.id] = newValue }

@@ -4,7 +4,8 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What is wrong with a server, a role or a table is told in one line, with the right status, and loses nothing.
+/// Problems of a server, a role or a table are reported in one line, with the right status, and
+/// lose nothing.
 @Suite(.timeLimit(.minutes(5))) struct BadServerTests {
   private func expect(
     _ job: SharedJob,
@@ -20,7 +21,7 @@ import Testing
     #expect(lines.count == 1, "\(result.errors)", sourceLocation: sourceLocation)
   }
 
-  @Test func `a server that is down can be tried again`() throws {
+  @Test func `a run on a server that is down can be retried`() throws {
     let job = try SharedJob(rows: 1)
     try job.writeJob(["database": ["url": "postgres://nobody@127.0.0.1:1/shop"]])
     try expect(job, status: 1, saying: "see that the server runs")
@@ -49,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `a database, a table and a column that are not there are told`() throws {
+  @Test func `a missing database, table or column is reported`() throws {
     let job = try SharedJob(rows: 1)
     try job.writeJob(["database": ["url": job.database.cluster.url(database: "nowhere")]])
     try expect(job, status: 2, saying: "database \"nowhere\" does not exist")
@@ -62,7 +63,7 @@ import Testing
     #expect(try job.counts() == ["0 x 1"])
   }
 
-  @Test func `a role without rights is told what it lacks before anything is done`() throws {
+  @Test func `a role without rights learns what it lacks before anything is done`() throws {
     let job = try SharedJob(rows: 10)
     let role = "r\(job.database.name)"
     try job.database.run("CREATE ROLE \(role) LOGIN; GRANT SELECT ON t TO \(role)")

@@ -29,7 +29,7 @@ import Testing
     #expect(try job.database.text("SELECT 1 FROM pg_class WHERE relname LIKE '\\_batch%'") == nil)
   }
 
-  @Test func `a run deletes rows with their archive and tells what it has done`() throws {
+  @Test func `a run deletes rows with their archive and reports it`() throws {
     let job = try SharedJob(rows: 1_000, "CREATE TABLE gone (id bigint, n int);")
     try job.directory.write(
       JobText.delete(
@@ -134,7 +134,7 @@ import Testing
     #expect(try job.batch("run", "job.json", "--fresh").status == 0)
   }
 
-  @Test func `a run gives way to whoever has the table locked`() throws {
+  @Test func `a run gives way to a session that has the table locked`() throws {
     let job = try SharedJob(rows: 20_000)
     try job.writeJob(SharedJob.slowly)
     let process = try job.start()
@@ -168,7 +168,7 @@ import Testing
     #expect(try job.counts() == ["1 x \(60_000 - done)", "2 x \(done)"])
   }
 
-  @Test func `hooks are told of a run`() throws {
+  @Test func `hooks run`() throws {
     let job = try SharedJob(rows: 100)
     let script = "echo $BATCH_HOOK $BATCH_STATE $BATCH_DONE >> hooks.txt"
     let command = ["sh", "-c", script]

@@ -7,13 +7,13 @@ import Foundation
 ///
 /// The update is not idempotent, so that a row that is done twice shows, as does one that is left out.
 struct SharedJob {
-  /// A lease that is short enough to be waited for.
+  /// A lease short enough for a test to wait for.
   static let lease = "2s"
 
   let directory: TemporaryDirectory
   let database: TestPostgres
 
-  /// Makes a table `t` of so many rows, and a job in small chunks.
+  /// Creates a table `t` of a number of rows, and a job in small chunks.
   init(
     rows: Int,
     _ script: String = "",
@@ -40,7 +40,7 @@ struct SharedJob {
     database.cluster.url(database: database.name, role: role)
   }
 
-  /// Writes the job anew.
+  /// Rewrites the job.
   func writeJob(_ more: [String: Any] = [:]) throws {
     let base: [String: Any] = [
       "database": ["url": url(), "lease": Self.lease], "chunk": ["size": 100], "workers": 2,

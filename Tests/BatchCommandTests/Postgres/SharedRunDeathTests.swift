@@ -4,7 +4,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What becomes of rows when processes, connections and the server die.
+/// The fate of rows when processes, connections and the server die.
 @Suite(.timeLimit(.minutes(5))) struct SharedRunDeathTests {
   @Test func `two processes take part, one is killed, and each row is changed once`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
@@ -43,7 +43,7 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `connections that the server ends are made anew, and no row is done twice`() throws {
+  @Test func `connections that the server ends are restored, and no row is done twice`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let process = try job.start()
     for count in [1, 5_000, 10_000, 15_000] {
@@ -60,10 +60,10 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `a run goes on after the server has crashed, and no row is done twice`() throws {
+  @Test func `a run continues after a server crash, and no row is done twice`() throws {
     let cluster = try TestCluster()
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly, in: cluster)
-    // The waits for rows have sessions of their own, which the crash ends.
+    // The waits for rows have separate sessions, which the crash ends.
     let process = try job.start()
     try job.untilDone(5_000)
     try cluster.crash()
@@ -89,7 +89,7 @@ import Testing
     let stopped = second.wait()
     #expect(stopped.status == 3, "\(stopped.errors)")
     #expect(try stopped.last["state"] as? String == "stopped")
-    // It has taken its leave, so that nobody waits for its lease; the one that was killed has not.
+    // It has left properly, so nobody waits for its lease; the killed one has not.
     #expect(try job.database.text("SELECT count(*) FROM _batch_host") == "1")
     try job.writeJob()
     let third = try job.start().wait()
@@ -97,7 +97,8 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `the end of a run is told again if its process was killed before it was acknowledged`()
+  @Test
+  func `the end of a run is reported again if its process was killed before it was acknowledged`()
     throws
   {
     let job = try SharedJob(rows: 500)
@@ -122,7 +123,7 @@ import Testing
     var (kills, rounds) = (0, 0)
     while kills < KillLoop.kills {
       rounds += 1
-      // Whoever comes late finds the work done, and begins no other run.
+      // A late process finds the work done, and begins no other run.
       let command = ["run", "job.json", "--quiet", "--run-id", "round \(rounds)"]
       func start() throws -> BatchProgram { try BatchProgram(command, in: job.directory) }
       var processes = [try start(), try start(), try start()]

@@ -1,13 +1,13 @@
 @testable import BatchEngine
 
-/// A process on a host of its own that takes part in a run: the engine's own logic, and what performs its
-/// effects.
+/// A process on its own host that takes part in a run: the engine's own logic, and code that
+/// performs its effects.
 final class LeaseHost {
   /// A span that it has, by all that it was told.
   struct Lease {
     let span: Range<Int>
     let token: Int
-    /// The positions that it has to do.
+    /// The positions to do.
     var left: Set<Int>
   }
 
@@ -20,16 +20,16 @@ final class LeaseHost {
   var logic: RunLogic?
   private var leases: [Lease] = []
   var ready: Set<Range<Int>> = []
-  /// Chunks of which it holds something for their next try, and the tokens of their spans.
+  /// Chunks of which it holds part for their next attempt, and the tokens of their spans.
   var postponed: [Range<Int>: Int] = [:]
   /// The transactions of chunks that it waits for.
   var transactions: [Range<Int>: Int] = [:]
-  /// Until when it stands still; what comes to it waits.
+  /// Until when it stalls; messages to it wait.
   var pausedUntil = 0
   var isAlive = true
   /// How often a standby had taken over when it asked for a span last.
   var failovers = 0
-  /// Whether it was told to stop, and what went wrong that it is to try again.
+  /// Whether it was asked to stop, and what it must retry.
   var isStopped = false
   var failures = 0
   var ending: RunStateMachine.Ending?
@@ -61,12 +61,12 @@ final class LeaseHost {
     for index in leases.indices { leases[index].left.subtract(chunk) }
   }
 
-  /// Whether it has a chunk of some positions that is handed out and not answered.
+  /// Whether it has an unanswered chunk of some positions.
   func hasChunk(of positions: Range<Int>) -> Bool {
     outstanding.contains { $0.overlaps(positions) }
   }
 
-  /// The time since it began, as it has it.
+  /// The time since its start, by its own clock.
   func time(at now: Int) -> Duration {
     .microseconds(Int(Double(now - start) * clockRate) + clockOffset)
   }

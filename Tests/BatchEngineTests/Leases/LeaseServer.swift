@@ -4,7 +4,7 @@ import BatchIdentifiers
 /// A database server in memory, as far as leases go: spans, signs of life of hosts, the ledger, rows, and
 /// transactions with the locks that they hold.
 ///
-/// Beside the ledger it has what the naive model has: how often each row was changed.
+/// In addition to the ledger it has the naive model's: how often each row was changed.
 struct LeaseServer {
   /// A part of the positions, and who works on it.
   struct Span {
@@ -20,7 +20,7 @@ struct LeaseServer {
     /// When each host was heard of last, by the clock of the server then.
     var seen: [Int: Int] = [:]
     var ledger = DoneRanges()
-    /// The rows of the ledger as they were written, and by whom, by their first positions.
+    /// The rows of the ledger as written, and by whom, by their first positions.
     var entries: [Int: (chunk: Range<Int>, host: Int)] = [:]
     var changes: [UInt8]
   }
@@ -43,7 +43,7 @@ struct LeaseServer {
   private var standby: Content
   /// How much its clock is ahead.
   private var clockSkew = 0
-  /// How often the server has committed something.
+  /// How often the server has committed.
   private(set) var version = 0
   let flaw: LeaseSimulation.Flaw?
 
@@ -61,7 +61,8 @@ struct LeaseServer {
   /// Hears that a host is alive.
   mutating func see(_ host: Int, at time: Int) { content.seen[host] = time + clockSkew }
 
-  /// Gives a host a span that nobody works on and that it has nothing of, and says what of it is done.
+  /// Grants a host a span that nobody works on and of which it has nothing, and reports what of it
+  /// is done.
   mutating func claim(
     by host: Int,
     besides own: [Range<Int>],
@@ -102,14 +103,14 @@ struct LeaseServer {
   mutating func close(_ span: Range<Int>, by host: Int, token: Int) -> Bool {
     guard let index = index(of: span) else { return false }
     guard holds(host, token, index) else { return false }
-    // Another server may have been told of some of it.
+    // Another server may know some of it.
     guard flaw == .closesUnseen || remaining(of: span).isEmpty else { return false }
     content.spans[index].isDone = true
     version += 1
     return true
   }
 
-  /// Takes back all that a host has.
+  /// Revokes everything that a host has.
   mutating func release(_ host: Int) {
     for index in content.spans.indices where content.spans[index].host == host {
       content.spans[index].host = nil
@@ -137,14 +138,14 @@ struct LeaseServer {
     return true
   }
 
-  /// Hears that a transaction is to be committed, which takes a while; false if it is there no more.
+  /// Receives a commit, which takes a while; false if the transaction is gone.
   mutating func beginCommit(_ id: Int) -> Bool {
     guard let place = transactions.firstIndex(where: { $0.id == id }) else { return false }
     transactions[place].isCommitting = true
     return true
   }
 
-  /// Commits a transaction; false if it is there no more.
+  /// Commits a transaction; false if it is gone.
   mutating func commit(_ id: Int) -> Bool {
     guard let place = transactions.firstIndex(where: { $0.id == id }) else { return false }
     let (chunk, host) = (transactions[place].chunk, transactions[place].host)
@@ -160,10 +161,10 @@ struct LeaseServer {
     return true
   }
 
-  /// What became of a chunk that a host was to commit, and whose connection it has lost.
+  /// The fate of a chunk that a host was committing when it lost its connection.
   ///
-  /// - Returns: True if it is done; false if it is not, and will not be; nil as long as nobody knows, which
-  ///   whoever enters it in the ledger would wait for.
+  /// - Returns: True if it is done; false if it is not, and will not be; nil while it is undecided,
+  ///   which a transaction that enters it in the ledger would wait for.
   func fate(of chunk: Range<Int>, by host: Int) -> Bool? {
     let isOpen = transactions.contains { $0.host == host && $0.chunk == chunk }
     if isOpen, flaw != .answersTooEarly { return nil }
@@ -175,20 +176,20 @@ struct LeaseServer {
     transactions.removeAll { !$0.isCommitting && $0.begun + limit < time }
   }
 
-  /// Ends the transactions of a host that were not to be committed yet.
+  /// Ends a host's transactions that are not committing yet.
   mutating func disconnect(_ host: Int) {
     transactions.removeAll { $0.host == host && !$0.isCommitting }
   }
 
   // MARK: Failures
 
-  /// The server is stopped at once and begins again.
+  /// The server crashes and restarts.
   mutating func restart() { transactions.removeAll() }
 
   /// The standby hears of what was committed up to now.
   mutating func replicate() { standby = content }
 
-  /// The standby takes over, with what it has and with a clock of its own.
+  /// The standby takes over, with its own data and clock.
   mutating func failOver(clockSkew: Int) {
     self.clockSkew = clockSkew
     transactions.removeAll()

@@ -65,7 +65,7 @@ extension LeaseSimulation {
     }
   }
 
-  /// The token by which a host has the span of a chunk that it is about to begin with, or to close.
+  /// The token with which a host holds the span of a chunk that it is about to begin, or to close.
   private func token(for positions: Range<Int>, _ host: LeaseHost) -> Int {
     let lease = host.lease(of: positions)
     demand(lease != nil, "\(positions) is begun with, and its span was lost")
@@ -123,7 +123,7 @@ extension LeaseSimulation {
   }
 
   func claimed(_ claim: SpanClaim, _ token: Int, _ host: LeaseHost) {
-    // A run that has ended meanwhile has let go of all.
+    // A run that has ended meanwhile has released everything.
     guard host.ending == nil else { return }
     switch claim {
     case .granted(let span, let parts):
@@ -183,13 +183,13 @@ extension LeaseSimulation {
     let time = moment(upTo: isSlow ? 3 * lease / 1000 : 20)
     schedule(.commit(transaction: id, chunk), after: time, for: host)
     if goesWrong(oncePer: 10) {
-      // The server does what it was told all the same.
+      // The server does the work nevertheless.
       occur(.lostAnswer)
       lose(chunk, host)
     }
   }
 
-  /// A host loses the connection over which it was to hear what became of a chunk.
+  /// A host loses the connection on which it was waiting for a chunk's result.
   private func lose(_ chunk: Range<Int>, _ host: LeaseHost) {
     host.transactions[chunk] = nil
     schedule(.ask(chunk), after: moment(upTo: 30), for: host)
@@ -198,7 +198,7 @@ extension LeaseSimulation {
   func commit(_ id: Int, _ chunk: Range<Int>, _ host: LeaseHost) {
     let isCommitted = server.commit(id)
     if isCommitted { note("has committed \(chunk)", host) }
-    // Nobody listens where the connection was lost.
+    // Nobody listens on a lost connection.
     guard host.isAlive, host.transactions[chunk] == id else { return }
     guard isCommitted else { return lose(chunk, host) }
     answer(.committed(chunk, commit(of: chunk)), chunk, host)
@@ -210,7 +210,7 @@ extension LeaseSimulation {
     return Commit(outcomes: outcomes, duration: .milliseconds(1))
   }
 
-  /// A host asks what became of a chunk.
+  /// A host asks for the fate of a chunk.
   func ask(_ chunk: Range<Int>, _ host: LeaseHost) {
     switch server.fate(of: chunk, by: host.id) {
     case true?:
@@ -221,7 +221,7 @@ extension LeaseSimulation {
     }
   }
 
-  /// Has a host hear what became of a chunk.
+  /// Reports the fate of a chunk to a host.
   private func answer(_ answer: RunLogic.Answer, _ chunk: Range<Int>, _ host: LeaseHost) {
     host.transactions[chunk] = nil
     schedule(.answer(answer), after: moment(upTo: 5), for: host)

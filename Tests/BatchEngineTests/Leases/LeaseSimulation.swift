@@ -5,8 +5,8 @@ import BatchTestSupport
 /// A run that several hosts share, on a server in memory: messages are lost, hosts stand still or die,
 /// their clocks disagree, and the server dies or is replaced by a standby that is behind.
 ///
-/// Which chunk is done when is decided by ``RunLogic``, as in a real run. The server, and what hosts ask it,
-/// are as a store is to have them; `LeaseServer` says how.
+/// ``RunLogic`` decides which chunk is done when, as in a real run. The server, and the hosts'
+/// requests to it, behave as a store must; see `LeaseServer`.
 final class LeaseSimulation: Simulating {
   /// What happens at a time.
   enum Happening {
@@ -17,11 +17,11 @@ final class LeaseSimulation: Simulating {
     /// The server hears of a claim, and the host what came of it.
     case claim(besides: [Range<Int>])
     case claimed(SpanClaim, token: Int)
-    /// The server begins a transaction, hears that it is to be committed, and has done so.
+    /// The server begins a transaction, receives its commit, and has committed it.
     case begin(transaction: Int, Range<Int>, token: Int)
     case requestCommit(transaction: Int, Range<Int>)
     case commit(transaction: Int, Range<Int>)
-    /// A host whose connection was lost asks what became of a chunk.
+    /// A host whose connection was lost asks for the fate of a chunk.
     case ask(Range<Int>)
     case close(Range<Int>, token: Int)
     case release
@@ -41,11 +41,11 @@ final class LeaseSimulation: Simulating {
     case ignoresFence
     /// A span is taken over while a transaction of the host before is open.
     case takesLockedSpans
-    /// Whoever takes a span over does not ask what of it is done.
+    /// A process that takes over a span does not ask what of it is done.
     case forgetsLedger
     /// The ledger is not written with the chunk.
     case losesLedger
-    /// A host whose connection was lost is told what became of a chunk before anybody knows.
+    /// A host whose connection was lost gets the fate of a chunk before it is decided.
     case answersTooEarly
     /// A host is granted a span that it says it has.
     case grantsTwice
@@ -76,7 +76,7 @@ final class LeaseSimulation: Simulating {
   private var order = 0
   private(set) var steps = 0
   private var faultsLeft: Int
-  /// Whether nothing ever goes wrong.
+  /// Whether nothing ever fails.
   let isCalm: Bool
   var nextTransaction = 0
   /// How often a standby has taken over.
@@ -164,7 +164,7 @@ final class LeaseSimulation: Simulating {
       return
     }
     switch next.happening {
-    // What is on its way to the server gets there whatever becomes of the host.
+    // A message on its way arrives, whatever happens to the host.
     case .claim(let own): claim(besides: own, host)
     case .begin(let id, let chunk, let token): begin(id, chunk, token, host)
     case .commit(let id, let chunk): commit(id, chunk, host)
@@ -241,7 +241,7 @@ final class LeaseSimulation: Simulating {
       occur(.failure)
       demand(host.failures > policy.retry.limit, "it has failed, and less has gone wrong than may")
     }
-    // It lets go of what it has, if the message arrives.
+    // It releases what it has, if the message arrives.
     if ending != .completed, !goesWrong(oncePer: 3) {
       schedule(.release, after: moment(upTo: 10), for: host)
     }
@@ -253,7 +253,7 @@ final class LeaseSimulation: Simulating {
     bootIfNone()
   }
 
-  /// Has a host come that goes on if none is left and something is to do.
+  /// Starts a host to continue if none is left and work remains.
   private func bootIfNone() {
     let isAwaited = queue.contains { if case .boot = $0.happening { true } else { false } }
     guard !isOver, !isAwaited, !hosts.contains(where: \.isAlive) else { return }

@@ -4,7 +4,7 @@ import Testing
 ///
 /// `BATCH_SCHEDULES` says how many, `BATCH_SEED` which is the first.
 @Suite struct LeaseSimulatorTests {
-  @Test func `whatever happens to hosts and server, each identifier is done once`() async {
+  @Test func `each identifier is done once, whatever happens to hosts and server`() async {
     guard let failed = await Sweep<LeaseSimulation>.run("leases", schedules: 500) else { return }
     for line in failed.report { print(line) }
     Issue.record("the schedule of seed \(failed.seed) fails")

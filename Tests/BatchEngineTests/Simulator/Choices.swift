@@ -1,9 +1,9 @@
 import BatchTestSupport
 
-/// The choices that make a schedule, each a number of which 0 is the plainest.
+/// The choices of a schedule, each a number; 0 is the simplest.
 ///
-/// A seed makes them, or a list of those that were made before: cut or made plainer it is another
-/// schedule, which is all that it takes to look for the smallest one that fails.
+/// They come from a seed, or from a list of earlier ones: shortened or simplified, it is another
+/// schedule, which is how the smallest failing one is found.
 struct Choices {
   private var generator: SeededGenerator
   private let given: [Int]
@@ -11,7 +11,7 @@ struct Choices {
   private let endsPlainly: Bool
   private(set) var made: [Int] = []
 
-  /// Those of a seed, after some that are given.
+  /// The choices of a seed, after some given ones.
   init(seed: UInt64, after given: [Int] = []) {
     generator = SeededGenerator(seed: seed)
     self.given = given
@@ -26,7 +26,7 @@ struct Choices {
     endsPlainly = true
   }
 
-  /// One of so many.
+  /// One of a number of choices.
   mutating func below(_ count: Int) -> Int {
     let choice: Int
     if made.count < given.count {
@@ -38,7 +38,7 @@ struct Choices {
     return choice
   }
 
-  /// Whether something happens that does so once in so many times.
+  /// Whether an event happens that has a probability of one in a number.
   mutating func once(in count: Int) -> Bool { below(count) == count - 1 }
 
   /// One of some, the plainest first.

@@ -1,7 +1,7 @@
 @testable import BatchEngine
 import SystemPackage
 
-/// What a schedule is about: the work, how it is to be done, and how much goes wrong.
+/// The parameters of a schedule: the work, how to do it, and how much fails.
 struct Scenario {
   /// How many identifiers there are.
   let count: Int

@@ -10,7 +10,7 @@ struct Shrinking<Simulated: Simulating> {
   private var steps: Int
   private var tried = 0
   private let flaw: Simulated.Flaw?
-  /// What is violated, but for the numbers.
+  /// The violated rule, without its numbers.
   private let violation: String?
 
   /// Of a simulation that fails.

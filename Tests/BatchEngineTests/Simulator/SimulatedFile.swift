@@ -1,14 +1,13 @@
 @testable import BatchEngine
 import BatchIdentifiers
 
-/// A checkpoint file in memory: its records, of which a power failure leaves those that were synced and
-/// perhaps some more.
+/// A checkpoint file in memory: a power failure keeps the synced records and perhaps some more.
 struct SimulatedFile {
   private var entries: [CheckpointEntry] = []
   private var syncedCount = 0
-  /// Whether the file is there: it is made complete, or not at all.
+  /// Whether the file exists: it is created completely, or not at all.
   var exists = false
-  /// How often a backup had been restored when the progress that it has was true.
+  /// How often a backup had been restored when its progress was true.
   private(set) var restores = 0
 
   mutating func append(_ entry: CheckpointEntry, synced: Bool, restores: Int) {
@@ -25,7 +24,7 @@ struct SimulatedFile {
     syncedCount = entries.count
   }
 
-  /// How the run stands, by the last record.
+  /// The state of the run in the last record.
   var progress: RunProgress {
     for entry in entries.reversed() {
       if case .progress(let progress) = entry { return progress }

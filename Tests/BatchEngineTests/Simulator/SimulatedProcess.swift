@@ -9,7 +9,7 @@ final class SimulatedProcess {
   var start = 0
   var logic: RunLogic?
   var session: RunSession?
-  /// The failed identifiers that it tries again, if that is what it does.
+  /// The failed identifiers to retry, if it is a retry.
   var retried: RetriedIdentifiers?
   /// What its lane knows of the ledger, and the version of the store that it knows it of.
   var ledger = DoneRanges()
@@ -18,7 +18,7 @@ final class SimulatedProcess {
   var restores = 0
   /// The same when it began with its chunks.
   var restoresAtStart = 0
-  /// Chunks that wait for the lane, and whether it is at work.
+  /// Chunks that wait for the lane, and whether it is working.
   var waiting: [Range<Int>] = []
   var isCommitting = false
   var busyWorkers: Set<Int> = []
@@ -34,7 +34,7 @@ final class SimulatedProcess {
 
   // What the naive model knows of it.
 
-  /// How many identifiers it has committed, and the most at once.
+  /// The number of committed identifiers, and the maximum per commit.
   var committedCount = 0
   var largestChunk = 0
   /// Whether anything was done to it that excuses a failure.
@@ -43,7 +43,7 @@ final class SimulatedProcess {
   var mayStop = false
   /// Whether more identifiers failed than may.
   var isPoisoned = false
-  /// How often chunks have failed for the moment, by their first positions.
+  /// How often chunks have failed transiently, by their first positions.
   var tries: [Int: Int] = [:]
 
   init(_ id: Int, workers: Int) {

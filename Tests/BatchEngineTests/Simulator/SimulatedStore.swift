@@ -3,9 +3,9 @@ import BatchIdentifiers
 
 /// A store in memory: rows, the ledger, and who works on the run.
 ///
-/// Beside the ledger it has what the naive model has: what was done to each identifier, one by one.
+/// In addition to the ledger it has the naive model's: what was done to each identifier.
 struct SimulatedStore {
-  /// What became of an identifier.
+  /// The fate of an identifier.
   enum Fate: UInt8 {
     case none, succeeded, unchanged, failed
   }
@@ -44,7 +44,7 @@ struct SimulatedStore {
     durable = content
   }
 
-  /// Commits what a transaction has made of the content.
+  /// Commits a transaction's changes.
   mutating func commit(_ content: Content, synced: Bool) {
     self.content = content
     version += 1

@@ -11,7 +11,7 @@ protocol Simulating: AnyObject, SendableMetatype {
 
   init(_ choices: Choices, flaw: Flaw?, isTraced: Bool)
 
-  /// Has everything happen.
+  /// Runs all events.
   func run() async
 
   var choices: Choices { get }
@@ -47,7 +47,7 @@ struct Sweep<Simulated: Simulating> {
     }
   }
 
-  /// The smallest schedule like that of a seed which fails, in words.
+  /// The smallest schedule that fails like that of a seed, in words.
   static func report(_ seed: UInt64, flaw: Simulated.Flaw? = nil) async -> [String] {
     let first = Simulated(Choices(seed: seed), flaw: flaw, isTraced: false)
     await first.run()

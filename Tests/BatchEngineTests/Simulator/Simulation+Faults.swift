@@ -3,7 +3,7 @@ import BatchIdentifiers
 
 /// What goes wrong, and what operators ask for.
 extension Simulation {
-  /// Has something happen from outside.
+  /// Triggers an external event.
   func fault() async {
     let living = processes.filter(\.isAlive)
     faultsLeft -= 1
@@ -52,13 +52,13 @@ extension Simulation {
     schedule(.ease, after: moment(upTo: 800))
   }
 
-  /// Whatever holds the run is over.
+  /// Every hold of the run is over.
   func ease() {
     note("an operator lets the run go on")
     conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
   }
 
-  /// Has a process crash, if it does so here.
+  /// Makes a process crash, if it does so here.
   func mayCrash(_ process: SimulatedProcess) throws(BatchError) {
     if process.isAlive, goesWrong(oncePer: 32) {
       if choices.once(in: 3) { losePower() } else { crash(process) }

@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchTestSupport
 
 extension BatchError {
-  /// What a process that is no more would have got.
+  /// The messages for a process that is gone.
   static let crashed = BatchError(.init(rawValue: "crashed"), "the process is no more")
   static let busy = BatchError(.busy, "the store is locked")
   static let away = BatchError(.retryLater, "what rows depend on is away")
@@ -75,7 +75,7 @@ extension Simulation {
     content.owner = process.id
     store.commit(content, synced: scenario.isFull)
     process.versionSeen = store.version
-    // It says what the file says until it has seen what is durable.
+    // It shows the file's state until it has seen what is durable.
     process.restores = file.restores
     process.ledger = ledger
     try mayCrash(process)
@@ -349,7 +349,7 @@ extension Simulation {
 
   // MARK: Events
 
-  /// Has what happened accounted for, and ends the process if its run has ended.
+  /// Accounts for the events so far, and ends the process if its run has ended.
   private func account(_ process: SimulatedProcess) async {
     let happened = process.events
     process.events.removeAll()
@@ -397,7 +397,7 @@ extension Simulation {
     }
   }
 
-  /// Sees that a process is no faster than it may be, as long as nobody has changed that.
+  /// Checks that a process is no faster than allowed, unless somebody has changed that.
   private func demandPace(_ chunk: Range<Int>, _ process: SimulatedProcess) {
     process.committedCount += chunk.count
     process.largestChunk = max(process.largestChunk, chunk.count)
@@ -451,11 +451,12 @@ extension Simulation {
     }
   }
 
-  /// Sees that a process which tries failed identifiers again has tried all.
+  /// Checks that a retry of failed identifiers has retried all.
   private func demandAllTried(_ process: SimulatedProcess) {
     // A backup with the same ledger cannot be told from what was left, though it counts fewer tries.
     guard let retried = process.retried, process.restoresAtStart == store.restores else { return }
-    // Whoever has taken the run over since may have tried them once more before this one hears of its own try.
+    // A process that has taken over the run since may have retried them before this one learns of
+    // its own retry.
     let isTakenOver = store.content.owner != process.id
     for (position, attempt) in zip(retried.positions, retried.attempts) {
       let attempts = store.content.failed[position] ?? attempt + 1
@@ -481,7 +482,7 @@ extension Simulation {
     }
   }
 
-  /// Tells whoever asked for the run that it is finished, and notes that they know.
+  /// Tells the caller that the run is finished, and notes that.
   private func tell(
     _ process: SimulatedProcess,
     _ checkpoint: Checkpoint
@@ -512,7 +513,7 @@ extension Simulation {
     if let error { note("is over: \(error.message)", process) }
     process.isAlive = false
     queue.removeAll { $0.process == process.id }
-    // Nobody can help the identifiers that fail whenever they are tried; somebody may try a few times.
+    // Some identifiers fail whenever they are tried; others may succeed after a few retries.
     if process.isPoisoned {
       occur(.tooManyFailures)
       if faultsLeft == 0 { isOver = true }

@@ -94,7 +94,7 @@ extension Simulation {
       }
       for position in positions {
         content.failed[position] = nil
-        // Some rows are as they shall be.
+        // Some rows already have the desired values.
         if position % 7 == 3 {
           outcomes.unchanged += 1
           content.fates[position] = .unchanged
@@ -148,7 +148,7 @@ extension Simulation {
 
   // MARK: The disk
 
-  /// Makes all durable that was committed, and says what that is.
+  /// Makes everything committed durable, and returns it.
   func synchronize(
     _ process: SimulatedProcess,
     _ progress: inout RunProgress,
@@ -156,7 +156,7 @@ extension Simulation {
   ) throws(BatchError) -> [FailedIdentifier]? {
     try mayCrash(process)
     if goesWrong(oncePer: 12) { throw .busy }
-    // The lane may have gone on until it comes to this.
+    // The lane may have continued until this point.
     if process.isCommitting, choices.once(in: 3),
       let index = queue.firstIndex(where: { isTransaction($0, of: process) })
     {
@@ -245,7 +245,7 @@ extension Simulation {
     schedule(.interrupt, after: end - now, for: process)
   }
 
-  /// Ends what workers and lane are doing, but for what is just not running.
+  /// Ends the work of workers and lane, except what is not running.
   func interrupt(_ process: SimulatedProcess) {
     var interrupted: [RunLogic.Answer] = []
     var hasTransaction = false

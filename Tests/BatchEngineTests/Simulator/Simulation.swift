@@ -5,9 +5,10 @@ import BatchTestSupport
 /// A run from its beginning to its acknowledged end, with all the processes that it takes, on a clock,
 /// a disk and a store in memory.
 ///
-/// The engine's own code decides: ``RunLogic``, `RunSession`, the throttle, `Bisection`, `DoneRanges`.
-/// What it decides about is made up by the choices of a schedule. After every step all is compared with
-/// a naive model that knows the fate of each identifier. Nothing waits: neither for time nor for tasks.
+/// The engine's own code decides: ``RunLogic``, `RunSession`, the throttle, `Bisection`,
+/// `DoneRanges`. The choices of a schedule make up the events. After every step, everything is
+/// compared with a naive model that knows the fate of each identifier. Nothing waits, for time or
+/// for tasks.
 final class Simulation: Simulating {
   /// What happens at a time.
   enum Happening {
@@ -19,7 +20,7 @@ final class Simulation: Simulating {
     case emptyLog
     /// The statements of a process are interrupted.
     case interrupt
-    /// An operator takes back whatever holds the run.
+    /// An operator ends every hold of the run.
     case ease
   }
 
@@ -34,11 +35,11 @@ final class Simulation: Simulating {
   enum Flaw: CaseIterable {
     /// The store commits the rows and not the ledger.
     case losesLedger
-    /// A transaction that fails has changed rows nevertheless.
+    /// A failed transaction has changed rows nevertheless.
     case changesUndoneRows
     /// What is said to be durable is not.
     case liesAboutDisk
-    /// A process goes on from its file, which may lag behind.
+    /// A process resumes from its file, which may lag behind.
     case resumesFromFile
     /// A lane does not look whether its run was taken over.
     case ignoresOwner
@@ -83,18 +84,18 @@ final class Simulation: Simulating {
   private(set) var paceWasChanged = false
   var conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
   var isCancelled = false
-  /// Whether the end was told and acknowledged, or can never come.
+  /// Whether the end was reported and acknowledged, or can never come.
   var isOver = false
   var hasLostAnswer = false
   /// The identifiers for which the action fails now.
   var poison: Set<Int>
-  /// Whether somebody asks for the failed ones to be tried again.
+  /// Whether somebody requests a retry of the failed identifiers.
   var isRetryAsked = false
   /// What has occurred, a bit each.
   private(set) var occurrences = 0
   private var versionChecked = -1
   private(set) var violation: String?
-  /// What has happened, in words; nil if nobody wants to read it.
+  /// The events in words; nil if nobody reads them.
   private var lines: [String]?
 
   init(_ choices: Choices, flaw: Flaw? = nil, isTraced: Bool = false) {
@@ -124,7 +125,7 @@ final class Simulation: Simulating {
 
   // MARK: The course of things
 
-  /// Has everything happen.
+  /// Runs all events.
   func run() async {
     note("\(scenario)")
     schedule(.boot(isBlind: false), after: 0)
@@ -180,7 +181,7 @@ final class Simulation: Simulating {
     Int((duration / .microseconds(1)).rounded(.up))
   }
 
-  /// A time of so many milliseconds at most, in microseconds.
+  /// A time of at most this many milliseconds, in microseconds.
   func moment(upTo milliseconds: Int) -> Int { 1 + 1000 * choices.below(milliseconds) }
 
   /// Whether one more thing goes wrong.

@@ -1,10 +1,10 @@
 import Testing
 
-/// Schedules that nobody has thought of, against a naive model; `Scripts/simulate` runs a million.
+/// Random schedules against a naive model; `Scripts/simulate` runs a million.
 ///
 /// `BATCH_SCHEDULES` says how many, `BATCH_SEED` which is the first.
 @Suite struct SimulatorTests {
-  @Test func `whatever happens, each identifier is done once and the run ends`() async {
+  @Test func `each identifier is done once and the run ends, whatever happens`() async {
     guard let failed = await Sweep<Simulation>.run("simulate", schedules: 2000) else { return }
     for line in failed.report { print(line) }
     Issue.record("the schedule of seed \(failed.seed) fails")

@@ -6,13 +6,13 @@ import Testing
     ("wehre", "where"), ("Where", "where"), ("wher", "where"), ("order_by", "orderBy"),
     ("orderby", "orderBy"), ("limt", "limit"), ("enttiy", "entity"),
   ])
-  func `a misspelled name finds the one that was meant`(name: String, expected: String) {
+  func `a misspelled name finds the intended one`(name: String, expected: String) {
     let names = ["entity", "where", "orderBy", "limit", "recheck"]
     #expect(nearestName(to: name, among: names) == expected)
   }
 
   @Test(arguments: ["filter", "x", "", "where", String(repeating: "w", count: 1000)])
-  func `a name that is like no other has no nearest name`(name: String) {
+  func `a name unlike all others has no nearest name`(name: String) {
     #expect(nearestName(to: name, among: ["where", "limit"]) == nil)
   }
 

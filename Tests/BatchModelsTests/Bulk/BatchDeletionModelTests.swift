@@ -86,7 +86,7 @@ import Testing
       updated == Set(expected.filter { $0.kind == .update }.map(\.identifier)),
       "seed \(seed)"
     )
-    // The result tells of the same rows as the history does.
+    // The result reports the same rows as the history.
     let listed = [result.identifiers].compactMap(\.self) + result.cascaded
     #expect(listed.reduce(0) { $0 + $1.count } == deleted.count, "seed \(seed)")
     #expect(

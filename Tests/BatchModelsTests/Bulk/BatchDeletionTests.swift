@@ -53,7 +53,8 @@ private final class Node: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: ["rowid INTEGER", "rowid TEXT, _rowid_, oid TEXT"])
-  func `related rows are found whatever their columns are called`(_ columns: String) async throws {
+  func `related rows are found whatever the names of their columns`(_ columns: String) async throws
+  {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE nodes (id TEXT PRIMARY KEY, label TEXT)",
@@ -72,7 +73,7 @@ private final class Node: ManagedObject, PersistentModel {
     let result = try context.execute(request)
     #expect(result.identifiers?.map(\.primaryKey) == ["p=n1"])
     #expect(result.cascaded.map { $0.map(\.primaryKey) } == [["p=l1", "p=l2"]])
-    // Nothing identifies a mark, so nothing is told of it.
+    // Nothing identifies a mark, so it is not reported.
     #expect(result.nullified.isEmpty)
     #expect(try TestDatabase.texts(path, "SELECT name FROM leaves") == ["l3"])
     #expect(

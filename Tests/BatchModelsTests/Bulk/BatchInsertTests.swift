@@ -23,7 +23,7 @@ private final class Part: ManagedObject, PersistentModel {
     directory = try TemporaryDirectory()
   }
 
-  @Test func `the column of the key is listed once, whatever the case of its letters`()
+  @Test func `the key column is listed once, whatever the case of its letters`()
     async throws
   {
     let path = try TestDatabase.make(

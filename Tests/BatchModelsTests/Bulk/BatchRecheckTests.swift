@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Triggers play somebody else, who writes between two chunks.
+/// Triggers simulate another writer between two chunks.
 @Suite struct BatchRecheckTests {
   let directory: TemporaryDirectory
 
@@ -90,7 +90,7 @@ import Testing
     )
   }
 
-  @Test func `an identifier stands for the row with exactly its key`() async throws {
+  @Test func `an identifier names the row with exactly its key`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE words (word TEXT PRIMARY KEY COLLATE NOCASE, text TEXT)",

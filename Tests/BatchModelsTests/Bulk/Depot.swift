@@ -3,7 +3,7 @@ import BatchModels
 import BatchStore
 import BatchTestSupport
 
-/// Boxes with a delete rule of every kind, none of which a foreign key carries out.
+/// Boxes with a delete rule of every kind, none enforced by a foreign key.
 class Box: ManagedObject, PersistentModel {
   class var mapping: ModelMapping { boxMapping }
   var weight: Int { self[\.weight] }
@@ -87,7 +87,7 @@ final class Seal: ManagedObject, PersistentModel {
   var box: Box? { self[\.box] }
 }
 
-/// Its key is that of a table without rowids.
+/// Its table has no rowids.
 final class Lid: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Lid.self,

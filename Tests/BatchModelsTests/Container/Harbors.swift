@@ -2,7 +2,7 @@ import BatchModels
 import BatchStore
 import Foundation
 
-/// Classes of which nothing is there before a container is.
+/// Classes without tables until a container creates them.
 final class Harbor: ManagedObject, PersistentModel {
   enum Kind: String, CaseIterable { case fishing, freight }
   enum Depth: Int { case shallow = 3, deep = 20 }

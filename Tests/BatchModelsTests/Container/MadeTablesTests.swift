@@ -105,7 +105,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM sqlite_schema") == tables)
   }
 
-  @Test func `values of every type come back as they were set`() async throws {
+  @Test func `values of every type are read as they were set`() async throws {
     let path = directory.file("new.db")
     let context = ModelContext(try await open(path))
     let harbor = Harbor()
@@ -144,7 +144,9 @@ import Testing
     )
   }
 
-  @Test func `relationships follow from either side, wherever they are kept`() async throws {
+  @Test func `relationships are consistent from either side, wherever they are stored`()
+    async throws
+  {
     let context = ModelContext(
       try await ModelContainer(for: Self.all, configurations: [.inMemory])
     )
@@ -185,7 +187,7 @@ import Testing
     #expect(try context.fetch(FetchDescriptor<Pilot>()).allSatisfy { $0.ships.isEmpty })
   }
 
-  @Test func `tables that differ are told of column by column, and left alone`() async throws {
+  @Test func `tables that differ are reported column by column, and left alone`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       """
@@ -211,7 +213,7 @@ import Testing
         #"table "pilots" is missing"#,
       ]
     )
-    #expect(error?.remedy?.contains("tables are made in a database that has none only") == true)
+    #expect(error?.remedy?.contains("only a database without tables gets new ones") == true)
     #expect(
       try TestDatabase.texts(
         path,
@@ -228,7 +230,7 @@ import Testing
     #expect(missing?.remedy == "name Match.self among the classes of the container")
   }
 
-  @Test func `a file that is missing is not made for reading, nor without classes`() async throws {
+  @Test func `a missing file is not created for reading, nor without classes`() async throws {
     let path = directory.file("none.db")
     let reading = await error(Self.all, ModelConfiguration(path: path, isReadOnly: true))
     #expect(reading?.code == .fileAccess)

@@ -57,7 +57,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM sqlite_schema") == ["Z_METADATA"])
   }
 
-  @Test func `the initial schema makes a new file once`() async throws {
+  @Test func `the initial schema creates a new file once`() async throws {
     let path = directory.file("new.db")
     let configuration = ModelConfiguration(
       path: path,
@@ -122,7 +122,7 @@ import Testing
     #expect(await error(configuration, configuration)?.code == .ambiguousStore)
   }
 
-  @Test func `an identifier is of the container that has its store`() async throws {
+  @Test func `an identifier belongs to the container that has its store`() async throws {
     let one = try await ModelContainer(
       configurations: ModelConfiguration(path: try TestDatabase.makeNumbers(3, in: directory)),
       ModelConfiguration(inMemoryWith: "CREATE TABLE pairs (a, b, PRIMARY KEY (a, b))")
@@ -147,8 +147,7 @@ import Testing
     for text in malformed { #expect(one.identifier(for: text) == nil, "\(text)") }
   }
 
-  @Test func `an entity and a key make an identifier where one store has the entity`() async throws
-  {
+  @Test func `an entity and a key make an identifier if one store has the entity`() async throws {
     let path = try Shop.make(in: directory)
     let container = try await Shop.open(path)
     let made = try container.identifier(ofEntity: "car", key: .integer(3))

@@ -43,7 +43,7 @@ import Testing
     #expect(try saved(context, ada) == ["Tom", "b", "c", "d", "e", "f"])
   }
 
-  @Test func `whatever is done to the array before it is set, its objects are related`()
+  @Test func `however the array is changed before it is set, its objects are related`()
     async throws
   {
     let (context, ada) = try await family()
@@ -55,7 +55,7 @@ import Testing
     ada.pets[0] = Pet("d")
     ada.pets.append(Pet("e"))
     ada.pets.swapAt(1, 2)
-    // One that is there already.
+    // One that exists already.
     ada.pets.append(ada.pets[0])
     ada.pets.append(Pet("f"))
     ada.pets.removeLast()

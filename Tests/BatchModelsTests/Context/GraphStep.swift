@@ -1,8 +1,8 @@
 import BatchTestSupport
 
 extension GraphTrial {
-  /// What is done, with numbers that choose among what there is then: a part of a list of steps is one
-  /// too.
+  /// A step, with numbers that choose among the existing objects: part of a list of steps is also
+  /// one.
   struct Step: CustomStringConvertible, Sendable {
     enum Action: CaseIterable, Sendable {
       case insert, insertRelated, upsert, rename, recode, swap, setOne, setMany, append, join

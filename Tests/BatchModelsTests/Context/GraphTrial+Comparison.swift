@@ -58,7 +58,7 @@ extension GraphTrial {
     try require(excess.allSatisfy { $0.hasSuffix("delete") }, "the history invents \(excess)")
   }
 
-  /// What a context that has seen nothing yet finds is what was saved.
+  /// A new context finds what was saved.
   func compareStore() throws {
     let context = ModelContext(container)
     var objects: [Int: ManagedObject] = [:]
@@ -110,7 +110,7 @@ extension GraphTrial {
           case let object as Badge: object.keeper
           default: nil
           }
-        // What others have deleted is found to be gone when it is used.
+        // Objects that others have deleted are found to be gone when used.
         if let expected = node.links[link], view.nodes[expected] == nil { continue }
         try require(
           number(of: target) == node.links[link],

@@ -3,9 +3,9 @@ import BatchModels
 import BatchStore
 import BatchTestSupport
 
-/// What others save, and what a save comes to.
+/// The saves of others, and the results of saves.
 extension GraphTrial {
-  /// Brings a context up to date with what others have saved, each in its own way.
+  /// Updates a context with the saves of others, each in its own way.
   func catchUp(_ side: Int, _ way: Int) throws {
     guard sides[side].isBehind else { return }
     sides[side].isBehind = false
@@ -28,7 +28,7 @@ extension GraphTrial {
       }
     }
     var unsaved = sides[side].unsaved
-    // What others have related since to what is deleted here goes with it.
+    // What others have since related to deleted objects is deleted with them.
     for number in unsaved.deleted.keys.sorted() where store.nodes[number] != nil {
       unsaved.delete(number, in: store)
     }
@@ -57,7 +57,7 @@ extension GraphTrial {
     }
   }
 
-  /// The objects whose rows are not what they were when something was set on them.
+  /// The objects whose rows have changed since something was set on them.
   private func conflicts(of unsaved: GraphTwin.Unsaved, _ side: Int) -> [Int] {
     var conflicts: [Int] = []
     for (number, edit) in unsaved.names {
@@ -73,10 +73,10 @@ extension GraphTrial {
         }
       }
     }
-    // One that lags behind has rows that are not the latest.
+    // A context that lags behind has outdated rows.
     let (isBehind, seen) = (sides[side].isBehind, sides[side].seen)
     for number in unsaved.updated where isBehind {
-      // Where others have set something and taken it back, it is as it was again.
+      // Where others have changed a value and changed it back, it is as before.
       var expected = seen.nodes[number]
       if let base = unsaved.names[number]?.base { expected?.name = base }
       if let base = unsaved.codes[number]?.base { expected?.code = base }
@@ -97,7 +97,7 @@ extension GraphTrial {
     var unsaved = sides[side].unsaved
     var conflicts = conflicts(of: unsaved, side)
     let isBehind = sides[side].isBehind
-    // What others have related since to what is deleted here goes with it.
+    // What others have since related to deleted objects is deleted with them.
     for number in unsaved.deleted.keys.sorted() where before.nodes[number] != nil {
       unsaved.delete(number, in: before)
     }
@@ -106,7 +106,7 @@ extension GraphTrial {
       step.numbers[1] % 4 == 0 && !isBehind
       && unsaved.updated.allSatisfy { before.nodes[$0] != nil }
     if overrules {
-      // What is set here is written, whatever others have made of it.
+      // Values set here are written, whatever others have written.
       context.mergePolicy = .mergeByPropertyObjectTrump
       conflicts = []
     }
@@ -125,7 +125,7 @@ extension GraphTrial {
       if isBehind || step.numbers[0] % 2 == 0 { rollback(side) }
       return
     }
-    // What others have set a value to, a new object may set it to as well, which is no change any more.
+    // If others have set a value, a new object may set the same value, which is no longer a change.
     if !isBehind { conflicts.removeAll { aliases.values.contains($0) } }
     try require(
       conflicts.isEmpty && refusal == nil,

@@ -4,7 +4,7 @@ import BatchStore
 import BatchTestSupport
 import Foundation
 
-/// Contexts of one store, and beside them a naive twin that says what they have to show.
+/// Contexts of one store, and a naive twin with the expected results.
 final class GraphTrial {
   typealias Kind = GraphTwin.Kind
   typealias Link = GraphTwin.Link
@@ -20,9 +20,9 @@ final class GraphTrial {
     var unsaved = GraphTwin.Unsaved()
     /// Whether others have saved something since it was brought up to date.
     var isBehind = false
-    /// What it was brought up to date with.
+    /// The saves with which it was updated.
     var seen = GraphTwin.Graph()
-    /// What others have saved since.
+    /// The saves of others since.
     var changes = ModelChanges()
   }
 
@@ -47,7 +47,7 @@ final class GraphTrial {
     sides[0].context.automaticallyMergesChangesFromParent = true
   }
 
-  /// Does one step, and looks at what its context shows then.
+  /// Does one step, and checks what its context then shows.
   func perform(_ step: Step) throws {
     // Who lags behind is found out by the save.
     if step.action != .save || step.numbers[2] % 3 > 0 {
@@ -116,7 +116,7 @@ final class GraphTrial {
 
   // MARK: Steps
 
-  /// The code of a new badge that is nobody else's is beyond this.
+  /// A new badge's unique code is above this.
   private static let firstCode = 1_000
 
   private func make(_ kind: Kind) -> (number: Int, object: ManagedObject) {
@@ -146,12 +146,12 @@ final class GraphTrial {
     note(number, object, kind, in: side)
   }
 
-  /// Has new objects come into the context by what they are related to.
+  /// Inserts new objects into the context through their relationships.
   private func insertRelated(_ kind: Kind, _ step: Step, _ view: GraphTwin.Graph) {
     let side = step.context
     switch kind {
     case .toy:
-      // A chain: a new toy of a new pet, which has an owner last.
+      // A chain: a new toy of a new pet, which gets an owner last.
       guard let owner = choose(step.numbers[2], among: view.numbers(.person)),
         let person = sides[side].objects[owner] as? Person
       else { return insert(kind, in: side) }
@@ -187,7 +187,7 @@ final class GraphTrial {
     }
   }
 
-  /// Has a new badge come into the context, the code of which another one may have.
+  /// Inserts a new badge into the context, whose code another one may have.
   private func upsert(_ step: GraphTrial.Step, _ view: GraphTwin.Graph) {
     let side = step.context
     let badge = Badge(step.numbers[1] % 6)
@@ -213,7 +213,7 @@ final class GraphTrial {
     set(number, code: step.numbers[2] % 12, in: side)
   }
 
-  /// Has two badges exchange their codes.
+  /// Makes two badges exchange their codes.
   private func swap(_ step: GraphTrial.Step, _ view: GraphTwin.Graph) {
     guard let one = choose(step.numbers[1], among: view.numbers(.badge)),
       let other = choose(step.numbers[2], among: view.numbers(.badge)), one != other,
@@ -307,7 +307,7 @@ final class GraphTrial {
 
   private func delete(_ number: Int, in side: Int) {
     guard let object = sides[side].objects[number] else { return }
-    // Of what was never read, there is nothing to compare when the deletion is saved.
+    // An object that was never read has nothing to compare when its deletion is saved.
     _ = try? object.committedValues()
     sides[side].context.delete(object)
     sides[side].unsaved.delete(number, in: store)

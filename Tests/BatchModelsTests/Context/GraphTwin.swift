@@ -85,7 +85,7 @@ enum GraphTwin {
     }
   }
 
-  /// What is set, and what was there when it was; nil for what nobody looks at any more.
+  /// The set value, and the value before; nil for one that is no longer checked.
   struct Edit<Value: Equatable> {
     var value: Value
     var base: Value?
@@ -131,8 +131,8 @@ enum GraphTwin {
       return graph
     }
 
-    /// What becomes of a store that it is saved to, and which new objects are others there; or why the
-    /// store does not take it.
+    /// The state of a store after a save, and which new objects become others; or why the store
+    /// refuses it.
     func outcome(in store: Graph) -> (graph: Graph, aliases: [Int: Int], refusal: BatchError.Code?)
     {
       let view = view(of: store)
@@ -157,7 +157,7 @@ enum GraphTwin {
       return (graph, aliases, isSound ? nil : .constraint)
     }
 
-    /// Makes new objects with a code that is there already those that have it.
+    /// Turns new objects with an existing code into those that have it.
     private mutating func merge(in store: Graph) -> [Int: Int] {
       var aliases: [Int: Int] = [:]
       for number in inserted.sorted() {
@@ -214,14 +214,14 @@ enum GraphTwin {
       }
     }
 
-    /// Has nobody look any more at what a row was when something was set on it.
+    /// Ends checks of a row's state at the time when something was set on it.
     mutating func dropBases(of number: Int) {
       names[number]?.base = nil
       codes[number]?.base = nil
       for link in (links[number] ?? [:]).keys { links[number]?[link]?.base = nil }
     }
 
-    /// Forgets what was set on a row, but for the pairs that it is in.
+    /// Forgets the values set on a row, except the pairs that it is in.
     mutating func refresh(_ number: Int) {
       names[number] = nil
       codes[number] = nil
@@ -255,7 +255,8 @@ enum GraphTwin {
       }
     }
 
-    /// A row as the context has read it, which is older where something was set before others have changed it.
+    /// A row as the context has read it, which is older where something was set before others
+    /// changed it.
     private func read(_ row: Node, of number: Int) -> Node {
       var row = row
       if let base = names[number]?.base { row.name = base }

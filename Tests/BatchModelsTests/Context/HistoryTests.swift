@@ -15,7 +15,7 @@ import Testing
       try context.fetch(FetchDescriptor<Person>(sortBy: [.forward(\.name)]))
     }
     let (own, theirs) = (try people(context), try people(other))
-    // Bob works for Ada. Somebody has him work for Cleo, and here he works for nobody.
+    // Bob works for Ada. Another context makes him work for Cleo, and here he works for nobody.
     own[1].boss = nil
     theirs[1].boss = theirs[2]
     try other.save()
@@ -35,7 +35,7 @@ import Testing
     let error = #expect(throws: BatchError.self) { try context.fetchHistory(limit: -1) }
     #expect(error?.code == .invalidSQL)
   }
-  @Test func `a token that the history has not reached is refused, as after a restored backup`()
+  @Test func `a token beyond the end of the history is refused, as after a restored backup`()
     async throws
   {
     let directory = try TemporaryDirectory()

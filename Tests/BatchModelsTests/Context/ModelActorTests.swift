@@ -21,7 +21,7 @@ private actor Accountant: ModelActor {
   }
 }
 
-/// A class whose accessors the debug mode looks at.
+/// A class whose accessors the debug mode checks.
 private final class Note: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Note.self,
@@ -74,7 +74,7 @@ private final class Note: ManagedObject, PersistentModel {
     }
   }
 
-  /// What the debug mode looks at, by the name of each.
+  /// The uses that the debug mode checks, by name.
   private static let uses: [String: @Sendable (ModelContext, Note) throws -> Void] = [
     "hasChanges": { context, _ in _ = context.hasChanges },
     "insertedModelsArray": { context, _ in _ = context.insertedModelsArray },
@@ -115,7 +115,7 @@ private final class Note: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: uses.keys.sorted())
-  func `BATCH_CONCURRENCY_DEBUG looks at each use of a context and its objects`(
+  func `BATCH_CONCURRENCY_DEBUG checks each use of a context and its objects`(
     use: String
   ) async {
     await #expect(processExitsWith: .failure) { [use] in

@@ -28,7 +28,7 @@ import Testing
     #expect(orders[1]["price"] == .integer(200))
   }
 
-  @Test func `a table that no class claims has dynamic objects`() async throws {
+  @Test func `an unclaimed table has dynamic objects`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let people = try context.fetch(FetchRequest(entity: "people", orderBy: [.init("age")]))
     #expect(people.map { $0["name"] } == [.text("Bob"), .text("Ada")])
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `an object of a context that was reset has no values`() async throws {
+  @Test func `an object of a reset context has no values`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let order = try #require(try context.fetch(Order.self, limit: 1).first)
     context.reset()
@@ -75,7 +75,7 @@ import Testing
     #expect(error?.code == .noContext)
   }
 
-  @Test func `a reset also takes out an object whose key a new one has by now`() async throws {
+  @Test func `a reset also removes an object whose key a new one has by now`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let old = try #require(try context.fetch(FetchRequest(entity: "people")).first)
     context.delete(old)

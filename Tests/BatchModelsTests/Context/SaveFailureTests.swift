@@ -4,7 +4,7 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// Saves that fail: nothing is written, and everything is as unsaved as it was.
+/// Failing saves: nothing is written, and everything stays unsaved.
 @Suite struct SaveFailureTests {
   let directory: TemporaryDirectory
   let path: String
@@ -104,7 +104,7 @@ import Testing
     badge.keeper = try context.fetch(Person.self)[0]
     other.delete(try other.fetch(Badge.self)[0])
     try other.save()
-    // A fault with changes, of which validation reads something else.
+    // A fault with changes, for which validation reads another property.
     context.refreshAllObjects()
     var code: BatchError.Code?
     do throws(BatchError) { try context.save() } catch { code = error.code }

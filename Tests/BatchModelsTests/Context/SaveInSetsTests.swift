@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `a value is what its column makes of it, without being read again by hand`()
+  @Test func `a value is as its column converts it, without being read again`()
     async throws
   {
     let types = ["INTEGER", "TEXT", "REAL", "NUMERIC", "BLOB", "", "VARCHAR(3)", "DOUBLE", "ANY"]
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `of many objects the one that somebody else has changed is found`() async throws {
+  @Test func `among many objects the one that somebody else has changed is found`() async throws {
     let container = try await container(
       "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
       "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'x'), (9, 9, 'x'), (1000, 4, 'x')"
@@ -143,7 +143,7 @@ import Testing
     #expect(try ModelContext(context.container).fetch(FetchDescriptor<Badge>()).map(\.label) == [2])
   }
 
-  @Test func `SQL of one's own is part of the save, and cannot end it`() async throws {
+  @Test func `custom SQL is part of the save, and cannot end it`() async throws {
     let container = try await container(
       "CREATE TABLE t(id INTEGER PRIMARY KEY, n INTEGER)",
       "CREATE TABLE total(n INTEGER CHECK (n < 10))",
@@ -182,7 +182,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM t") == ["1"])
   }
 
-  @Test func `foreign keys without an index are told`() async throws {
+  @Test func `foreign keys without an index are reported`() async throws {
     let container = try await container(
       "CREATE TABLE owner(id INTEGER PRIMARY KEY)",
       "CREATE TABLE pet(id INTEGER PRIMARY KEY, owner_id REFERENCES owner, vet_id REFERENCES owner)",

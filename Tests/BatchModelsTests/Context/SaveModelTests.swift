@@ -45,7 +45,7 @@ import Testing
     var twins: [[Twin]]
     /// The keys that others have saved since each context took note of that.
     var inboxes: [Set<Int>] = [[], [], []]
-    /// The greatest key that was ever in use.
+    /// The greatest key ever in use.
     var last = 2
     var saves = 0
     var conflicts = 0
@@ -189,7 +189,7 @@ import Testing
       }
     }
 
-    /// Marks what others have saved.
+    /// Marks the saves of others.
     private mutating func takeNote(_ place: Int) {
       for index in twins[place].indices {
         guard let key = twins[place][index].key, inboxes[place].contains(key) else { continue }
@@ -276,7 +276,7 @@ import Testing
           if let written = Self.settled(row, twin.edits, current, policy) {
             store[key] = written
             touched.insert(key)
-            // Where the store has changed all that is set here, nothing is written.
+            // If the store has changed everything that is set here, nothing is written.
             if current == row || written != current || policy != .mergeByPropertyStoreTrump {
               told.insert(key)
             }

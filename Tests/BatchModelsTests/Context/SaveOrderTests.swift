@@ -3,7 +3,7 @@ import BatchModels
 import BatchTestSupport
 import Testing
 
-/// What is done to several objects, every process does in the same order, whatever seed hashes have.
+/// Every process handles several objects in the same order, whatever the seed of its hashes.
 @Suite struct SaveOrderTests {
   @Test func `pairs are written in the order in which they were set`() async throws {
     let container = try await Family.open(tracksHistory: true)

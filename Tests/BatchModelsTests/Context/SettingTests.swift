@@ -92,7 +92,7 @@ import Testing
     #expect(["a", "b", "c", "at"].map { object[$0] == .null } == [false, false, false, false])
     #expect(object["b"] == .text("x!") && object["at"] == .text("now"))
     #expect(object["c"] == .integer(5))
-    // What a trigger did is no change by somebody else.
+    // A trigger's change does not count as somebody else's.
     object["c"] = .integer(6)
     try context.save()
     object["a"] = .text("y")
@@ -100,7 +100,7 @@ import Testing
     #expect(object["at"] == .text("then") && object["b"] == .text("y!"))
   }
 
-  @Test func `a value that does not fit is refused, at once or by the next throwing call`()
+  @Test func `a value that does not fit is refused, immediately or by the next throwing call`()
     async throws
   {
     let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
@@ -146,7 +146,7 @@ import Testing
     context.delete(shown)
     #expect(code { try context.save() } == .readOnly)
     #expect(code { try context.insertNewObject(ofEntity: "v") } == .readOnly)
-    // A new object may have a key of its own, until it has a permanent identifier.
+    // A new object may have its own key, until it has a permanent identifier.
     let new = try context.insertNewObject(ofEntity: "t")
     new["id"] = .integer(40)
     try context.save()
@@ -178,7 +178,7 @@ import Testing
       return
     }
     #expect(UUID(uuidString: uuid) != nil)
-    // The identifier is that of the row as it is, in which 2 became '2'.
+    // The identifier is the stored row's, in which 2 became '2'.
     let fetched = try context.fetch(FetchRequest(entity: "pairs"))
     #expect(fetched == [pair])
     // A key that becomes free is free in the same save.
@@ -192,7 +192,9 @@ import Testing
     #expect(tag.modelContext == nil)
   }
 
-  @Test func `what has no form in a database is refused, and never passes for nil`() async throws {
+  @Test func `a value that a database cannot store is refused, and never passes for nil`()
+    async throws
+  {
     let path = try TestDatabase.make(
       "measurements.db",
       in: directory,
@@ -264,7 +266,7 @@ import Testing
     #expect(try TestDatabase.rows(path, "SELECT * FROM tags") == [[.text("a"), .real(2)]])
   }
 
-  @Test func `objects of other contexts, or of none any more, are refused`() async throws {
+  @Test func `objects of other contexts, or no longer of any, are refused`() async throws {
     let container = try await Staff.open(try Staff.make(in: directory))
     let (first, second) = (ModelContext(container), ModelContext(container))
     let alice = try #require(try first.fetch(Employee.self, limit: 1).first)
@@ -283,7 +285,7 @@ import Testing
     #expect(!first.hasChanges)
     first.insert(alice)
     #expect(code { try first.save() } == .noContext)
-    // A new object has what it had, and may go elsewhere.
+    // A new object keeps its values, and may enter another context.
     #expect(new.name == "Carol" && new.modelContext == nil)
     second.insert(new)
     try second.save()
@@ -294,7 +296,7 @@ import Testing
     #expect(code { try second.save() } == .unknownEntity)
   }
 
-  @Test func `an object whose context is gone has no values, and says so where it can`()
+  @Test func `an object whose context is gone has no values, and reports it where it can`()
     async throws
   {
     let container = try await Staff.open(try Staff.make(in: directory))
@@ -309,7 +311,7 @@ import Testing
   }
 
   #if DEBUG
-  @Test func `setting a property where nobody could save it stops a build for debugging`() async {
+  @Test func `setting a property that nobody could save traps in debug builds`() async {
     await #expect(processExitsWith: .failure) {
       let container = try await ModelContainer(
         configurations: ModelConfiguration(
@@ -361,7 +363,7 @@ import Testing
     #expect(code { try context.save() } == .mergeConflict)
   }
 
-  @Test func `what no store has cannot be deleted`() async throws {
+  @Test func `an object in no store cannot be deleted`() async throws {
     let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
     let foreign = PersistentIdentifier(storeIdentifier: "X", entityName: "Y", key: .integer(1))
     context.delete(context.model(for: foreign))

@@ -4,7 +4,7 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// Random look-ups in a hierarchy while another connection makes rows of one entity those of
+/// Random look-ups in a hierarchy while another connection turns rows of one entity into those of
 /// another.
 @Suite struct UniquingModelTests {
   let directory: TemporaryDirectory
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: 0..<16)
-  func `whatever is looked up, a row has one object, of its own class`(_: Int) async throws {
+  func `a row has one object, of its own class, however it is looked up`(_: Int) async throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
     let container = try await Shop.open(path)

@@ -4,7 +4,7 @@ import Testing
 
 /// Who refers to whom by what is unsaved.
 @Suite struct UnsavedReferencesTests {
-  @Test func `what was set and taken back relates a refreshed object to nobody`() async throws {
+  @Test func `a reverted relationship relates a refreshed object to nobody`() async throws {
     let container = try await Family.open(
       rows: Family.rows + "INSERT INTO badges VALUES (1, 1, 0, 1);"
     )

@@ -4,7 +4,7 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// Upserts against a naive twin: rows in a dictionary, and each save carried out object by object.
+/// Upserts against a naive twin: rows in a dictionary, and each save applied object by object.
 @Suite struct UpsertModelTests {
   private struct Row: Equatable {
     var email: String
@@ -57,7 +57,7 @@ import Testing
       container = try await Club.open(path)
     }
 
-    /// The row that has the unique values of one, if it is another one.
+    /// The row with an object's unique values, if it is another one.
     func owner(of row: Row, but key: Int?) throws -> Int? {
       let owners = rows.filter { other, values in
         other != key
@@ -107,7 +107,7 @@ import Testing
       if let number = edits.number { member.number = number }
     }
 
-    /// A save of some changed, deleted and new objects, and what becomes of the rows.
+    /// A save of some changed, deleted and new objects, and the resulting rows.
     mutating func step() throws {
       let context = ModelContext(container)
       let teams = try context.fetch(Team.self)
@@ -128,7 +128,8 @@ import Testing
       }
       let saved = rows
       rows = expected
-      // A new object may settle what changed ones would be refused for, which is not looked at here.
+      // A new object may resolve a conflict for which changed ones would be refused, which is not
+      // checked here.
       let isInvalid = try rows.contains { key, row in try hasOwner(of: row, but: key) }
       var new: [(member: Member, edits: Edits)] = []
       for _ in 0..<(isInvalid ? 0 : Int.random(in: 0..<4, using: &random)) {
@@ -189,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func `whatever is saved, each row is what saving one object after the other leaves`()
+  @Test func `each row is as if the objects had been saved one by one`()
     async throws
   {
     for _ in 0..<8 {

@@ -4,15 +4,15 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// New objects with the unique values of a changed object, the row of which somebody else has deleted.
+/// New objects with the unique values of a changed object whose row somebody else has deleted.
 @Suite struct VanishedUpsertTests {
   /// Whether the context still knows what the row was.
   enum Memory: CaseIterable {
     case read, refreshed
   }
 
-  /// A context that has given a badge code 5, and has a new badge with that code, after another context
-  /// has deleted the row of the former.
+  /// A context that has given a badge code 5, and has a new badge with that code, after another
+  /// context has deleted the former's row.
   private func clash(
     _ memory: Memory
   ) async throws -> (context: ModelContext, changed: Badge, new: Badge) {
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: Memory.allCases)
-  func `it is a conflict, and all is as unsaved as it was`(_ memory: Memory) async throws {
+  func `it is a conflict, and all stays unsaved`(_ memory: Memory) async throws {
     let (context, changed, new) = try await clash(memory)
     for _ in 0..<2 {
       let error = try #require(throws: BatchError.self) { try context.save() }
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(arguments: Memory.allCases, [MergePolicy.mergeByPropertyStoreTrump, .rollback])
-  func `where the change is given up, the new object has a row of its own`(
+  func `if the change is dropped, the new object has its own row`(
     _ memory: Memory,
     _ policy: MergePolicy
   ) async throws {
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite])
-  func `where the row is written again, the new object is that one`(
+  func `if the row is written again, the new object is that one`(
     _ policy: MergePolicy
   ) async throws {
     let (context, changed, new) = try await clash(.read)
@@ -70,7 +70,7 @@ import Testing
     #expect(found.map(\.code) == [5] && found.map(\.label) == [3])
   }
 
-  @Test func `what nobody knows of the row, the new object can say`() async throws {
+  @Test func `values of the row that nobody knows can come from the new object`() async throws {
     let (context, changed, new) = try await clash(.refreshed)
     context.mergePolicy = .overwrite
     let error = try #require(throws: BatchError.self) { try context.save() }
@@ -97,7 +97,7 @@ import Testing
     #expect(new.persistentModelID == ada.persistentModelID)
     #expect(try context.fetchCount(FetchDescriptor<Member>()) == 3)
   }
-  @Test func `what a changed object has read, and its row has no more, can be set again`()
+  @Test func `a value that a changed object has read, and its row no longer has, can be set again`()
     async throws
   {
     let container = try await Family.open(rows: "INSERT INTO badges VALUES (7, 1, 0, NULL);")

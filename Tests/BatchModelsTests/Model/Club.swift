@@ -49,7 +49,7 @@ final class Applicant: ManagedObject, PersistentModel {
   }
 }
 
-/// A team of members, of which there is one by each name.
+/// A team of members, identified by its name.
 final class Team: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Team.self,

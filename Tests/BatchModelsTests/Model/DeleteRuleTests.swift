@@ -31,7 +31,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT purchase FROM purchase_tags") == ["3"])
   }
 
-  @Test func `an object that is refreshed is not deleted, nor is what its deletion took`()
+  @Test func `a refreshed object is undeleted, with what its deletion took`()
     async throws
   {
     let (path, context) = try await market()
@@ -174,7 +174,7 @@ import Testing
       #expect(error.code == code)
       context.rollback()
     }
-    // Children go first, for which RESTRICT does not wait, whatever the order of the deletions.
+    // Children go first, since RESTRICT does not wait, whatever the order of the deletions.
     let restricted = [parents[1], parents[3]].map { try? $0.relatedObject(forKey: "c") }
     for object in [restricted[0], parents[1], parents[3], restricted[1]] {
       context.delete(try #require(object))

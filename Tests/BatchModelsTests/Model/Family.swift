@@ -160,7 +160,7 @@ final class Circle: ManagedObject, PersistentModel {
   }
 }
 
-/// A badge, of which there is one by each code; whoever keeps one stays.
+/// A badge, identified by its code; owners of one cannot be deleted.
 final class Badge: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Badge.self,

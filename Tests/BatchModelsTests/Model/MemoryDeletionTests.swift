@@ -3,8 +3,8 @@ import BatchModels
 import BatchStore
 import Testing
 
-/// Delete rules of relationships of all kinds in a store in memory, of which a save has the only lock: a
-/// connection that reads meanwhile would wait for the save, and the save for what is read.
+/// Delete rules of relationships of all kinds in a store in memory, on which a save has the only
+/// lock: a connection that reads meanwhile would wait for the save, and the save for its result.
 @Suite struct MemoryDeletionTests {
   private static let schema = """
     CREATE TABLE albums (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -100,7 +100,7 @@ import Testing
     expected.walls = [:]
     for context in contexts { #expect(try gallery(context) == expected) }
 
-    // A photo leaves its album and its print, which nobody has to have read.
+    // A photo leaves its album and its print, which nobody needs to have read.
     let unread = ModelContext(container)
     unread.delete(
       unread.model(for: try named("c", Photo.self, in: first).persistentModelID)
@@ -113,7 +113,7 @@ import Testing
     #expect(try first.fetchHistory().count == 3)
   }
 
-  @Test func `objects are deleted in memory while another context goes through them`() throws {
+  @Test func `objects are deleted in memory while another context iterates over them`() throws {
     let (reader, writer) = (ModelContext(container), ModelContext(container))
     let album = try named("summer", Album.self, in: reader)
     album.photos.append(Photo("new"))
@@ -146,7 +146,7 @@ import Testing
       for (context, identifier) in shares {
         group.addTask {
           try await context.perform { context in
-            // A wall that denies it has no part in deleting its photos.
+            // A wall that denies deletion does not affect the deletion of its photos.
             context.delete(context.model(for: identifier))
             try context.save()
           }

@@ -66,7 +66,7 @@ import Testing
     #expect(try stored("versioned") == [.text("Eve"), .integer(99)])
   }
 
-  @Test func `a row is deleted only as the snapshot has it`() async throws {
+  @Test func `a row is deleted only if it equals the snapshot`() async throws {
     let container = try await Staff.open(path)
     let snapshot = try ModelSnapshot(of: ModelContext(container).fetch(Employee.self)[0])
     try TestDatabase.make("staff.db", in: directory, "UPDATE employees SET salary = 11")
@@ -76,7 +76,8 @@ import Testing
     #expect(try stored() == [.text("Alice"), .integer(11)])
   }
 
-  @Test func `what does not fit is refused, and leaves the object as it was`() async throws {
+  @Test func `a value that does not fit is refused, and leaves the object unchanged`() async throws
+  {
     let container = try await Staff.open(path)
     let context = ModelContext(container)
     let employee = try context.fetch(Employee.self)[0]

@@ -6,7 +6,7 @@ import Testing
 
 /// Relationships of one context against a naive twin in memory.
 @Suite struct RelationshipModelTests {
-  /// The objects by numbers of their own, and who is related to whom.
+  /// The objects by test number, and their relationships.
   private struct World {
     var customers: Set<Int> = []
     var tags: Set<Int> = []
@@ -120,7 +120,7 @@ import Testing
         context.insert(purchase)
         world.purchases[next] = .some(nil)
       default:
-        // Into the context by what it is related to.
+        // Into the context through its relationships.
         guard let customer else {
           purchases[next] = nil
           return
@@ -151,7 +151,7 @@ import Testing
             world.purchases[purchase] = .some(nil)
           }
         } else {
-          // What is theirs goes with them, at once.
+          // Their related objects go with them, immediately.
           for (purchase, owner) in world.purchases where owner == customer {
             world.remove(purchase: purchase)
           }

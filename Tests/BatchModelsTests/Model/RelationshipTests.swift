@@ -88,7 +88,7 @@ import Testing
     try TestDatabase.make("market.db", in: directory, "DROP TABLE purchases")
     #expect(customer.purchases == purchases)
     #expect(purchases[0].customer === customer)
-    // What is not held any more has to be read again, and cannot be.
+    // A released object must be read again, and cannot be.
     context.refresh(customer, mergeChanges: false)
     #expect(code { try customer.relatedObjects(forKey: "purchases") } == .invalidSQL)
   }
@@ -150,7 +150,7 @@ import Testing
     #expect(try rows("SELECT customer_id FROM cards") == [[.null], [.null]])
   }
 
-  @Test func `an object to be deleted is related to nobody any more`() async throws {
+  @Test func `a deleted object is related to nobody any more`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customer = try context.fetch(Customer.self)[0]
     context.delete(customer.purchases[0])
@@ -159,7 +159,7 @@ import Testing
     customer.purchases.append(new)
     context.delete(new)
     #expect(customer.purchases.count == 1)
-    // A new customer that is forgotten is nobody's customer.
+    // A forgotten new customer is nobody's customer.
     let forgotten = Customer("Eve")
     context.insert(forgotten)
     customer.purchases[0].customer = forgotten
@@ -183,7 +183,7 @@ import Testing
     try first.fetch(Tag.self)[0].purchases = []
     try first.save()
     #expect(two[0].purchases.count == 2)
-    // Had they been released, as optimized code is free to, they would have been read anew.
+    // Had they been released, as optimized code may do, they would have been read again.
     withExtendedLifetime(purchases) {}
     _ = try second.fetchCount(FetchRequest(entity: "Tag"))
     #expect(two[0].purchases.isEmpty && two[1].purchases.count == 3)

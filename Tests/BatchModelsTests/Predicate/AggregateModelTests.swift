@@ -8,7 +8,7 @@ import Testing
 /// Aggregate queries over random rows, in SQL and in Swift.
 @Suite struct AggregateModelTests {
   @Test(arguments: 0..<3)
-  func `groups of random rows are what Swift makes of the objects`(_ part: Int) async throws {
+  func `groups of random rows equal those that Swift computes`(_ part: Int) async throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     let directory = try TemporaryDirectory()

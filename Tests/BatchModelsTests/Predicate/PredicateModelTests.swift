@@ -46,7 +46,7 @@ import Testing
   }
 }
 
-/// Makes predicates of random expressions.
+/// Creates predicates of random expressions.
 private struct RandomPredicate {
   typealias E = PredicateExpressions
   typealias Row = E.Variable<Sample>
@@ -55,8 +55,8 @@ private struct RandomPredicate {
 
   var generator: SeededGenerator
 
-  /// One predicate, or several that are put together at run time, and what it says of an object:
-  /// those that are put together take what fails for false where Swift evaluates them.
+  /// One predicate, or several composed at run time, and its result for an object: where Swift
+  /// evaluates them, composed ones treat a failure as false.
   mutating func make() -> (Predicate<Sample>, (Sample) throws -> Bool) {
     guard random(3) == 0 else {
       let predicate = one()

@@ -173,7 +173,7 @@ final class Word: ManagedObject, PersistentModel {
       predicate: #Predicate { words.contains($0.persistentModelID) },
       sortBy: [.forward(\.text)]
     )
-    // So many are more than most tables have rows.
+    // More than most tables have rows.
     #expect(try isSearched(someWords) == (count <= 100_000))
     let seats = identifiers("Seat") { .encoded(EncodedKey([.text("h"), .integer(Int64($0))])) }
     let someSeats = FetchDescriptor<Seat>(
@@ -181,7 +181,7 @@ final class Word: ManagedObject, PersistentModel {
       sortBy: [.forward(\.row)]
     )
     #expect(try isSearched(someSeats) == (count <= 100_000))
-    // Rowids are looked up however many they are, also among the rows of other entities.
+    // Any number of rowids is looked up, also among the rows of other entities.
     let cars = identifiers("SportCar") { .integer(Int64($0)) }
     let someCars = FetchDescriptor<Car>(
       predicate: #Predicate { cars.contains($0.persistentModelID) },

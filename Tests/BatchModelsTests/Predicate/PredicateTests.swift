@@ -7,7 +7,7 @@ import Testing
 @Suite struct PredicateTests {
   let directory: TemporaryDirectory
   let context: ModelContext
-  /// Every object, which the context keeps only while somebody else does.
+  /// Every object, which the context keeps only while it is in use.
   let all: [Sample]
 
   init() async throws {
@@ -19,7 +19,7 @@ import Testing
     all = try context.fetch(FetchDescriptor<Sample>())
   }
 
-  /// Compares what SQL finds with what Swift says of each object.
+  /// Compares the results of SQL with Swift's for each object.
   private func check(
     _ predicate: Predicate<Sample>,
     location: SourceLocation = #_sourceLocation
@@ -56,7 +56,7 @@ import Testing
     try check(#Predicate { $0.decimal > decimal })
   }
 
-  @Test func `dates compare as dates, however they are kept`() throws {
+  @Test func `dates compare as dates, however they are stored`() throws {
     let date = Date(timeIntervalSinceReferenceDate: 817_052_700)
     try check(#Predicate { $0.iso == date })
     try check(#Predicate { $0.iso > date })
@@ -68,7 +68,7 @@ import Testing
     try check(#Predicate { $0.iso != $0.reference })
   }
 
-  @Test func `nil means what it means in Swift`() throws {
+  @Test func `nil has its meaning in Swift`() throws {
     try check(#Predicate { $0.optionalInt == nil })
     try check(#Predicate { $0.optionalInt != nil })
     try check(#Predicate { $0.optionalInt != 3 })
@@ -120,7 +120,7 @@ import Testing
     try check(#Predicate { $0.text.contains(/[a-c]+/) })
   }
 
-  @Test func `membership means what it means in Swift`() throws {
+  @Test func `membership has its meaning in Swift`() throws {
     let integers = [1, 2, 3, Int.max]
     try check(#Predicate { integers.contains($0.int) })
     let optionals: [Int?] = [1, nil]
@@ -148,7 +148,7 @@ import Testing
     try check(#Predicate { sample in integers.allSatisfy { $0 != sample.int } })
   }
 
-  @Test func `arithmetic means what it means in Swift`() throws {
+  @Test func `arithmetic has its meaning in Swift`() throws {
     let most = Int8.max
     try check(#Predicate { $0.small > 0 && most - $0.small > 5 })
     try check(#Predicate { $0.int % 3 == 1 })

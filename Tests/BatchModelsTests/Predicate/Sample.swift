@@ -86,7 +86,7 @@ enum Samples {
       reference REAL, decimal TEXT, color TEXT, optionalColor TEXT, tags TEXT)
     """
 
-  /// Makes a database of random rows.
+  /// Creates a database of random rows.
   static func make(
     _ count: Int,
     in directory: TemporaryDirectory,

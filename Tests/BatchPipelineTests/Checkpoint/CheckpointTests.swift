@@ -72,7 +72,7 @@ import Testing
       #expect(try IdentifierFile(opening: path).recordCount == 0)
       try checkpoint.record(failed([3, 70]))
       try checkpoint.record(failed([3, 50, 70]))
-      // Those that are known are not written again.
+      // Known ones are not written again.
       try checkpoint.record(failed([3, 50, 70]))
     }
     #expect(try IdentifierFile(opening: path).recordCount == 2)
@@ -106,7 +106,7 @@ import Testing
     #"{"replaces":false,"failed":[{"position":-1,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
     #"{"failed":[]}"#, "", "[]",
   ])
-  func `a record of failures that makes no sense is refused`(payload: String) throws {
+  func `an inconsistent record of failures is refused`(payload: String) throws {
     _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     var log = try IdentifierFileLog(appendingTo: path)
     try log.append(kind: 2, payload: Array(payload.utf8))
@@ -164,7 +164,7 @@ import Testing
     #expect(error?.code == .damagedFile)
   }
 
-  @Test func `a list of identifiers is no checkpoint`() throws {
+  @Test func `a list of identifiers is not a checkpoint`() throws {
     try IdentifierFile.create(at: path, list: list)
     let before = try directory.read("job.batch")
     let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }

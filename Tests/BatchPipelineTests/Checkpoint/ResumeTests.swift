@@ -7,7 +7,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// What a run that is to be resumed accepts, and what it refuses.
+/// The conditions for resuming a run.
 @Suite struct ResumeTests {
   let directory: TemporaryDirectory
   let path: String
@@ -50,7 +50,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
-  @Test func `a table that has changed is refused with what changed`() async throws {
+  @Test func `a changed table is refused with its changes`() async throws {
     _ = try await stop(.test(in: directory))
     try Connection(path: path).execute("ALTER TABLE numbers ADD COLUMN fresh TEXT")
     let error = try await refusal(.test(in: directory))
@@ -58,10 +58,10 @@ import Testing
     #expect(error?.message.contains("+ column fresh TEXT") == true)
   }
 
-  @Test func `another database is refused, a copy of the same goes on`() async throws {
+  @Test func `another database is refused, a copy of the same continues`() async throws {
     _ = try await stop(.test(in: directory))
     let copy = directory.file("copy.db")
-    // A copy as a backup makes it: the log belongs to the file.
+    // A copy as a backup creates it: the log belongs to the file.
     #expect(
       try TestDatabase.rows(path, "PRAGMA wal_checkpoint(truncate)").first?.first == .integer(0)
     )

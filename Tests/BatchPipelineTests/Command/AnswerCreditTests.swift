@@ -2,18 +2,18 @@ import Testing
 
 @testable import BatchPipeline
 
-/// What answers are worth if a program has written too many.
+/// How far answers can be trusted if a program has written too many.
 @Suite struct AnswerCreditTests {
   private let start = ContinuousClock.now
 
-  @Test func `answers with identifiers are beyond doubt, whatever comes after them`() {
+  @Test func `answers with identifiers are beyond doubt, whatever follows them`() {
     var credit = AnswerCredit()
     credit.answered(10, since: start, at: start + .seconds(1))
     #expect(credit.accept(identified: true, at: start + .seconds(1)) == nil)
     credit.add(surplus: Array("{}\n{}\n".utf8))
     #expect(credit.standing == .identified)
     #expect(
-      credit.harmless == "it has written \"{}\" beyond its answers, of which none is in doubt"
+      credit.harmless == "it has written \"{}\" beyond its answers, none of which is in doubt"
     )
     // From the first one without an identifier on, one too many would put all of them in doubt.
     #expect(credit.accept(identified: false, at: start + .seconds(1)) == .zero)
@@ -35,7 +35,7 @@ import Testing
     #expect(credit.accept(identified: false, at: end + .seconds(1)) == .zero)
   }
 
-  @Test func `no more is kept of what nobody has asked for than an error shows`() {
+  @Test func `only as much unrequested output is kept as an error shows`() {
     var credit = AnswerCredit()
     #expect(!credit.hasSurplus)
     #expect(credit.tooMany.message == "has written more answers than there were rows")

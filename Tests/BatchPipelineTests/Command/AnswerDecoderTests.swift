@@ -17,7 +17,7 @@ import Testing
     return rows
   }
 
-  /// Reads answers to so many rows.
+  /// Reads answers to a number of rows.
   private func read(
     _ text: String,
     for count: Int
@@ -33,7 +33,7 @@ import Testing
     return (answers, areIdentified)
   }
 
-  @Test func `a row gets what its line says, and keeps what it does not`() throws {
+  @Test func `a row gets the values of its line, and keeps the others`() throws {
     let (answers, areIdentified) = try read(
       """
       {"n": 5, "label": "five"}
@@ -65,10 +65,12 @@ import Testing
     ("{}\n{\"m\": 1}\n", "2 has an unknown column \"m\""),
     ("{\"n\": 1} {}\n{}\n", "1 goes on after its end"),
     // One line for two rows.
-    ("{}\n", "2 is no JSON object"),
-    ("\n{}\n", "1 is no JSON object"),
+    ("{}\n", "2 is not a JSON object"),
+    ("\n{}\n", "1 is not a JSON object"),
   ])
-  func `an answer that is none of its row is told with it`(lines: String, message: String) throws {
+  func `an answer that belongs to another row is reported with it`(lines: String, message: String)
+    throws
+  {
     let error = #expect(throws: BatchError.self) { _ = try read(lines, for: 2) }
     #expect(error?.code == .handlerFailed)
     #expect(error?.message.contains("answer for identifier \(message)") == true)
@@ -91,7 +93,7 @@ import Testing
     ).answers
     #expect(answers.postponed.map(\.row) == [1])
     #expect(answers.postponed[0].error.code == .retryLater)
-    #expect(answers.postponed[0].error.message == "the command asks for another try: closed")
+    #expect(answers.postponed[0].error.message == "the command asks for a retry: closed")
     #expect(answers.failures.map(\.row) == [2])
     #expect((0..<3).map { answers.values.isSet($0) } == [false, false, false])
   }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct CommandExchangeTests {
   private let start = ContinuousClock.now
 
-  /// An exchange over the last of so many rows, which may take a second.
+  /// An exchange over the last of a number of rows, which may take a second.
   private func ask(_ count: Int, of total: Int? = nil) -> CommandExchange {
     CommandExchange(
       .init(
@@ -22,7 +22,7 @@ import Testing
     )
   }
 
-  /// The same, of which all is sent.
+  /// The same, completely sent.
   private func asked(_ count: Int, of total: Int? = nil) -> CommandExchange {
     var exchange = ask(count, of: total)
     exchange.sent(exchange.unsent.count)
@@ -37,7 +37,7 @@ import Testing
     exchange.sent(4)
     #expect(!exchange.isSent && exchange.unsent.elementsEqual("}\n".utf8))
     exchange.receive("1\n2\n")
-    // A program that has answered is still to be given the rest.
+    // A program that has answered must still get the rest.
     #expect(exchange.next(at: start) == .transfer(within: .seconds(1)))
     exchange.sent(2)
     #expect(exchange.isSent && exchange.unsent.isEmpty)
@@ -45,7 +45,7 @@ import Testing
     #expect(text(exchange.answers) == "1\n2\n")
   }
 
-  @Test func `answers come whole however the pipe cuts them`() {
+  @Test func `answers arrive complete however the pipe splits them`() {
     for seed in 0..<200 as Range<UInt64> {
       var random = SeededGenerator(seed: seed)
       let count = Int.random(in: 1...20, using: &random)
@@ -73,7 +73,7 @@ import Testing
     #expect(text(exchange.answers) == "1\n2\n")
   }
 
-  @Test func `a program that answers more than it was given ends the exchange at once`() {
+  @Test func `a program that answers more than it was given ends the exchange immediately`() {
     var exchange = ask(2)
     exchange.receive("1\n2\n3\n")
     #expect(exchange.next(at: start) == .finish)
@@ -81,7 +81,7 @@ import Testing
     #expect(text(exchange.takeSurplus(upTo: 10)) == "3\n")
   }
 
-  @Test func `a program that ends in the middle is told with how far it came`() {
+  @Test func `a program that ends in the middle is reported with its progress`() {
     var exchange = asked(3, of: 10)
     exchange.receive("1\n2")
     exchange.close()
@@ -90,7 +90,7 @@ import Testing
     #expect(exchange.fault(ofEnd: "exited").message == "exited after 8 of 10 answers")
   }
 
-  @Test func `what has come when the time is over is still read`() {
+  @Test func `output that has arrived when the time is over is still read`() {
     let end = start + .seconds(1)
     var exchange = asked(1)
     #expect(exchange.next(at: end) == .transfer(within: .zero))
@@ -112,7 +112,7 @@ import Testing
     #expect(fault.message == "has answered 4 of 5 rows after 1.0 seconds")
   }
 
-  @Test func `a program that takes no more of its question is late too`() {
+  @Test func `a program that does not read its question is late too`() {
     var exchange = ask(1)
     #expect(exchange.next(at: start + .seconds(2)) == .transfer(within: .zero))
     guard case .giveUp = exchange.next(at: start + .seconds(2)) else {
@@ -150,7 +150,7 @@ import Testing
     #expect(many.message == "has written 64 MB of answers to 65 of 100 rows")
   }
 
-  @Test func `a program that writes on has half the time that is left, and once for each look`() {
+  @Test func `a program that keeps writing has half the remaining time, and once per check`() {
     var exchange = asked(4)
     exchange.receive("1\n2\n")
     let now = start + .microseconds(800)

@@ -98,7 +98,7 @@ import Testing
     ) { context, identifiers in
       contexts.withLock { $0.append(WeakContext(context)) }
       #expect(identifiers.count <= size)
-      // The rows are there already.
+      // The rows exist already.
       #expect(context.registeredModels.count == identifiers.count)
       try Self.increment(context, identifiers)
     }
@@ -106,13 +106,13 @@ import Testing
     #expect(summary.state == .completed && summary.outcomes.succeeded == 67)
     #expect(summary.total == 67 && summary.chunks == (67 + size - 1) / size)
     #expect(try count("n = 1") == 67 && count("n = 0") == 33)
-    // Each chunk had a context of its own, and none is left.
+    // Each chunk had its own context, and none is left.
     #expect(contexts.withLock { $0.count } == (67 + size - 1) / size)
     #expect(contexts.withLock { $0.count { $0.context != nil } } == 0)
   }
 
   private struct WeakContext: @unchecked Sendable {
-    // Sendable: it is only asked whether the context is there.
+    // Sendable: it is only checked for existence.
     weak var context: ModelContext?
 
     init(_ context: ModelContext) {
@@ -142,7 +142,7 @@ import Testing
     #expect(try count("n = 1") == 90)
   }
 
-  @Test func `a run that only looks at rows takes no lock, and needs no store to write to`()
+  @Test func `a run that only reads rows takes no lock, and needs no writable store`()
     async throws
   {
     try TestDatabase.make(in: directory, "DELETE FROM numbers WHERE id = 7")
@@ -164,7 +164,7 @@ import Testing
         "\(summary.error ?? "")"
       )
       #expect(summary.checkpoint.isEmpty && count.withLock { $0 } == 99)
-      // What writes does need the lock.
+      // A chunk that writes does need the lock.
       let code: BatchError.Code = isReadOnly ? .readOnly : .busy
       let change = try await run(container, policy(9, isKept: false), Self.increment).run()
       #expect(change.failure?.code == code)
@@ -180,7 +180,7 @@ import Testing
     #expect(try count("n = 0") == 99)
   }
 
-  @Test func `interrupted at any chunk, the same call goes on and changes every row once`()
+  @Test func `interrupted at any chunk, the same call resumes and changes every row once`()
     async throws
   {
     let container = try await container()
@@ -212,12 +212,12 @@ import Testing
     }
     #expect(interruptions > 2)
     #expect(try count("n = 1") == 100)
-    // It is finished, so the next call selects anew, and finds nothing.
+    // It is finished, so the next call selects again, and finds nothing.
     let next = try await run(container, where: "n = 0", policy(9), Self.increment).run()
     #expect(next.state == .completed && next.total == 0)
   }
 
-  @Test func `a list need not be given again, and another one is refused`() async throws {
+  @Test func `a list may be omitted on resuming, and another one is refused`() async throws {
     let container = try await container()
     let list = try await list(in: container)
     func run(
@@ -240,7 +240,7 @@ import Testing
     let others = try await self.list(in: container, where: "id > 1")
     let other = await #expect(throws: BatchError.self) { try await run(others, Self.increment) }
     #expect(other?.code == .otherRun)
-    #expect(other?.message == "the run has other identifiers than those that were given")
+    #expect(other?.message == "the run has other identifiers than those given")
     let renamed = await #expect(throws: BatchError.self) {
       try await run(list, named: "others", Self.increment)
     }
@@ -250,7 +250,7 @@ import Testing
     #expect(try count("n = 1") == 100)
   }
 
-  @Test func `what another connection changes meanwhile is not lost`() async throws {
+  @Test func `concurrent changes by another connection are not lost`() async throws {
     let path = path
     let isFirst = Lock(true)
     let calls = Lock(0)
@@ -351,7 +351,7 @@ import Testing
   }
 
   @Test(arguments: [1, 10, 100])
-  func `identifiers for which the closure throws fail alone, and are tried again`(
+  func `identifiers for which the closure throws fail alone, and are retried`(
     size: Int
   ) async throws {
     var policy = policy(size)
@@ -450,7 +450,7 @@ import Testing
       timeLimit: .milliseconds(50)
     ) { context, identifiers in
       try Self.increment(context, identifiers)
-      // As one does that never comes back, until the test is over.
+      // Like a closure that never returns, until the test is over.
       _ = isReleased.wait(timeout: .now() + 60)
     }
     let summary = try await run.run()
@@ -461,7 +461,7 @@ import Testing
 
   // MARK: Steering
 
-  @Test func `a request to stop ends the run after its chunks, and it goes on by the same call`()
+  @Test func `a request to stop ends the run after its chunks, and the same call resumes it`()
     async throws
   {
     let container = try await container()
@@ -494,7 +494,7 @@ import Testing
     #expect(try count("n = 1") == summary.done)
   }
 
-  @Test func `its checkpoint tells how it stands, by its path`() async throws {
+  @Test func `its checkpoint shows its state, by its path`() async throws {
     var policy = policy(10)
     policy.skip.limit = 20
     _ = try await run(try await container(), policy, Self.incrementButSevenths).run()
@@ -510,7 +510,7 @@ import Testing
 
   // MARK: What others found
 
-  @Test func `a run that has ended is nobody's, though its process lives`() async throws {
+  @Test func `an ended run is free, though its process lives`() async throws {
     let container = try await container()
     for body in [Self.increment, Self.incrementButSevenths] {
       let summary = try await run(container, policy(10), body).run()
@@ -549,7 +549,7 @@ import Testing
   }
 
   @Test(arguments: ["", "DEFERRABLE INITIALLY DEFERRED"], [1, 10])
-  func `rows that others refer to fail alone, whenever foreign keys are looked at`(
+  func `rows that others refer to fail alone, whenever foreign keys are checked`(
     kind: String,
     size: Int
   ) async throws {

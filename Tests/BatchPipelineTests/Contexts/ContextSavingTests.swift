@@ -35,7 +35,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 }
 
-/// What runs by objects make of hooks, validation, and unique values that are there already.
+/// Hooks, validation, and existing unique values in runs by objects.
 @Suite struct ContextSavingTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -94,7 +94,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 10, 100])
-  func `what the database refuses is told in words of the object`(size: Int) async throws {
+  func `errors of the database name the object`(size: Int) async throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE checked (id INTEGER PRIMARY KEY, n INTEGER CHECK (n % 10 > 0))"
@@ -120,12 +120,12 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 10, 100])
-  func `new objects with unique values that are there become those rows' objects`(
+  func `new objects with existing unique values become those rows' objects`(
     size: Int
   ) async throws {
     let run = try await run(size) { context, identifiers in
       for number in try context.fetch(identifiers, as: Number.self) where number.id % 2 == 0 {
-        // Of each two one is there, and one is not.
+        // Of each two, one exists and one does not.
         let copy = Number()
         context.insert(copy)
         copy.label = number.id % 4 == 0 ? "label \(number.id - 1)" : "new \(number.id)"

@@ -45,7 +45,7 @@ import Testing
     )
   }
 
-  /// Has each statement carried out by the first chunk, or by each.
+  /// Runs each statement in the first chunk, or in each.
   private func run(
     _ statements: String...,
     chunk: Int = 100
@@ -58,7 +58,7 @@ import Testing
   private func undo(overwriting: Bool = false) async throws -> RunSummary {
     let job = try Job(ofRunAt: checkpoint)
     let report = try await UndoReport(undoing: job, overwriting: overwriting)
-    // However small chunks are, what a chunk of the run has done is given back as a whole.
+    // However small chunks are, a chunk of the run is undone as a whole.
     var options = BatchRun.Options()
     options.chunkSize = 1
     let undo = BatchRun(undoing: job, overwriting: overwriting, options: options)
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(arguments: 0..<12)
-  func `whatever a run does to whatever tables is undone, and not what others have done since`(
+  func `everything that a run does to any table is undone, and not what others have done since`(
     round: Int
   ) async throws {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
@@ -158,7 +158,7 @@ import Testing
     let container = try await container()
     let chunk = Int.random(in: 3...30, using: &generator)
     let stops = Lock(Int.random(in: 0...3, using: &generator))
-    // Stopped some times, and gone on with.
+    // Stopped a few times, and resumed.
     for _ in 0..<10 {
       let holder = Lock<BatchRun?>(nil)
       let run = run(container, chunk: chunk) { context, identifiers in
@@ -197,7 +197,7 @@ import Testing
       #expect(try dump() == before, "seed \(seed)")
       return
     }
-    // Somebody else changes rows, and his triggers do.
+    // Somebody else changes rows, and so do the triggers that fire.
     for _ in 0..<3 {
       try connection.execute("PRAGMA foreign_keys = ON")
       try? connection.execute(
@@ -228,7 +228,7 @@ import Testing
         if left[key] == run[key], !failed.contains(key) {
           #expect(now[key] == was[key], "\(key), seed \(seed)")
         } else if let row = now[key], !failed.contains(key) {
-          // Somebody's row: each value is his, or as it was.
+          // A row changed by somebody else: each value is theirs, or as before.
           for (column, value) in row.enumerated() {
             let isKnown = value == left[key]?[column] || value == was[key]?[column]
             #expect(isKnown, "\(key): \(row), seed \(seed)")
@@ -303,7 +303,7 @@ import Testing
     #expect(summary.state == .completed, "\(String(describing: summary.failure))")
     try make("INSERT INTO items VALUES (31, 3)", "DELETE FROM orders WHERE id = 2")
     let undone = try await undo()
-    // One order is gone, one has an item of somebody else's; an item has lost its order.
+    // One order is gone, one has somebody else's item; an item has lost its order.
     #expect(undone.outcomes.succeeded == 3 && undone.outcomes.vanished == 1)
     #expect(undone.outcomes.failed == 2)
     #expect(try TestDatabase.texts(path, "SELECT id || ' ' || n FROM orders") == ["1 1", "3 3"])
@@ -323,7 +323,7 @@ import Testing
     let again = try await undo()
     #expect(again.outcomes.unchanged == 9 && again.state == .completed)
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
-    // A value that the run has not left is somebody else's, unless it was there before some chunk.
+    // A value that the run did not leave is somebody else's, unless some chunk found it.
     try make("UPDATE totals SET n = 5")
     let part = try await undo()
     #expect(part.outcomes.unchanged == 4 && part.outcomes.succeeded == 5)
@@ -333,7 +333,7 @@ import Testing
     #expect(try await undo().outcomes.succeeded == 9)
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
 
-    // Somebody else's value stays, unless it is not to.
+    // Somebody else's value stays, unless overwritten.
     _ = try await run("UPDATE totals SET n = n + 1", chunk: 30)
     try make("UPDATE totals SET n = 40")
     let kept = try await undo()
@@ -362,7 +362,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 5") == ["0"])
   }
 
-  @Test func `a run that has kept nothing is not undone, and one that was undone does not go on`()
+  @Test func `a run without undo records is not undone, and an undone one does not resume`()
     async throws
   {
     _ = try await run(container(), undo: nil) { _, _ in }.run()

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 @Suite struct DamagedSelectionTests {
-  @Test func `a selection that is damaged while a run by objects goes on fails its chunk`()
+  @Test func `a selection that is damaged during a run by objects fails its chunk`()
     async throws
   {
     let directory = try TemporaryDirectory()

@@ -65,7 +65,7 @@ import Testing
     )
   }
 
-  @Test func `what a file leaves out has its default`() throws {
+  @Test func `an omitted key has its default`() throws {
     let job = try Job(
       json: Array(CompleteJob.delete.utf8),
       file: "/jobs/night.json",
@@ -201,7 +201,7 @@ import Testing
     ),
     (
       #""throttle": { "maximumWAL": "1kB" }"#,
-      "job.json:4:31: throttle.maximumWAL: is 1000 bytes; choose \"1MB\" at least"
+      "job.json:4:31: throttle.maximumWAL: is 1000 bytes; choose at least \"1MB\""
     ),
     (
       #""throttle": { "minimumFreeDisk": 5 }"#,
@@ -417,7 +417,7 @@ import Testing
     #expect(error?.description == expected)
   }
 
-  @Test func `all problems are told, a line each, in the order of the file`() {
+  @Test func `all problems are reported, one per line, in the order of the file`() {
     let text = """
       {
         "version": "1",
@@ -438,7 +438,7 @@ import Testing
     )
   }
 
-  @Test func `of many problems the first ten are told`() {
+  @Test func `of many problems the first ten are reported`() {
     let keys = (1...30).map { "\"unknown\($0)\": 1" }.joined(separator: ",\n")
     let error = #expect(throws: BatchError.self) { try Job(json: Array("{\(keys)}".utf8)) }
     let lines = error?.description.split(separator: "\n") ?? []
@@ -446,7 +446,7 @@ import Testing
     #expect(lines.last == "and 25 more")
   }
 
-  @Test func `a root that is no object is refused`() {
+  @Test func `a root that is not an object is refused`() {
     let error = #expect(throws: BatchError.self) { try Job(json: Array("[1]".utf8)) }
     #expect(error?.description == "job.json:1:1: expected an object, found an array")
   }

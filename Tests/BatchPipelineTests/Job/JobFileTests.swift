@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 @Suite struct JobFileTests {
-  @Test func `a file that is not there is named`() {
+  @Test func `a missing file is named`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/nowhere/job.json") }
     #expect(error?.code == .fileAccess)
     #expect(
@@ -16,7 +16,7 @@ import Testing
     )
   }
 
-  @Test func `a folder is no job file`() {
+  @Test func `a folder is not a job file`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/tmp") }
     #expect(error?.description == "/tmp: cannot read the job: Is a directory")
   }

@@ -98,7 +98,7 @@ import Testing
   ]
 
   @Test(arguments: changes)
-  func `a difference is told in words`(
+  func `a difference is reported in words`(
     change: @Sendable (inout Job) -> Void,
     expected: String
   ) throws {
@@ -141,7 +141,7 @@ import Testing
     #expect(texts.count == 3)
   }
 
-  @Test func `a text that is no fingerprint differs as a whole`() throws {
+  @Test func `a text that is not a fingerprint differs as a whole`() throws {
     let fingerprint = try fingerprint(of: Self.job())
     let other = JobFingerprint(text: "{")
     #expect(fingerprint.differences(from: other) == ["the fingerprint is of another kind"])

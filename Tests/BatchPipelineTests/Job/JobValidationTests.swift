@@ -104,7 +104,7 @@ import Testing
     #expect(message(Self.job(readOnly: true, source: source, action: export)) == "valid")
   }
 
-  @Test func `a job in code is held to the same rules, all at once`() {
+  @Test func `a job in code is checked by the same rules, all at once`() {
     var job = Self.job(name: "", source: .init(entity: "t"))
     job.version = 2
     job.workers = 0

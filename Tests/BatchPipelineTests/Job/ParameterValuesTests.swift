@@ -124,7 +124,7 @@ import Testing
     "\(day.year)-\(day.month < 10 ? "0" : "")\(day.month)-\(day.day < 10 ? "0" : "")\(day.day)"
   }
 
-  @Test func `what is not given has its default`() throws {
+  @Test func `an omitted value is the default`() throws {
     let values = try bind(
       [],
       [
@@ -152,7 +152,7 @@ import Testing
     #expect(values.entries["fixed"]?.origin == .declared)
   }
 
-  @Test func `all problems are told at once`() {
+  @Test func `all problems are reported at once`() {
     let declarations: [String: ParameterDeclaration] = [
       "before": .init(.date), "limit": .init(.integer), "name": .init(.text),
     ]

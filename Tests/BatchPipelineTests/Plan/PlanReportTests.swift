@@ -82,7 +82,7 @@ import Testing
     #expect(export.warnings == [])
   }
 
-  @Test func `whether every row is looked at is said`() async throws {
+  @Test func `a plan shows whether it scans all rows`() async throws {
     try Connection(path: path).execute("CREATE INDEX by_label ON numbers (label)")
     func fullScan(_ condition: String?) async throws -> Bool {
       try await report(
@@ -95,7 +95,7 @@ import Testing
     #expect(try await !fullScan(nil))
   }
 
-  @Test func `nothing to do is no error`() async throws {
+  @Test func `nothing to do is not an error`() async throws {
     let report = try await report(
       .test(in: directory, .init(entity: "numbers", where: "id < 0"))
     )
@@ -103,7 +103,7 @@ import Testing
     #expect(report.sample.isEmpty && report.estimatedSeconds == nil)
   }
 
-  @Test func `an operator is warned of what may have been forgotten`() async throws {
+  @Test func `warnings name what an operator may have forgotten`() async throws {
     let connection = try Connection(path: path)
     try connection.execute("CREATE TRIGGER noisy AFTER DELETE ON numbers BEGIN SELECT 1; END")
     try connection.execute("CREATE TABLE child (p REFERENCES Numbers (id))")
@@ -118,7 +118,7 @@ import Testing
       )
     ).warnings
     for part in [
-      "looking at every row", "journal mode changes from delete to wal", "may be done twice",
+      "where reads every row", "journal mode changes from delete to wal", "may be done twice",
       "noisy", "child",
     ] {
       #expect(deletion.contains { $0.contains(part) }, "\(part)")
@@ -223,7 +223,7 @@ import Testing
           + " many may fail"
       ]
     )
-    // Two rows of the sample with the same, and one that has what a row beyond it has.
+    // Two rows of the sample with the same value, and one with the value of a row beyond it.
     #expect(
       try await warnings(["mail": "iif(id = 5, 'm1999', iif(id = 8, NULL, mail))"]).count == 1
     )
@@ -313,7 +313,7 @@ import Testing
     #expect(timed.pace == "throttle.identifiersPerSecond and throttle.window, on 3 days")
   }
 
-  @Test func `foreign keys that are enforced and rows that cannot be read are told`() async throws {
+  @Test func `enforced foreign keys and unreadable rows are reported`() async throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
@@ -344,7 +344,7 @@ import Testing
     #expect(failing[0].hasPrefix("set.j fails for the row 2: malformed JSON"), "\(failing)")
   }
 
-  @Test func `only triggers that run are told of`() async throws {
+  @Test func `only triggers that run are reported`() async throws {
     let connection = try Connection(path: path)
     try connection.execute(
       """

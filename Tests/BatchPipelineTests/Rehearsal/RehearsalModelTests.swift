@@ -6,12 +6,12 @@ import Testing
 
 /// Random schemas and jobs: what a rehearsal tells is what a naive comparison of all rows finds.
 @Suite(.timeLimit(.minutes(30))) struct RehearsalModelTests {
-  /// How many schemas there are; `BATCH_SEQUENCES` makes them more.
+  /// The number of schemas; `BATCH_SEQUENCES` increases it.
   private static let count =
     UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 42
 
   @Test(arguments: 0..<count)
-  func `the counts and samples are those of all rows`(seed: UInt64) async throws {
+  func `the counts and samples cover all rows`(seed: UInt64) async throws {
     let store = try VerifiedStore(seed: seed)
     let before = try Data(contentsOf: URL(fileURLWithPath: store.path))
     var settings = Rehearsal.Settings()

@@ -26,7 +26,9 @@ import Testing
     )
   }
 
-  @Test func `a handler is told, and changes of others meanwhile are noted`() async throws {
+  @Test func `a handler knows of the rehearsal, and changes by others meanwhile are noted`()
+    async throws
+  {
     let path = path
     let wasTold = Lock(false)
     let handler = TransformHandler.rows { columns in

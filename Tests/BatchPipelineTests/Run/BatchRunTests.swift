@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: [1, 4], [1, 7, 1_000])
-  func `a run does every row once and says so`(workers: Int, chunk: Int) async throws {
+  func `a run does every row once and reports it`(workers: Int, chunk: Int) async throws {
     let job = Job.test(in: directory, chunk: chunk, workers: workers)
     let events = Events()
     let summary = try await BatchRun(job, options: .telling).run { events.append($0) }
@@ -53,7 +53,7 @@ import Testing
     #expect(done == done.sorted() && done.last == 500)
   }
 
-  @Test func `a second run of a finished job begins anew`() async throws {
+  @Test func `a second run of a finished job starts over`() async throws {
     let job = Job.test(in: directory)
     let first = try await BatchRun(job).run()
     let second = try await BatchRun(job).run()
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [Job.Checkpoint.Ledger.store, .file])
-  func `a run that was stopped goes on where it was`(ledger: Job.Checkpoint.Ledger) async throws {
+  func `a stopped run resumes`(ledger: Job.Checkpoint.Ledger) async throws {
     let job = Job.test(in: directory, ledger: ledger)
     let stopped = try await runAndStop(job)
     #expect(stopped.state == .stopped)
@@ -117,8 +117,7 @@ import Testing
   }
 
   @Test(arguments: ["flag", "rate"])
-  func `a run that is held tells that it is alive, and its times go on`(cause: String) async throws
-  {
+  func `a held run shows that it is alive, and its times continue`(cause: String) async throws {
     var job = Job.test(in: directory)
     if cause == "flag" {
       job.throttle.flagFile = FilePath(directory.path)
@@ -162,12 +161,12 @@ import Testing
     #expect(try Data(contentsOf: file).count == size)
     run.stop()
     #expect(try await ended.value.state == .stopped)
-    // Of a run that nobody works on they do.
+    // They do for a run that nobody works on.
     let standing = try await RunStatus(of: job).summary
     #expect(try await RunStatus(of: job).summary.elapsedSeconds == standing.elapsedSeconds)
   }
 
-  @Test func `a run that came to an error goes on when the reason is gone`() async throws {
+  @Test func `a failed run resumes when the cause is gone`() async throws {
     let connection = try Connection(path: path)
     try connection.execute(
       """
@@ -218,7 +217,7 @@ import Testing
     #expect(error?.description.contains("last") == true)
   }
 
-  @Test func `two jobs on one store at once both come out exact`() async throws {
+  @Test func `two simultaneous jobs on one store are both exact`() async throws {
     let update = Job.test("update", in: directory, chunk: 5)
     let label = Job.test(
       "label",

@@ -5,7 +5,7 @@ import BatchTestSupport
 import SystemPackage
 import Testing
 
-/// A handler whose fault ends the process, in a process of its own.
+/// A handler that crashes the process, in a separate process.
 @Suite struct CrashingHandlerTests {
   private static func job(in folder: String) -> Job {
     Job(

@@ -67,7 +67,7 @@ import Testing
     #expect(try !directory.names().contains { $0.hasSuffix(".partial") })
   }
 
-  /// A view over the numbers that has no value for some of them.
+  /// A view over the numbers that fails for some of them.
   private func makePoison(_ list: String) throws {
     try TestDatabase.make(
       in: directory,
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: [(3, 1.0), (100, 0.011)])
-  func `past a bound an export stops, and goes on with a wider one`(
+  func `beyond a limit an export stops, and resumes with a higher one`(
     limit: Int,
     ratio: Double
   ) async throws {
@@ -122,7 +122,7 @@ import Testing
     #expect(lines.split(separator: "\n").count == 296)
   }
 
-  @Test func `without skip the identifier that cannot be read is told`() async throws {
+  @Test func `without skip the unreadable identifier is reported`() async throws {
     try makePoison("150")
     let summary = try await BatchRun(poisonedJob("out.ndjson", limit: 0)).run()
     #expect(summary.state == .failed)
@@ -166,7 +166,7 @@ import Testing
     #expect(String(decoding: first, as: UTF8.self) == #"{"ten":0,"c":9}"#)
   }
 
-  @Test func `a database that may only be read is exported and stays as it was`() async throws {
+  @Test func `a read-only database is exported and stays unchanged`() async throws {
     let before = try directory.read("test.db")
     var job = job("out.csv")
     job.database.readOnly = true
@@ -205,7 +205,7 @@ import Testing
     #expect(try directory.read("out.ndjson").filter { $0 == 0x0a }.count == 300)
   }
 
-  @Test func `an export of which more have failed than may by now goes on`() async throws {
+  @Test func `an export with more failures than a lowered limit resumes`() async throws {
     try makePoison("1, 2")
     let run = BatchRun(poisonedJob("out.ndjson", limit: 2), options: .telling)
     let first = try await run.run { event in if case .progress = event { run.stop() } }

@@ -57,7 +57,7 @@ private final class Flaky: ManagedObject, PersistentModel {
     return job
   }
 
-  /// What a row depends on: it is away for so many calls.
+  /// The service behind a row, which is unavailable for a number of calls.
   fileprivate final class Service: Sendable {
     /// How often each row is refused, and how often it was asked for.
     private let refusals: [Int64: Int]
@@ -113,7 +113,7 @@ private final class Flaky: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: Shape.allCases)
-  func `only the rows that ask for it are tried again, and fail alone after the last try`(
+  func `only the rows that ask for it are retried, and fail alone after the last attempt`(
     shape: Shape
   ) async throws {
     let seed = UInt64.random(in: 0...UInt64.max)
@@ -144,7 +144,7 @@ private final class Flaky: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: Shape.allCases)
-  func `without skip the run stops after the last try, and goes on later`(
+  func `without skip the run stops after the last attempt, and resumes later`(
     shape: Shape
   ) async throws {
     let away = Service(refusals: [1_500: 100])
@@ -183,8 +183,8 @@ private final class Flaky: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n <> id") == ["77"])
   }
 
-  @Test func `a row that somebody changes between two tries is computed anew`() async throws {
-    // Row 8 waits for row 7's next try; meanwhile its chunk is not locked.
+  @Test func `a row that somebody changes between two attempts is computed again`() async throws {
+    // Row 8 waits for row 7's next attempt; meanwhile its chunk is not locked.
     let path = path
     let isAway = Lock(true)
     let handler = TransformHandler.rows { columns in
@@ -208,7 +208,7 @@ private final class Flaky: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `what comes of later tries is held within bounds`() async throws {
+  @Test func `the results of later attempts are bounded`() async throws {
     let large = String(repeating: "x", count: 1 << 20)
     let refused = Lock<Set<Int64>>([])
     let handler = TransformHandler.rows { columns in

@@ -8,8 +8,8 @@ import Testing
 
 /// The write-ahead log while the run's own workers read.
 @Suite struct LogBoundTests {
-  /// An update whose first chunk is read until the log has passed its bound, so that nothing of it
-  /// can be reused before.
+  /// An update whose first chunk is being read until the log has passed its limit, so that none of
+  /// it can be reused before.
   private struct ReadingProcessor: ChunkProcessor {
     static let chunkSize = 10
 
@@ -19,7 +19,7 @@ import Testing
     let bound: Int
     /// Signalled when the first chunk is read, which the others wait for: each passes it on.
     let isReading = DispatchSemaphore(value: 0)
-    /// Signalled when the log has passed the bound, or all other chunks are written.
+    /// Signalled when the log has passed the limit, or all other chunks are written.
     let isLong = DispatchSemaphore(value: 0)
     let written = Lock(0)
 
@@ -118,8 +118,8 @@ import Testing
     }
     #expect(ending == .completed)
     #expect(try TestDatabase.texts(store.path, "SELECT DISTINCT n FROM numbers") == ["1"])
-    // A chunk writes some pages, and two may be at the writer when the bound is passed. The reader may
-    // have ended just before the lane looks at the log, which then is started anew without a hold.
+    // A chunk writes some pages, and two may be at the writer when the limit is passed. The reader
+    // may have ended just before the lane checks the log, which then restarts without a hold.
     let peak = try await lane.peakLogBytes()
     #expect(bound < peak && peak < bound + 200_000)
     #expect(holds > 0 || peak < bound + 50_000)

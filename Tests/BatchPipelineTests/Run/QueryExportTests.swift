@@ -6,7 +6,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Exports of a query, against one statement that makes the same lines.
+/// Exports of a query, against one statement that produces the same lines.
 @Suite struct QueryExportTests {
   let directory: TemporaryDirectory
   let path: String
@@ -37,7 +37,7 @@ import Testing
     .test(in: directory, source, .exporting(directory, file), chunk: chunk, workers: 3)
   }
 
-  /// What one statement makes of a query.
+  /// The lines that one statement produces for a query.
   private func expected(_ source: Job.Source, _ columns: [String]) throws -> String {
     let query = try #require(source.query)
     let values = columns.map { "'\($0)', \"\($0)\"" }.joined(separator: ", ")
@@ -153,7 +153,7 @@ import Testing
     #expect(try TestDatabase.dump(Connection(path: path)) == before, note)
   }
 
-  @Test func `every kind of value comes out of a copy as it was`() async throws {
+  @Test func `every kind of value survives a copy`() async throws {
     try Connection(path: path).execute("CREATE TABLE odd (k, v)")
     try Connection(path: path).execute(
       """
@@ -196,7 +196,7 @@ import Testing
   }
 
   @Test(arguments: queries.indices.prefix(3))
-  func `rows are those that the query has when they are read`(number: Int) async throws {
+  func `rows are as the query has them when they are read`(number: Int) async throws {
     let query = Self.queries[number]
     var source = Job.Source(query: query.sql, key: query.key)
     source.where = number == 2 ? "n > 0 AND s <> 77" : "kind <> 'gone'"
@@ -212,7 +212,7 @@ import Testing
     #expect(summary.outcomes.total == selected)
     if number < 2 { #expect(summary.outcomes.noLongerMatching == 1) }
     let lines = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
-    // Rows that are there only now were not selected.
+    // Rows that appeared later were not selected.
     let now = try expected(source, columns(of: query))
     let isSubset = Set(lines.split(separator: "\n")).isSubset(of: now.split(separator: "\n"))
     #expect(isSubset)

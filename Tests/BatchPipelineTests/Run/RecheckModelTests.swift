@@ -86,8 +86,8 @@ import Testing
 
     /// What the job does, in one statement.
     ///
-    /// Its rows are found in a subquery, before any is changed: SQLite 3.40 updates rows while it
-    /// still looks for others, also where the condition looks at them, `NOT EXISTS (…)` for example.
+    /// A subquery finds its rows before any is changed: SQLite 3.40 updates rows while it still
+    /// searches for others, even if the condition reads them, as with `NOT EXISTS (…)`.
     var statement: String {
       let rows = "id IN (SELECT id FROM c WHERE \(condition))"
       if deletes { return "DELETE FROM c WHERE \(rows)" }

@@ -5,12 +5,12 @@ import BatchIdentifiers
 import BatchTestSupport
 import Testing
 
-/// A run that is told to stop while SQLite works on an expression that does not end.
+/// A run that is stopped while SQLite evaluates an endless expression.
 @Suite struct StopGraceTests {
   private static let endless =
     "(WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i FROM c) SELECT count(*) FROM c)"
 
-  /// Changes four rows, of which the last two never come to an end.
+  /// Changes four rows, the last two of which never finish.
   private func run(
     runtime: Duration? = nil,
     stopRequests: AsyncStream<Void>
@@ -54,7 +54,7 @@ import Testing
         grace: .milliseconds(100)
       )
     )
-    // What is recorded meanwhile waits for the lane, and must not keep the run from hearing.
+    // Records written meanwhile wait for the lane, and must not keep the run from noticing.
     let ending = await loop.run { event throws(BatchError) in
       if case .committed = event { _ = try await lane.makeDurable() }
     }

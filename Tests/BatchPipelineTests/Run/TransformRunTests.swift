@@ -175,7 +175,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["7"])
   }
 
-  @Test func `every shape has a key for what it does elsewhere, the same when it is done again`()
+  @Test func `every shape has an idempotency key for external effects, the same on a retry`()
     async throws
   {
     let keys = Lock<[String]>([])
@@ -204,7 +204,7 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `rows that are gone or match no longer are no trap, however many`() async throws {
+  @Test func `any number of missing or no longer matching rows is harmless`() async throws {
     // Everything but the first row goes away while the first chunk is handled.
     let handler = TransformHandler.rows { [path] columns in
       let id = try columns.input("id", as: Int64.self)
@@ -269,7 +269,8 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `a handler that throws fails its chunk, and the identifier is told`() async throws {
+  @Test func `a handler that throws fails its chunk, and the identifier is reported`() async throws
+  {
     let summary = try await run(Self.throwing)
     #expect(summary.state == .failed)
     #expect(summary.failure?.code == .handlerFailed)
@@ -300,7 +301,7 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `a run of which more have failed than may by now goes on`() async throws {
+  @Test func `a run with more failures than a lowered limit resumes`() async throws {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       return { row in
@@ -321,7 +322,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(second.state == .completedWithFailures && second.outcomes.failed == 2)
   }
 
-  @Test func `failed identifiers are tried again, and only those`() async throws {
+  @Test func `failed identifiers are retried, and only those`() async throws {
     _ = try await run(Self.throwing, job(skip: 5))
     let calls = Lock<[Int64]>([])
     let handler = TransformHandler.rows { columns in
@@ -341,7 +342,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n = 0") == ["77"])
   }
 
-  @Test func `a handler that asks for it is tried again with its chunk`() async throws {
+  @Test func `a handler that asks for it is retried with its chunk`() async throws {
     let refusals = Lock(3)
     let handler = TransformHandler.rows { columns in
       let n = try columns.output("n", as: Int64.self)
@@ -421,7 +422,7 @@ private final class Number: ManagedObject, PersistentModel {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       return { row in
-        // The thread is lost to the process; it sleeps, so that it costs no more than that.
+        // The process loses the thread, which sleeps and so costs nothing else.
         while try row[id] == 50 { Thread.sleep(forTimeInterval: 1000) }
       }
     }
@@ -434,8 +435,8 @@ private final class Number: ManagedObject, PersistentModel {
   @Test(.timeLimit(.minutes(20)))
   func `a chunk whose worker is lost in a later one fails the run too`() async throws {
     let blocker = Lock(try Connection(path: path))
-    // The first chunk has to wait for the lock; when it gets it, a row of it has changed, and who would
-    // compute that again never returns.
+    // The first chunk must wait for the lock; when it gets it, one of its rows has changed, and
+    // computing that again would never return.
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       let n = try columns.output("n", as: Int64.self)

@@ -4,9 +4,10 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Random schemas, jobs and changes: what nobody has declared is found, and nothing else is told.
+/// Random schemas, jobs and changes: every undeclared change is found, and nothing else is
+/// reported.
 @Suite(.timeLimit(.minutes(30))) struct VerificationModelTests {
-  /// How many schemas there are; `BATCH_SEQUENCES` makes them more.
+  /// The number of schemas; `BATCH_SEQUENCES` increases it.
   private static let count =
     UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 64
 

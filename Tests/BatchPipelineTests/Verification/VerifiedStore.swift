@@ -3,9 +3,9 @@ import BatchStore
 import BatchTestSupport
 import Foundation
 
-/// A database of a random schema, a job over its table `t`, and one change that nobody has declared.
+/// A database of a random schema, a job over its table `t`, and one undeclared change.
 struct VerifiedStore {
-  /// What nobody has declared.
+  /// The undeclared change.
   enum Plant: CaseIterable {
     case nothing, cell, type, rowMore, rowLess, trigger, schema, cells
   }
@@ -30,7 +30,7 @@ struct VerifiedStore {
     var quoted: String { SQLName.quoted(name) }
   }
 
-  /// What verifying has to find: how many differences, and where if it is one.
+  /// The expected result: the number of differences, and the place of a single one.
   struct Finding {
     var count = 0
     var kind: StoreDifference.Kind?
@@ -219,7 +219,7 @@ struct VerifiedStore {
 
   // MARK: Changes that nobody has declared
 
-  /// Makes the change; what verifying has to find, which is nothing where there is nothing to change.
+  /// Makes the change; returns the expected result, which is none if there is nothing to change.
   mutating func change() throws -> Finding {
     let connection = try Connection(path: path)
     var finding = Finding()
@@ -303,8 +303,7 @@ struct VerifiedStore {
 
   // MARK: Counts
 
-  /// How many rows of each table that both databases have differ as nobody has declared, and in which
-  /// columns.
+  /// How many rows of each common table differ without being declared, and in which columns.
   func countsByTable() throws -> [String: (changed: Int, columns: [String: Int])] {
     var counts: [String: (changed: Int, columns: [String: Int])] = [:]
     let isUpdate = if case .update = job.action { true } else { false }

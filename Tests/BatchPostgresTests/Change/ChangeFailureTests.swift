@@ -117,7 +117,7 @@ import Testing
     #expect(one.succeeded == 1)
   }
 
-  @Test func `what is wrong with more than a row is told as it is`() async throws {
+  @Test func `an error about more than a row is reported unchanged`() async throws {
     let trial = try await ChangeTrial(Self.small)
     let change = try trial.update(["m": "1"])
     try trial.session.run("ALTER TABLE t RENAME COLUMN m TO was_m")
@@ -141,7 +141,7 @@ import Testing
 
   // MARK: Before the first chunk
 
-  @Test func `a role that may not write is told so, and what to have it granted`() async throws {
+  @Test func `a role that may not write gets an error with the necessary grant`() async throws {
     let role = "reader_\(UInt32.random(in: 0 ... .max))"
     let trial = try await ChangeTrial(
       """

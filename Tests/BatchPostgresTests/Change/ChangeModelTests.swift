@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Chunks beside a model that looks at each row by itself.
+/// Chunks against a model that handles each row by itself.
 @Suite struct ChangeModelTests {
   @Test(arguments: 0..<12)
   func `rows fare as they would one by one`(seed: UInt64) async throws {

@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `keys have several columns, and names are whatever they are`(
+  func `keys may have several columns, and any names`(
     method: WritingMethod
   ) async throws {
     let trial = try await ChangeTrial(
@@ -86,7 +86,7 @@ import Testing
       orderBy: [.init("id", descending: true)]
     )
     #expect(try change.countingStatement(for: backwards.keys())?.sql.contains("BETWEEN") == false)
-    // The outcome is that of the key with this number, whatever the order.
+    // The outcome of the key with this number, whatever the order.
     try backwards.session.execute("DELETE FROM t WHERE id = 49")
     let written = try backwards.write(backwards.update(["n": "n + 1"]))
     #expect(written.passedOver.vanished == RangeSet([1], within: 0..<50))
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `deleted rows are archived in the same transaction, all columns as they were`(
+  func `deleted rows are archived in the same transaction, with all columns`(
     method: WritingMethod
   ) async throws {
     let trial = try await ChangeTrial(
@@ -272,7 +272,7 @@ import Testing
 
   // MARK: Rows that are passed over
 
-  @Test func `rows that are gone, do not match or have the value already are told apart`()
+  @Test func `rows that are gone, do not match or already have the value are distinguished`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -296,7 +296,7 @@ import Testing
     #expect(try trial.texts("count(*) FILTER (WHERE a = 'c')") == ["0"])
   }
 
-  @Test func `a value is unchanged to the last bit, and not by what a type has for the same`()
+  @Test func `a value is unchanged only if all its bits are`()
     async throws
   {
     let trial = try await ChangeTrial(

@@ -34,7 +34,7 @@ import Testing
     #expect(try ServerHealth.notes(for: database.session()) == [])
   }
 
-  @Test func `whoever waits to change the table is given way`() async throws {
+  @Test func `a session that waits to change the table gets it`() async throws {
     let database = try TestPostgres(Self.table)
     // A chunk that is not committed.
     let chunk = try database.session()
@@ -83,7 +83,7 @@ import Testing
     let connection = PostgresConnection(label: "batch.vacuum", address: try database.address)
     let vacuum = Task {
       try await connection.perform { session throws(BatchError) in
-        // It rests all the time, so that it is seen at work.
+        // It rests all the time, so that its work can be observed.
         try session.run("SET vacuum_cost_delay = 100")
         try session.run("SET vacuum_cost_limit = 1")
         try session.run("VACUUM t")
@@ -101,7 +101,7 @@ import Testing
     await connection.close()
   }
 
-  @Test func `a role that does not see everything is told so, and goes on`() throws {
+  @Test func `a role that does not see everything gets a warning, and the run continues`() throws {
     let role = "blind_\(UInt32.random(in: 0 ... .max))"
     let database = try TestPostgres("\(Self.table); CREATE ROLE \(role) LOGIN")
     defer { try? database.run("DROP ROLE \(role)") }
@@ -138,7 +138,7 @@ import Testing
     let health = try Self.health(database)
     #expect((3...6).contains(health.unarchived ?? 0))
     #expect(health.hold(.init(lag: nil, lagBytes: nil, unarchived: 2))?.name == "archiveBacklog")
-    // It has what was written, and does not show it for an hour.
+    // It has received the changes, and does not apply them for an hour.
     #expect(health.standby?.name == "walreceiver")
     #expect(health.hold(.init(lag: nil, lagBytes: 1 << 20))?.name == "replicationLag")
     try session.run("ALTER SYSTEM SET archive_command = 'true'")
@@ -152,7 +152,7 @@ import Testing
     #expect((0...1).contains(try Self.health(database).unarchived ?? 9))
   }
 
-  @Test func `each limit has its reason, and none where there is no limit`() {
+  @Test func `each limit has its reason, and none without a limit`() {
     var health = ServerHealth()
     health.standby = .init(name: "b", lag: .seconds(41), bytes: 3 << 30)
     health.unarchived = 70

@@ -57,7 +57,7 @@ import Testing
     #expect(try session.text("SELECT count(*) FROM t") == "0")
   }
 
-  @Test func `a copy that nobody wants to its end is left at once, in bounded memory`() throws {
+  @Test func `a copy that is abandoned ends immediately, in bounded memory`() throws {
     let before = peakResidentBytes()
     let enough = BatchError(.invalidValue, "enough")
     var count = 0
@@ -75,7 +75,7 @@ import Testing
     #expect(peakResidentBytes() - before < 64 << 20)
   }
 
-  @Test func `a copy where none is expected neither hangs nor spins`() throws {
+  @Test func `an unexpected copy neither hangs nor spins`() throws {
     try session.run("CREATE TABLE t (id int)")
     for sql in ["COPY t TO STDOUT", "COPY t FROM STDIN"] {
       #expect(throws: BatchError.self) { try session.execute(sql) }

@@ -42,7 +42,7 @@ import Testing
     #expect(BatchError(error, server: "s", isInterrupted: true).code == .interrupted)
   }
 
-  @Test func `a refused row is told with its column, its constraint and its values`() throws {
+  @Test func `a refused row is reported with its column, its constraint and its values`() throws {
     let database = try TestPostgres(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL CONSTRAINT small CHECK (n < 9), u int UNIQUE);
@@ -72,7 +72,7 @@ import Testing
 
   // MARK: On a server
 
-  @Test func `a connection that the server ends is lost, and made anew`() async throws {
+  @Test func `a connection that the server ends is lost, and restored`() async throws {
     let database = try TestPostgres()
     let connection = PostgresConnection(label: "batch.ended", address: try database.address)
     let ended = await #expect(throws: BatchError.self) {
@@ -89,7 +89,7 @@ import Testing
     await connection.close()
   }
 
-  @Test func `a statement that takes too long is about too much at once`() throws {
+  @Test func `a statement that takes too long means too much at once`() throws {
     let database = try TestPostgres()
     let session = try database.session()
     let error = #expect(throws: BatchError.self) {
@@ -104,7 +104,7 @@ import Testing
     #expect(error?.isAboutRows == false)
   }
 
-  @Test func `what others do at the same time is no reason to give up`() throws {
+  @Test func `conflicts with others are transient`() throws {
     let database = try TestPostgres(
       "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)"
     )

@@ -16,7 +16,7 @@ import Testing
     session = try database.session()
   }
 
-  @Test func `values are bound and come back as they were`() throws {
+  @Test func `values are bound and returned unchanged`() throws {
     let texts = ["", "it's", "a\\b", "'; DROP TABLE t; --", "ünïcode 🐘", "NULL", "{1,2}"]
     for text in texts { #expect(try session.text("SELECT $1", .text(text)) == text) }
     for value in [Int64.min, -1, 0, .max] {
@@ -87,7 +87,7 @@ import Testing
     #expect(throws: BatchError.self) {
       try session.transaction { () throws(BatchError) in
         try session.execute("INSERT INTO t VALUES (3)")
-        // Nobody notices, but the server has given the transaction up.
+        // Nobody notices, but the server has rolled back the transaction.
         _ = try? session.execute("SELECT 1 / 0")
       }
     }
@@ -95,7 +95,7 @@ import Testing
     #expect(try session.text("SELECT string_agg(a::text, ',') FROM t") == "1")
   }
 
-  @Test func `settings are those of the transaction and end with it`() throws {
+  @Test func `settings belong to the transaction and end with it`() throws {
     let before = try session.text("SHOW lock_timeout")
     let options = TransactionOptions(
       .serializable,
@@ -129,7 +129,7 @@ import Testing
     #expect(error?.code == .readOnly)
   }
 
-  @Test func `a lock that is not given in time is told as one`() throws {
+  @Test func `a lock that is not granted in time is reported as one`() throws {
     try session.run("CREATE TABLE t (a int)")
     let other = try database.session()
     try other.begin(TransactionOptions())
@@ -145,7 +145,7 @@ import Testing
     other.rollBack()
   }
 
-  @Test func `a statement that takes too long is cancelled and is no interrupt`() throws {
+  @Test func `a statement that takes too long is cancelled and is not an interrupt`() throws {
     let error = #expect(throws: BatchError.self) {
       try session.transaction(TransactionOptions(statementTimeout: .milliseconds(10))) {
         () throws(BatchError) in
@@ -155,7 +155,7 @@ import Testing
     #expect(error?.code == .statementCancelled)
   }
 
-  @Test func `two that wait for each other are told to try again`() async throws {
+  @Test func `a deadlock is a transient error`() async throws {
     try session.run(
       "CREATE TABLE t (a int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)"
     )
@@ -203,7 +203,7 @@ import Testing
     #expect(try await connection.perform(processID) != first)
   }
 
-  @Test func `nobody here knows of a COMMIT on which the connection broke`() throws {
+  @Test func `the fate of a COMMIT on a broken connection is unknown`() throws {
     // A deferred trigger ends its own session in the middle of the COMMIT.
     try session.run(
       """
@@ -225,7 +225,7 @@ import Testing
     #expect(throws: BatchError.self) { try session.execute("SELECT 1") }
   }
 
-  @Test func `an interrupt ends what runs and whatever comes later`() async throws {
+  @Test func `an interrupt ends the current statement and all later ones`() async throws {
     let connection = PostgresConnection(label: "test.sleeper", address: try database.address)
     let sleeper = Task {
       try await connection.perform { session throws(BatchError) in
@@ -247,7 +247,7 @@ import Testing
 
   // MARK: Rows as they arrive
 
-  @Test func `rows arrive one by one, and the rest is dropped where nobody wants it`() throws {
+  @Test func `rows arrive one by one, and unwanted ones are dropped`() throws {
     var sum: Int64 = 0
     let count = try session.forEachRow(
       "SELECT g FROM generate_series(1, $1) AS g",
@@ -269,7 +269,7 @@ import Testing
     #expect(try session.text("SELECT 1") == "1")
   }
 
-  @Test func `an error behind some rows is told`() throws {
+  @Test func `an error after some rows is reported`() throws {
     var count = 0
     let error = #expect(throws: BatchError.self) {
       try session.forEachRow("SELECT 1 / (g - 900) FROM generate_series(1, 1000) AS g") {
@@ -281,7 +281,7 @@ import Testing
     #expect(try session.text("SELECT 1") == "1")
   }
 
-  @Test func `what the server tells beside its answers is heard by whoever wants to`() throws {
+  @Test func `the server's notices reach their listeners`() throws {
     var heard: [String] = []
     try session.listening {
       heard.append($0.message)

@@ -25,7 +25,7 @@ import Testing
     "postgres://ann:secret@host/db?x=1", "postgres://ann:secret@host/db?password",
     "postgres://secret%zz@host/db", "postgres://a:b=secret=@/db?a==secret", "",
   ])
-  func `what is no URL is refused without being told again`(url: String) {
+  func `an invalid URL is refused without being repeated`(url: String) {
     let error = #expect(throws: BatchError.self) { try ServerAddress(url: url) }
     #expect(error?.code == .databaseAccess)
     #expect(error?.description.contains("secret") == false)
@@ -45,7 +45,7 @@ import Testing
     #expect(error?.message.contains("nowhere") == true)
   }
 
-  @Test func `a wrong password is told by its role and never shown`() throws {
+  @Test func `a wrong password is reported with its role and never shown`() throws {
     let database = try TestPostgres("CREATE ROLE \(role) LOGIN PASSWORD 'right'")
     defer { try? database.run("DROP ROLE \(role)") }
     let port = database.cluster.port
@@ -69,7 +69,7 @@ import Testing
 
   private let role = "r\(UInt32.random(in: 0 ... .max))"
 
-  @Test func `a server that is down, a database and a role that are not there are told apart`()
+  @Test func `a server that is down, a missing database and a missing role are distinguished`()
     throws
   {
     let cluster = try TestCluster.shared()

@@ -25,7 +25,9 @@ import Testing
     return String(decoding: export.header + lines.bytes, as: UTF8.self)
   }
 
-  @Test func `lines of NDJSON have all digits, and the text of what is no number`() async throws {
+  @Test func `lines of NDJSON have all digits, and text for values that are not numbers`()
+    async throws
+  {
     let trial = try await ChangeTrial(Self.table)
     let text = try Self.text(trial, trial.export(as: .ndjson))
     #expect(
@@ -61,7 +63,7 @@ import Testing
   @Test(arguments: [
     ("bigint", "g"), ("bigint", "g * 3 - 70"), ("text", "'k' || g"), ("uuid", "md5(g::text)::uuid"),
   ])
-  func `the bytes are the same however the list is cut, and rows that are gone are counted`(
+  func `the bytes are the same however the list is split, and missing rows are counted`(
     type: String,
     value: String
   ) async throws {

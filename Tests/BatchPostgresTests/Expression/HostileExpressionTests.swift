@@ -124,7 +124,7 @@ import Testing
     "EXISTS (SELECT FROM crosstab('SELECT evil(), 1, 1') AS c (a int, b int))",
     "EXISTS (SELECT FROM connectby('other', 'id', 'n', '1', 0) AS c (a int, b int, l int))",
     "EXISTS (SELECT FROM xpath_table('n', 's', 'other', '/', 'evil() = 1') AS x (a int, b text))",
-    // Operators, casts and types of somebody's own; names that stand in front of the server's.
+    // Custom operators, casts and types; names that hide the server's.
     "n === 1", "n OPERATOR(public.===) 1", "n OPERATOR(\"public\".\"===\") 1", "@@@ n = 1",
     "lower(s::varchar) = 'a'",
     "abs(s) = 1", "n::evil_domain = 1", "CAST(n AS public.evil_domain) = 1", "evil_domain '1' = 1",
@@ -138,7 +138,7 @@ import Testing
     "EXISTS (SELECT FROM pg_catalog.pg_file_settings)",
     "EXISTS (SELECT FROM information_schema.tables)",
     "EXISTS (SELECT FROM pg_stat_activity)", "EXISTS (SELECT FROM nowhere)",
-    // What is no condition.
+    // Texts that are not a condition.
     "n", "s", "ROW(1, 2)", "SELECT id, n FROM t", "count(*) > 0", "sum(n) > 1",
     "row_number() OVER () = 1",
     "nothing = 1", "id = :nothing", "id = $1", "id = ?", "tags[1:p] IS NULL", "DEFAULT",
@@ -231,7 +231,7 @@ import Testing
     #expect(checked.expression.text == text)
   }
 
-  @Test func `a function that comes to stand before the server's is not called`() throws {
+  @Test func `a function that later hides the server's is not called`() throws {
     let own = try Self(in: TestPostgres(Self.script))
     let (session, compiler) = (own.session, own.compiler)
     // With the same arguments as the server's: pg_catalog comes first.
@@ -248,7 +248,7 @@ import Testing
     try own.expectNothingDone()
   }
 
-  @Test func `a column of somebody's own type is compared as it must be`() throws {
+  @Test func `a column of a custom type is compared as it must be`() throws {
     // With the server's operators alone, this would be another comparison.
     let checked = try compiler.condition(PostgresExpression("c = 'X'"))
     let path = try SearchPath(of: session)
@@ -259,7 +259,7 @@ import Testing
     #expect(count == "1")
   }
 
-  @Test func `what is refused is told with what to do`() throws {
+  @Test func `an expression is refused with a remedy`() throws {
     func refusal(_ text: String) throws -> BatchError {
       try #require(throws: BatchError.self) { try compiler.condition(PostgresExpression(text)) }
     }

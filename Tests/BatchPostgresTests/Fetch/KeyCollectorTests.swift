@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  /// What is made of pieces that end at some offsets.
+  /// The result of pieces that end at some offsets.
   private func keys(_ bytes: [UInt8], cutAt ends: [Int]) throws -> [PrimaryKey]? {
     var keys = KeyCollector(query, store: "S")
     var start = 0
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `damaged bytes are refused, or are other keys, and never a trap`() throws {
+  @Test func `damaged bytes are refused, or are other keys, and never trap`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<3_000 {

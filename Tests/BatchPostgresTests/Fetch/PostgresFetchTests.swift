@@ -99,7 +99,7 @@ import Testing
     }
     let base = query.key.columns[0].type
     try session.transaction { () throws(BatchError) in
-      // In the order of the type, and not in that of its texts.
+      // In the order of the type, not of its texts.
       if query.key.columns[0].form == .other {
         let first = try session.text("SELECT k::text FROM t ORDER BY t.k LIMIT 1")
         #expect(texts[0] == first)
@@ -186,7 +186,7 @@ import Testing
 
   // MARK: Parameters
 
-  @Test func `values reach the condition as they are and never as SQL`() async throws {
+  @Test func `values reach the condition unchanged and never as SQL`() async throws {
     try database.run(
       """
       CREATE TABLE t (id int PRIMARY KEY, s text, d date, r float8, b bytea, ok bool);
@@ -210,7 +210,7 @@ import Testing
     }
   }
 
-  @Test func `an expression that has no value for a row is told as the server tells it`()
+  @Test func `an expression that fails for a row gives the server's error`()
     async throws
   {
     try database.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (0)")
@@ -242,7 +242,7 @@ import Testing
   }
 
   @Test func `all readers see one moment`() async throws {
-    // Whoever writes moves one from one end to the other, all the while.
+    // A writer keeps moving one from one end to the other.
     try database.run(
       """
       CREATE TABLE t (id bigint PRIMARY KEY);
@@ -312,7 +312,7 @@ import Testing
     #expect(several.count == 100_000)
     let rows = try await PostgresFetch(query, from: address, method: .select).run(store: "S")
     #expect(try rows.integers(in: 0..<5) == [1, 3, 5, 7, 9])
-    // Nothing that was set is left to whoever has the connection next.
+    // No settings are left to the connection's next user.
     let session = try PostgresSession(
       address,
       applicationName: "test",

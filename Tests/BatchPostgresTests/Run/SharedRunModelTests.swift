@@ -7,7 +7,8 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Several processes at work on one run, whose connections are ended and whose spans are taken over at any moment.
+/// Several processes working on one run, whose connections are ended and whose spans are taken over
+/// at any moment.
 @Suite struct SharedRunModelTests {
   @Test(arguments: [1, 2, 3])
   func `each row is changed once, whatever happens to connections and leases`(
@@ -55,7 +56,7 @@ import Testing
             AND state <> 'idle' LIMIT 1
           """
         )
-        // The tests of other databases shall get on as well.
+        // The tests of other databases must make progress as well.
         try session.execute("SELECT pg_sleep(0.01)")
         return ended == "t" ? 1 : 0
       }
@@ -86,7 +87,7 @@ private struct TestHost: Sendable {
       run: trial.run,
       host: UUID().uuidString.lowercased()
     )
-    // No time at all: whoever finds nothing else free takes over what another one is at work on.
+    // No time at all: a process that finds nothing else free takes over another one's work.
     claims = SpanClaims(heartbeat, lease: .zero)
   }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import BatchPostgres
 
 @Suite struct SharedRunTests {
-  @Test func `a run is there with its spans and their identifiers`() async throws {
+  @Test func `a run is stored with its spans and their identifiers`() async throws {
     let trial = try await RunTrial(1_050, spansOf: 100)
     let session = trial.trial.session
     let runs = try trial.tables.runs(ofJob: "job", in: session)
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `lists of any keys come back, in spans that are neither short nor heavy`()
+  @Test func `lists of any keys are restored, in spans that are neither short nor heavy`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -61,7 +61,7 @@ import Testing
     "UPDATE _batch_list SET bytes = set_byte(bytes, 90, get_byte(bytes, 90) # 4)",
     "UPDATE _batch_list AS l SET bytes = o.bytes FROM _batch_list AS o WHERE l.first = 0 AND o.first = 100",
   ])
-  func `a list that was edited by hand is told as one`(edit: String) async throws {
+  func `a list that was edited by hand is refused`(edit: String) async throws {
     let trial = try await RunTrial(150, spansOf: 100)
     try trial.database.run(edit)
     let error = #expect(throws: BatchError.self) {
@@ -71,7 +71,7 @@ import Testing
     #expect(error?.message.contains("positions 0 to 99") == true)
   }
 
-  @Test func `tables are made once, whoever comes at the same time`() async throws {
+  @Test func `tables are created once by simultaneous processes`() async throws {
     let database = try TestPostgres()
     let address = try database.address
     let errors = await withTaskGroup(of: BatchError?.self) { group in
@@ -101,7 +101,9 @@ import Testing
     )
   }
 
-  @Test func `a role that may make no tables is told what to have it granted`() async throws {
+  @Test func `a role that may not create tables gets an error with the necessary grant`()
+    async throws
+  {
     let role = "maker_\(UInt32.random(in: 0 ... .max))"
     let database = try TestPostgres(
       "CREATE ROLE \(role) LOGIN; CREATE SCHEMA closed; GRANT USAGE ON SCHEMA closed TO \(role)"
@@ -143,7 +145,7 @@ import Testing
     try host.heartbeat.leave(in: host.session)
     #expect(try host.heartbeat.beat(in: host.session) == nil)
     #expect(try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session) == [])
-    // What it had is free at once.
+    // Its spans are free immediately.
     #expect(try trial.host().lease().lease.positions == 0..<10)
   }
 }

@@ -19,7 +19,7 @@ import Testing
     #expect(last.lease.positions == 20..<30)
     #expect(try a.claim(knowing: [0, 20]) == .noneFree)
     #expect(try b.claim(knowing: [10]) == .noneFree)
-    // An answer that was lost: the server has the span as its own, and it does not know.
+    // A lost answer: the server records the span as its own, and it does not know.
     let again = try a.lease(knowing: [0])
     #expect(again.lease.positions == 20..<30)
     #expect(again.lease.token == last.lease.token + 1)
@@ -105,7 +105,7 @@ import Testing
     let taken = try b.lease()
     #expect(taken.lease.positions == 0..<20)
     #expect(taken.remaining == [5..<10, 15..<20])
-    // It was only slow, and goes on where it was.
+    // It was only slow, and continues.
     let fenced = #expect(throws: BatchError.self) { try a.commit(5..<10, under: lease) }
     #expect(fenced?.code == .leaseLost)
     #expect(fenced?.isTransient == false)
@@ -117,7 +117,7 @@ import Testing
     #expect(try trial.counts() == ["1 x 20"])
   }
 
-  @Test func `a host that asks or beats is alive, whatever was thought of it`() async throws {
+  @Test func `a host that asks or beats is alive, whatever was assumed before`() async throws {
     let trial = try await RunTrial(20, spansOf: 10)
     let (a, b) = (try trial.host(), try trial.host())
     _ = try a.lease()
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `two chunks of a span are in nobody's way, nor are signs of life`() async throws {
+  @Test func `two chunks of a span block nobody, nor do signs of life`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.database.session())
     let lease = try a.lease().lease
@@ -175,7 +175,7 @@ import Testing
     try a.session.begin(TransactionOptions(idleTimeout: .milliseconds(50)))
     _ = try SpanFence(trial.tables, run: trial.run).enter(0..<8, under: lease, in: a.session)
     try a.fallSilent()
-    // It says nothing any more, and holds its lock until the server ends it.
+    // It is silent, and holds its lock until the server ends it.
     try await trial.database.wait(
       until:
         "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_locks WHERE relation = '_batch_ledger'::regclass AND mode = 'RowExclusiveLock')"
@@ -259,7 +259,7 @@ import Testing
     #expect(lost?.code == .connectionLost)
     #expect(lost?.postgres?.state == .transactionResolutionUnknown)
     #expect(lost?.isTransient == true)
-    // The same again waits for what the server makes of it.
+    // The same chunk again waits for the server's decision.
     let second = Task { try await commit() }
     try await wait(for: "transactionid")
     try gate.execute("SELECT pg_advisory_unlock(5)")
@@ -292,7 +292,7 @@ import Testing
     #expect(try trial.counts() == ["0 x 12", "1 x 8"])
   }
 
-  @Test func `a chunk that stands otherwise in the ledger is not done again`() async throws {
+  @Test func `a chunk recorded differently in the ledger is not done again`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let a = try trial.host()
     let lease = try a.lease().lease
@@ -304,7 +304,7 @@ import Testing
 
   // MARK: Outcomes
 
-  @Test func `what became of each identifier is in the ledger, and failures are counted over all`()
+  @Test func `the outcome of each identifier is in the ledger, and failures are counted over all`()
     async throws
   {
     let trial = try await RunTrial(40, spansOf: 20, "ALTER TABLE t ADD CHECK (n < 5)")

@@ -51,7 +51,7 @@ import Testing
     "", ".", "orders.", ".orders", "a.b.c", "\"orders", "\"\"", "or\"ders", "\"orders\"x", "order",
     "\"ORDERS\"", "orders; DROP TABLE orders", "orders'", "nowhere.orders", "$1",
   ])
-  func `what is no table is refused`(name: String) throws {
+  func `anything other than a table is refused`(name: String) throws {
     try session.run("CREATE TABLE orders (id int PRIMARY KEY)")
     let error = #expect(throws: BatchError.self) { try table(name) }
     #expect(error?.code == .unknownEntity)
@@ -62,7 +62,7 @@ import Testing
 
   // MARK: Columns and keys
 
-  @Test func `columns are told with all that decides what may be written`() throws {
+  @Test func `columns are described with all that determines what may be written`() throws {
     try session.run(
       """
       CREATE DOMAIN positive AS int CHECK (value > 0);
@@ -133,7 +133,8 @@ import Testing
 
   // MARK: What a job meets there
 
-  @Test func `partitions, triggers, rules and foreign keys in both directions are told`() throws {
+  @Test func `partitions, triggers, rules and foreign keys in both directions are reported`() throws
+  {
     try session.run(
       """
       CREATE TABLE parent (id int PRIMARY KEY, up int REFERENCES parent ON DELETE SET NULL);
@@ -172,7 +173,7 @@ import Testing
     #expect(try table("parent").estimatedCount == 0)
   }
 
-  @Test func `rights are told before anything is tried`() throws {
+  @Test func `rights are reported before anything is tried`() throws {
     let role = "r\(UInt32.random(in: 0 ... .max))"
     try session.run(
       """

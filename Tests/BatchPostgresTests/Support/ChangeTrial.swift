@@ -15,7 +15,7 @@ struct ChangeTrial {
   let path: SearchPath
   let parameters: PostgresParameters
 
-  /// Makes what a script makes, and selects rows of a table.
+  /// Runs a setup script, and selects rows of a table.
   init(
     _ script: String,
     _ name: String = "t",
@@ -36,7 +36,7 @@ struct ChangeTrial {
     )
   }
 
-  /// Has each row of `t` take 20 ms to be updated.
+  /// Makes each update of a row of `t` take 20 ms.
   static let slowTrigger = """
     CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;

@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchTestSupport
 import Foundation
 
-/// Stands between one session and the server, and counts how often the session waits for an answer.
+/// Proxies one session, and counts how often it waits for an answer of the server.
 final class CountingProxy: Sendable {
   /// The folder of its socket, which is that of port 5432.
   let folder: String

@@ -14,7 +14,7 @@ struct RunTrial {
 
   var database: TestPostgres { trial.database }
 
-  /// Begins a run that adds one to `n` of so many rows, in spans of some length.
+  /// Begins a run that adds one to `n` of a number of rows, in spans of some length.
   init(_ count: Int, spansOf length: Int, _ script: String = "") async throws {
     trial = try await ChangeTrial(
       """
@@ -62,7 +62,7 @@ struct RunTrial {
     try RunTrialHost(self, session: database.session(role: role))
   }
 
-  /// What n is of all rows, and how many are.
+  /// The value of n in all rows, and the number of rows.
   func counts() throws -> [String] {
     let rows = try database.session().execute(
       "SELECT n || ' x ' || count(*) FROM t GROUP BY n ORDER BY n"
@@ -71,7 +71,7 @@ struct RunTrial {
   }
 }
 
-/// A process on a host of its own, as far as its session goes.
+/// A process on its own host, as far as its session goes.
 final class RunTrialHost {
   let trial: RunTrial
   let session: PostgresSession
@@ -108,7 +108,7 @@ final class RunTrialHost {
     return try chunks.run(keys, at: positions, under: lease, by: &method, in: session)
   }
 
-  /// Has the server think that the process was not heard of for some time.
+  /// Makes the server believe that the process has been silent for some time.
   func fallSilent(for time: String = "61 seconds") throws {
     try trial.database.run(
       "UPDATE _batch_host SET seen_at = seen_at - interval '\(time)' WHERE host = '\(heartbeat.host)'"

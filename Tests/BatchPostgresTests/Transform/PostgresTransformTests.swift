@@ -180,7 +180,7 @@ import Testing
     #expect(try trial.session.integer("SELECT count(DISTINCT xmin::text) FROM t") == 2)
   }
 
-  @Test func `a column that changes its type is not read as what it was`() async throws {
+  @Test func `a column that changes its type is not read with the old type`() async throws {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, n int, w text); INSERT INTO t SELECT g, g, g FROM generate_series(1, 9) AS g"
     )
@@ -197,7 +197,8 @@ import Testing
     let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.copy)
     #expect(chunk.rows.values.integer(4, 0) == 5)
     #expect(chunk.rows.values.text(4, 1) == "5")
-    // What was computed as text is no integer: nothing is written, and the message names the column.
+    // The value computed as text is not an integer: nothing is written, and the message names the
+    // column.
     let refusal = #expect(throws: BatchError.self) {
       try Self.write(trial, transform, chunk, .counting)
     }
@@ -241,7 +242,7 @@ import Testing
     """,
     "CREATE TABLE t (id int, n int NOT NULL DEFAULT 0)",
   ])
-  func `no row is set that is not the one that was read`(table: String) async throws {
+  func `only the rows that were read are set`(table: String) async throws {
     let trial = try await ChangeTrial(
       "\(table); INSERT INTO t SELECT generate_series(1, 50)",
       key: ["id"]
@@ -273,7 +274,7 @@ import Testing
     )
     let transform = try trial.transform(["n"], ["n"])
     let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.addOne)
-    // It has the lock when the statement comes to the row, which then looks at what has become of it.
+    // It has the lock when the statement reaches the row, which then checks its new state.
     let other = try trial.database.session()
     try other.run("BEGIN; UPDATE t SET n = 10 WHERE id = 3")
     let connection = PostgresConnection(label: "batch.set", address: try trial.database.address)

@@ -227,7 +227,7 @@ import Testing
       } == 2
     )
     #expect(try trial.counts() == ["0 x 20", "1 x 20"])
-    // Two journeys more, of which one says what was passed over.
+    // Two more round trips, one of which reports what was passed over.
     try trial.database.run("DELETE FROM t WHERE id = 25")
     let gone = try transform.prepare(trial.trial.keys(20..<30), in: session, Self.addOne())
     #expect(

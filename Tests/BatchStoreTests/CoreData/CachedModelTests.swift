@@ -4,7 +4,7 @@ import Testing
 
 @testable import BatchStore
 
-/// The readers of Core Data's cached model, of bytes that nobody vouches for.
+/// The readers of Core Data's cached model, given arbitrary bytes.
 @Suite struct CachedModelTests {
   private func unpack(_ hexadecimal: String, atMost limit: Int = 10_000) throws -> [UInt8] {
     try Inflation.unpack(Self.bytes(hexadecimal), atMost: limit)
@@ -16,7 +16,7 @@ import Testing
   }
 
   private static let text = "to be or not to be, that is the question: to be or not to be"
-  /// As zlib packs the text: as it is, with the fixed code, and a longer one with a code of its own.
+  /// As zlib packs the text: stored, with the fixed code, and a longer one with a dynamic code.
   private static let stored = """
     013c00c3ff746f206265206f72206e6f7420746f2062652c207468617420697320746865207175657374\
     696f6e3a20746f206265206f72206e6f7420746f206265

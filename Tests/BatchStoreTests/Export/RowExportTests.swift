@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func `the form of every storage class is what it is documented to be`() async throws {
+  @Test func `the form of every storage class is as documented`() async throws {
     try insert([
       [.null, .integer(.min), .real(-.infinity)], [.text(""), .blob([]), .real(.infinity)],
       [.text("a\"\\/\u{0}\u{1f}\u{7f}\n\r\t"), .real(2), .blob([0xfb, 0xff])],
@@ -219,7 +219,7 @@ private enum JSONCell: Decodable {
     switch (self, value) {
     case (.null, .null): true
     case (.integer(let left), .integer(let right)): left == right
-    // `2.0` has no sign of having been a REAL.
+    // `2.0` does not show that it was a REAL.
     case (.integer(let left), .real(let right)): Double(left) == right
     case (.real(let left), .real(let right)): left == right
     case (.text(let left), .text(let right)): left.utf8.elementsEqual(right.utf8)

@@ -2,7 +2,7 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// What the terms of a condition are, and what each is about.
+/// The terms of a condition, and what each reads.
 @Suite struct ConditionTests {
   let connection: Connection
   let schema: Schema
@@ -29,7 +29,7 @@ import Testing
     return try compiler.condition(SQLExpression(text))
   }
 
-  /// Conditions, and their terms where they are looked at.
+  /// Conditions, and their terms.
   private static let splits: [(String, [String]?)] = [
     ("a = 1", ["a = 1"]),
     ("a = 1 AND b = 2", ["a = 1", "b = 2"]),

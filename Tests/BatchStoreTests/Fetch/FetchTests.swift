@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: KeyedTable.allCases, 0..<4 as Range<UInt64>)
-  func `a list has the keys that a SELECT has, in its order`(
+  func `a list has the keys of a SELECT, in its order`(
     table: KeyedTable,
     seed: UInt64
   ) async throws {
@@ -186,7 +186,7 @@ import Testing
     #expect(try list.integers(in: 498..<500) == [499, 500])
   }
 
-  @Test func `text in UTF-16 and text that is no Unicode are keys like others`() async throws {
+  @Test func `text in UTF-16 and invalid Unicode are keys like others`() async throws {
     let path = try TestDatabase.make(in: directory, "PRAGMA encoding = 'UTF-16le'")
     let connection = try Connection(path: path)
     try connection.execute("PRAGMA encoding = 'UTF-16le'")

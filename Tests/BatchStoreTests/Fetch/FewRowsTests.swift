@@ -4,7 +4,7 @@ import Testing
 
 @testable import BatchStore
 
-/// Fetches whose condition has an index that SQLite passes over for the order of the rowids.
+/// Fetches whose condition has an index that SQLite ignores in favor of rowid order.
 @Suite struct FewRowsTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -73,7 +73,7 @@ import Testing
         #expect(try list.integers(in: 0..<list.count) == rowIDs(condition))
       }
     }
-    // Each time anew, though the statement is the same.
+    // Each time again, though the statement is the same.
     for _ in 0..<50 { #expect(try few("at < 100")?.count == 100) }
   }
 

@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8 as Range<UInt64>)
-  func `several readers fetch what one does`(seed: UInt64) async throws {
+  func `several readers fetch the same as one`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let bounds: ClosedRange<Int64> = seed % 2 == 0 ? -5_000_000...5_000_000 : .min ... .max
     var rowIDs = Set((0..<500).map { _ in Int64.random(in: bounds, using: &random) })

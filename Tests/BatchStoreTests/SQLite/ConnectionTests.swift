@@ -13,7 +13,7 @@ import Testing
     path = try TestDatabase.make(in: directory, "CREATE TABLE t (id INTEGER PRIMARY KEY, v UNIQUE)")
   }
 
-  /// How many compiled statements the connection keeps, those of a text or all.
+  /// How many compiled statements the connection caches, for a text or in total.
   private func compiled(_ connection: Connection, _ sql: String? = nil) throws -> Int {
     let condition = sql.map { " WHERE sql = '\($0)'" } ?? ""
     let count = try connection.value("SELECT count(*) FROM sqlite_stmt\(condition)")
@@ -96,7 +96,7 @@ import Testing
     #expect(!texts.contains { $0.contains("secret") })
   }
 
-  @Test func `an error in compiling says so`() throws {
+  @Test func `a compilation error is reported as one`() throws {
     let connection = try Connection(path: path)
     let error = try #require(
       #expect(throws: BatchError.self) { try connection.execute("SELECT missing") }

@@ -40,7 +40,7 @@ import Testing
     interrupter.interrupt()
   }
 
-  @Test func `a context that was interrupted runs nothing any more`() async throws {
+  @Test func `an interrupted context runs nothing any more`() async throws {
     let directory = try TemporaryDirectory()
     let store = try await Store(path: TestDatabase.makeNumbers(3, in: directory))
     let context = store.makeConnection(label: "test")

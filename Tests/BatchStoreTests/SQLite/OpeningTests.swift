@@ -29,7 +29,7 @@ import Testing
     #expect(try directory.names() == [])
   }
 
-  @Test func `a folder and a device are no databases`() async throws {
+  @Test func `a folder and a device are not databases`() async throws {
     #expect(await code(opening: directory.path) == .fileAccess)
     #expect(await code(opening: "/dev/null") == .fileAccess)
     #expect(throws: BatchError.self) { try Connection(path: directory.path) }
@@ -58,7 +58,7 @@ import Testing
         bytes[Int.random(in: 100..<4096, using: &random)] = .random(in: 0...255, using: &random)
       }
       try Data(bytes).write(to: URL(fileURLWithPath: path))
-      // Opens or does not; what it never does is trap.
+      // It opens or fails, but never traps.
       do {
         let store = try await Store(path: path)
         _ = try await store.fetchIdentifiers(FetchRequest(entity: "numbers"))

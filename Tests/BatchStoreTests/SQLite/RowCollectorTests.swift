@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `rows are appended, and one for which there is no room is told of`() throws {
+  @Test func `rows are appended, and one without room is reported`() throws {
     var block = ValueBlock(columns: 1, capacity: 5)
     #expect(try collect(["id"], "FROM numbers WHERE id = 9", into: &block) == .all)
     #expect(try collect(["id"], "FROM numbers WHERE id = 900", into: &block) == .all)

@@ -20,7 +20,7 @@ import Testing
       .text(String(repeating: "x", count: 100_000)),
     ] as [SQLValue]
   )
-  func `a value comes back as it was stored`(value: SQLValue) throws {
+  func `a value is read as it was stored`(value: SQLValue) throws {
     let connection = try Connection(path: path)
     try connection.execute("INSERT INTO t VALUES (?)", value)
     #expect(try connection.value("SELECT v FROM t") == value)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `not a number becomes NULL, as SQLite has it`() throws {
+  @Test func `not a number becomes NULL, as in SQLite`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.value("SELECT ?", .real(.nan)) == .null)
   }

@@ -57,7 +57,7 @@ import Testing
     #expect(connection.logFrames == 0)
   }
 
-  @Test func `a log is started anew after a restart, unless somebody reads from it`() throws {
+  @Test func `a log restarts from its beginning, unless somebody reads from it`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.useWriteAheadLog())
     try connection.execute("UPDATE numbers SET n = 1")
@@ -74,7 +74,7 @@ import Testing
     #expect(try connection.emptyLog(patience: .zero))
     let size = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
     #expect(connection.logFrames == 0 && size == 0)
-    // Waiting for locks is as it was.
+    // Waiting for locks is unchanged.
     #expect(try connection.value("PRAGMA busy_timeout") == .integer(5000))
   }
 

@@ -174,7 +174,7 @@ import Testing
     #expect(try await store.fetchIdentifiers(FetchRequest(entity: "good")).isEmpty)
   }
 
-  @Test func `attributes say what SQLite says of columns`() async throws {
+  @Test func `attributes agree with SQLite's columns`() async throws {
     let entity = try await store([
       """
       CREATE TABLE e (

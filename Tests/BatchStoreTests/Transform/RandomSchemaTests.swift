@@ -5,9 +5,10 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Chunks, however they are applied, against one statement a row, on tables of random schemas.
+/// Chunks, however they are applied, against one statement per row, on tables of random schemas.
 @Suite struct RandomSchemaTests {
-  /// New values for a row, by what it has, of which nil is one that stays; nil if it is refused.
+  /// New values for a row, computed from its values, nil for one that stays; nil if the row is
+  /// refused.
   private static func answer(
     _ a: SQLValue,
     _ b: SQLValue,
@@ -52,7 +53,8 @@ import Testing
   fileprivate struct Result: Equatable {
     var succeeded = 0
     var unchanged = 0
-    /// Rows that were gone or did not match: where a trigger removes rows, nobody can tell which.
+    /// Rows that were gone or did not match: if a trigger removes rows, these cannot be
+    /// distinguished.
     var passedOver = 0
     var failed: [Int] = []
   }
@@ -160,7 +162,8 @@ import Testing
 
     /// Changes a row of the model.
     ///
-    /// - Returns: Whether the transaction goes on: RAISE(ROLLBACK) and ON CONFLICT ROLLBACK end it.
+    /// - Returns: Whether the transaction continues: RAISE(ROLLBACK) and ON CONFLICT ROLLBACK end
+    ///   it.
     private func change(
       _ sql: String,
       _ values: [SQLValue],
@@ -209,7 +212,7 @@ import Testing
   }
 
   @Test(arguments: Action.allCases, [UInt64](140..<160) + (290..<310))
-  func `a chunk does what a statement for each row does, whatever the schema`(
+  func `a chunk has the effect of one statement per row, whatever the schema`(
     action: Action,
     seed: UInt64
   ) async throws {

@@ -1,15 +1,15 @@
 import BatchStore
 import BatchTestSupport
 
-/// A table `t` of a random schema: any kind of key, whatever SQLite has to refuse or to alter a
-/// change with, and rows in it.
+/// A table `t` of a random schema: any kind of key, every way for SQLite to refuse or alter a
+/// change, and rows.
 ///
-/// Beside its key it has the columns `a`, `b`, `c` and the generated `g`.
+/// In addition to its key it has the columns `a`, `b`, `c` and the generated `g`.
 struct RandomTable {
   let key: [String]
   /// Whether foreign keys are enforced.
   let enforcesForeignKeys: Bool
-  /// What makes the table, the tables around it and the rows, a statement each.
+  /// Creates the table, the tables around it and the rows, a statement each.
   let statements: [String]
 
   init(using random: inout SeededGenerator) {
@@ -61,7 +61,7 @@ struct RandomTable {
       )
     }
 
-    // The rows go in before the triggers are there; those that are refused stay out.
+    // The rows are inserted before the triggers exist; refused ones stay out.
     for row in 0..<Int.random(in: 1...40, using: &random) {
       let identity: String
       switch kind {

@@ -90,7 +90,7 @@ import Testing
     )
   }
 
-  @Test func `only rows that were changed are computed again, and no lock is held meanwhile`()
+  @Test func `only changed rows are computed again, and no lock is held meanwhile`()
     async throws
   {
     let lane = try await makeLane()
@@ -106,7 +106,7 @@ import Testing
       "DELETE FROM numbers WHERE id = 50",
     ] { try Connection(path: store.path).execute(sql) }
 
-    // A chunk whose rows are as they were is applied, whatever became of another one beside it.
+    // A chunk with unchanged rows is applied, whatever happened to another one beside it.
     async let fresh = lane.commitTransform(
       transform,
       second,
@@ -182,7 +182,7 @@ import Testing
       .execute("UPDATE numbers SET n = 4 WHERE id = 9")
   }
 
-  @Test func `a trigger that changes its own row alone has nothing read or handled again`()
+  @Test func `a trigger that changes only its own row causes no second reading or handling`()
     async throws
   {
     try Connection(path: store.path).execute(

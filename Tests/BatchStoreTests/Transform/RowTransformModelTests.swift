@@ -8,13 +8,13 @@ import Testing
 /// Chunks of transforms against one prepared statement a row, on tables whose triggers, constraints
 /// and other writers get in the way.
 @Suite struct RowTransformModelTests {
-  /// What a handler makes of a row: new values, nothing, or an error.
+  /// A handler's result for a row: new values, nothing, or an error.
   private enum Answer {
     case set(n: SQLValue?, r: SQLValue?)
     case failure
   }
 
-  /// Decides by the values of the row alone, so that the same row has the same answer.
+  /// Decides by the row's values alone, so that the same row has the same answer.
   private static func answer(n: SQLValue, r: SQLValue, s: SQLValue, salt: UInt64) -> Answer {
     var random = SeededGenerator(
       seed: salt ^ XXHash64.hash(Array("\(n) \(r) \(s)".utf8))
@@ -157,7 +157,7 @@ import Testing
             if model.changes == 1 {
               outcomes.succeeded += 1
             } else {
-              // A trigger has made it satisfy the condition no longer.
+              // A trigger has made it no longer satisfy the condition.
               outcomes.noLongerMatching += 1
             }
           } catch let error as BatchError {
@@ -197,7 +197,7 @@ import Testing
       _ values: [SQLValue],
       _ parameters: [String: SQLValue]
     ) throws -> [SQLValue]? {
-      // Numbered places come first, whatever names the condition brings.
+      // Numbered parameters come first, whatever names the condition adds.
       let numbered = numbering(sql, values.count)
       let statement = try model.prepare(numbered)
       try bind(statement, values, parameters)

@@ -5,7 +5,7 @@ import Testing
 @testable import BatchStore
 
 @Suite struct UndoRecordTests {
-  @Test(arguments: 1...40) func `a record gives back what was put into it`(seed: Int) throws {
+  @Test(arguments: 1...40) func `a record returns what was put into it`(seed: Int) throws {
     var generator = SeededGenerator(seed: UInt64(seed))
     let record = Self.record(&generator)
     let packed = record.packed
@@ -34,12 +34,12 @@ import Testing
     }
   }
 
-  @Test func `bytes that are no values are refused and end no program`() {
+  @Test func `invalid bytes are refused and never trap`() {
     var generator = SeededGenerator(seed: 9)
     for _ in 0..<2_000 {
       let count = Int.random(in: 0...40, using: &generator)
       let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
-      // Some are values by chance: what counts is that all of them come back.
+      // Some are values by chance: all of them must survive.
       let block = try? PackedValues.unpack(bytes.span, columns: 2, count: 3)
       #expect(block == nil || block?.count == 3)
     }

@@ -177,11 +177,11 @@ import Testing
       ("abs(iif(i = 10, -9223372036854775807 - 1, 1))", nil, true),
       ("iif(i = 10, json('{'), 1)", nil, true),
       ("1", "RAISE(ABORT, 'no')", true), ("1", "RAISE(FAIL, 'no')", true),
-      // A transaction that a trigger has ended cannot go on.
+      // A transaction that a trigger has ended cannot continue.
       ("1", "RAISE(ROLLBACK, 'no')", false),
     ] as [(String, String?, Bool)]
   )
-  func `errors of expressions and triggers are those of their row`(
+  func `errors of expressions and triggers belong to their row`(
     n: String,
     trigger: String?,
     isAboutRow: Bool
@@ -215,7 +215,7 @@ import Testing
     #expect(changed == .integer(isAboutRow ? 1023 : 0))
   }
 
-  @Test func `a failure of the whole run is not tried again in halves`() async throws {
+  @Test func `a failure of the whole run is not retried in halves`() async throws {
     let rows = "INSERT INTO t SELECT i + 1, i, 0 FROM c"
     let chunk = try await makeChunk(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, i, n)",

@@ -21,7 +21,7 @@ import Testing
       directory = try TemporaryDirectory()
       let path = try table.make(in: directory)
       let connection = try Connection(path: path)
-      // The archive has a column more, its own key, and what is generated there as a plain column.
+      // The archive has an additional column, its own key, and ordinary columns for generated ones.
       try connection.execute(
         """
         CREATE TABLE archive (

@@ -181,7 +181,7 @@ import Testing
     #expect(try texts() == ["1", "51", "1"])
   }
 
-  @Test func `a key that comes to name two rows stops the chunk`() async throws {
+  @Test func `a key that now matches two rows stops the chunk`() async throws {
     let store = try await store(
       "CREATE TABLE t (name, n)",
       "INSERT INTO t VALUES ('a', 0), ('b', 0)"

@@ -19,7 +19,7 @@ import Testing
       ([.min, 0, .max], [.min ... .min, 0...0, .max ... .max]),
     ] as [([Int64], [ClosedRange<Int64>])]
   )
-  func `neighbours are one run, wherever they are`(
+  func `neighbours form one run, wherever they are`(
     integers: [Int64],
     expected: [ClosedRange<Int64>]
   ) throws {

@@ -19,7 +19,7 @@ import Testing
     #expect(courtesy.gap(after: .seconds(5), at: now) == .milliseconds(15))
   }
 
-  @Test func `without a target nobody is cared for`() {
+  @Test func `without a target nobody is waited for`() {
     var courtesy = Courtesy(target: nil)
     courtesy.noteForeignCommit(at: now)
     #expect(!courtesy.isWanted)

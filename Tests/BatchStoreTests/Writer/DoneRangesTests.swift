@@ -29,7 +29,7 @@ import Testing
       #expect(ranges.count == positions.count)
       #expect(ranges.outcomes.succeeded == positions.count)
       #expect(Set(ranges.remaining(of: total).joined()) == Set(0..<total).subtracting(positions))
-      // Whoever follows the changes has the same rows.
+      // A copy that follows the changes has the same rows.
       #expect(stored.values.sorted { $0.first < $1.first } == ranges.rows)
     }
     #expect(ranges.rows.map { $0.first..<$0.next } == [0..<total])

@@ -4,12 +4,12 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// Failed identifiers that are tried again, against a plain account of what each row should be.
+/// Retried failed identifiers, against a plain account of what each row should be.
 @Suite struct FailureRetryTests {
   private static let total = 80
 
   @Test(arguments: 0..<12 as Range<UInt64>)
-  func `what succeeds leaves the failed ones and what fails again counts it`(
+  func `retried successes leave the failed ones and repeated failures are counted`(
     seed: UInt64
   ) async throws {
     var random = SeededGenerator(seed: seed)
@@ -49,7 +49,7 @@ import Testing
     try await lane.begin(
       RunDescription(identifier: "run", job: "job", total: Self.total, startedAt: "")
     )
-    // Not all of it is done, so that the ledger has several rows.
+    // Not all of it is done, so the ledger has several rows.
     let chunks = Chunks.random(of: Self.total, using: &random).dropLast(3)
     for chunk in chunks {
       _ = try await lane.commitChange(
@@ -73,7 +73,7 @@ import Testing
       let failed = try list.slice(retried.positions.map { $0..<($0 + 1) })
       var untried = attempts
       for part in retried.parts {
-        // A chunk that is left out stays as it was.
+        // A skipped chunk stays unchanged.
         if Int.random(in: 0..<5, using: &random) == 0 { continue }
         _ = try await lane.commitChange(
           change,

@@ -40,7 +40,7 @@ import Testing
     return lane
   }
 
-  /// Applies chunks at once; the first positions of those that failed.
+  /// Applies chunks concurrently; returns the first positions of those that failed.
   private func apply(
     in lane: WriterLane,
     onFailure policy: FailurePolicy = .failChunk
@@ -68,7 +68,7 @@ import Testing
 
   /// How many transactions the write-ahead log holds.
   ///
-  /// The frame that ends one has the size of the database in its header; see
+  /// The last frame of a commit has the size of the database in its header; see
   /// <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
   private func transactionsInLog() throws -> Int {
     let log = try Data(contentsOf: URL(filePath: store.path + "-wal"))
@@ -76,14 +76,14 @@ import Testing
     var count = 0
     for frame in stride(from: 32, to: log.count, by: 24 + 4096) {
       let header = Array(log[frame..<(frame + 24)])
-      // What an earlier log has left has other salts.
+      // Frames of an earlier log have other salts.
       if Array(header[8..<16]) == salts, header[4..<8] != [0, 0, 0, 0] { count += 1 }
     }
     return count
   }
 
   @Test func `chunks that wait for one another share transactions`() async throws {
-    // Whether they meet is a matter of threads: once in so many times they must.
+    // Whether they meet depends on the threads: in this many attempts they must once.
     for attempt in 1...100 {
       let lane = try await makeLane("run \(attempt)")
       let before = try transactionsInLog()
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(arguments: ["ABORT", "FAIL", "ROLLBACK"])
-  func `a chunk that fails takes none of the others with it`(kind: String) async throws {
+  func `a failing chunk does not affect the others`(kind: String) async throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -117,7 +117,7 @@ import Testing
     #expect(done.outcomes.succeeded == 380)
   }
 
-  @Test func `the bound of failures is that of all chunks together`() async throws {
+  @Test func `the limit of failures applies to all chunks together`() async throws {
     try TestDatabase.make(
       in: directory,
       """

@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: 0..<10 as Range<UInt64>)
-  func `the table has what the lane has, after every chunk`(seed: UInt64) async throws {
+  func `the table equals the lane's state, after every chunk`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     var lane = try await lane(beginning: "run")
     var done = DoneRanges()
@@ -90,7 +90,7 @@ import Testing
     #expect(try TestDatabase.rows(store.path, "SELECT first, next FROM _batch_ledger").count == 1)
   }
 
-  @Test func `a new run keeps a finished one that nobody knew of, until the next`() async throws {
+  @Test func `a new run keeps a finished unacknowledged one, until the next`() async throws {
     try await apply(0..<Self.total, in: lane(beginning: "finished"))
     _ = try await lane(beginning: "new")
     let runs = "SELECT run || ' ' || coalesce(state, '') FROM _batch_run ORDER BY run"

@@ -4,7 +4,7 @@ public import SystemPackage
 extension Job {
   /// Reads a job file.
   ///
-  /// - Throws: A `BatchError`: `fileAccess` if the file cannot be read, `invalidJSON` if it is no
+  /// - Throws: A `BatchError`: `fileAccess` if the file cannot be read, `invalidJSON` if it is not
   ///   JSON, `invalidJob` if it breaks a rule; the latter two name line and column.
   public init(contentsOf file: FilePath) throws(BatchError) {
     let bytes = try Self.read(file)
@@ -20,8 +20,8 @@ extension Job {
   ///
   /// - Parameters:
   ///   - json: The content of the file.
-  ///   - file: The name that errors give to the file, and that the default checkpoint has.
-  ///   - baseDirectory: The folder that relative paths lead from.
+  ///   - file: The file's name in errors, from which the default checkpoint's name derives.
+  ///   - baseDirectory: The folder at which relative paths start.
   /// - Throws: A `BatchError`: `invalidJSON` or `invalidJob`, with line and column.
   public init(
     json: [UInt8],
@@ -32,7 +32,7 @@ extension Job {
     self = try JobDecoder(baseDirectory: baseDirectory).job(from: root, file: file)
   }
 
-  /// Reads a job file; what breaks a rule is told together with what does not fit the database.
+  /// Reads a job file, and reports broken rules together with whatever does not fit the database.
   ///
   /// - Throws: As ``init(contentsOf:)``.
   package static func reading(_ file: FilePath) async throws(BatchError) -> Job {
@@ -42,7 +42,7 @@ extension Job {
     return try await sound(job, of: decoder)
   }
 
-  /// Reads a job from standard input: one of the current folder, whose files have the job's name.
+  /// Reads a job from standard input: a job of the current folder, whose files have the job's name.
   ///
   /// - Throws: As ``reading(_:)``.
   package static func readingStandardInput() async throws(BatchError) -> Job {
@@ -51,7 +51,7 @@ extension Job {
     return try await sound(job, of: decoder)
   }
 
-  /// The job on standard input, to look at its runs; see ``readingStandardInput()``.
+  /// The job on standard input, for inspecting its runs; see ``readingStandardInput()``.
   package static func ofStandardInput() throws(BatchError) -> Job {
     try JobDecoder(baseDirectory: "").job(from: try standardInput(), file: nil)
   }
@@ -69,7 +69,8 @@ extension Job {
     return try JSONReader.read(bytes, file: JobOrigin.standardInput)
   }
 
-  /// A job without problems; with some, they are thrown together with what does not fit the database.
+  /// Returns a job without problems; otherwise throws them, together with whatever does not fit the
+  /// database.
   private static func sound(_ job: Job, of decoder: JobDecoder) async throws(BatchError) -> Job {
     guard !decoder.problems.isEmpty, let origin = job.origin else {
       try job.requireSupport()
@@ -80,11 +81,11 @@ extension Job {
       ?? BatchError(.invalidJob, "the job is not valid", at: origin.file)
   }
 
-  /// Whether a file is a job file, and neither a checkpoint nor a list of identifiers: by its name, or by
-  /// what it begins with.
+  /// Whether a file is a job file, rather than a checkpoint or a list of identifiers: by its name,
+  /// or by its first bytes.
   package static func isJobFile(_ file: FilePath) -> Bool {
     if file.extension == "json" { return true }
-    // Whatever else has the name, a pipe for one, is not opened to find out.
+    // Anything else with the name, such as a pipe, is not opened to find out.
     guard FileSystem.status(of: file)?.type == .regular,
       let descriptor = try? FileDescriptor.open(file, .readOnly),
       let start = try? descriptor.closeAfter({ try descriptor.read(atMost: 256) })
@@ -118,7 +119,7 @@ extension Job {
     var bytes: [UInt8] = []
     do {
       while bytes.count <= limit {
-        // A byte more than the limit tells a file that is too long.
+        // One byte more than the limit reveals a file that is too long.
         let room = min(1 << 16, limit + 1 - bytes.count)
         let piece = try descriptor.read(atMost: room)
         if piece.isEmpty { break }
@@ -144,6 +145,6 @@ extension Job {
     return bytes
   }
 
-  /// What every SQLite database begins with.
+  /// The first bytes of every SQLite database.
   private static let databaseMark = Array("SQLite format 3\0".utf8)
 }

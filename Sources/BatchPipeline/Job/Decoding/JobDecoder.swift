@@ -3,15 +3,15 @@ import BatchStore
 package import BatchIdentifiers
 package import SystemPackage
 
-/// Makes a job of a JSON tree and collects everything that is wrong on the way.
+/// Decodes a job from a JSON tree and collects all problems on the way.
 ///
-/// After a problem decoding goes on with a stand-in value, so that one run of the decoder finds
-/// as many problems as it can; no job with a stand-in value ever leaves ``job(from:file:)``.
+/// After a problem, decoding continues with a stand-in value, so that one run of the decoder finds
+/// as many problems as possible; no job with a stand-in value ever leaves ``job(from:file:)``.
 package final class JobDecoder {
   private(set) var problems: [JobProblem] = []
-  /// The values that stand-ins replace, of those that were to be decoded.
+  /// The paths of the values that stand-ins replace.
   private(set) var broken: Set<JobPath> = []
-  /// The keys that were asked for, by the path of their object: those that a file may have.
+  /// The keys requested so far, by the path of their object: those that a file may have.
   package private(set) var askedKeys: [JobPath: [String]] = [:]
   private let baseDirectory: FilePath
 
@@ -19,13 +19,13 @@ package final class JobDecoder {
     self.baseDirectory = baseDirectory
   }
 
-  /// Notes a problem with a value that a stand-in takes the place of.
+  /// Notes a problem with a value, which a stand-in replaces.
   func report(_ problem: JobProblem) {
     problems.append(problem)
     broken.insert(problem.path)
   }
 
-  /// Notes a key that nothing is decoded from: all values that the job has are its own.
+  /// Notes a key whose value is not decoded.
   func report(superfluous problem: JobProblem) {
     problems.append(problem)
   }
@@ -34,7 +34,7 @@ package final class JobDecoder {
     askedKeys[path, default: []] += keys.filter { !askedKeys[path, default: []].contains($0) }
   }
 
-  /// A path of the file, led from the folder of the job.
+  /// A path of the file, relative to the job's folder.
   func resolve(_ path: FilePath) -> FilePath {
     path.isEmpty || path.isAbsolute ? path : baseDirectory.pushing(path)
   }
@@ -57,7 +57,7 @@ package final class JobDecoder {
   /// - Throws: A `BatchError` with code `invalidJob` if the job is of another version.
   func decode(_ root: JSONValue, file: String?) throws(BatchError) -> Job {
     let origin = JobOrigin(file: file, root: root)
-    // A file for another version may have any keys: nothing but its version is worth a word.
+    // A file for another version may have any keys: only its version is reported.
     if case .integer(let version)? = root.members?.first(where: { $0.key == "version" })?
       .value.content, version != Int64(Job.currentVersion)
     {
@@ -73,7 +73,7 @@ package final class JobDecoder {
       job.checkpoint.path = resolve(FilePath("\(stem).batch"))
     }
     if root.members != nil {
-      // What else is wrong, as far as it is not about a stand-in value.
+      // Further problems, unless they concern a stand-in value.
       let sections = Set(broken.compactMap(\.section))
       for problem in job.problems() {
         guard let section = problem.path.section, !sections.contains(section),
@@ -120,7 +120,7 @@ extension JobDecoder {
     let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
-    // Editors find the schema of a file by this key; it says nothing about the job.
+    // Editors find a file's schema by this key; it does not affect the job.
     _ = section.string("$schema")
     section.finish()
     return Job(
@@ -189,7 +189,7 @@ extension JobDecoder {
   }
 
   private func decodeAction(_ section: inout JobSection) -> Job.Action? {
-    // The keys of the other actions are no typing mistakes, and get a message of their own.
+    // The keys of the other actions are not typing mistakes, and get a different message.
     let keys = [
       "update": ["set", "unchanged"], "delete": ["archive"],
       "export": ["file", "format", "columns", "overwrite"],
@@ -326,7 +326,7 @@ extension JobDecoder {
     var declaration = ParameterDeclaration(type ?? .text)
     declaration.required = section.boolean("required") ?? true
     declaration.secret = section.boolean("secret") ?? false
-    // Without a type nothing can be said about the default.
+    // Without a type, the default cannot be checked.
     declaration.default = section.parameterDefault("default", type: type, declaration.secret)
     section.finish()
     return declaration

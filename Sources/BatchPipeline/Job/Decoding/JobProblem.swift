@@ -1,10 +1,10 @@
 import BatchEngine
 import BatchIdentifiers
 
-/// One thing that is wrong with a job.
+/// A problem of a job.
 struct JobProblem: Sendable {
   let path: JobPath
-  /// Where it is; nil until it is known, and for a job made in code.
+  /// Its place; nil until it is known, and for a job created in code.
   var position: SourcePosition?
   let message: String
   let remedy: String?
@@ -23,7 +23,7 @@ struct JobProblem: Sendable {
 }
 
 extension JobProblem {
-  /// The problem, with where its value stands in a file.
+  /// The problem, with its value's position in a file.
   func located(in origin: JobOrigin) -> JobProblem {
     var problem = self
     problem.position = origin.position(of: path)

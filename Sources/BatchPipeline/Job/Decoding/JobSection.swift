@@ -2,15 +2,15 @@ import BatchEngine
 import BatchIdentifiers
 import SystemPackage
 
-/// An object of the job file while it is decoded.
+/// An object of the job file during decoding.
 ///
-/// Hands out members by key, says what is wrong with them, and at the end names the members that
-/// nobody asked for. What was asked for is thus, by construction, what the file may have.
+/// Returns members by key, reports their problems, and at the end names the members that were not
+/// requested. So, by construction, the requested keys are those that the file may have.
 struct JobSection {
   private let path: JobPath
   private let position: SourcePosition
   private let members: [JSONMember]
-  /// Whether the section is no object at all, which has been reported.
+  /// Whether the section is not an object, which has been reported.
   private let isBroken: Bool
   private let decoder: JobDecoder
   private var asked: [String] = []
@@ -24,7 +24,7 @@ struct JobSection {
     if isBroken { report(value, at: path, expected: "an object") }
   }
 
-  /// Reports the members that nobody asked for.
+  /// Reports the members that were not requested.
   ///
   /// - Parameters:
   ///   - later: Keys of the job file that this version does not know yet.
@@ -64,7 +64,7 @@ struct JobSection {
     }
   }
 
-  /// What other programs call the keys here.
+  /// Other programs' names for the keys here.
   private static let synonyms = [
     "table": "entity", "from": "entity", "view": "entity",
     "filter": "where", "condition": "where", "order": "orderBy", "sort": "orderBy",
@@ -72,7 +72,7 @@ struct JobSection {
     "concurrency": "workers", "db": "database", "file": "path",
   ]
 
-  /// A remedy, as long as there are so few problems that it may come to be shown.
+  /// A remedy, unless there are so many problems that it will not be shown.
   private func remedy(forUnknown key: String) -> String? {
     guard decoder.problems.count < 100 else { return nil }
     if let meant = Self.synonyms[key.lowercased()], asked.contains(meant) {
@@ -89,7 +89,7 @@ extension JobSection {
     value(key, required: required, expected: "a string") { $0.asString }
   }
 
-  /// The string that a key has, whatever it is to be.
+  /// The string of a key, whatever its meaning.
   func text(of key: String) -> String? { members.first { $0.key == key }?.value.asString }
 
   mutating func boolean(_ key: String) -> Bool? {
@@ -118,9 +118,9 @@ extension JobSection {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - required: Whether it must be there.
-  ///   - parts: What a string given instead of the array would be as one, to show how to write it.
-  /// - Returns: The strings, or nil if they are not there or no array.
+  ///   - required: Whether it must exist.
+  ///   - parts: The array that a string given instead would stand for, to show how to write it.
+  /// - Returns: The strings, or nil if they are missing or not an array.
   mutating func strings(
     _ key: String,
     required: Bool = false,
@@ -166,7 +166,7 @@ extension JobSection {
     }
   }
 
-  /// How many records of earlier runs stay: a number of runs, or a time.
+  /// How many records of earlier runs to keep: a number of runs, or a time.
   mutating func history(_ key: String) -> Job.History? {
     if case .integer(let count)? = member(key, required: false)?.content {
       return .runs(Int(count))
@@ -191,7 +191,7 @@ extension JobSection {
     }
   }
 
-  /// Hours of the day, or an object with what becomes of a run outside of them.
+  /// Hours of the day, or an object that also says what happens outside of them.
   mutating func windowOrSection(
     _ key: String
   ) -> (hours: DailyWindow?, otherwise: RunPolicy.Throttle.OutsideWindow?)? {
@@ -293,11 +293,12 @@ extension JobSection {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - required: Whether it must be there.
-  ///   - onlyKey: The key that a string given instead of the object may be meant for, to show how to write it.
+  ///   - required: Whether it must exist.
+  ///   - onlyKey: The key for which a string given instead of the object may be meant, to show how
+  ///     to write it.
   ///   - numberKey: The same for a number.
   ///   - decode: Decodes the object.
-  /// - Returns: What it says; nil if it is missing or no object.
+  /// - Returns: The decoded object; nil if it is missing or not an object.
   mutating func section<Result>(
     _ key: String,
     required: Bool = false,
@@ -325,7 +326,7 @@ extension JobSection {
     return section.isBroken ? nil : decode(&section)
   }
 
-  /// An object, or a name for what one with the name alone says.
+  /// An object, or a name that stands for an object with the name alone.
   mutating func nameOrSection<Result>(
     _ key: String,
     _ named: (String) -> Result,
@@ -335,7 +336,7 @@ extension JobSection {
     return section(key, decode)
   }
 
-  /// An object, or `true` for what one without keys says; `false` is the same as no value.
+  /// An object, or `true` for an object without keys; `false` is the same as no value.
   mutating func sectionOrTrue<Result>(
     _ key: String,
     _ plain: Result,
@@ -436,7 +437,7 @@ extension JobSection {
 // MARK: - Members
 
 extension JobSection {
-  /// Reports that none of some keys is there, or more than one.
+  /// Reports that none of some keys is present, or more than one.
   func requireOne(of keys: [String]) {
     let found = members.filter { keys.contains($0.key) }
     guard found.count != 1, !isBroken else { return }
@@ -477,7 +478,7 @@ extension JobSection {
   ) -> Result? {
     guard let value = member(key, required: required) else { return nil }
     if let result = convert(value) { return result }
-    // A number or a word of JSON in quotes is a string.
+    // A number or a keyword of JSON in quotes is a string.
     let bare = value.asString.flatMap { text -> String? in
       guard let meant = try? JSONReader.read(Array(text.utf8), file: ""), convert(meant) != nil
       else { return nil }
@@ -513,7 +514,7 @@ extension JSONValue {
 }
 
 extension String {
-  /// Whether the text looks like the name of something that each run has.
+  /// Whether the text looks like the name of a value that each run has.
   fileprivate var namesRunValue: Bool {
     hasPrefix("$") && dropFirst().first?.isLetter == true
   }

@@ -30,7 +30,7 @@ enum CanonicalJSON {
     return "{\(pairs.joined(separator: ","))}"
   }
 
-  /// The value that a JSON tree has, without its positions.
+  /// The value of a JSON tree, without its positions.
   init(_ value: JSONValue) {
     self =
       switch value.content {

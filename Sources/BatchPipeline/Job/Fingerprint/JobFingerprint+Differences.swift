@@ -1,11 +1,11 @@
 import BatchIdentifiers
 extension JobFingerprint {
-  /// What is no longer as it was, in words: `where was "a > 1", is now "a > 2"`.
+  /// The differences, in words: `where was "a > 1", is now "a > 2"`.
   ///
   /// - Parameters:
-  ///   - earlier: The fingerprint that a checkpoint has kept.
+  ///   - earlier: The fingerprint from a checkpoint.
   ///   - comparesParameters: Whether the values of parameters are known, and compared.
-  /// - Returns: A clause for each difference; none if the fingerprints are the same.
+  /// - Returns: A clause per difference; none if the fingerprints are equal.
   public func differences(
     from earlier: JobFingerprint,
     comparingParameters comparesParameters: Bool = true
@@ -15,7 +15,7 @@ extension JobFingerprint {
       return ["the fingerprint is of another kind"]
     }
     if now.format != was.format { return ["the fingerprint is of another version of batch"] }
-    // The parts of two different actions have nothing to do with each other.
+    // The parts of two different actions cannot be compared.
     let comparesActions = now.values["the action"] == was.values["the action"]
     let labels = was.labels + now.labels.filter { !was.labels.contains($0) }
     return labels.compactMap { label in
@@ -31,7 +31,7 @@ extension JobFingerprint {
   }
 }
 
-/// What a fingerprint states, as labels and values for people.
+/// The content of a fingerprint, as labels and values for people.
 private struct Facts {
   let format: String
   var labels: [String] = []
@@ -40,7 +40,7 @@ private struct Facts {
   var partsOfAction: Set<String> = []
   var parameters: Set<String> = []
 
-  /// Reads the text of a fingerprint; nil if it is none.
+  /// Parses the text of a fingerprint; nil if it is not one.
   init?(_ text: String) {
     guard let root = try? JSONReader.read(Array(text.utf8), file: "fingerprint"),
       case .object(let members) = CanonicalJSON(root), let format = members["format"]

@@ -2,13 +2,14 @@ import BatchStore
 import BatchIdentifiers
 import SystemPackage
 
-/// What decides which rows a job concerns and what is written: two runs may share a checkpoint if
-/// and only if they have the same fingerprint.
+/// What determines the rows of a job and what is written: two runs may share a checkpoint if and
+/// only if they have the same fingerprint.
 ///
-/// Covers the store, the entity or the query and its key, `where`, `orderBy`, `limit`, `everything`, the content
-/// of the identifier file, the action, and the values of the parameters. Everything else is tuning
-/// and may change between two runs. A parameter that defaults to the start or the identifier of
-/// the run enters as such, since both change with every run; a secret one as a hash.
+/// Covers the store, the entity or the query and its key, `where`, `orderBy`, `limit`,
+/// `everything`, the content of the identifier file, the action, and the values of the parameters.
+/// Everything else is tuning and may change between two runs. A parameter that defaults to the
+/// start or the identifier of the run enters as such, since both change with every run; a secret
+/// one as a hash.
 public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
   /// The version of the text.
   private static let format: Int64 = 1
@@ -16,12 +17,12 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
   /// The fingerprint as JSON, the same for the same job on every machine.
   public let text: String
 
-  /// Takes a fingerprint from the text that an earlier run kept.
+  /// The fingerprint from the text that an earlier run stored.
   public init(text: String) {
     self.text = text
   }
 
-  /// Makes the fingerprint of a job with its parameters.
+  /// The fingerprint of a job with its parameters.
   ///
   /// - Parameters:
   ///   - job: The job.
@@ -46,7 +47,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
       "action": job.action.canonical(baseDirectory: job.baseDirectory),
       "parameters": .object(Dictionary(uniqueKeysWithValues: values)),
     ]
-    // Left out where it says no, as it was before there was such a thing.
+    // Omitted if false, as before this setting existed.
     if job.undo != nil { members["undo"] = .boolean(true) }
     if let query = source.query { members["query"] = .string(query) }
     text = CanonicalJSON.object(members).text
@@ -61,15 +62,15 @@ extension Job.Action {
     var members: [String: CanonicalJSON] = ["type": .string(type)]
     switch self {
     case .update(let update):
-      // All expressions see the row as it was, so the order in which columns are set says nothing.
+      // All expressions see the old row, so the order in which columns are set does not matter.
       let pairs = update.set.map { ($0.column, CanonicalJSON.string($0.expression)) }
       members["set"] = .object(Dictionary(pairs) { first, _ in first })
-      // Left out if unchanged rows are written, as in versions without this setting.
+      // Omitted if unchanged rows are written, as in versions without this setting.
       if update.unchanged != .write { members["unchanged"] = .string(update.unchanged.rawValue) }
     case .delete(let delete):
       members["archive"] = CanonicalJSON(delete.archive)
     case .export(let export):
-      // The path as the job file has it: the folder of a job may be moved between two runs.
+      // The path as in the job file: the job's folder may move between two runs.
       var file = export.file
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
       members["file"] = .string(file.string)
@@ -89,7 +90,7 @@ extension Job.Action {
 }
 
 extension ParameterValues.Entry {
-  /// The value; instead of what changes with every run its name, instead of a secret its hash.
+  /// The value; for a value that changes with every run its name, for a secret its hash.
   fileprivate func canonical(name: String) -> CanonicalJSON {
     switch origin {
     case .runStartedAt: return .object(["run": .string("$runStartedAt")])
@@ -103,7 +104,7 @@ extension ParameterValues.Entry {
 }
 
 extension ParameterValue {
-  /// The value with its type as the key: 1 and "1" are not the same.
+  /// The value with its type as the key: 1 and "1" differ.
   fileprivate var canonical: CanonicalJSON {
     switch self {
     case .null: .object(["null": .null])

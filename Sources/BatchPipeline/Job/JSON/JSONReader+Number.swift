@@ -1,7 +1,7 @@
 import BatchIdentifiers
 
 extension JSONReader {
-  /// The most characters a number may have.
+  /// The maximum number of characters of a number.
   private static let numberLimit = 400
 
   /// Reads a number: exactly if it is written as an integer, else as the nearest double.

@@ -59,7 +59,7 @@ extension JSONReader {
     return scalar
   }
 
-  /// Reads the digits of an escape; two escapes if the first is half of a surrogate pair.
+  /// Reads the digits of an escape; two escapes for a surrogate pair.
   private mutating func readUnicodeEscape(from start: Int) throws(BatchError) -> Unicode.Scalar {
     let first = try readFourHexDigits(from: start)
     if let scalar = Unicode.Scalar(UInt32(first)) { return scalar }
@@ -89,6 +89,6 @@ extension JSONReader {
 }
 
 extension UInt8 {
-  /// Stricter than the standard library's integer parser, which takes a sign.
+  /// Stricter than the standard library's integer parser, which accepts a sign.
   fileprivate var isHexDigit: Bool { Unicode.Scalar(self).properties.isASCIIHexDigit }
 }

@@ -1,16 +1,16 @@
 package import BatchIdentifiers
 
-/// Reads JSON as RFC 8259 defines it and remembers where every value and key stands.
+/// Reads JSON as defined by RFC 8259 and records the position of every value and key.
 ///
-/// Foundation's decoder tells neither line nor column on Linux, keeps no order and accepts a key
-/// twice. Here all three matter: a job file is written by hand, `set` is an ordered list, and a
-/// second `where` that silently wins would change which rows a job touches.
+/// On Linux, Foundation's decoder reports neither line nor column, keeps no order and accepts a
+/// duplicate key. Here all three matter: a job file is written by hand, `set` is an ordered list,
+/// and a second `where` that silently wins would change which rows a job touches.
 package struct JSONReader {
-  /// The most bytes a document may have.
+  /// The maximum bytes of a document.
   package static let byteLimit = 16 << 20
-  /// The most arrays and objects that may be inside one another.
+  /// The maximum nesting of arrays and objects.
   package static let depthLimit = 64
-  /// The most values a document may have: the bound of the memory its tree takes.
+  /// The maximum number of values of a document, which bounds the memory of its tree.
   package static let valueLimit = 1_000_000
 
   let bytes: [UInt8]
@@ -18,7 +18,7 @@ package struct JSONReader {
   var offset = 0
   private var depth = 0
   private var valueCount = 0
-  /// The last offset whose line and column were asked for: positions are counted on from there.
+  /// The last offset whose line and column were requested: later positions are counted from there.
   private var mark = (offset: 0, line: 1, column: 1)
 
   private init(bytes: [UInt8], file: String) {
@@ -30,7 +30,7 @@ package struct JSONReader {
   ///
   /// - Parameters:
   ///   - bytes: The document in UTF-8, without a byte order mark.
-  ///   - file: The name that errors give to the document.
+  ///   - file: The document's name in errors.
   /// - Returns: The outermost value.
   /// - Throws: A `BatchError` with code `invalidJSON` that names file, line and column.
   package static func read(_ bytes: [UInt8], file: String) throws(BatchError) -> JSONValue {
@@ -69,7 +69,7 @@ extension JSONReader {
     return JSONValue(content: content, position: position)
   }
 
-  /// Counts one more array or object around what is read next.
+  /// Counts another enclosing array or object.
   private mutating func descend() throws(BatchError) {
     guard depth < Self.depthLimit else {
       throw error("more than \(Self.depthLimit) arrays and objects inside one another")
@@ -139,7 +139,7 @@ extension JSONReader {
     }
   }
 
-  /// Reads `true`, `false` or `null`, and says what is wrong with anything else.
+  /// Reads `true`, `false` or `null`, and reports what is wrong with anything else.
   private mutating func readWord() throws(BatchError) -> JSONValue.Content {
     let start = offset
     while let byte = peek, byte.isWordByte { offset += 1 }
@@ -234,7 +234,7 @@ extension JSONReader {
     return copy.position(at: target)
   }
 
-  /// What stands at the offset, as a message names it.
+  /// The text at the offset, for a message.
   var found: String {
     guard peek != nil else { return "the end of the file" }
     var decoder = UTF8()
@@ -244,7 +244,7 @@ extension JSONReader {
     return "'\(scalar)'"
   }
 
-  /// What people who are used to other formats should know about what stands at the offset.
+  /// Advice for people used to other formats, about the text at the offset.
   private var hintForFound: String? {
     switch peek {
     case UInt8(ascii: "/"), UInt8(ascii: "#"): "JSON has no comments"
@@ -283,7 +283,7 @@ extension UInt8 {
 }
 
 extension Array<UInt8> {
-  /// The offset of the first byte that is no part of a well-formed character.
+  /// The offset of the first byte that is not part of a well-formed character.
   fileprivate var firstInvalidUTF8Offset: Int? {
     var decoder = UTF8()
     var iterator = makeIterator()

@@ -1,5 +1,5 @@
 import BatchIdentifiers
-/// A JSON value that knows where in its file it stands.
+/// A JSON value with its position in its file.
 package struct JSONValue: Sendable {
   /// What a value is made of.
   package enum Content: Sendable {
@@ -11,13 +11,13 @@ package struct JSONValue: Sendable {
     case real(Double)
     case string(String)
     case array([JSONValue])
-    /// Members in the order of the file, no key twice.
+    /// Members in the order of the file, without duplicate keys.
     case object([JSONMember])
   }
 
   /// The value itself.
   package let content: Content
-  /// Where its first character stands.
+  /// The position of its first character.
   package let position: SourcePosition
 }
 
@@ -25,9 +25,9 @@ package struct JSONValue: Sendable {
 package struct JSONMember: Sendable {
   /// The key, unescaped.
   package let key: String
-  /// Where the opening quote of the key stands.
+  /// The position of the key's opening quote.
   package let keyPosition: SourcePosition
-  /// What the key stands for.
+  /// The value of the key.
   package let value: JSONValue
 }
 

@@ -5,7 +5,7 @@ public struct SourcePosition: Hashable, Sendable, CustomStringConvertible {
   /// The column, counted from 1 in Unicode scalars, which is what most editors show.
   public let column: Int
 
-  /// Makes a position from its line and column, both counted from 1.
+  /// Creates a position from its line and column, both counted from 1.
   public init(line: Int, column: Int) {
     self.line = line
     self.column = column
@@ -16,7 +16,7 @@ public struct SourcePosition: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SourcePosition: Comparable {
-  /// Whether the first position stands before the second in the same file.
+  /// Whether the first position precedes the second in the same file.
   public static func < (first: Self, second: Self) -> Bool {
     (first.line, first.column) < (second.line, second.column)
   }

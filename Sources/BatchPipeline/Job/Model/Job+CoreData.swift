@@ -2,9 +2,9 @@ import BatchIdentifiers
 import BatchStore
 
 extension Job {
-  /// The job's database, which is kept open.
+  /// The job's open database.
   ///
-  /// A store that Core Data made can be written only if the job says so.
+  /// A Core Data store can be written only if the job says so.
   func openStore(isReadOnly: Bool = false) async throws(BatchError) -> Store {
     try await Store(
       keepingOpen: database.path.string,
@@ -14,15 +14,15 @@ extension Job {
     )
   }
 
-  /// Refuses to write to a store that Core Data made, unless the job says that no app will open it again.
+  /// Refuses to write to a Core Data store, unless the job says that no app will open it again.
   func refuseCoreData(_ store: Store) throws(BatchError) {
     guard store.coreData != nil, database.coreData != .overwrite else { return }
     throw BatchError(
       .readOnly,
-      "this is a store of Core Data: an app that opens it later knows nothing of what a job has changed,"
-        + " and overwrites it",
+      "this is a Core Data store: an app that opens it later does not notice a job's changes,"
+        + " and overwrites them",
       at: place(of: .database),
-      remedy: "export instead, work on a copy, or say \"coreData\": \"overwrite\" in database if no"
+      remedy: "export instead, work on a copy, or set \"coreData\": \"overwrite\" in database if no"
         + " app will open it again"
     )
   }

@@ -8,23 +8,23 @@ extension Job {
     public enum JournalMode: String, CaseIterable, Sendable {
       /// A write-ahead log, so that readers and the writer do not wait for each other.
       case wal
-      /// Whatever the database has.
+      /// The database's current mode.
       case keep
     }
 
-    /// What becomes of a store that Core Data made.
+    /// How to treat a Core Data store.
     public enum CoreData: String, CaseIterable, Sendable {
-      /// It is read, and a job that writes to it is refused: an app that opens it later knows nothing of the
+      /// Read it, and refuse jobs that write to it: an app that opens it later does not notice the
       /// change and overwrites it.
       case refuse
-      /// It is written, since no app will open it again.
+      /// Write to it, since no app will open it again.
       case overwrite
     }
 
-    /// Where a database of PostgreSQL is.
+    /// The location of a PostgreSQL database.
     ///
-    /// What is left out comes from libpq's environment, `PGHOST`, `PGUSER` and the like. A password comes from there, or from
-    /// a password file or the service: it never stands in a job.
+    /// Omitted parts come from libpq's environment, such as `PGHOST` and `PGUSER`. A password comes
+    /// from there, or from a password file or the service, never from a job.
     public enum Server: Hashable, Sendable {
       /// A URL of libpq: `postgres://user@host:5432/shop?sslmode=require`.
       case url(String)
@@ -32,23 +32,23 @@ extension Job {
       case service(String)
     }
 
-    /// The file of the database; empty for one of a server.
+    /// The file of the database; empty for a server's.
     public var path: FilePath
     /// The PostgreSQL database; nil for a file.
     public var server: Server?
-    /// How long a process may be silent and keep what it has of a run on PostgreSQL that others take part in.
+    /// How long a process may be silent and keep its part of a shared run on PostgreSQL.
     public var lease: Duration
-    /// How long to wait for another process that has the database locked, or for a lock of PostgreSQL.
+    /// How long to wait for another process's lock on the database, or for a lock of PostgreSQL.
     public var busyTimeout: Duration
-    /// How hard a commit is pressed onto the disk.
+    /// How thoroughly commits are synced to the disk.
     public var synchronous: Synchronous
     /// The journal of the database.
     public var journalMode: JournalMode
-    /// Whether foreign keys are enforced, and so their `ON DELETE` and `ON UPDATE` carried out.
+    /// Whether foreign keys are enforced, including their `ON DELETE` and `ON UPDATE` actions.
     public var foreignKeys: Bool
-    /// Whether the database is opened for reading only, which allows just exports.
+    /// Whether the database is opened read-only, which allows only exports.
     public var readOnly: Bool
-    /// Whether a store that Core Data made may be written.
+    /// Whether a Core Data store may be written.
     public var coreData: CoreData
 
     /// Makes options; all but the path have defaults.

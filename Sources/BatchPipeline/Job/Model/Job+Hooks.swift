@@ -9,7 +9,7 @@ extension Job {
     public enum Event: String, CaseIterable, Sendable {
       /// A new or resumed run is about to process its chunks.
       case onStart
-      /// It is complete, with failed identifiers or without.
+      /// It is complete, with or without failed identifiers.
       case onFinish
       /// It failed with an error.
       case onFailure
@@ -49,7 +49,7 @@ extension Job {
       self.path = path
     }
 
-    /// The form that the extension says.
+    /// The format of the file's extension.
     var format: Format? { path.extension.flatMap { Format(rawValue: $0.lowercased()) } }
   }
 }

@@ -10,7 +10,7 @@ extension BatchError.Code {
 extension Job {
   /// Refuses a job on PostgreSQL if this program was built without it.
   ///
-  /// - Throws: `BatchError` of code `postgreSQLMissing`, with the command that builds it.
+  /// - Throws: `BatchError` of code `postgreSQLMissing`, with the build command.
   package func requireSupport() throws(BatchError) {
     #if !PostgreSQL
     guard let server = database.server else { return }
@@ -23,9 +23,9 @@ extension Job {
     #endif
   }
 
-  /// Refuses a job on PostgreSQL where only files of SQLite are dealt with.
+  /// Refuses a job on PostgreSQL where only SQLite files are supported.
   ///
-  /// - Parameter what: What somebody wants to do, such as "batch verify".
+  /// - Parameter what: The attempted operation, such as "batch verify".
   /// - Throws: `BatchError` of code `invalidJob`.
   package func requireFile(for what: String) throws(BatchError) {
     try requireSupport()
@@ -40,7 +40,7 @@ extension Job {
 }
 
 extension Job.DatabaseOptions.Server {
-  /// Where a job says it.
+  /// The place in the job.
   package var path: JobPath {
     switch self {
     case .url: JobPath("database", "url")
@@ -48,12 +48,13 @@ extension Job.DatabaseOptions.Server {
     }
   }
 
-  /// Whether a text is the beginning of a URL of PostgreSQL.
+  /// Whether a text is the beginning of a PostgreSQL URL.
   package static func isURL(_ text: String) -> Bool {
     ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
   }
 
-  /// Whether a URL holds a password, by the rules of libpq or nearly: a text that may be one counts.
+  /// Whether a URL contains a password, roughly by libpq's rules: a text that may be a password
+  /// counts.
   package static func holdsPassword(_ url: String) -> Bool {
     let text = url.drop { $0 != "/" }.drop { $0 == "/" }
     let start = text.prefix { $0 != "@" && $0 != "/" }
@@ -66,7 +67,7 @@ extension Job.DatabaseOptions.Server {
 // MARK: - Rules
 
 extension Job {
-  /// What a job says that has no meaning on PostgreSQL, or is not there yet.
+  /// Settings without a meaning on PostgreSQL, or not supported there yet.
   func serverProblems() -> [JobProblem] {
     guard let server = database.server else {
       guard database.lease != DatabaseOptions.defaultLease else { return [] }
@@ -94,7 +95,7 @@ extension Job {
         problems.append(
           JobProblem(
             server.path,
-            "is no URL of PostgreSQL",
+            "is not a PostgreSQL URL",
             remedy: "write postgres://user@host/database"
           )
         )
@@ -102,7 +103,7 @@ extension Job {
         problems.append(
           JobProblem(
             server.path,
-            "holds a password, which everybody reads who reads the job file",
+            "contains a password, which every reader of the job file sees",
             remedy: "give it in PGPASSWORD, in a password file (~/.pgpass), or in a service"
           )
         )
@@ -127,13 +128,13 @@ extension Job {
     return problems
   }
 
-  /// The settings of SQLite, which PostgreSQL has elsewhere or not at all.
+  /// SQLite's settings, which PostgreSQL has elsewhere or not at all.
   private func sqliteOptions() -> [JobProblem] {
     let standard = DatabaseOptions(path: "")
     let options: [(path: JobPath, isSet: Bool, reason: String)] = [
       (
         JobPath("database", "synchronous"), database.synchronous != standard.synchronous,
-        "PostgreSQL has synchronous_commit instead, which is the role's or the database's"
+        "PostgreSQL has synchronous_commit instead, set for the role or the database"
       ),
       (
         JobPath("database", "journalMode"), database.journalMode != standard.journalMode,
@@ -145,7 +146,7 @@ extension Job {
       ),
       (
         JobPath("database", "readOnly"), database.readOnly,
-        "on PostgreSQL the rights of the role decide what may be written"
+        "on PostgreSQL the role's privileges decide what may be written"
       ),
       (
         JobPath("database", "coreData"), database.coreData != standard.coreData,
@@ -169,11 +170,11 @@ extension Job {
       ),
       (
         JobPath("checkpoint", "list"), checkpoint.list != .file,
-        "the list of a run on PostgreSQL is in the database in any case"
+        "the list of a run on PostgreSQL is always in the database"
       ),
       (
         JobPath("checkpoint", "interval"), checkpoint.interval != Checkpoint().interval,
-        "a run on PostgreSQL has no checkpoint file to bring up to date"
+        "a run on PostgreSQL has no checkpoint file to update"
       ),
       (
         JobPath("history"), history != .standard,
@@ -183,7 +184,7 @@ extension Job {
     return options.filter(\.isSet).map { JobProblem($0.path, $0.reason, remedy: "remove it") }
   }
 
-  /// What works on SQLite only, so far.
+  /// What works only on SQLite so far.
   private func unsupported() -> [JobProblem] {
     var problems: [JobProblem] = []
     func refuse(_ path: JobPath, _ what: String) {
@@ -202,8 +203,8 @@ extension Job {
         problems.append(
           JobProblem(
             JobPath("action", "archive", "create"),
-            "an archive is not made on PostgreSQL",
-            remedy: "make it before: CREATE TABLE … (LIKE …)"
+            "archives are not created on PostgreSQL",
+            remedy: "create it first: CREATE TABLE … (LIKE …)"
           )
         )
       }

@@ -87,7 +87,7 @@ extension Job {
       column = descending ? String(text.dropFirst()) : text
     }
 
-    /// What somebody means who writes terms as SQL has them: `id desc, name`.
+    /// A likely mistake: a term written as in SQL, such as `id desc, name`.
     static func terms(ofSQL text: String) -> [String] {
       text.split(separator: ",").map { term in
         let words = term.split(separator: " ")
@@ -96,14 +96,14 @@ extension Job {
       }
     }
 
-    /// How a job file has a term that is written as in SQL, such as `id DESC`; nil if this is none.
+    /// The job file's form of a term written as in SQL, such as `id DESC`; nil if it is not one.
     var meantBySQL: String? {
       let words = column.split(separator: " ")
       guard words.count == 2, ["asc", "desc"].contains(words[1].lowercased()) else { return nil }
       return Self.terms(ofSQL: column).first
     }
 
-    /// The term as a job file has it.
+    /// The term in a job file's form.
     public var description: String { descending ? "-\(column)" : column }
   }
 }

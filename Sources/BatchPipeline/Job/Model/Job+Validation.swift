@@ -3,9 +3,9 @@ public import BatchIdentifiers
 import SystemPackage
 
 extension Job {
-  /// Checks every rule that can be checked without the database.
+  /// Checks every rule that does not need the database.
   ///
-  /// ``init(contentsOf:)`` has done so; call it for a job made in code.
+  /// ``init(contentsOf:)`` does so; call it for a job created in code.
   ///
   /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
   public func validate() throws(BatchError) {
@@ -42,7 +42,7 @@ extension Job {
     return problems
   }
 
-  /// What is wrong with a version that is not the current one.
+  /// The problem with a version other than the current one.
   static func problem(withVersion version: Int64) -> JobProblem {
     version > Int64(currentVersion)
       ? .init(
@@ -99,7 +99,7 @@ extension Job {
     if let query = source.query, query.isBlank {
       problems.append(.init(.query, "is empty", remedy: "write a SELECT, or name an entity"))
     }
-    // Identifiers that a closure selects tell of what they are.
+    // Identifiers from a closure name their entity.
     if source.entity.isEmpty, action != .contexts { problems.append(.empty(.entity)) }
     if let condition = source.where, condition.isBlank {
       problems.append(
@@ -130,7 +130,7 @@ extension Job {
       problems.append(
         .init(
           "undo",
-          "what was changed is recorded for a run that has a checkpoint, and there is none",
+          "undo records need a checkpoint, and there is none",
           remedy: "name checkpoint.path, or remove undo"
         )
       )
@@ -344,7 +344,7 @@ extension Job {
 }
 
 extension JobProblem {
-  /// What is wrong with a setting of the policy.
+  /// The problem with a setting of the policy.
   fileprivate init(_ problem: SettingProblem) {
     self.init(
       JobPath(problem.path.map { .key($0) }),
@@ -374,7 +374,7 @@ extension UInt8 {
 extension String {
   fileprivate var isBlank: Bool { allSatisfy(\.isWhitespace) }
 
-  /// The bytes that SQLite compares names by: it disregards the case of ASCII letters alone.
+  /// The bytes by which SQLite compares names: it ignores case only for ASCII letters.
   var foldedForSQLite: [UInt8] {
     utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }

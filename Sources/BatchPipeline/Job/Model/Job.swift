@@ -13,8 +13,8 @@ public import SystemPackage
 ///     )
 ///     try job.validate()
 ///
-/// A job that was read from a file has been validated, and its relative paths lead from the folder
-/// of the file. Paths of a job made in code are taken as they are.
+/// A job read from a file has been validated, and its relative paths start at the file's folder.
+/// Paths of a job created in code are used as they are.
 public struct Job: Sendable {
   /// The version of the job file that this library reads.
   public static let currentVersion = 1
@@ -57,7 +57,7 @@ public struct Job: Sendable {
   public var report: Report?
   /// The folder that the relative paths of the job file were resolved against.
   public var baseDirectory: FilePath
-  /// Where the job's values are in its file; nil for a job made in code.
+  /// The positions of the job's values in its file; nil for a job created in code.
   package var origin: JobOrigin?
   /// Whether a run is a rehearsal; its programs can check.
   package var isRehearsal = false
@@ -145,23 +145,23 @@ public struct Job: Sendable {
     }
   }
 
-  /// Whether its runs leave a record by which they can be resumed.
+  /// Whether its runs leave a record from which they can resume.
   ///
-  /// That of a job file has one in any case; a run by objects only if its policy names a checkpoint.
+  /// The runs of a job file always do; a run by objects only if its policy names a checkpoint.
   var keepsRecord: Bool { action != .contexts || checkpoint.path != nil }
 
   /// The path of the checkpoint: the one that the job names, or the job's name with `.batch`.
   ///
-  /// A job that was read from a file always names one: the default is the name of the file with
-  /// the extension `.batch`, in the same folder.
+  /// A job read from a file always names one: by default the file's name with the extension
+  /// `.batch`, in the same folder.
   public var checkpointPath: FilePath {
     checkpoint.path ?? baseDirectory.appending("\(name).batch")
   }
 
-  /// Where a value of the job is, for an error: `job.json:9:14: action.set.price`.
+  /// The place of a value for an error: `job.json:9:14: action.set.price`.
   ///
-  /// The path alone if the job was made in code; the place of what would contain the value if the
-  /// file leaves the value out.
+  /// Only the path if the job was created in code; the place of the nearest enclosing value if the
+  /// file omits the value.
   public func place(of path: JobPath) -> String {
     guard let origin else { return path.description }
     return origin.place(of: path)

@@ -1,11 +1,11 @@
 import SystemPackage
 
-/// The file that a job was read from, and where each of its values stands in it.
+/// The file of a job, and the position of each of its values.
 package struct JobOrigin: Sendable {
-  /// What errors call a job that is in no file.
+  /// The name in errors for a job without a file.
   static let standardInput = "standard input"
 
-  /// The name of the file, as errors name it.
+  /// The file's name in errors.
   package let file: String
   /// The file; nil for standard input.
   let path: FilePath?
@@ -18,14 +18,14 @@ package struct JobOrigin: Sendable {
     self.root = root
   }
 
-  /// The place of a value, or of the nearest value around it that the file has.
+  /// The place of a value, or of the nearest enclosing value that the file has.
   package func place(of path: JobPath) -> String {
     let text = path.description
     let place = "\(file):\(position(of: path))"
     return text.isEmpty ? place : "\(place): \(text)"
   }
 
-  /// The position of a value, or of the nearest value around it that the file has.
+  /// The position of a value, or of the nearest enclosing value that the file has.
   package func position(of path: JobPath) -> SourcePosition {
     var value = root
     for step in path.steps {

@@ -1,5 +1,5 @@
 import BatchIdentifiers
-/// The way to a value of a job: `source.where`, `action.set.price`, `source.orderBy[0]`.
+/// The path of a value in a job: `source.where`, `action.set.price`, `source.orderBy[0]`.
 public struct JobPath: Hashable, Sendable, CustomStringConvertible {
   /// One step into an object or an array.
   public enum Step: Hashable, Sendable {
@@ -28,15 +28,15 @@ public struct JobPath: Hashable, Sendable, CustomStringConvertible {
   /// The path to the item of the array at this path.
   public func appending(_ index: Int) -> JobPath { JobPath(steps + [.index(index)]) }
 
-  /// The path to the value that this one is a part of; nil for the whole job.
+  /// The path to the enclosing value; nil for the whole job.
   public var parent: JobPath? { steps.isEmpty ? nil : JobPath(Array(steps.dropLast())) }
 
-  /// The key of the whole job that leads to the value; nil for the whole job.
+  /// The top-level key of the path; nil for the whole job.
   var section: String? {
     if case .key(let key)? = steps.first { key } else { nil }
   }
 
-  /// Keys joined by points, with the keys that are no plain words in brackets and quotes.
+  /// Keys joined by dots; keys that are not plain words are in brackets and quotes.
   public var description: String {
     var text = ""
     for step in steps {

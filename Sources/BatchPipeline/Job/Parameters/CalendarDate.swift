@@ -1,6 +1,6 @@
 import BatchEngine
 
-/// A day of the proleptic Gregorian calendar, of the years 0000 to 9999.
+/// A day of the proleptic Gregorian calendar, in the years 0000 to 9999.
 struct CalendarDate: Hashable, CustomStringConvertible {
   let year: Int
   let month: Int
@@ -20,7 +20,7 @@ struct CalendarDate: Hashable, CustomStringConvertible {
     (self.year, self.month, self.day) = (year, month, day)
   }
 
-  /// The day this many days after 0000-03-01, or nil outside of the years 0000 to 9999.
+  /// The day this many days after 0000-03-01, or nil outside the years 0000 to 9999.
   init?(daysSinceMarchOfYearZero days: Int) {
     // Years that begin in March end with the leap day, which makes months a linear function.
     let era = (days >= 0 ? days : days - 146_096) / 146_097
@@ -64,7 +64,7 @@ extension Int {
     self.init(digits)
   }
 
-  /// The number with zeros in front.
+  /// The number with leading zeros.
   func padded(to count: Int) -> String {
     let text = String(self)
     return String(repeating: "0", count: Swift.max(0, count - text.count)) + text

@@ -1,7 +1,7 @@
 import BatchEngine
 import BatchIdentifiers
 extension ParameterDeclaration {
-  /// What is wrong with the default, if anything.
+  /// The problem with the default, if any.
   func defaultProblem(at path: JobPath) -> JobProblem? {
     switch self.default {
     case nil: return nil
@@ -35,8 +35,8 @@ extension ParameterDeclaration {
 }
 
 extension ParameterType {
-  /// Says that a value is not of the type, and why; of a secret value neither it nor the reason,
-  /// which may quote a part of it.
+  /// Reports that a value does not have the type, and why; for a secret omits the value and the
+  /// reason, which may quote part of it.
   func message(about shown: String, fault: ParameterFault, secret: Bool) -> String {
     if secret { return "the value is not \(noun)" }
     return "\(shown) is not \(noun)" + (fault.reason.map { ": \($0)" } ?? "")

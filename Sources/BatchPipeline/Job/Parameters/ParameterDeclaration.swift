@@ -1,12 +1,12 @@
-/// What kind of value a parameter of a job takes, and what it is if none is given.
+/// The type of a job's parameter, and its default.
 public struct ParameterDeclaration: Hashable, Sendable {
-  /// What a parameter is if none is given.
+  /// The value of a parameter if none is given.
   public enum Default: Hashable, Sendable {
     /// This value.
     case value(ParameterValue)
-    /// The time when the run started, and stays when it is resumed: `"$runStartedAt"`.
+    /// The time when the run started, unchanged when it resumes: `"$runStartedAt"`.
     case runStartedAt
-    /// The identifier of the run, which stays when it is resumed: `"$runID"`.
+    /// The identifier of the run, unchanged when it resumes: `"$runID"`.
     case runID
   }
 
@@ -14,7 +14,7 @@ public struct ParameterDeclaration: Hashable, Sendable {
   public var type: ParameterType
   /// Whether a run without the value is refused; if not, the parameter is NULL.
   ///
-  /// Without effect on a parameter that has a default.
+  /// No effect on a parameter with a default.
   public var required: Bool
   /// The value if none is given.
   public var `default`: Default?

@@ -1,6 +1,6 @@
 import BatchEngine
 
-/// The kind of value that a parameter takes.
+/// The type of a parameter's value.
 public enum ParameterType: String, CaseIterable, Sendable {
   /// A whole number of 64 bits.
   case integer
@@ -12,7 +12,7 @@ public enum ParameterType: String, CaseIterable, Sendable {
   case boolean
   /// A day, `2020-01-31`.
   case date
-  /// A point in time, `2020-01-31T12:00:00Z`, brought to UTC.
+  /// A point in time, `2020-01-31T12:00:00Z`, converted to UTC.
   case timestamp
 
   /// The kind with its article, for messages.
@@ -40,7 +40,7 @@ public enum ParameterType: String, CaseIterable, Sendable {
   }
 }
 
-/// Why a value is not of the type of its parameter; nil where the message needs no reason.
+/// Why a value does not have its parameter's type; nil if the message needs no reason.
 struct ParameterFault: Error, Equatable {
   let reason: String?
 
@@ -60,7 +60,7 @@ extension ParameterType {
       let isWhole = !digits.isEmpty && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
       throw ParameterFault(isWhole ? "it does not fit into 64 bits" : nil)
     case .real:
-      // The standard library also takes "nan", "infinity" and hexadecimal floats.
+      // The standard library also accepts "nan", "infinity" and hexadecimal floats.
       let isDecimal = text.utf8.allSatisfy { "0123456789+-.eE".utf8.contains($0) }
       guard isDecimal, let value = Double(text) else { throw ParameterFault() }
       guard value.isFinite else { throw ParameterFault("it is too large") }
@@ -76,7 +76,7 @@ extension ParameterType {
     }
   }
 
-  /// Checks a value that was given in code or as a default, and brings it to its final form.
+  /// Checks a value given in code or as a default, and normalizes it.
   func value(conforming value: ParameterValue) throws(ParameterFault) -> ParameterValue {
     switch (self, value) {
     case (_, .null), (.integer, .integer), (.text, .text): return value

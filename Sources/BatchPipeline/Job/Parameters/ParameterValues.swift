@@ -3,10 +3,10 @@ public import BatchIdentifiers
 
 /// The values of the parameters of one run, by name.
 ///
-/// Every declared parameter has a value here, if only NULL, so that each `:name` of an expression
-/// can be bound. Descriptions leave out secret values.
+/// Every declared parameter has a value here, possibly NULL, so that each `:name` of an expression
+/// can be bound. Descriptions omit secret values.
 public struct ParameterValues: Hashable, Sendable {
-  /// Where a value is from.
+  /// The source of a value.
   public enum Origin: Hashable, Sendable {
     /// It was given for this run.
     case given
@@ -18,11 +18,11 @@ public struct ParameterValues: Hashable, Sendable {
     case runID
   }
 
-  /// The value of a parameter and what is to be known about it.
+  /// The value of a parameter and its properties.
   public struct Entry: Hashable, Sendable {
     /// The value to bind.
     public let value: ParameterValue
-    /// Where the value is from.
+    /// The source of the value.
     public let origin: Origin
     /// Whether the value must not be shown.
     public let isSecret: Bool
@@ -36,10 +36,10 @@ public struct ParameterValues: Hashable, Sendable {
 
   /// Binds texts of a command line, each of the form `name=value`.
   ///
-  /// - Parameters:
+  /// - arguments: The `--param` arguments, each name at most once.
   ///   - arguments: What was given with `--param`, each name at most once.
   ///   - declarations: The parameters of the job.
-  ///   - runStartedAt: The time when the run started first, in ISO 8601 and UTC.
+  ///   - runStartedAt: The time when the run first started, in ISO 8601 and UTC.
   ///   - runID: The identifier of the run.
   /// - Throws: A `BatchError` with code `invalidParameter` and a line for each problem.
   public init(
@@ -90,7 +90,7 @@ public struct ParameterValues: Hashable, Sendable {
   /// - Parameters:
   ///   - values: The values by name; dates and timestamps as text, booleans as 0 or 1.
   ///   - declarations: The parameters of the job.
-  ///   - runStartedAt: The time when the run started first, in ISO 8601 and UTC.
+  ///   - runStartedAt: The time when the run first started, in ISO 8601 and UTC.
   ///   - runID: The identifier of the run.
   /// - Throws: A `BatchError` with code `invalidParameter` and a line for each problem.
   public init(
@@ -168,7 +168,7 @@ extension ParameterValues {
 }
 
 extension ParameterDeclaration {
-  /// What the parameter is in a run that gives it no value.
+  /// The value of the parameter in a run that gives none.
   fileprivate func entryWithoutValue(
     name: String,
     runStartedAt: String,
@@ -218,13 +218,13 @@ extension BatchError {
 // MARK: - Descriptions
 
 extension ParameterValues: CustomStringConvertible {
-  /// All parameters with their values, the secret ones without.
+  /// All parameters with their values, except secret ones.
   public var description: String {
     names.map { "\($0)=\(entries[$0]?.description ?? "")" }.joined(separator: ", ")
   }
 }
 
 extension ParameterValues.Entry: CustomStringConvertible {
-  /// The value as JSON would have it, or a word instead of a secret one.
+  /// The value in JSON, or a word instead of a secret one.
   public var description: String { isSecret ? "(secret)" : value.shown }
 }

@@ -4,13 +4,13 @@ import BatchEngine
 struct Timestamp: Hashable, CustomStringConvertible {
   let date: CalendarDate
   let secondOfDay: Int
-  /// The decimals of the second, without zeros at the end.
+  /// The decimals of the second, without trailing zeros.
   let fraction: String
 
   /// Reads `YYYY-MM-DDTHH:MM[:SS[.fraction]][zone]`, or a date alone.
   ///
-  /// The zone is `Z`, `+HH:MM`, `+HHMM` or `+HH`; without one the time is taken to be UTC. A space
-  /// may stand for the `T`, as SQLite's own functions write it.
+  /// The zone is `Z`, `+HH:MM`, `+HHMM` or `+HH`; without one, the time is UTC. A space may replace
+  /// the `T`, as in SQLite's own functions.
   init(parsing text: String) throws(ParameterFault) {
     let parts = text.split(maxSplits: 1, omittingEmptySubsequences: false) {
       $0 == "T" || $0 == "t" || $0 == " "
