@@ -16,19 +16,19 @@ package struct RunFiles: Hashable, Sendable {
   package let checkpoint: FilePath
   /// The database file.
   package let store: FilePath
+  /// The file with an operator's requests, for which a run looks several times a second.
+  package let control: FilePath
 
   /// Makes the files of a job.
   package init(ofJob job: String, checkpoint: FilePath, store: FilePath) {
     self.job = job
     self.checkpoint = checkpoint
     self.store = store
+    control = FilePath("\(checkpoint).control")
   }
 
   /// The permissions of files that runs create: those of the store.
   package var permissions: FilePermissions { FilePermissions(like: store) }
-
-  /// The file with an operator's requests.
-  package var control: FilePath { FilePath("\(checkpoint).control") }
 
   /// The folder with the records of earlier runs.
   package var history: FilePath { FilePath("\(checkpoint).history") }

@@ -51,8 +51,8 @@ final class SegmentCache: Sendable {
   private static let slotCount = 8
   private let windows = Lock([Window](repeating: Window(start: 0, integers: []), count: slotCount))
 
-  /// The maximum size of cached encoded keys in bytes.
-  private static let encodedByteLimit = 1 << 16
+  /// The maximum size of cached encoded keys in bytes: a segment, with the key that fills it.
+  private static let encodedByteLimit = FrontCoding.segmentByteCount * 2
   /// The last decoded encoded keys, and the position of the first.
   private let encoded = Lock<(start: Int, keys: EncodedKeys)>((0, EncodedKeys()))
 
@@ -87,7 +87,7 @@ final class SegmentCache: Sendable {
     }
   }
 
-  /// Keeps decoded keys, unless they are large, for look-ups of their neighbours.
+  /// Keeps the decoded keys of a segment, unless they are large, for look-ups of their neighbours.
   func store(_ keys: EncodedKeys, from start: Int) {
     guard keys.bytes.count <= Self.encodedByteLimit else { return }
     encoded.withLock { $0 = (start, keys) }
