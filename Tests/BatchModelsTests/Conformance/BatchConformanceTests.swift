@@ -113,7 +113,7 @@ private final class Ratio: ManagedObject, PersistentModel {
   private let fiats = #Predicate<Car> { $0.maker == "FIAT" }
 
   @Test(arguments: [1, 7, 5_000])
-  func `C73 a batch update tells count and ids, and contexts see it when it is merged`(
+  func `C73 a batch update reports count and ids, and contexts see it when it is merged`(
     _ chunkSize: Int
   ) async throws {
     let context = ModelContext(try await Shop.open(path))
@@ -135,7 +135,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(nothing.identifiers == nil)
   }
 
-  @Test func `a request for the status tells no more than that it succeeded`() async throws {
+  @Test func `a request for the status reports only success`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var update = BatchUpdateRequest(where: fiats, [.set(\.maker, to: "FCA")])
     update.resultType = .status
@@ -151,7 +151,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.fetchCount(FetchDescriptor<Car>()) == 105)
   }
 
-  @Test func `a batch update sets what an expression makes of the row`() async throws {
+  @Test func `a batch update sets the result of an expression over the row`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let request = BatchUpdateRequest<Order>(
       where: #Predicate { $0.note != nil && $0.price < 1_000 },
@@ -184,7 +184,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.fetchCount(FetchDescriptor<Car>()) == 95)
   }
 
-  @Test func `C75 a batch delete carries out delete rules, by foreign keys or by itself`()
+  @Test func `C75 a batch delete applies delete rules, by foreign keys or by itself`()
     async throws
   {
     let context = ModelContext(try await openLibrary())
@@ -266,7 +266,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.execute(bob).count == 1)
   }
 
-  @Test func `C76 a batch delete includes sub-entities unless told not to`() async throws {
+  @Test func `C76 a batch delete includes sub-entities by default`() async throws {
     let context = ModelContext(try await Shop.open(path))
     func counts() throws -> [Int] {
       [
@@ -298,7 +298,7 @@ private final class Ratio: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 2, 5_000])
-  func `C78 a batch insert stops when its closure says so, and settles duplicates by policy`(
+  func `C78 a batch insert stops when its closure says so, and resolves duplicates by policy`(
     _ chunkSize: Int
   ) async throws {
     let context = ModelContext(try await openLibrary())
@@ -347,7 +347,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT kind FROM cars WHERE id = \(id)") == ["1"])
   }
 
-  @Test func `a constant that its column cannot keep is refused`() async throws {
+  @Test func `a constant that its column cannot store is refused`() async throws {
     try TestDatabase.make(
       "ratios.db",
       in: directory,
@@ -365,7 +365,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.execute(BatchUpdateRequest<Ratio>([.set(\.ratio, to: 2)])).count == 1)
   }
 
-  @Test func `keys that are given out are none of those that other new rows have`() async throws {
+  @Test func `assigned keys differ from those of other new rows`() async throws {
     try TestDatabase.make(
       "keys.db",
       in: directory,
@@ -384,7 +384,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(named.persistentModelID.primaryKey == "p9")
   }
 
-  @Test func `a batch insert gives out keys, and sets the entity of sub-entities`() async throws {
+  @Test func `a batch insert assigns keys, and sets the entity of sub-entities`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var request = BatchInsertRequest<SportCar>(1...3) { speed, row in
       row.set(\.maker, to: "Lotus")
@@ -405,7 +405,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `C79 a batch update counts the version, so that what was read before conflicts`()
+  @Test func `C79 a batch update increments the version, so values read before conflict`()
     async throws
   {
     let context = ModelContext(try await openLibrary())
@@ -416,7 +416,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(code { try context.save() } == .mergeConflict)
   }
 
-  @Test func `a chunk that fails leaves the chunks before it committed`() async throws {
+  @Test func `a failing chunk leaves earlier chunks committed`() async throws {
     let context = ModelContext(try await openLibrary())
     var request = BatchUpdateRequest<Book>([
       .set(\.title, toSQL: "CASE WHEN id < 3 THEN 'done' ELSE abs(-9223372036854775808) END")

@@ -23,7 +23,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT ifnull(customer_id, '-') FROM purchases ORDER BY id")
   }
 
-  @Test func `C156 a batch update sets a relationship to one, by object, identifier, name or nil`()
+  @Test func `C156 a batch update sets a to-one relationship, by object, identifier, name or nil`()
     async throws
   {
     let context = ModelContext(try await Market.open(path))
@@ -49,7 +49,7 @@ import Testing
     #expect(try context.fetch(Purchase.self).map(\.customer?.name) == [nil, "Ada", "Ada"])
   }
 
-  @Test func `C157 a batch insert sets relationships to one, and the history tells of them`()
+  @Test func `C157 a batch insert sets to-one relationships, and the history records them`()
     async throws
   {
     var configuration = ModelConfiguration(path: path)
@@ -77,7 +77,7 @@ import Testing
     #expect(update.kind == .update && update.updatedAttributes == ["customer"])
   }
 
-  @Test func `C158 a batch request refuses what cannot be related`() async throws {
+  @Test func `C158 a batch request refuses objects that cannot be related`() async throws {
     let container = try await Market.open(path)
     let context = ModelContext(container)
     func code(_ assignment: BatchAssignment<Purchase>) -> BatchError.Code? {

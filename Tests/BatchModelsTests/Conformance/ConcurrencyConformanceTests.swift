@@ -62,7 +62,7 @@ import Testing
 
   // MARK: Several contexts
 
-  @Test func `C71 work on several background contexts leaves the store that serial work leaves`()
+  @Test func `C71 work on several background contexts leaves the same store as serial work`()
     async throws
   {
     try TestDatabase.make(

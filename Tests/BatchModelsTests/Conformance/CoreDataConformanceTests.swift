@@ -32,7 +32,7 @@ import Testing
 
   // MARK: Names
 
-  @Test func `C166 entities have the names of Z_PRIMARYKEY, and extend each other as there`()
+  @Test func `C166 entities have the names and hierarchy of Z_PRIMARYKEY`()
     async throws
   {
     let expected: [CoreDataFixture: [String: String?]] = [
@@ -136,7 +136,7 @@ import Testing
     "price": "DECIMAL", "title": "TEXT", "uniqueID": "UUID TEXT", "cover": "BLOB",
   ]
 
-  @Test func `C169 siblings have attributes of one name in columns of their own`() async throws {
+  @Test func `C169 siblings store attributes of the same name in separate columns`() async throws {
     let context = try await context(.families)
     let parties = try context.fetch(FetchRequest(entity: "Party"))
     #expect(
@@ -151,7 +151,7 @@ import Testing
 
   // MARK: Values
 
-  @Test func `C170 every date is the moment that Core Data has kept, as ISO 8601`() async throws {
+  @Test func `C170 every date is the moment that Core Data stored, as ISO 8601`() async throws {
     let attributes: [CoreDataFixture: [(entity: String, name: String, column: String, sql: String)]]
     attributes = [
       .cars: [
@@ -196,7 +196,7 @@ import Testing
     #expect(person["updatedAt"] == .text("2021-04-07T15:52:49.639Z"))
   }
 
-  @Test func `C171 every UUID is its text, and every other value what is kept`() async throws {
+  @Test func `C171 every UUID is its text, and every other value as stored`() async throws {
     for fixture in CoreDataFixture.allCases {
       let context = try await context(fixture)
       let model = try #require(context.container.stores[0].coreData)
@@ -232,8 +232,7 @@ import Testing
 
   // MARK: Hierarchies
 
-  @Test func `C172 an entity has the rows of its number and of those that extend it`() async throws
-  {
+  @Test func `C172 an entity has the rows of its number and of its sub-entities`() async throws {
     let counts: [CoreDataFixture: [String: Int]] = [
       .cars: ["Car": 125, "SportCar": 10, "ExpensiveSportCar": 5, "Person": 20],
       .books: [
@@ -260,7 +259,7 @@ import Testing
   }
 
   @Test
-  func `C173 the object of a row is one of the row's own entity, by whatever name it is asked for`()
+  func `C173 the object of a row has the row's own entity, whatever name is requested`()
     async throws
   {
     let context = try await context(.cars)
@@ -280,7 +279,7 @@ import Testing
 
   // MARK: Relationships
 
-  @Test func `C174 every relationship to one leads to the object, and the one back to all of them`()
+  @Test func `C174 every to-one relationship leads to the object, and its inverse to all of them`()
     async throws
   {
     let context = try await context(.cars)
@@ -308,7 +307,7 @@ import Testing
     #expect(pages == 4970)
   }
 
-  @Test func `C175 relationships to many on both sides are found in their tables of pairs`()
+  @Test func `C175 many-to-many relationships are found in their tables of pairs`()
     async throws
   {
     let context = try await context(.families)
@@ -374,7 +373,7 @@ import Testing
     #expect(try context.fetchCount(FetchRequest(entity: "SportCar")) == 10)
   }
 
-  @Test func `C178 a damaged model is as good as none`() async throws {
+  @Test func `C178 a damaged model counts as missing`() async throws {
     let path = try CoreDataFixture.cars.copy(to: directory)
     for content in ["NULL", "zeroblob(100)", "'text'", "randomblob(1000)", "x'62706c6973743030'"] {
       try TestDatabase.make(
@@ -390,7 +389,7 @@ import Testing
 
   // MARK: Reading only
 
-  @Test func `C179 a store of Core Data is read only, and refuses to be saved to`() async throws {
+  @Test func `C179 a Core Data store is read-only, and saving to it is refused`() async throws {
     let context = try await context(.cars)
     let before = try directory.contents()
     #expect(context.container.stores[0].isReadOnly)
@@ -404,7 +403,7 @@ import Testing
     #expect(try directory.changes(since: before) == [])
   }
 
-  @Test func `C180 reading a store with a write-ahead log changes no byte, and makes no file`()
+  @Test func `C180 reading a store with a write-ahead log changes no byte, and creates no file`()
     async throws
   {
     // As an app that was killed leaves it: the log has a row that the file has not.

@@ -46,7 +46,7 @@ import Testing
     )
   }
 
-  @Test func `C38 a predicate over identifiers fetches exactly those rows that there are`()
+  @Test func `C38 a predicate over identifiers fetches exactly the existing rows`()
     async throws
   {
     let container = try await Shop.open(path)
@@ -125,7 +125,7 @@ import Testing
     #expect(context.registeredModels.isEmpty)
   }
 
-  @Test func `C41 an id fetch finds sub-entities of the class that is asked for`() async throws {
+  @Test func `C41 an id fetch finds sub-entities of the requested class`() async throws {
     let context = ModelContext(try await Shop.open(path))
     func count<Model: Car & PersistentModel>(
       _ type: Model.Type,
@@ -191,7 +191,7 @@ import Testing
     #expect(employees.count == 5)
   }
 
-  @Test func `C48 offset and limit are taken of sorted objects, pending or not`() async throws {
+  @Test func `C48 offset and limit apply to sorted objects, pending or not`() async throws {
     let (context, employees) = try await pending()
     var descriptor = FetchDescriptor<Employee>(sortBy: [.forward(\.salary)], fetchLimit: 2)
     descriptor.fetchOffset = 1
@@ -202,7 +202,7 @@ import Testing
     #expect(employees.count == 5)
   }
 
-  @Test func `C49 an offset beyond the end is empty, no limit is all, and 0 is none`() async throws
+  @Test func `C49 an offset beyond the end is empty, no limit means all, and 0 none`() async throws
   {
     let context = ModelContext(try await Shop.open(path))
     var descriptor = FetchDescriptor<Car>(fetchOffset: 4)
@@ -234,7 +234,7 @@ import Testing
     }
   }
 
-  @Test func `C45 properties ignore what is pending`() async throws {
+  @Test func `C45 properties ignore pending changes`() async throws {
     let (context, employees) = try await pending()
     let descriptor = FetchDescriptor(predicate: isPaid, sortBy: [.forward(\.name)])
     let rows = try context.fetchProperties(descriptor)
@@ -249,7 +249,7 @@ import Testing
   }
 
   @Test
-  func `C46 properties are all attributes or those asked for; a relationship to one is an id`()
+  func `C46 properties are all attributes or the requested ones; a to-one relationship is an id`()
     async throws
   {
     let context = ModelContext(try await Market.open(try Market.make(in: directory)))
@@ -282,7 +282,7 @@ import Testing
     #expect(try context.fetchProperties(descriptor).map(\.values) == [["note": .text("two")]])
   }
 
-  @Test func `C47 sub-entities can be left out, in the store and of what is pending`() async throws
+  @Test func `C47 sub-entities can be excluded, in the store and in pending changes`() async throws
   {
     let context = ModelContext(try await Shop.open(path))
     let new = SportCar()
@@ -303,7 +303,7 @@ import Testing
   }
 
   /// Random changes against a naive twin: the objects themselves, filtered and sorted in Swift.
-  @Test func `whatever is pending, a fetch finds what Swift finds among the objects`()
+  @Test func `a fetch with pending changes finds what Swift finds among the objects`()
     async throws
   {
     let seed = UInt64.random(in: .min ... .max)

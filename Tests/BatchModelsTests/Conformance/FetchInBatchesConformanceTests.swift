@@ -26,7 +26,7 @@ import Testing
 
   private let byKey = FetchDescriptor<Employee>(predicate: #Predicate { $0.salary > 20 })
 
-  @Test func `a collection makes its objects anew after a reset`() throws {
+  @Test func `a collection creates its objects again after a reset`() throws {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 10)
     let first = employees[0]
@@ -37,7 +37,7 @@ import Testing
     #expect(context.registeredModels.count == 10)
   }
 
-  @Test func `a place without a store is an error`() throws {
+  @Test func `an index without a store is an error`() throws {
     let context = ModelContext(container)
     for place in [-1, 1, .max] {
       let history = #expect(throws: BatchError.self) {
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func `C50 a collection makes a batch at a time and keeps the last one only`() throws {
+  @Test func `C50 a collection creates a batch at a time and keeps only the last one`() throws {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 10)
     #expect(employees.count == 980)
@@ -74,7 +74,7 @@ import Testing
     #expect(error?.code == .invalidSQL)
   }
 
-  @Test func `a collection has what is not saved at its end`() throws {
+  @Test func `a collection has unsaved objects at its end`() throws {
     let context = ModelContext(container)
     let new = Employee("new", salary: 5_000)
     context.insert(new)
@@ -93,7 +93,7 @@ import Testing
     #expect(employees[0] === new)
   }
 
-  @Test func `an object whose row went since the fetch is a fault that says so`() throws {
+  @Test func `an object whose row was deleted since the fetch is a fault that reports it`() throws {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 3)
     try TestDatabase.make("staff.db", in: directory, "DELETE FROM employees WHERE id = 22")
@@ -102,7 +102,7 @@ import Testing
     #expect(error?.code == .objectNotFound)
   }
 
-  @Test func `enumeration goes through every object with a batch in memory`() throws {
+  @Test func `enumeration visits every object with a batch in memory`() throws {
     let context = ModelContext(container)
     var salaries: [Int] = []
     var greatest = 0
@@ -114,7 +114,7 @@ import Testing
     #expect(greatest <= 20)
   }
 
-  @Test func `enumeration refuses changes that are not saved, unless they are allowed`() throws {
+  @Test func `enumeration refuses unsaved changes, unless they are allowed`() throws {
     let context = ModelContext(container)
     var count = 0
     let error = #expect(throws: BatchError.self) {
@@ -141,7 +141,7 @@ import Testing
     #expect(try context.fetchCount(saved) == 980)
   }
 
-  @Test func `what is saved between two batches is enumerated all the same`() throws {
+  @Test func `objects saved between two batches are enumerated too`() throws {
     let context = ModelContext(container)
     for number in 1...7 { context.insert(Employee("new \(number)", salary: 9_000 + number)) }
     let new = FetchDescriptor<Employee>(predicate: #Predicate { $0.salary > 9_000 })
@@ -155,7 +155,7 @@ import Testing
     #expect(collection.map(\.name).sorted() == names.sorted())
   }
 
-  @Test func `C53 resolving identifiers says how many have no row, unless told to skip them`()
+  @Test func `C53 resolving identifiers reports how many have no row, unless told to skip them`()
     throws
   {
     let context = ModelContext(container)

@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test
-  func `C104 a new object whose relationship to many holds objects of a context is saved too`()
+  func `C104 a new object whose to-many relationship holds a context's objects is saved too`()
     async throws
   {
     let context = try await context()
@@ -88,7 +88,7 @@ import Testing
     )
   }
 
-  @Test func `C105 new objects come into a context through a chain of new objects, from any end`()
+  @Test func `C105 new objects enter a context through a chain of new objects, from any end`()
     async throws
   {
     let context = try await context()
@@ -151,7 +151,7 @@ import Testing
   // MARK: Deleting
 
   @Test(arguments: Family.Place.allCases)
-  func `C116 what a deletion cascades to is deleted for fetches and relationships before the save`(
+  func `C116 fetches and relationships omit what a deletion cascades to before the save`(
     place: Family.Place
   ) async throws {
     let context = try await context(place)
@@ -177,7 +177,7 @@ import Testing
     #expect(try names({ (toy: Toy) in toy.name }, in: context.container) == ["mouse"])
   }
 
-  @Test func `C117 what a deletion nullifies refers to nobody before the save`() async throws {
+  @Test func `C117 what a deletion nullifies refers to nothing before the save`() async throws {
     let context = try await context()
     let (ada, bob) = (try person("Ada", in: context), try person("Bob", in: context))
     let passport = try #require(ada.passport)
@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test
-  func `C118 an object that is inserted again before the save has all that its deletion took`()
+  func `C118 an object inserted again before the save regains everything its deletion took`()
     async throws
   {
     let context = try await context()
@@ -217,7 +217,7 @@ import Testing
   // MARK: Fetching
 
   @Test(arguments: Family.Place.allCases)
-  func `C119 a predicate about related objects sees what is unsaved of them`(
+  func `C119 a predicate about related objects sees their unsaved changes`(
     place: Family.Place
   ) async throws {
     let context = try await context(place)
@@ -269,7 +269,7 @@ import Testing
   // MARK: Partners
 
   @Test(arguments: Family.Place.allCases)
-  func `C121 partners of a relationship to one on both sides are exchanged in one save`(
+  func `C121 partners of a one-to-one relationship are exchanged in one save`(
     place: Family.Place
   ) async throws {
     let context = try await context(place)
@@ -297,7 +297,7 @@ import Testing
     withExtendedLifetime((other, last)) {}
   }
 
-  @Test func `C122 an object takes the place of a deleted one in the same save`() async throws {
+  @Test func `C122 an object replaces a deleted one in the same save`() async throws {
     let context = try await context()
     let (ada, bob) = (try person("Ada", in: context), try person("Bob", in: context))
     let passport = try #require(bob.passport)

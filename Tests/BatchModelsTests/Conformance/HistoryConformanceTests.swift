@@ -92,7 +92,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_history_value") == ["1"])
   }
 
-  @Test func `C81 a tombstone has the preserved attributes alone`() async throws {
+  @Test func `C81 a tombstone has only the preserved attributes`() async throws {
     let context = ModelContext(try await open())
     try saveThrice(context)
     let deletion = try #require(context.fetchHistory().last?.changes.first)
@@ -144,7 +144,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     #expect(try context.fetchHistory().count == history.count)
   }
 
-  @Test func `a batch insert that meets a row is an update of it`() async throws {
+  @Test func `a batch insert that finds a row is recorded as an update of it`() async throws {
     let context = ModelContext(try await open())
     try TestDatabase.make("staff.db", in: directory, "CREATE UNIQUE INDEX n ON employees (name)")
     for conflict in [BatchInsertRequest<Remembered>.Conflict.update, .ignore] {
@@ -165,7 +165,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `a store without history, and a save that fails, record nothing`() async throws {
+  @Test func `a store without history, and a failing save, record nothing`() async throws {
     let silent = ModelContext(try await open(tracksHistory: false))
     try saveThrice(silent)
     #expect(try silent.fetchHistory().isEmpty)

@@ -100,7 +100,7 @@ final class Article: ManagedObject, PersistentModel {
     try TestDatabase.texts(path, "SELECT title || ' ' || saves FROM articles ORDER BY id")
   }
 
-  @Test func `C141 willSave is called once a save, and what it sets is saved`() async throws {
+  @Test func `C141 willSave is called once per save, and its changes are saved`() async throws {
     let context = try await open()
     let new = Article("new")
     context.insert(new)
@@ -122,7 +122,8 @@ final class Article: ManagedObject, PersistentModel {
     #expect(try rows() == ["one 2", "second 1", "new 1"])
   }
 
-  @Test func `C142 willSave that has no end is an error, and so is saving in it`() async throws {
+  @Test func `C142 endless changes by willSave are an error, and so is saving in it`() async throws
+  {
     let context = try await open()
     func spawn(_ article: Article) {
       let next = Article("next")
@@ -151,7 +152,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(error.code == .valueMismatch)
   }
 
-  @Test func `C143 didSave is called when all is committed, and not where a save fails`()
+  @Test func `C143 didSave is called when all is committed, and not if a save fails`()
     async throws
   {
     let context = try await open()
@@ -173,7 +174,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(deleted.calls == ["willDelete two", "willSave", "didSave permanent"])
   }
 
-  @Test func `C144 willDelete is called for what is deleted, by hand or by a rule`() async throws {
+  @Test func `C144 willDelete is called for deleted objects, by hand or by a rule`() async throws {
     let context = try await open()
     let one = try #require(context.fetch(Article.self, limit: 1).first)
     let two = try #require(one.parts.first)
@@ -190,7 +191,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(new.calls == ["willDelete new"] && !context.hasChanges)
   }
 
-  @Test func `C145 all that validation finds is told at once, by object and property`()
+  @Test func `C145 all problems of validation are reported together, by object and property`()
     async throws
   {
     let context = try await open()
@@ -230,7 +231,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(try rows().count == 3)
   }
 
-  @Test func `C146 what is deleted is not validated, and errors of the store are no problems`()
+  @Test func `C146 deleted objects are not validated, and errors of the store are no problems`()
     async throws
   {
     let context = try await open()

@@ -39,7 +39,7 @@ import Testing
     #expect(identifier.uriString == "x-coredata://\(uuid)/Order/p1")
   }
 
-  @Test func `C2 a URI comes back byte for byte, and its identifier is equal`() async throws {
+  @Test func `C2 a URI is preserved byte for byte, and its identifier is equal`() async throws {
     let (_, identifier) = try await first()
     let again = try #require(
       PersistentIdentifier(uriRepresentation: identifier.uriRepresentation)
@@ -53,13 +53,12 @@ import Testing
     #expect(uri.wholeMatch(of: /x-coredata:\/\/\/Item\/t[0-9A-F-]{36}[0-9]+/) != nil)
   }
 
-  @Test func `C4 the other temporary form has the entity for a host, and a UUID`() {
+  @Test func `C4 the other temporary form has the entity as its host, and a UUID`() {
     let uri = PersistentIdentifier.temporary(entityName: "Item", form: .swiftData).uriString
     #expect(uri.wholeMatch(of: /x-swiftdata:\/\/Item\/[0-9A-F-]{36}/) != nil)
   }
 
-  @Test func `C5 an identifier for a store of one's own is refused by a SQLite store`() async throws
-  {
+  @Test func `C5 an identifier of a custom store is refused by a SQLite store`() async throws {
     let container = try await Shop.open(path)
     let identifier = try PersistentIdentifier.identifier(
       for: container.stores[0].identity.uuid,
@@ -73,8 +72,7 @@ import Testing
     }
   }
 
-  @Test func `C11 the primary key keeps its p; store and entity are those of the URI`() async throws
-  {
+  @Test func `C11 the primary key keeps its p; store and entity come from the URI`() async throws {
     let (_, identifier) = try await first()
     let url = identifier.uriRepresentation
     #expect(identifier.primaryKey == "p1" && identifier.primaryKey == url.lastPathComponent)
@@ -95,7 +93,7 @@ import Testing
     #expect(object.persistentModelID == identifier && !object.isFault)
   }
 
-  @Test func `C13 JSON without a store decodes, as temporary or as of no store`() async throws {
+  @Test func `C13 JSON without a store decodes, as temporary or without a store`() async throws {
     let temporary = PersistentIdentifier.temporary(entityName: "Item")
     let decoded = try JSONDecoder().decode(
       PersistentIdentifier.self,
@@ -119,7 +117,7 @@ import Testing
     #expect(error?.code == .foreignIdentifier)
   }
 
-  @Test func `C14 encoding what was decoded gives the same, with slashes escaped or not`()
+  @Test func `C14 encoding a decoded identifier gives the same, with slashes escaped or not`()
     async throws
   {
     let (_, identifier) = try await first()
@@ -142,7 +140,7 @@ import Testing
     #expect(Set(keys).sorted().map(\.primaryKey) == ["p9", "p10", "p100"])
   }
 
-  @Test func `C23 a reference of one's own is escaped like a path and comes back escaped`() {
+  @Test func `C23 a custom reference is escaped like a path and returned escaped`() {
     let identifier = PersistentIdentifier(
       storeIdentifier: "S",
       entityName: "Item",

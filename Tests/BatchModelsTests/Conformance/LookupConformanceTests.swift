@@ -162,7 +162,9 @@ import Testing
     #expect(code { try context.model(for: foreign).value(forKey: "a") } == .foreignIdentifier)
   }
 
-  @Test func `C28 firing a fault with no row fails, and is no silent empty object`() async throws {
+  @Test func `C28 firing a fault without a row fails, and gives no silent empty object`()
+    async throws
+  {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
     let fault = context.model(for: identifier("Order", 999, in: container))
@@ -295,7 +297,7 @@ import Testing
     }
   }
 
-  @Test func `a key of text that is not UTF-8 stands for its row as well`() async throws {
+  @Test func `a key of text that is not UTF-8 also names its row`() async throws {
     let path = try TestDatabase.make(
       "bytes.db",
       in: directory,
@@ -318,7 +320,7 @@ import Testing
     )
   }
 
-  @Test func `a row that becomes one of another entity has another object`() async throws {
+  @Test func `a row that moves to another entity has another object`() async throws {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
     context.stalenessInterval = 0
@@ -358,7 +360,7 @@ import Testing
   }
 
   @Test
-  func `C37 the URI look-up: a non-fault at once, a fault verified, missing and bad ones nil`()
+  func `C37 the URI look-up: a non-fault immediately, a fault verified, missing and bad ones nil`()
     async throws
   {
     let container = try await Shop.open(path)

@@ -79,22 +79,25 @@ import Testing
     #expect(try stored() == [.text(name), .integer(Int64(salary))])
   }
 
-  @Test func `C61 store trump: the store wins what both changed, the rest is saved`() async throws {
+  @Test func `C61 store trump: the store wins where both changed, the rest is saved`() async throws
+  {
     try await expect("FromCtx1", 99, of: .mergeByPropertyStoreTrump, salaries: (nil, 99))
     try await expect("FromCtx1", 50, of: .mergeByPropertyStoreTrump, salaries: (50, nil))
   }
 
-  @Test func `C62 object trump: the object wins what both changed, the rest stays`() async throws {
+  @Test func `C62 object trump: the object wins where both changed, the rest stays`() async throws {
     try await expect("FromCtx2", 50, of: .mergeByPropertyObjectTrump, salaries: (50, nil))
     try await expect("FromCtx2", 99, of: .mergeByPropertyObjectTrump, salaries: (50, 99))
   }
 
-  @Test func `C63 overwrite: the object wins all, what it did not change included`() async throws {
+  @Test func `C63 overwrite: the object wins everywhere, even where it changed nothing`()
+    async throws
+  {
     try await expect("FromCtx2", 10, of: .overwrite, salaries: (50, nil))
     try await expect("FromCtx2", 99, of: .overwrite, salaries: (nil, 99))
   }
 
-  @Test func `C64 rollback: the store wins all, and nothing is left to save`() async throws {
+  @Test func `C64 rollback: the store wins everywhere, and nothing is left to save`() async throws {
     try await expect("FromCtx1", 10, of: .rollback, salaries: (nil, 99))
     try await expect("FromCtx1", 50, of: .rollback, salaries: (50, nil))
   }
@@ -116,7 +119,7 @@ import Testing
     MergePolicy.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite,
     .rollback,
   ])
-  func `a row deleted elsewhere and changed here is settled by the policy`(policy: MergePolicy)
+  func `the policy resolves a row deleted elsewhere and changed here`(policy: MergePolicy)
     async throws
   {
     let container = try await Staff.open(path)
@@ -142,7 +145,7 @@ import Testing
   }
 
   @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite])
-  func `what comes back has all its values, or is a conflict where they are not known`(
+  func `a restored row has all its values, or is a conflict if they are unknown`(
     policy: MergePolicy
   ) async throws {
     let container = try await Staff.open(path)
@@ -168,7 +171,7 @@ import Testing
     MergePolicy.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite,
     .rollback,
   ])
-  func `a row changed elsewhere and deleted here is settled by the policy`(policy: MergePolicy)
+  func `the policy resolves a row changed elsewhere and deleted here`(policy: MergePolicy)
     async throws
   {
     let context = ModelContext(try await Staff.open(path))
@@ -198,7 +201,7 @@ import Testing
     #expect(!context.hasChanges)
   }
 
-  @Test func `a version column stands for the whole row, and goes up by one`() async throws {
+  @Test func `a version column stands for the whole row, and increments`() async throws {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     let one = try first.fetch(VersionedEmployee.self)
@@ -268,7 +271,7 @@ import Testing
     #expect(!employees[0].isDeleted)
   }
 
-  @Test func `C68 automatic merging: the next perform sees the save, and otherwise none does`()
+  @Test func `C68 automatic merging: the next perform sees the save; without it, none does`()
     async throws
   {
     let container = try await Staff.open(path)
@@ -314,7 +317,7 @@ import Testing
     #expect(employees[1].salary == 77)
   }
 
-  @Test func `merging does not write over what others made of the same attribute`() async throws {
+  @Test func `merging does not overwrite others' changes of the same attribute`() async throws {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     for reads in [true, false] {
@@ -366,7 +369,7 @@ import Testing
     #expect(employees[1].name == "Eve" && employees[1].salary == 99)
   }
 
-  @Test func `saves are told to those who listen, by identifiers`() async throws {
+  @Test func `listeners are notified of saves, by identifiers`() async throws {
     let container = try await Staff.open(path)
     let stream = container.savedChanges()
     let context = ModelContext(container)

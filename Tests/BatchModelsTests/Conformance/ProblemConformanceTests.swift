@@ -77,7 +77,9 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(error.remedy == "set it before saving")
   }
 
-  @Test func `C132 all that the database refuses of a save is told at once`() async throws {
+  @Test func `C132 all problems that the database has with a save are reported together`()
+    async throws
+  {
     let context = ModelContext(try await Club.openStrict(path))
     let ada = try applicant("Ada", in: context)
     ada.age = -1
@@ -159,7 +161,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `C135 a type that is kept in several ways does not compile without as:`() throws {
+  @Test func `C135 a type with several stored forms does not compile without as:`() throws {
     func source(_ type: String, _ codec: String = "") -> String {
       """
       import Foundation
@@ -216,7 +218,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(carol.joined != nil)
   }
 
-  @Test func `C137 defaults are what the store makes of them, and expressions are the store's`()
+  @Test func `C137 defaults are as the store converts them, and expressions are left to the store`()
     async throws
   {
     let defaults: [(text: String, type: String, isConstant: Bool)] = [
@@ -271,7 +273,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT age FROM members WHERE id = 2") == ["99"])
   }
 
-  @Test func `C139 unique values go round, and from a deleted object to a changed one`()
+  @Test func `C139 unique values rotate, and move from a deleted object to a changed one`()
     async throws
   {
     let context = ModelContext(try await Club.openStrict(path))
@@ -291,7 +293,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
-  @Test func `an object whose row was not read gives its unique value up in the same save`()
+  @Test func `an object whose row was not read releases its unique value in the same save`()
     async throws
   {
     let context = ModelContext(try await Club.openStrict(path))

@@ -72,7 +72,7 @@ final class Shade: ManagedObject, PersistentModel {
     return ModelContext(try await Market.open(path))
   }
 
-  @Test func `C191 equality of UUIDs, enumerations and Unix dates is looked up in an index`()
+  @Test func `C191 equality of UUIDs, enumerations and Unix dates uses an index`()
     async throws
   {
     let context = try await samples(
@@ -109,7 +109,7 @@ final class Shade: ManagedObject, PersistentModel {
     try check(isEarly, "by_unix", ["p2"])
   }
 
-  @Test func `C192 what is not equal is what equality leaves, nil among it`() async throws {
+  @Test func `C192 inequality is the complement of equality, including nil`() async throws {
     let context = try await samples(
       """
       INSERT INTO samples (id, uuid, optionalColor) VALUES (1, x'00', 'red'), (2, x'00', 'green'),
@@ -128,7 +128,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try keys(#Predicate { !some.contains($0.optionalColor) }) == ["p2"])
   }
 
-  @Test func `C193 a UUID whose letters are of both cases is no UUID, and says so`() async throws {
+  @Test func `C193 a UUID text in mixed case is refused with an error`() async throws {
     let context = try await samples(
       """
       INSERT INTO samples (id, uuid, int, double, float, flag, text, data, iso, reference, decimal,
@@ -140,7 +140,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(error?.code == .valueMismatch)
   }
 
-  @Test func `C204 an enumeration that takes more than its raw values is asked row by row`()
+  @Test func `C204 an enumeration that accepts more than its raw values is checked row by row`()
     async throws
   {
     let path = try TestDatabase.make(
@@ -164,7 +164,7 @@ final class Shade: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `C194 predicates are put together at run time, with all, any and not`() async throws {
+  @Test func `C194 predicates are composed at run time, with all, any and not`() async throws {
     let context = try await market()
     func totals(_ predicate: Predicate<Purchase>) throws -> [Int] {
       try context.fetch(FetchDescriptor(predicate: predicate)).map(\.total)
@@ -197,7 +197,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try Predicate<Purchase>.all(of: [isDear, .not(isOfAda)]).evaluate(purchase))
   }
 
-  @Test func `C195 text is found whatever case and marks its letters have`() async throws {
+  @Test func `C195 text is found whatever its case and diacritics`() async throws {
     let context = try await samples(
       """
       INSERT INTO samples (id, uuid, text, optionalText) VALUES (1, x'00', 'Café ÉCLAIR', NULL),
@@ -248,7 +248,7 @@ final class Shade: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `C197 related objects are filtered, counted and looked through`() async throws {
+  @Test func `C197 related objects are filtered, counted and searched`() async throws {
     let context = try await market()
     func names(_ predicate: Predicate<Customer>) throws -> [String] {
       let order: [SortTerm<Customer>] = [.forward(\.name), .reverse(\.name)]
@@ -270,7 +270,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try names(ofOwn) == ["Ada", "Bob", "Eve"])
   }
 
-  @Test func `C198 what is filtered is no more than a relationship to many`() async throws {
+  @Test func `C198 only a to-many relationship can be filtered`() async throws {
     let context = try await samples("INSERT INTO samples (id, uuid) VALUES (1, x'00')")
     let predicate = #Predicate<Sample> { $0.tags.names.filter { $0 == "a" }.isEmpty }
     let error = #expect(throws: BatchError.self) {
@@ -279,8 +279,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(error?.code == .unsupportedPredicate)
   }
 
-  @Test func `C199 counts, sums, averages and extremes of rows come without objects`() async throws
-  {
+  @Test func `C199 counts, sums, averages and extremes need no objects`() async throws {
     let context = try await market()
     let all = AggregateQuery(
       FetchDescriptor<Purchase>(),
@@ -312,7 +311,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try context.fetch(first) == [90])
   }
 
-  @Test func `C200 rows are grouped by attributes, related objects and what those have`()
+  @Test func `C200 rows are grouped by attributes, related objects and their attributes`()
     async throws
   {
     let context = try await market()
@@ -335,8 +334,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try context.existingModel(for: identifier, as: Customer.self).name == "Ada")
   }
 
-  @Test func `C201 groups are chosen, sorted and limited by what is computed of them`() async throws
-  {
+  @Test func `C201 groups are filtered, sorted and limited by their aggregates`() async throws {
     let context = try await market()
     let query = AggregateQuery(
       FetchDescriptor<Purchase>(predicate: #Predicate { $0.customer != nil }),
@@ -357,7 +355,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(all.count == 1 && all[0] == 50)
   }
 
-  @Test func `C202 a fetch descriptor goes from task to task`() async throws {
+  @Test func `C202 a fetch descriptor crosses tasks`() async throws {
     let path = try Market.make(in: directory)
     let container = try await Market.open(path)
     var descriptor = FetchDescriptor<Purchase>(
@@ -376,7 +374,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(sums == [20, 30])
   }
 
-  @Test func `C203 a plan is told in words, and names the index that is missing`() async throws {
+  @Test func `C203 a plan is described in words, and names the missing index`() async throws {
     let path = try Market.make(in: directory)
     let context = ModelContext(try await Market.open(path))
     let descriptor = FetchDescriptor<Purchase>(predicate: #Predicate { $0.total == 10 })
@@ -398,7 +396,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try context.explain(FetchDescriptor<Purchase>()).missingIndexes.isEmpty)
   }
 
-  @Test func `C205 a plan of groups is told as that of a fetch, and no row is read for it`()
+  @Test func `C205 a plan of groups is like a fetch's, and reads no row`()
     async throws
   {
     let path = try Market.make(in: directory)

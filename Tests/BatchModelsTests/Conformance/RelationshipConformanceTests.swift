@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test
-  func `C90 a table of pairs is found by its foreign keys, whatever it is called, also of itself`()
+  func `C90 a table of pairs is found by its foreign keys, whatever its name, also of itself`()
     async throws
   {
     let path = try TestDatabase.make(
@@ -53,7 +53,7 @@ import Testing
     #expect(try club.relatedObjects(forKey: "people") == [people[0]])
   }
 
-  @Test func `related objects are read together with those that are fetched`() async throws {
+  @Test func `related objects are read together with the fetched ones`() async throws {
     let context = ModelContext(try await Market.open(try Market.make(in: directory)))
     var descriptor = FetchDescriptor<Purchase>(sortBy: [.forward(\.total)])
     descriptor.relationshipKeyPathsForPrefetching = [\.customer, \.tags]

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: Family.Place.allCases)
-  func `C113 history: a relationship to one is an update of the object, and of both others`(
+  func `C113 history: a to-one relationship is an update of the object, and of both others`(
     place: Family.Place
   ) async throws {
     let context = try await context(place)
@@ -56,7 +56,7 @@ import Testing
     )
   }
 
-  @Test func `C114 history: a pair that is joined or parted is an update of both`() async throws {
+  @Test func `C114 history: joining or parting a pair is an update of both`() async throws {
     let context = try await context()
     let people = try context.fetch(FetchDescriptor<Person>())
     let clubs = try context.fetch(FetchDescriptor<Circle>())
@@ -75,7 +75,7 @@ import Testing
     #expect(try last(context) == ["delete Circle p1"])
   }
 
-  @Test func `C115 history: what is inserted is an update of what it is related to`()
+  @Test func `C115 history: an insertion is an update of the objects it is related to`()
     async throws
   {
     let context = try await context()
@@ -112,7 +112,7 @@ import Testing
     #expect(try last(context) == ["update Person p2 name"])
   }
 
-  @Test func `history that an earlier version has written stays readable`() async throws {
+  @Test func `an earlier version's history stays readable`() async throws {
     let path = directory.file("family.db")
     _ = try await Family.open(.file, in: directory)
     try TestDatabase.make(

@@ -58,7 +58,8 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(employee.name == "Carol")
   }
 
-  @Test func `C7 after save the id is permanent and nothing of the object is unsaved`() async throws
+  @Test func `C7 after save the id is permanent and the object has no unsaved changes`()
+    async throws
   {
     let context = ModelContext(try await Staff.open(path))
     let employee = Employee("Carol", salary: 30)
@@ -181,7 +182,7 @@ private final class Parent: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [true, false])
-  func `keys of rows that go with deleted ones are not reused`(_ isBatch: Bool) async throws {
+  func `keys of rows deleted by a cascade are not reused`(_ isBatch: Bool) async throws {
     let path = try family()
     do {
       let container = try await ModelContainer(

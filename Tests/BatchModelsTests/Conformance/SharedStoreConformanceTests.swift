@@ -44,7 +44,7 @@ import Testing
     #expect(try context.fetchCount(FetchDescriptor<Passport>()) == 2)
   }
 
-  @Test func `C102 nothing that reads a store in memory waits for a save of the same thread`()
+  @Test func `C102 reading a store in memory never waits for a save of the same thread`()
     async throws
   {
     let container = try await Family.open(tracksHistory: true)
@@ -153,7 +153,7 @@ import Testing
     #expect(people[1].isUpdated)
   }
 
-  @Test func `C109 a fetch gives objects what another context of the container has saved`()
+  @Test func `C109 a fetch updates objects with what another context of the container has saved`()
     async throws
   {
     let container = try await Family.open()
@@ -180,7 +180,7 @@ import Testing
     #expect(people[0].name == "Amy")
   }
 
-  @Test func `C110 existingModel gives what another context has saved, and no row that it deleted`()
+  @Test func `C110 existingModel shows what another context has saved, and no row that it deleted`()
     async throws
   {
     let container = try await Family.open()
@@ -196,7 +196,7 @@ import Testing
     #expect(code { try context.existingModel(for: ada.persistentModelID) } == .objectNotFound)
   }
 
-  @Test func `C111 what a batch request changed stays hidden from a refresh, as in C69`()
+  @Test func `C111 a refresh does not show a batch request's changes, as in C69`()
     async throws
   {
     let container = try await Family.open()
@@ -245,7 +245,7 @@ import Testing
   ]
 
   @Test(arguments: uses.indices)
-  func `a build for debugging stops where an object that outlives its context would answer wrongly`(
+  func `a debug build traps where an object that outlives its context would answer wrongly`(
     use: Int
   ) async {
     await #expect(processExitsWith: .failure) { [use] in
@@ -257,7 +257,7 @@ import Testing
     }
   }
   #else
-  @Test func `elsewhere it is related to nobody, and reads as a placeholder`() async throws {
+  @Test func `in other builds it is related to nothing, and reads as a placeholder`() async throws {
     var context: ModelContext? = try await ModelContext(Family.open())
     let ada = try #require(context).fetch(FetchDescriptor<Person>())[0]
     context?.refresh(ada, mergeChanges: false)
@@ -268,7 +268,7 @@ import Testing
 
   // MARK: Waiting
 
-  @Test func `C120 a context that would wait for one that waits for it gets an error`()
+  @Test func `C120 a deadlock between contexts is an error`()
     async throws
   {
     let container = try await Family.open()
@@ -310,7 +310,7 @@ import Testing
     )
   }
 
-  @Test func `C123 a container is opened where nothing can be awaited`() throws {
+  @Test func `C123 a container can be opened in synchronous code`() throws {
     let context = ModelContext(Shared.container)
     #expect(try context.fetchCount(FetchDescriptor<Person>()) == 3)
     #expect(Shared.container.configurations[0].isStoredInMemoryOnly)
@@ -318,7 +318,7 @@ import Testing
     #expect(code { try ModelContainer(for: [], configurations: [missing]) } == .fileAccess)
   }
 
-  @Test @MainActor func `C124 the main context is one, and shows what others have saved`()
+  @Test @MainActor func `C124 there is one main context, and it shows what others have saved`()
     async throws
   {
     let container = try await Family.open()

@@ -36,7 +36,9 @@ import Testing
     )
   }
 
-  @Test func `C22 a saved identifier no longer resolves for a reason of its own`() async throws {
+  @Test func `C22 each reason why a saved identifier no longer resolves is distinguished`()
+    async throws
+  {
     let path = try makeCoreDataStore()
     let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
     let identifier = try #require(
@@ -83,7 +85,8 @@ import Testing
     #expect(try directory.changes(since: before) == [])
   }
 
-  @Test func `C88 a store with an un-checkpointed log is read whole where both files lie together`()
+  @Test
+  func `C88 a store with an un-checkpointed log is read completely if both files lie together`()
     async throws
   {
     let path = try makeCoreDataStore()

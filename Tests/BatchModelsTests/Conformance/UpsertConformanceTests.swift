@@ -144,7 +144,7 @@ private let busMapping = ModelMapping(
     #expect(!third.hasChanges)
   }
 
-  @Test func `C148 the object that the context has of the row gets the values`() async throws {
+  @Test func `C148 the context's object of the row gets the values`() async throws {
     let context = ModelContext(try await Club.open(path))
     let (ada, bob) = (try member("Ada", in: context), try member("Bob", in: context))
     bob.age = 21
@@ -174,7 +174,7 @@ private let busMapping = ModelMapping(
     #expect(ada.name == "A." && ada.age == 40 && newer.age == 40)
   }
 
-  @Test func `C149 of several new objects with one value each is written over those before`()
+  @Test func `C149 new objects with the same value overwrite each other in order`()
     async throws
   {
     let context = ModelContext(try await Club.open(path))
@@ -195,7 +195,7 @@ private let busMapping = ModelMapping(
     #expect(teams.map(\.persistentModelID.primaryKey) == ["p3", "p3", "p1"])
   }
 
-  @Test func `C150 what is related to the row stays, and what refers to the object refers to it`()
+  @Test func `C150 relationships of the row stay, and references to the object lead to it`()
     async throws
   {
     let context = ModelContext(try await Club.open(path))
@@ -236,7 +236,7 @@ private let busMapping = ModelMapping(
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
-  @Test func `C151 to other contexts and to the history it is an update`() async throws {
+  @Test func `C151 other contexts and the history see an update`() async throws {
     let container = try await Club.open(path, tracksHistory: true)
     let context = ModelContext(container)
     let other = ModelContext(container)
@@ -260,7 +260,7 @@ private let busMapping = ModelMapping(
   }
 
   @Test
-  func `C152 values of several properties are unique together, and nil is the same as nothing`()
+  func `C152 values of several properties are unique together, and nil equals nothing`()
     async throws
   {
     let context = ModelContext(try await Club.open(path))
@@ -298,7 +298,8 @@ private let busMapping = ModelMapping(
     #expect(again.persistentModelID.primaryKey == "p10")
   }
 
-  @Test func `C153 what the table does not see to is no valid mapping`() async throws {
+  @Test func `C153 uniqueness that the table does not enforce is an invalid mapping`() async throws
+  {
     let configuration = ModelConfiguration(path: path)
     var error = await #expect(throws: BatchError.self) {
       _ = try await ModelContainer(for: Optimist.self, configurations: configuration)
@@ -324,7 +325,7 @@ private let busMapping = ModelMapping(
     _ = try await ModelContainer(for: Optimist.self, configurations: configuration)
   }
 
-  @Test func `C154 an object that would be two rows at once is refused`() async throws {
+  @Test func `C154 an object that matches two rows is refused`() async throws {
     let context = ModelContext(try await Club.open(path))
     let new = Member("eve@x", "Both")
     context.insert(new)
@@ -340,7 +341,7 @@ private let busMapping = ModelMapping(
     #expect(new.persistentModelID.primaryKey == "p3")
   }
 
-  @Test func `C155 a save that fails leaves new objects new`() async throws {
+  @Test func `C155 a failing save leaves new objects new`() async throws {
     let context = ModelContext(try await Club.open(path))
     let bob = try member("Bob", in: context)
     let new = [
@@ -363,7 +364,7 @@ private let busMapping = ModelMapping(
     #expect(try rows().count == 4)
   }
 
-  @Test func `a save that fails leaves new objects in their order`() async throws {
+  @Test func `a failing save leaves new objects in their order`() async throws {
     let context = ModelContext(try await Club.open(path))
     // One that sets nothing but what its row has is not written, and is unsaved again all the same.
     let same = Member("ada@x", "Ada")
@@ -378,7 +379,8 @@ private let busMapping = ModelMapping(
     #expect([same, new, wrong].map(\.persistentModelID.primaryKey) == ["p1", "p4", "p5"])
   }
 
-  @Test func `a row of a sub-entity stays one, and one of another entity is refused`() async throws
+  @Test func `a row of a sub-entity keeps its entity, and one of another entity is refused`()
+    async throws
   {
     let path = try TestDatabase.make(
       "vehicles.db",
