@@ -5,9 +5,10 @@ import SystemPackage
 extension Job {
   /// Files of the job that would overwrite one another, by whatever names.
   func collidingFileProblems() -> [JobProblem] {
-    // Of a database of a server no file is here.
-    guard database.server == nil else { return [] }
-    var files: [NamedFile] = [NamedFile(.database, "the database", database.path)]
+    // Of a run that hosts share no file is here.
+    guard sharedServer == nil else { return [] }
+    var files: [NamedFile] = []
+    if database.server == nil { files.append(NamedFile(.database, "the database", database.path)) }
     let store = FileSystem.resolve(database.path) ?? database.path
     for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {
       let file = FilePath(store.string + suffix)
