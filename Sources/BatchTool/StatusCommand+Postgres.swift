@@ -6,7 +6,7 @@ import BatchPipeline
 extension StatusCommand {
   /// Shows how the last run of a job on PostgreSQL stands.
   func showSharedRun(of job: Job) async throws {
-    if recorded.run != nil { try job.requireFile(for: "a run of the history") }
+    if recorded.run != nil { try job.requireRecord(for: "a run of the history") }
     var shown = 0
     var last: String?
     while true {

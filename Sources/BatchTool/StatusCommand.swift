@@ -39,7 +39,7 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let job = try Job(ofRunNamed: job)
     #if PostgreSQL
-    if job.database.server != nil { return try await showSharedRun(of: job) }
+    if job.sharedServer != nil { return try await showSharedRun(of: job) }
     #endif
     if let name = recorded.run {
       let run = try await RecordedRun(name, of: job)

@@ -126,15 +126,7 @@ extension SharedRun {
         "the job has changed since the run began: \(differences.joined(separator: ", "))"
       )
     }
-    let (was, now) = (try described().schema, plan.shape)
-    guard was != now else { return }
-    let gone = was.filter { !now.contains($0) }.map { "- \($0)" }
-    let new = now.filter { !was.contains($0) }.map { "+ \($0)" }
-    let list = (gone + new).joined(separator: ", ")
-    throw refusal(
-      "\(plan.table.title.quotedForMessage) has changed since the run began: "
-        + (list.isEmpty ? "its columns have another order" : list)
-    )
+    if let change = plan.change(since: try described().schema) { throw refusal(change) }
   }
 }
 #endif

@@ -5,8 +5,17 @@ import BatchPostgres
 
 extension BatchRun {
   /// Runs the job on PostgreSQL: takes part in the unfinished run, or begins one in which others may take part.
+  ///
+  /// - Parameters:
+  ///   - server: Where the database is.
+  ///   - retries: Whether what failed in the last run is done again, and no run begun.
+  ///   - onEvent: Called with each event.
+  ///   - answer: Called with the summary at the end.
+  /// - Returns: How it ended.
+  /// - Throws: What keeps it from anything.
   func share(
     _ server: Job.DatabaseOptions.Server,
+    retryingFailures retries: Bool = false,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
@@ -20,7 +29,11 @@ extension BatchRun {
       let opening = PostgresConnection(label: "batch.open", address: try server.address())
       let result: Result<RunSummary, BatchError>
       do throws(BatchError) {
-        result = .success(try await share(server, opening, onEvent, answer))
+        result = .success(
+          retries
+            ? try await retry(opening, onEvent, answer)
+            : try await share(server, opening, onEvent, answer)
+        )
       } catch {
         result = .failure(job.words(of: error))
       }
@@ -50,16 +63,22 @@ extension BatchRun {
     let tables = found.0
     switch try SharedRunDecision(found.1, request, job: name) {
     case .takePart(let run):
-      let plan = try await plan(of: run, by: opening)
-      try await clearRequests(of: run, tables, by: opening)
-      return try await takePart(in: run, plan, tables, isNew: false, opening, onEvent, answer)
+      return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
     case .begin:
       let begun = try await begin(tables, address, opening, onEvent)
       guard let (run, plan) = begun else {
         // Another host was quicker.
         return try await share(server, opening, onEvent, answer)
       }
-      return try await takePart(in: run, plan, tables, isNew: true, opening, onEvent, answer)
+      return try await takePart(
+        in: run,
+        plan,
+        tables,
+        opening,
+        RunEvent.started,
+        onEvent,
+        answer
+      )
     case .conclude(let run):
       return try await conclude(run, tables, opening, onEvent, answer)
     case .concludeFirst(let run):
@@ -79,6 +98,43 @@ extension BatchRun {
     }
   }
 
+  /// Reopens the last run for what has failed in it, and takes part in that; in one that is not finished it takes part as it is.
+  private func retry(
+    _ opening: PostgresConnection,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunSummary {
+    let job = job
+    let (tables, run) = try await opening.perform { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      return (tables, try job.sharedRun(nil, tables, in: session))
+    }
+    if run.state == .running {
+      return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
+    }
+    guard job.action.writes else {
+      throw BatchError(
+        .invalidJob,
+        "this job has no failed identifiers that can be tried again",
+        at: "run \(run.run)",
+        remedy: "correct what is wrong and run it again: an export only reads"
+      )
+    }
+    // Before anything is written: another job is refused.
+    _ = try await plan(of: run, by: opening)
+    let count = try await opening.perform { session throws(BatchError) in
+      try session.transaction { () throws(BatchError) in
+        try tables.lock(job: job.name, in: session)
+        return try tables.reopen(run.run, in: session)
+      }
+    }
+    guard count > 0 else {
+      onEvent(.message("nothing has failed; nothing to try again"))
+      return tell(try await summary(of: run, tables, opening), answer).summary
+    }
+    return try await takePart(in: run, tables, opening, RunEvent.retryingFailures, onEvent, answer)
+  }
+
   /// The work of this job.
   private var jobWork: JobWork {
     guard let work = work as? JobWork else {
@@ -91,9 +147,10 @@ extension BatchRun {
     of run: RunIdentity,
     by connection: PostgresConnection
   ) async throws(BatchError) -> PostgresPlan {
-    let (job, parameters) = (job, try jobWork.parameters(of: run))
+    let (job, handlers) = (job, jobWork.handlers)
+    let parameters = try jobWork.parameters(of: run)
     return try await connection.perform { session throws(BatchError) in
-      try PostgresPlan(job, parameters: parameters, in: session)
+      try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
     }
   }
 
@@ -144,7 +201,9 @@ extension BatchRun {
       }
     )
     let plan = try await plan(of: identity, by: opening)
-    // Whoever cannot start its programs is refused before there is a run.
+    // Whoever cannot write its files or start its programs is refused before there is a run.
+    try job.refuseMissingFolders()
+    try plan.refuseOccupiedFolder()
     _ = try RunHooks(job, parameters: plan.parameters)
     let fetch = PostgresFetch(plan.query, from: address, readers: workerCount)
     let interrupt: @Sendable () -> Void = {
@@ -177,6 +236,8 @@ extension BatchRun {
         let list = try await fetch.run(store: plan.database.derivedIdentity)
         let description = try description(of: identity, plan)
         let run = identity.run
+        // Whoever cannot start its programs is refused before there is a run.
+        try plan.start(run: run, atMost: workerCount, hasRows: list.count > 0)
         let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
           guard session.isInTransaction else {
             let error = PostgresError("the connection broke", state: .connectionFailure)
@@ -187,11 +248,15 @@ extension BatchRun {
           try session.commit()
           return try tables.runs(ofJob: name, in: session).first { $0.run == run }
         }
-        guard let begun else { return nil }
+        guard let begun else {
+          try plan.stop()
+          return nil
+        }
         for other in replaced { onEvent(.setAside("run \(other.run)")) }
         return (begun, plan)
       } catch {
         try? await opening.perform { session throws(BatchError) in session.rollBack() }
+        try? plan.stop()
         throw error
       }
     }
@@ -212,9 +277,7 @@ extension BatchRun {
     metadata.database = plan.address.description
     metadata.runID = options.runID
     metadata.invocation = job.invocation(commandLine: options.commandLine)
-    metadata.parameters = plan.parameters.entries.mapValues { entry in
-      entry.isSecret ? "(secret)" : entry.value.words
-    }
+    metadata.parameters = plan.parameters.recorded
     return SharedRun.Description(
       job: job.name,
       runID: options.runID,
@@ -225,12 +288,27 @@ extension BatchRun {
 
   // MARK: Taking part
 
+  /// Resolves the job for a run that there is, and takes part in it.
+  private func takePart(
+    in run: SharedRun,
+    _ tables: RunTables,
+    _ opening: PostgresConnection,
+    _ begins: (RunSummary) -> RunEvent,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunSummary {
+    let plan = try await plan(of: run, by: opening)
+    try await clearRequests(of: run, tables, by: opening)
+    try plan.start(run: run.run, atMost: workerCount, hasRows: true)
+    return try await takePart(in: run, plan, tables, opening, begins, onEvent, answer)
+  }
+
   private func takePart(
     in run: SharedRun,
     _ plan: PostgresPlan,
     _ tables: RunTables,
-    isNew: Bool,
     _ opening: PostgresConnection,
+    _ begins: (RunSummary) -> RunEvent,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
@@ -250,7 +328,7 @@ extension BatchRun {
     )
     // It is not needed while chunks are done, and servers have few connections.
     await opening.close()
-    let ended = try await execution.perform(isNew: isNew)
+    let ended = try await execution.perform(begins)
     // Of a finished run the end is told by the process that has ended it.
     if !ended.summary.state.isFinished || ended.hasEndedRun {
       await hooks.runAtEnd(of: ended.summary)

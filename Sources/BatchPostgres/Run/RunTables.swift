@@ -12,6 +12,7 @@ package import BatchIdentifiers
 /// | `_batch_ledger` | a chunk that is done, of a span that is not |
 /// | `_batch_failure` | an identifier that failed alone |
 /// | `_batch_passed_over` | the identifiers of a chunk that were neither changed nor failed |
+/// | `_batch_part` | a file of an export that hosts share |
 ///
 /// No heartbeat touches a span, and no chunk writes to one: a chunk's transaction locks its span for as long as it
 /// lasts, beside others that do the same. ``SpanFence`` says why.
@@ -48,6 +49,7 @@ package struct RunTables: Sendable, Hashable {
   var ledger: String { name("_batch_ledger") }
   var failure: String { name("_batch_failure") }
   var passedOver: String { name("_batch_passed_over") }
+  var part: String { name("_batch_part") }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
@@ -84,7 +86,7 @@ package struct RunTables: Sendable, Hashable {
 
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_failure",
-    "_batch_passed_over",
+    "_batch_passed_over", "_batch_part",
   ]
 
   private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
@@ -110,7 +112,8 @@ package struct RunTables: Sendable, Hashable {
           run uuid PRIMARY KEY, version int NOT NULL, job text NOT NULL, run_id text,
           state text NOT NULL CHECK (state IN ('running', 'finished', 'acknowledged', 'setAside')),
           fingerprint text NOT NULL, metadata bytea NOT NULL, total bigint NOT NULL,
-          started_at timestamptz NOT NULL, ended_at timestamptz, control text)
+          started_at timestamptz NOT NULL, ended_at timestamptz, control text,
+          attempt int NOT NULL DEFAULT 1)
         """,
         "CREATE INDEX ON \(run) (job)",
       ]
@@ -158,6 +161,14 @@ package struct RunTables: Sendable, Hashable {
         CREATE TABLE \(failure) (
           run uuid NOT NULL, position bigint NOT NULL, code text NOT NULL, message text NOT NULL,
           attempt int NOT NULL, failed_at timestamptz NOT NULL, PRIMARY KEY (run, position))
+        """
+      ]
+    case "_batch_part":
+      [
+        """
+        CREATE TABLE \(part) (
+          run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL, host text NOT NULL, file text NOT NULL,
+          rows bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (run, first))
         """
       ]
     default:

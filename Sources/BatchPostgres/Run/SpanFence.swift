@@ -123,7 +123,8 @@ package struct SpanFence: Sendable {
         PostgresStatement(
           sql: """
             INSERT INTO \(tables.failure) (run, position, code, message, attempt, failed_at)
-            SELECT $1::uuid, f.*, 1, clock_timestamp() FROM unnest($2::int8[], $3::text[], $4::text[]) AS f
+            SELECT $1::uuid, f.*, (SELECT attempt FROM \(tables.run) WHERE run = $1::uuid), clock_timestamp()
+            FROM unnest($2::int8[], $3::text[], $4::text[]) AS f
             """,
           values: [
             .text(run),

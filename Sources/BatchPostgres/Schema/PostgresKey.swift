@@ -164,7 +164,7 @@ extension PostgresTable {
   ///
   /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for one of
   ///   the key.
-  func requireSettableColumn(
+  package func requireSettableColumn(
     named name: String,
     besides key: PostgresKey
   ) throws(BatchError) -> PostgresColumn {
