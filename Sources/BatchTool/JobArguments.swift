@@ -43,7 +43,8 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
-  /// Reads the job file, or the checkpoint that a program's own run has left, for a command that knows files of SQLite only.
+  /// Reads the job file, or the checkpoint that a program's own run has left, for a command that knows databases of SQLite
+  /// only.
   func loadRun(for command: String) throws(BatchError) -> Job {
     try Job(ofRunNamed: job, for: command)
   }
@@ -62,7 +63,7 @@ struct JobArguments: ParsableArguments {
   func plan(of job: Job) async throws(BatchError) -> JobPlan {
     let values = try values(for: job)
     let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
-    try plan.refuseOccupiedOutput()
+    try job.refuseOccupiedOutput()
     return plan
   }
 }
@@ -88,7 +89,15 @@ extension Job {
     Terminal.say("reading the job from standard input; Ctrl-D ends it")
   }
 
-  /// The job of a run, for a command that knows files of SQLite only.
+  /// The job of a run, for a command that knows runs by their files.
+  ///
+  /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job whose runs a server keeps.
+  init(ofRecordNamed argument: String, for command: String) throws(BatchError) {
+    try self.init(ofRunNamed: argument)
+    try requireRecord(for: command)
+  }
+
+  /// The job of a run, for a command that knows databases of SQLite only.
   ///
   /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job on PostgreSQL.
   init(ofRunNamed argument: String, for command: String) throws(BatchError) {

@@ -129,7 +129,7 @@ import Testing
     let run = try BatchProgram.run("run", "job.json", in: job.directory)
     #expect(run.status == 0, "\(run.errors)")
     #expect(try job.sum() == "5050 of 100")
-    #expect(run.errors.contains("of which none is in doubt; it is replaced"), "\(run.errors)")
+    #expect(run.errors.contains("none of which is in doubt; it is replaced"), "\(run.errors)")
     #expect(try job.directory.read("starts").count == 2)
   }
 

@@ -73,7 +73,7 @@ extension Job.Action {
       // The path as in the job file: the job's folder may move between two runs.
       var file = export.file
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
-      members["file"] = .string(file.string)
+      members[export.isInParts ? "folder" : "file"] = .string(file.string)
       members["format"] = .string(export.format.rawValue)
       members["columns"] = CanonicalJSON(export.columns)
     case .transform(let transform):
