@@ -15,10 +15,15 @@ struct RetryFailedCommand: AsyncParsableCommand {
       """
   )
 
+  @OptionGroup var job: JobArguments
+
   @OptionGroup var arguments: RunArguments
 
   func run() async throws {
-    try await arguments.perform(arguments.options) { run, onEvent, answer throws(BatchError) in
+    try await arguments.perform(job, arguments.options(job)) {
+      run,
+      onEvent,
+      answer throws(BatchError) in
       try await run.retryFailures(onEvent: onEvent, answer: answer)
     }
   }

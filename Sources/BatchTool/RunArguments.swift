@@ -10,10 +10,8 @@ import Musl
 import Darwin
 #endif
 
-/// What every command that runs a job takes.
+/// What every command that runs a job takes beside it.
 struct RunArguments: ParsableArguments {
-  @OptionGroup var job: JobArguments
-
   @Option(help: "Background contexts, instead of the job's number.")
   var workers: Int?
 
@@ -41,7 +39,7 @@ struct RunArguments: ParsableArguments {
   }
 
   /// What differs from the job's own settings.
-  var options: BatchRun.Options {
+  func options(_ job: JobArguments) -> BatchRun.Options {
     var options = BatchRun.Options()
     options.parameterTexts = job.parameters
     options.workers = workers
@@ -52,9 +50,10 @@ struct RunArguments: ParsableArguments {
 
   /// Does something with a run of the job, shows it, and exits with its status.
   func perform(
+    _ job: JobArguments,
     _ options: BatchRun.Options,
-    loading load: (JobArguments) async throws(BatchError) -> Job = { arguments throws(BatchError) in
-      try await arguments.load()
+    loading load: (JobArguments) async throws(BatchError) -> Job = { job throws(BatchError) in
+      try await job.load()
     },
     of makeRun: (Job, BatchRun.Options) throws(BatchError) -> BatchRun = {
       BatchRun($0, options: $1, handlers: BatchTool.handlers)

@@ -20,6 +20,8 @@ struct RunCommand: AsyncParsableCommand {
       """
   )
 
+  @OptionGroup var job: JobArguments
+
   @OptionGroup var arguments: RunArguments
 
   @Flag(help: "Set an unfinished checkpoint aside and select anew.")
@@ -42,18 +44,18 @@ struct RunCommand: AsyncParsableCommand {
   func run() async throws {
     if dryRun {
       return try await PlanText.print(
-        of: arguments.job,
+        of: job,
         chunkSize: arguments.chunkSize,
         runID: runID.value,
         fresh: fresh,
         json: arguments.json
       )
     }
-    var options = arguments.options
+    var options = arguments.options(job)
     options.fresh = fresh
     options.joinOnly = joinOnly
     options.runID = runID.value
-    try await arguments.perform(options) { run, onEvent, answer throws(BatchError) in
+    try await arguments.perform(job, options) { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)
     }
   }

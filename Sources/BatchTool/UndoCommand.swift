@@ -19,6 +19,8 @@ struct UndoCommand: AsyncParsableCommand {
       """
   )
 
+  @OptionGroup var job: JobArguments
+
   @OptionGroup var arguments: RunArguments
 
   @Option(
@@ -42,13 +44,13 @@ struct UndoCommand: AsyncParsableCommand {
   var fresh = false
 
   func run() async throws {
-    var options = arguments.options
+    var options = arguments.options(job)
     options.fresh = fresh
     let list = try ids.map { path throws(BatchError) in
       try IdentifierFile(opening: FilePath(path)).load()
     }
     if plan { return try await show(list) }
-    try await arguments.perform(options) { job throws(BatchError) in
+    try await arguments.perform(job, options) { job throws(BatchError) in
       try job.loadRun(for: "batch undo")
     } of: { job, options throws(BatchError) in
       BatchRun(undoing: job, run: run, only: list, overwriting: overwrite, options: options)
@@ -59,7 +61,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoing: arguments.job.loadRun(for: "batch undo"),
+      undoing: job.loadRun(for: "batch undo"),
       run: run,
       only: list,
       overwriting: overwrite

@@ -24,7 +24,9 @@ import Testing
         positions.remove(contentsOf: range)
         twin.subtract(RangeSet(range))
       case 1:
-        let other = stride(from: range.lowerBound, to: range.upperBound, by: 3).map { $0..<$0 + 1 }
+        // Few enough ranges for the twin, whose time grows with them.
+        let end = min(range.upperBound, range.lowerBound + 3000)
+        let other = stride(from: range.lowerBound, to: end, by: 3).map { $0..<$0 + 1 }
         positions.subtract(PositionSet(other))
         twin.subtract(RangeSet(other))
       default:

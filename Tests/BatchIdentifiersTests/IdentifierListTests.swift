@@ -1,5 +1,5 @@
 import BatchTestSupport
-import BatchIdentifiers
+@testable import BatchIdentifiers
 import Testing
 
 /// A list of some integer keys.
@@ -160,6 +160,19 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
       #expect(try list.firstPosition(of: keys[position]) == position)
     }
     #expect(try !list.contains(key: .text("nowhere")))
+  }
+
+  @Test(arguments: encodedShapes.keys.sorted())
+  func `a look-up keeps the keys beside the one that it finds`(shape: String) throws {
+    let keys = try #require(Self.encodedShapes[shape])
+    let list = makeList(encoded: keys)
+    for position in stride(from: 0, to: keys.count, by: 611) {
+      #expect(try list.key(at: position).description == keys[position].description)
+      // Eight keys of seven thousand bytes have a segment of their own.
+      for near in (position / 8 * 8)..<min(position / 8 * 8 + 8, keys.count) {
+        #expect(list.packed.cache.encodedKey(at: near) != nil, "\(position): \(near)")
+      }
+    }
   }
 
   @Test func `UUIDs take sixteen bytes at most`() {

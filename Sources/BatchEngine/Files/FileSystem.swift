@@ -44,7 +44,9 @@ package enum FileSystem {
   /// The absolute path of a file that may not be there, without symbolic links in its folder.
   package static func absolute(_ path: FilePath) -> FilePath {
     if let resolved = resolve(path) { return resolved }
-    guard let name = path.lastComponent, let folder = resolve(folder(of: path)) else { return path }
+    guard let name = path.lastComponent, name.kind == .regular,
+      let folder = resolve(folder(of: path))
+    else { return path.lexicallyNormalized() }
     return folder.appending(name)
   }
 

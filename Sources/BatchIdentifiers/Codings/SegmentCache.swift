@@ -51,8 +51,8 @@ final class SegmentCache: Sendable {
   private static let slotCount = 8
   private let windows = Lock([Window](repeating: Window(start: 0, integers: []), count: slotCount))
 
-  /// The most bytes that are kept of keys that are no integers.
-  private static let encodedByteLimit = 1 << 16
+  /// The most bytes that are kept of keys that are no integers: a segment, with the key that fills it.
+  private static let encodedByteLimit = FrontCoding.segmentByteCount * 2
   /// The keys that were last decoded for one of them, and the position of the first.
   private let encoded = Lock<(start: Int, keys: EncodedKeys)>((0, EncodedKeys()))
 
@@ -86,7 +86,7 @@ final class SegmentCache: Sendable {
     }
   }
 
-  /// Keeps decoded keys, unless they are large, for look-ups of their neighbours.
+  /// Keeps the decoded keys of a segment, unless they are large, for look-ups of their neighbours.
   func store(_ keys: EncodedKeys, from start: Int) {
     guard keys.bytes.count <= Self.encodedByteLimit else { return }
     encoded.withLock { $0 = (start, keys) }

@@ -152,8 +152,13 @@ extension PackedIdentifiers {
   private func encodedKey(at position: Int) throws(BatchError) -> EncodedKey {
     precondition(position >= 0 && position < count, "position out of range")
     if let key = cache.encodedKey(at: position) { return key }
-    let start = position / SegmentCoding.plainCount * SegmentCoding.plainCount
-    let keys = try encodedKeys(in: start..<Swift.min(start + SegmentCoding.plainCount, count))
+    var start = position
+    var keys = EncodedKeys()
+    try withSegment(at: position) { segment, first, bytes throws(ByteReader.Damage) in
+      var decoder = EncodedDecoder()
+      try decoder.decode(segment, of: bytes, into: &keys)
+      start = first
+    }
     cache.store(keys, from: start)
     return keys[position - start]
   }
@@ -170,6 +175,22 @@ extension PackedIdentifiers {
   /// The decoded keys around a position: its segment, or a part of it where that is long.
   private func window(around position: Int) throws(BatchError) -> SegmentCache.Window {
     var window = SegmentCache.Window(start: position, integers: [])
+    try withSegment(at: position) { segment, start, bytes throws(ByteReader.Damage) in
+      window = try Self.window(
+        of: segment,
+        around: position - start,
+        segmentStart: start,
+        bytes
+      )
+    }
+    return window
+  }
+
+  /// Hands over the segment that holds a position, with the position of its first key.
+  private func withSegment(
+    at position: Int,
+    _ body: (Segment, _ start: Int, PaddedBytes) throws(ByteReader.Damage) -> Void
+  ) throws(BatchError) {
     let range = position..<(position + 1)
     try forEachBlock(in: range) { block, bytes, segments, part throws(ByteReader.Damage) in
       var start = 0
@@ -179,15 +200,8 @@ extension PackedIdentifiers {
           return part.lowerBound < start + segment.count
         })
       else { throw ByteReader.Damage("its segments do not add up") }
-      start -= segment.count
-      window = try Self.window(
-        of: segment,
-        around: part.lowerBound - start,
-        segmentStart: directory.positions[block] + start,
-        bytes
-      )
+      try body(segment, directory.positions[block] + start - segment.count, bytes)
     }
-    return window
   }
 
   /// Decodes the part of a segment around a position in it.

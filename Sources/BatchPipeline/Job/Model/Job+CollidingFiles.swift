@@ -7,12 +7,14 @@ extension Job {
   func collidingFileProblems() -> [JobProblem] {
     // Of a run that hosts share no file is here.
     guard sharedServer == nil else { return [] }
-    var files: [NamedFile] = []
-    if database.server == nil { files.append(NamedFile(.database, "the database", database.path)) }
-    let store = FileSystem.resolve(database.path) ?? database.path
-    for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {
-      let file = FilePath(store.string + suffix)
-      files.append(NamedFile(.database, "the file \(suffix) of the database", file))
+    let store = NamedFile(.database, "the database", database.path)
+    // Of a database of a server no file is here.
+    var files = store.file.isEmpty ? [] : [store]
+    for suffix in ["-wal", "-shm", "-journal"] where !store.file.isEmpty {
+      let file = FilePath(store.resolved.string + suffix)
+      files.append(
+        NamedFile(.database, "the file \(suffix) of the database", file, resolved: file)
+      )
     }
     if let file = origin?.path {
       files.insert(NamedFile(JobPath(), "the job file", file), at: 0)
@@ -49,26 +51,18 @@ extension Job {
     let path: JobPath
     let name: String
     let file: FilePath
-    /// The path without symbolic links, as far as there is something.
-    private let resolved: FilePath
+    /// The absolute path without symbolic links in its folder.
+    let resolved: FilePath
     /// Which file it is, if it is there: a file can have several names.
     private let identity: FileIdentity?
 
-    init(_ path: JobPath, _ name: String, _ file: FilePath) {
+    init(_ path: JobPath, _ name: String, _ file: FilePath, resolved: FilePath? = nil) {
       self.path = path
       self.name = name
       self.file = file
-      resolved = FileSystem.resolve(file) ?? Self.resolveFolder(of: file)
+      self.resolved = resolved ?? FileSystem.absolute(file)
       // By its name alone: to open and close a database would give up SQLite's locks on it.
       identity = FileSystem.status(of: file)?.identity
-    }
-
-    private static func resolveFolder(of file: FilePath) -> FilePath {
-      guard let name = file.lastComponent, name.kind == .regular,
-        var folder = FileSystem.resolve(FileSystem.folder(of: file))
-      else { return file.lexicallyNormalized() }
-      folder.append(name)
-      return folder
     }
 
     func isSame(as other: NamedFile) -> Bool {
