@@ -17,13 +17,11 @@ struct SchemaCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    if Job.DatabaseOptions.Server.isURL(database) {
-      throw BatchError(
-        .invalidJob,
-        "batch schema does not work on PostgreSQL yet",
-        remedy: "look with psql: \\d"
-      )
-    }
+    try Job.DatabaseOptions.Server.requireFile(
+      database,
+      for: "batch schema",
+      remedy: "look with psql: \\d"
+    )
     let store = try await Store(path: database, isReadOnly: true)
     var entities: [EntityDescription] = []
     for entity in store.schema.entities {

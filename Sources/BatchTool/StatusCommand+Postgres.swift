@@ -10,8 +10,10 @@ extension StatusCommand {
     var shown = 0
     var last: String?
     while true {
-      let status = try await SharedRunStatus(of: job, runID: runID.value)
-      let isOver = !watch || !status.isLive
+      let status = try await waitingForRun(of: job) { () async throws(BatchError) in
+        try await SharedRunStatus(of: job, runID: runID.value)
+      }
+      let isOver = !watch || !status.isLive && !status.isBeginning
       let isDrawn = watch && !json && Terminal.canRedraw
       let lines = Self.lines(status, isDrawn: isDrawn)
       if isDrawn {

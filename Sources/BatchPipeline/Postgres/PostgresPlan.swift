@@ -158,7 +158,7 @@ package struct PostgresPlan: Sendable {
       return try located(at: job.place(of: .archive)) { () throws(BatchError) in
         let archive = try session.transaction(TransactionOptions(isReadOnly: true)) {
           () throws(BatchError) in
-          try PostgresTable(named: name, in: session)
+          try PostgresChange.Archive.table(named: name, for: table, in: session)
         }
         return .delete(archive: try PostgresChange.Archive(archive, for: table))
       }
@@ -238,6 +238,9 @@ package struct PostgresPlan: Sendable {
     return "\(table.title.quotedForMessage) has changed since the run began: "
       + (list.isEmpty ? "its columns have another order" : list)
   }
+
+  /// Which table it is, whatever its name and its columns.
+  var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
 
   /// What decides which rows are changed, and to what.
   var fingerprint: JobFingerprint { JobFingerprint(job: job, parameters: parameters, store: "") }

@@ -53,9 +53,11 @@ extension BatchRun {
   ) async throws(BatchError) -> RunSummary {
     let address = try server.address()
     let (name, request) = (job.name, options.request)
+    let lease = job.database.lease
     let found = try await interruptible(at: address.description, by: { opening.interrupt() }) {
       () throws(BatchError) in
-      try await opening.perform { session throws(BatchError) in
+      try await opening.reach(within: lease)
+      return try await opening.persistently(within: lease) { session throws(BatchError) in
         let tables = try RunTables(of: session)
         return (tables, try tables.runs(ofJobIfThere: name, in: session))
       }
@@ -149,7 +151,8 @@ extension BatchRun {
   ) async throws(BatchError) -> PostgresPlan {
     let (job, handlers) = (job, jobWork.handlers)
     let parameters = try jobWork.parameters(of: run)
-    return try await connection.perform { session throws(BatchError) in
+    return try await connection.persistently(within: job.database.lease) {
+      session throws(BatchError) in
       try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
     }
   }
@@ -171,7 +174,7 @@ extension BatchRun {
     by connection: PostgresConnection
   ) async throws(BatchError) {
     let lease = job.database.lease
-    try await connection.perform { session throws(BatchError) in
+    try await connection.persistently(within: lease) { session throws(BatchError) in
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       guard !hosts.contains(where: { $0.silence < lease }) else { return }
       try tables.request(nil, of: run.run, in: session)
@@ -182,19 +185,19 @@ extension BatchRun {
 
   /// Begins a run, if no other host does.
   ///
-  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
-  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  /// Where a connection breaks, all is done again: the run has the same UUID then, so that one whose beginning was committed
+  /// without an answer is found.
   ///
-  /// - Returns: The run; nil if there is one by now.
+  /// - Returns: The run; nil if there is another one by now.
   private func begin(
     _ tables: RunTables,
     _ address: ServerAddress,
     _ opening: PostgresConnection,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
-    let place = address.description
+    let lease = job.database.lease
     let identity = RunIdentity(
-      startedAt: try await opening.perform { session throws(BatchError) in
+      startedAt: try await opening.persistently(within: lease) { session throws(BatchError) in
         try session.text(
           "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
         ) ?? ""
@@ -205,6 +208,24 @@ extension BatchRun {
     try job.refuseMissingFolders()
     try plan.refuseOccupiedFolder()
     _ = try RunHooks(job, parameters: plan.parameters)
+    return try await PostgresConnection.persistently(within: lease) { () async throws(BatchError) in
+      try await begin(identity, plan, tables, address, opening, onEvent)
+    }
+  }
+
+  /// Tries once to begin a run.
+  ///
+  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
+  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  private func begin(
+    _ identity: RunIdentity,
+    _ plan: PostgresPlan,
+    _ tables: RunTables,
+    _ address: ServerAddress,
+    _ opening: PostgresConnection,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
+    let place = address.description
     let fetch = PostgresFetch(plan.query, from: address, readers: workerCount)
     let interrupt: @Sendable () -> Void = {
       opening.interrupt()
@@ -213,25 +234,30 @@ extension BatchRun {
     return try await interruptible(at: place, by: interrupt) {
       () throws(BatchError) -> (SharedRun, PostgresPlan)? in
       let (name, request, lease) = (job.name, options.request, job.database.lease)
-      let replaced = try await opening.perform {
-        session throws(BatchError) -> [SharedRun]? in
+      let (replaced, own) = try await opening.perform {
+        session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
         try session.transaction { () throws(BatchError) in try tables.create(in: session) }
-        try session.begin(TransactionOptions(idleTimeout: .seconds(86_400)))
+        try session.begin(TransactionOptions(idleTimeout: lease))
         do throws(BatchError) {
           try tables.lock(job: name, in: session)
           let runs = try tables.runs(ofJob: name, in: session)
-          if case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name) {
+          let own = runs.first { $0.run == identity.run }
+          if own == nil,
+            case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name)
+          {
             try tables.refuseIfAlive(unfinished, within: lease, in: session)
-            return unfinished
+            return (unfinished, nil)
           }
           session.rollBack()
-          return nil
+          return (nil, own)
         } catch {
           session.rollBack()
           throw error
         }
       }
-      guard let replaced else { return nil }
+      guard let replaced else { return own.map { ($0, plan) } }
+      let staying = Task { await opening.stayInTransaction(endingAfter: lease) }
+      defer { staying.cancel() }
       do throws(BatchError) {
         let list = try await fetch.run(store: plan.database.derivedIdentity)
         let description = try description(of: identity, plan)
@@ -274,6 +300,7 @@ extension BatchRun {
       schema: plan.shape,
       ledger: .store
     )
+    metadata.table = plan.tableIdentity
     metadata.database = plan.address.description
     metadata.runID = options.runID
     metadata.invocation = job.invocation(commandLine: options.commandLine)
@@ -365,8 +392,8 @@ extension BatchRun {
     _ tables: RunTables,
     _ connection: PostgresConnection
   ) async throws(BatchError) -> RunSummary {
-    let standing = try await connection.perform { session throws(BatchError) in
-      try tables.standing(ofRun: run.run, in: session)
+    let standing = try await connection.persistently(within: job.database.lease) {
+      session throws(BatchError) in try tables.standing(ofRun: run.run, in: session)
     }
     guard let standing else {
       throw BatchError(
@@ -403,6 +430,33 @@ extension BatchRun.Options {
   /// What is asked for of a run on PostgreSQL.
   var request: BatchRunRequest {
     BatchRunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly)
+  }
+}
+
+extension PostgresConnection {
+  /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that is
+  /// being started is waited for.
+  fileprivate nonisolated func reach(within patience: Duration) async throws(BatchError) {
+    do {
+      try await perform { _ throws(BatchError) in }
+    } catch {
+      guard error.code == .connectionLost, error.postgres?.state?.isShutdown == true else {
+        throw error
+      }
+      try await persistently(within: patience) { _ throws(BatchError) in }
+    }
+  }
+
+  /// Says something in an open transaction now and then, until the task is cancelled, so that the server ends it only if
+  /// this process is gone.
+  fileprivate nonisolated func stayInTransaction(endingAfter silence: Duration) async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: silence / 4)
+      if Task.isCancelled { return }
+      try? await perform { session throws(BatchError) in
+        if session.isInTransaction { try session.run("SELECT 1") }
+      }
+    }
   }
 }
 

@@ -103,7 +103,13 @@ package struct PostgresPlanReport: Sendable, Encodable {
     role = plan.database.role
     entity = table.title
     key = plan.key.columns.map(\.name)
-    matches = try query.count(in: session)
+    do {
+      try query.parameters.apply(in: session)
+      try query.refuseDuplicates(in: session)
+      matches = try query.count(in: session)
+    } catch {
+      throw query.explained(error)
+    }
     chunks = (matches + chunkSize - 1) / chunkSize
     sql = SQL(fetch: query.statementText, apply: try plan.statementText())
     queryPlan = try query.explanation(in: session)

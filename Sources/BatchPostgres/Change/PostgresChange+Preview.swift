@@ -75,6 +75,23 @@ extension PostgresQuery {
     }
   }
 
+  /// An error of the server about reading the rows, with what it is about where the server does not say it.
+  package func explained(_ error: BatchError) -> BatchError {
+    guard error.postgres?.state == .readOnlyTransaction else { return error }
+    let isView = table.kind == .view
+    let name = table.title.quotedForMessage
+    return BatchError(
+      .readOnly,
+      (isView
+        ? "the view \(name) writes when it is read" : "something that is read with \(name) writes")
+        + ": \(error.message)",
+      remedy: isView
+        ? "name the table behind it, or have the view call no function that writes"
+        : "see which view in where, or policy of the table, calls a function that writes",
+      underlying: error.underlying
+    ).about(.entity(table.name))
+  }
+
   /// The statement that selects keys, for people.
   package var statementText: String { sql(.place) }
 

@@ -75,6 +75,12 @@ extension RunTables {
       }
       first = end + 1
     }
+    try session.execute(
+      "INSERT INTO \(tally) (run, first, backend, entered) VALUES ($1::uuid, $2, 0, $3)",
+      .text(run),
+      .integer(Int64(positions.lowerBound)),
+      .integer(Int64(positions.count - failed.count))
+    )
     let reset = Self.outcomes.map { "\($0) = 0" }.joined(separator: ", ")
     try session.execute(
       """

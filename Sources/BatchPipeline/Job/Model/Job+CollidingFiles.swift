@@ -7,14 +7,16 @@ extension Job {
   func collidingFileProblems() -> [JobProblem] {
     // Of a run that hosts share no file is here.
     guard sharedServer == nil else { return [] }
-    let store = NamedFile(.database, "the database", database.path)
-    // Of a database of a server no file is here.
-    var files = store.file.isEmpty ? [] : [store]
-    for suffix in ["-wal", "-shm", "-journal"] where !store.file.isEmpty {
-      let file = FilePath(store.resolved.string + suffix)
-      files.append(
-        NamedFile(.database, "the file \(suffix) of the database", file, resolved: file)
-      )
+    var files: [NamedFile] = []
+    if database.server == nil {
+      let store = NamedFile(.database, "the database", database.path)
+      files.append(store)
+      for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {
+        let file = FilePath(store.resolved.string + suffix)
+        files.append(
+          NamedFile(.database, "the file \(suffix) of the database", file, resolved: file)
+        )
+      }
     }
     if let file = origin?.path {
       files.insert(NamedFile(JobPath(), "the job file", file), at: 0)

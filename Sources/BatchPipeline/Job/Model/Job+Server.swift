@@ -2,6 +2,10 @@ public import BatchIdentifiers
 import BatchEngine
 import BatchStore
 
+#if PostgreSQL
+import BatchPostgres
+#endif
+
 extension BatchError.Code {
   /// The program was built without PostgreSQL.
   public static let postgreSQLMissing = Self(rawValue: "postgreSQLMissing")
@@ -68,13 +72,31 @@ extension Job.DatabaseOptions.Server {
     ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
   }
 
-  /// Whether a URL holds a password, by the rules of libpq or nearly: a text that may be one counts.
-  package static func holdsPassword(_ url: String) -> Bool {
-    let text = url.drop { $0 != "/" }.drop { $0 == "/" }
-    let start = text.prefix { $0 != "@" && $0 != "/" }
-    let isUser = start.endIndex < text.endIndex && text[start.endIndex] == "@"
-    let decoded = text.lowercased().replacing("%3d", with: "=")
-    return isUser && start.contains(":") || decoded.contains("password=")
+  /// Refuses a URL of PostgreSQL where only files of SQLite are dealt with.
+  ///
+  /// - Parameters:
+  ///   - database: What somebody names as the database.
+  ///   - what: What somebody wants to do, such as "batch schema".
+  ///   - remedy: What to do instead.
+  /// - Throws: `BatchError` of code `invalidJob`.
+  package static func requireFile(
+    _ database: String,
+    for what: String,
+    remedy: String
+  ) throws(BatchError) {
+    guard isURL(database) else { return }
+    throw BatchError(.invalidJob, "\(what) does not work on PostgreSQL yet", remedy: remedy)
+  }
+
+  /// Whether a URL holds a password, by libpq's reading of it.
+  fileprivate static func holdsPassword(_ url: String) -> Bool {
+    #if PostgreSQL
+    // What libpq cannot read is refused when it is to be used.
+    (try? ServerAddress(url: url))?.holdsPassword ?? false
+    #else
+    // Without libpq the job is refused in any case.
+    false
+    #endif
   }
 }
 
