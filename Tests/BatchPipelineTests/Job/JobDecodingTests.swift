@@ -419,12 +419,12 @@ import Testing
     #expect(
       job.action == .export(.init(file: "/jobs/orders", format: .csv, isInParts: true))
     )
-    #expect(job.place(of: .exportFolder) == "j.json:6:41: action.folder")
+    #expect(job.place(of: .exportFolder) == "j.json:6:43: action.folder")
     let local = CompleteJob.parts.replacing(#""service": "shop""#, with: #""path": "x.db""#)
     let error = #expect(throws: BatchError.self) { try Job(json: Array(local.utf8)) }
     #expect(
       error?.description
-        == "job.json:6:41: action.folder: only hosts that share a run on PostgreSQL write parts; "
+        == "job.json:6:43: action.folder: only hosts that share a run on PostgreSQL write parts; "
         + "write file instead, with the name of the output"
     )
   }
