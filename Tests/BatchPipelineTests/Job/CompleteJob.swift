@@ -60,6 +60,16 @@ enum CompleteJob {
     }
     """
 
+  static let parts = """
+    {
+      "version": 1,
+      "name": "orders",
+      "database": { "service": "shop" },
+      "source": { "entity": "orders", "everything": true },
+      "action": { "type": "export", "folder": "orders", "format": "csv" }
+    }
+    """
+
   static let delete = """
     {
       "version": 1,

@@ -388,6 +388,14 @@ import Testing
         + "choose another path"
     ),
     (
+      #"{ "type": "export", "file": "x.csv", "folder": "x", "format": "csv" }"#,
+      "job.json:3:50: action.folder: contradicts action.file; remove one of the two"
+    ),
+    (
+      #"{ "type": "export", "format": "csv" }"#,
+      "job.json:3:13: action: \"file\" or \"folder\" is missing; add one of them"
+    ),
+    (
       #"{ "type": "export", "file": "x.csv", "format": "cvs" }"#,
       "job.json:3:60: action.format: unknown format \"cvs\"; did you mean \"csv\"?"
     ),
@@ -400,6 +408,25 @@ import Testing
       """
     let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
     #expect(error?.description == expected)
+  }
+
+  @Test func `an export to a folder is one of a server, and no file has its place`() throws {
+    let job = try Job(
+      json: Array(CompleteJob.parts.utf8),
+      file: "j.json",
+      baseDirectory: "/jobs"
+    )
+    #expect(
+      job.action == .export(.init(file: "/jobs/orders", format: .csv, isInParts: true))
+    )
+    #expect(job.place(of: .exportFolder) == "j.json:6:43: action.folder")
+    let local = CompleteJob.parts.replacing(#""service": "shop""#, with: #""path": "x.db""#)
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(local.utf8)) }
+    #expect(
+      error?.description
+        == "job.json:6:43: action.folder: only hosts that share a run on PostgreSQL write parts; "
+        + "write file instead, with the name of the output"
+    )
   }
 
   @Test(arguments: [

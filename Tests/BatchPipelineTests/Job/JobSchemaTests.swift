@@ -10,7 +10,7 @@ import Testing
   private static let complete = [
     CompleteJob.update, CompleteJob.delete, CompleteJob.export,
     CompleteJob.transform, CompleteJob.command, CompleteJob.query, CompleteJob.server,
-    CompleteJob.service,
+    CompleteJob.service, CompleteJob.parts,
   ]
 
   private static func read(_ path: String) throws -> String {
