@@ -24,6 +24,7 @@ import Testing
     try job.writeJob([
       "database": ["url": url, "lease": "10s"],
       "source": ["entity": "t", "where": Self.condition],
+      "throttle": ["identifiersPerSecond": 5_000],
     ])
     return job
   }
