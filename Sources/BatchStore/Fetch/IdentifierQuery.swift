@@ -13,6 +13,8 @@ package struct IdentifierQuery: Sendable {
   /// What the caller asked of the rows, beside what makes them the entity's.
   private let predicate: String?
   private let parameters: Parameters
+  /// Whether this is a part of another query, whose keys are checked there.
+  private var isPart = false
   /// Whether the condition asks for rows beside the one that it is about.
   package let readsRelatedRows: Bool
 
@@ -132,6 +134,7 @@ package struct IdentifierQuery: Sendable {
   package func first(_ count: Int) -> IdentifierQuery {
     var query = self
     query.window.limit = min(count, window.limit ?? count)
+    query.isPart = true
     return query
   }
 
@@ -142,7 +145,7 @@ package struct IdentifierQuery: Sendable {
     in connection: Connection,
     store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
-    try refuseDuplicates(in: connection)
+    if !isPart { try refuseDuplicates(in: connection) }
     if key.prefersIntegers, let list = try fetchIntegers(in: connection, store: store) {
       return list
     }
@@ -496,7 +499,9 @@ package struct IdentifierQuery: Sendable {
 
   /// Refuses a key that the database does not itself keep unique, if a selected row shares one
   /// with another row, selected or not: the key alone finds the rows again.
-  private func refuseDuplicates(in connection: Connection) throws(BatchError) {
+  ///
+  /// - Complexity: Reads the keys of all rows, and sorts them unless an index does.
+  package func refuseDuplicates(in connection: Connection) throws(BatchError) {
     switch key.origin {
     case .rowID, .primaryKey, .uniqueIndex: return
     case .viewOrigin, .wholeRow, .declared: break
