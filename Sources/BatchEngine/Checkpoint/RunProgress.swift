@@ -29,8 +29,10 @@ package struct RunProgress: Codable, Sendable {
   ///
   /// Where the store keeps a ledger, this lags behind it and says only what is durable there.
   package var done = DoneRanges()
-  /// How long the run has been going on, over all its resumptions.
+  /// How long the run has been going on, over all its resumptions, with the selection.
   package var elapsedSeconds = 0.0
+  /// How much of that the selection took; nil in what an earlier version wrote, which left it out.
+  package var selectionSeconds: Double?
   /// How long the process that wrote this had been at work; nil in what an earlier version wrote.
   package var processSeconds: Double?
   /// When this was written, in seconds since 1970, so that the times of a live run go on.
