@@ -173,7 +173,7 @@ extension BatchError {
   /// The error with the key of the row that it is about.
   func about(_ key: PrimaryKey) -> BatchError {
     var error = self
-    error.message = "identifier \(key): \(message)"
+    error.message = "identifier \(PrimaryKey.shown(key.description)): \(message)"
     return error
   }
 }

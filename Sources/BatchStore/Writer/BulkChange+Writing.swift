@@ -80,11 +80,11 @@ extension BulkChange {
       error.message.hasPrefix("UNIQUE constraint failed: \(archive.entity.table).")
     else { return error }
     var error = error
-    error.message +=
-      "; the archive has a row with this key already, from an earlier run perhaps, or one that was undone"
+    let (source, target) = (entity.table.quotedForMessage, archive.entity.table.quotedForMessage)
+    error.message += "; \(target) already has a row with this key"
     error.remedy =
-      "look at that row; if it is a copy of one that is in"
-      + " \(entity.table.quotedForMessage) again, delete it from \(archive.entity.table.quotedForMessage)"
+      "compare it with the row in \(source): delete it from \(target) if it is an old copy, such as one from"
+      + " a run that was undone; if both must stay, leave out this row with where or skip"
     return error
   }
 
