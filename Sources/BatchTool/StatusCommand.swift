@@ -25,14 +25,14 @@ struct StatusCommand: AsyncParsableCommand {
 
   @Flag(
     help: """
-      Show it until the run ends: in place on a terminal, elsewhere a line for each change.
+      Follow the run to its end: in place on a terminal, elsewhere a line per change.
       """
   )
   var watch = false
 
   func validate() throws {
     if watch, recorded.run != nil {
-      throw ValidationError("--watch is for the last run, and not for one of the history.")
+      throw ValidationError("--watch follows only the last run: leave out --run.")
     }
   }
 
@@ -63,7 +63,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
   }
 
-  /// The run of the work that is asked for, if it is in the history; nil if the last run is of that work.
+  /// The run of the given work, if it is in the history; nil if the last run is of that work.
   private func runOfOtherWork(than job: Job) async throws(BatchError) -> RecordedRun? {
     guard let id = runID.value, let runs = try? await JobHistory(of: job).runs,
       runs.first?.summary.runID != id
@@ -77,7 +77,7 @@ struct StatusCommand: AsyncParsableCommand {
     var standing: Standing?
   }
 
-  /// What makes a run worth another line.
+  /// What another line is printed for when it changes.
   private struct Standing: Equatable {
     let state: RunState
     let outcomes: Outcomes
@@ -127,7 +127,7 @@ struct StatusCommand: AsyncParsableCommand {
     if let undo = status.undo { facts.append(("undone", undo.words(ofRows: nil))) }
     if let process = status.process { facts.append(("process", "\(process)")) }
     facts.append((command, status.next.words))
-    // What is drawn in place is cut to the width, and must have no colours.
+    // Lines drawn in place are cut to the width and must have no colours.
     let isDrawn = watch && Terminal.canRedraw
     let lines = SummaryText.lines(
       status.summary,
@@ -139,7 +139,7 @@ struct StatusCommand: AsyncParsableCommand {
   }
 }
 
-/// A summary with what comes next beside its fields.
+/// A summary with the next step beside its fields.
 private struct StatusLine: Encodable {
   let status: RunStatus
 
