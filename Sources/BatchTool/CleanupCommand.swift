@@ -26,7 +26,7 @@ struct CleanupCommand: AsyncParsableCommand {
   func run() async throws {
     let job = try Job(ofRunNamed: job)
     #if PostgreSQL
-    if job.database.server != nil {
+    if job.sharedServer != nil {
       let count = try await SharedCleanup(of: job).runCount
       return try Terminal.print("removed \(Format.count(count, "run")) from the database")
     }

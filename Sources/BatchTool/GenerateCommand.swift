@@ -56,6 +56,11 @@ struct GenerateModelsCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    try Job.DatabaseOptions.Server.requireFile(
+      database,
+      for: "batch generate models",
+      remedy: "name a database of SQLite; jobs on PostgreSQL need no classes"
+    )
     let store = try await Store(path: database, isReadOnly: true)
     let source = try await ModelSource(
       of: store,

@@ -23,7 +23,7 @@ struct HistoryCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    let history = try await JobHistory(of: Job(ofRunNamed: job, for: "batch history"))
+    let history = try await JobHistory(of: Job(ofRecordNamed: job, for: "batch history"))
     if json { return try Terminal.printJSON(history, pretty: true) }
     if history.runs.isEmpty { return try Terminal.print("the job has not run") }
     try Terminal.print(

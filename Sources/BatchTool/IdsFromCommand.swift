@@ -34,6 +34,11 @@ struct IdsFromCommand: AsyncParsableCommand {
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
+    try Job.DatabaseOptions.Server.requireFile(
+      database,
+      for: "batch ids from",
+      remedy: "select the rows by source.where, such as id IN (1, 2)"
+    )
     let store = try await Store(path: database, isReadOnly: true)
     let entity = try store.schema.entity(named: entity)
     var reader = IdentifierTextReader(

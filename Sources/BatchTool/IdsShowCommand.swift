@@ -124,7 +124,7 @@ func selection(
   }
   let job = try Job(ofRunAt: path)
   #if PostgreSQL
-  if job.database.server != nil {
+  if job.sharedServer != nil {
     return try await IdentifierSelection(ofSharedRunOf: job, outcome: outcome, run: run)
   }
   #endif

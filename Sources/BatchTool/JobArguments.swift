@@ -62,7 +62,7 @@ struct JobArguments: ParsableArguments {
   func plan(of job: Job) async throws(BatchError) -> JobPlan {
     let values = try values(for: job)
     let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
-    try plan.refuseOccupiedOutput()
+    try job.refuseOccupiedOutput()
     return plan
   }
 }
@@ -86,6 +86,14 @@ extension Job {
   fileprivate static func announceReading() {
     guard isatty(STDIN_FILENO) == 1 else { return }
     Terminal.say("reading the job from standard input; end it with Ctrl-D")
+  }
+
+  /// Reads the job of a run, for a command that finds runs by their files.
+  ///
+  /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job whose runs a server keeps.
+  init(ofRecordNamed argument: String, for command: String) throws(BatchError) {
+    try self.init(ofRunNamed: argument)
+    try requireRecord(for: command)
   }
 
   /// Reads the job of a run, for a command that works only on SQLite.

@@ -146,7 +146,7 @@ extension JobDraft {
         runID: "00000000-0000-0000-0000-000000000000"
       )
       let plan = try await JobPlan(job, parameters: values, handlers: handlers)
-      try plan.refuseOccupiedOutput()
+      try job.refuseOccupiedOutput()
       return plan
     } catch {
       throw inWordsOfOptions(error)

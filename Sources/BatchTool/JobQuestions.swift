@@ -100,6 +100,7 @@ final class JobQuestions {
       let asked: String
       if let path { asked = path } else { asked = try await editor.line("Database file") }
       do throws(BatchError) {
+        try JobQuestions.Given.requireFile(asked)
         return (asked, try await Store(path: asked, isReadOnly: true))
       } catch {
         // The command line is not asked again.
@@ -420,6 +421,7 @@ extension JobQuestions.Given {
     kind: JobDraft.Kind? = nil,
     missing needs: [String] = []
   ) async throws {
+    if let database { try Self.requireFile(database) }
     var missing: [String] = []
     if database == nil { missing.append("the database") }
     if table == nil { missing.append("the table") }
@@ -445,5 +447,13 @@ extension JobQuestions.Given {
       throw wrongUsage("give \(words); on a terminal, batch new asks for them")
     }
     try await JobQuestions(editor, given: self, kind: kind, action: action).ask()
+  }
+
+  fileprivate static func requireFile(_ database: String) throws(BatchError) {
+    try Job.DatabaseOptions.Server.requireFile(
+      database,
+      for: "batch new",
+      remedy: "copy the job from Documentation/PostgreSQL.md, and check it with batch validate"
+    )
   }
 }

@@ -15,7 +15,8 @@ extension PlanText {
       of: job,
       parameters: arguments.values(for: job),
       chunkSize: chunkSize,
-      runID: runID
+      runID: runID,
+      handlers: BatchTool.handlers
     )
     if json { return try Terminal.printJSON(report, pretty: true) }
     try Terminal.print("job       \(report.job) (\(report.action))")

@@ -29,7 +29,7 @@ struct ReportCommand: AsyncParsableCommand {
   func run() async throws {
     try await RecordedRun.report(
       recorded.run,
-      of: Job(ofRunNamed: job, for: "batch report"),
+      of: Job(ofRecordNamed: job, for: "batch report"),
       to: FilePath(output)
     )
   }

@@ -16,13 +16,11 @@ struct SchemaCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    if Job.DatabaseOptions.Server.isURL(database) {
-      throw BatchError(
-        .invalidJob,
-        "batch schema does not support PostgreSQL yet",
-        remedy: "use \\d in psql"
-      )
-    }
+    try Job.DatabaseOptions.Server.requireFile(
+      database,
+      for: "batch schema",
+      remedy: "use \\d in psql"
+    )
     let store = try await Store(path: database, isReadOnly: true)
     var entities: [EntityDescription] = []
     for entity in store.schema.entities {

@@ -6,12 +6,14 @@ import BatchPipeline
 extension StatusCommand {
   /// Shows the state of the last run of a job on PostgreSQL.
   func showSharedRun(of job: Job) async throws {
-    if recorded.run != nil { try job.requireFile(for: "a run of the history") }
+    if recorded.run != nil { try job.requireRecord(for: "a run of the history") }
     var shown = 0
     var last: String?
     while true {
-      let status = try await SharedRunStatus(of: job, runID: runID.value)
-      let isOver = !watch || !status.isLive
+      let status = try await waitingForRun(of: job) { () async throws(BatchError) in
+        try await SharedRunStatus(of: job, runID: runID.value)
+      }
+      let isOver = !watch || !status.isLive && !status.isBeginning
       let isDrawn = watch && !json && Terminal.canRedraw
       let lines = Self.lines(status, isDrawn: isDrawn)
       if isDrawn {

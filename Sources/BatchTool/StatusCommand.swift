@@ -39,7 +39,7 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let job = try Job(ofRunNamed: job)
     #if PostgreSQL
-    if job.database.server != nil { return try await showSharedRun(of: job) }
+    if job.sharedServer != nil { return try await showSharedRun(of: job) }
     #endif
     if let name = recorded.run {
       let run = try await RecordedRun(name, of: job)
@@ -52,14 +52,36 @@ struct StatusCommand: AsyncParsableCommand {
     }
     var shown = Shown()
     while true {
-      let status = try await RunStatus(
-        of: job,
-        options: options,
-        handlers: BatchTool.handlers
-      )
+      let status = try await waitingForRun(of: job) { () async throws(BatchError) in
+        try await RunStatus(of: job, options: options, handlers: BatchTool.handlers)
+      }
       try show(status, of: job, after: &shown)
       guard watch, status.process != nil else { return }
       try await Task.sleep(for: .seconds(1))
+    }
+  }
+
+  /// How long a watcher waits for a run that may be about to start.
+  private static let firstSign = Duration.seconds(10)
+
+  /// Asks how the run stands.
+  ///
+  /// A watcher who comes before the run waits for its first sign: for some time, and as long as identifiers
+  /// are selected.
+  func waitingForRun<Status>(
+    of job: Job,
+    _ ask: () async throws(BatchError) -> Status
+  ) async throws -> Status {
+    let end = ContinuousClock.now + Self.firstSign
+    while true {
+      do throws(BatchError) {
+        return try await ask()
+      } catch {
+        guard watch, error.isAboutMissingRun else { throw error }
+        let isBeginning = await job.isBeginning()
+        guard isBeginning || ContinuousClock.now < end else { throw error }
+      }
+      try await Task.sleep(for: .milliseconds(200))
     }
   }
 

@@ -77,7 +77,7 @@ struct LiveJob: ParsableArguments {
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
     let job = try Job(ofRunNamed: job)
     #if PostgreSQL
-    if job.database.server != nil {
+    if job.sharedServer != nil {
       return try await RunControl.change(ofSharedRunOf: job, change)
     }
     #endif

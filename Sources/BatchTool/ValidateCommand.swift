@@ -21,7 +21,11 @@ struct ValidateCommand: AsyncParsableCommand {
     #if PostgreSQL
     if job.database.server != nil {
       let values = try arguments.values(for: job)
-      let validation = try await PostgresValidation(of: job, parameters: values)
+      let validation = try await PostgresValidation(
+        of: job,
+        parameters: values,
+        handlers: BatchTool.handlers
+      )
       if quiet { return }
       try Terminal.print("\(job.name): valid (\(job.action.type) of \(validation.entity))")
       for note in validation.notes { Terminal.warn(note) }

@@ -78,13 +78,15 @@ import Testing
     #expect(try succeed("status", "job.json").hasPrefix("job: completed, 2,500 of 2,500 done"))
   }
 
-  /// A folder in which the job was done, with a list of its rows; made once, and copied.
+  /// A folder in which the job was done, with a list of its rows, and the files in it; made once, and copied.
+  ///
+  /// The checkpoint names the database of this folder, so a command in a copy may open it and have more files beside it.
   private static let done = Result {
     let tests = try OutputTests()
     _ = try tests.succeed("run", "job.json")
     _ = try tests.succeed("ids", "job.json", "--output", "all.ids")
     try tests.directory.write("1\n2\n", to: "keys.txt")
-    return tests.directory
+    return (folder: tests.directory, names: try tests.directory.names())
   }
 
   @Test(
@@ -100,9 +102,9 @@ import Testing
   )
   func `results that cannot be written are an error`(command: String) throws {
     let done = try Self.done.get()
-    for name in try done.names() {
+    for name in done.names {
       try? FileManager.default.removeItem(atPath: directory.file(name))
-      try FileManager.default.copyItem(atPath: done.file(name), toPath: directory.file(name))
+      try FileManager.default.copyItem(atPath: done.folder.file(name), toPath: directory.file(name))
     }
     let process = Process()
     let errors = Pipe()

@@ -33,6 +33,16 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("  ended:     20") })
   }
 
+  @Test func `a watcher who comes before the run waits for it`() throws {
+    try release()
+    try directory.write(JobText.update(adding: ["name": "later"]), to: "later.json")
+    let watch = try BatchProgram(["status", "later.json", "--watch"], in: directory)
+    #expect(try BatchProgram(["run", "later.json", "--quiet"], in: directory).wait().status == 0)
+    let result = watch.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.output.contains("50 of 50 done"), "\(result.output)")
+  }
+
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")))
   func `a terminal shows it in place`() throws {
     let command = "\(BatchProgram.path) status job.json --watch"

@@ -13,6 +13,8 @@ package struct RunMetadata: Codable, Sendable {
   package var fingerprint: String
   /// The entity as it was when the identifiers were selected.
   package var schema: [String]
+  /// Which table that is, of a run on PostgreSQL: the database's identity and the table's number in its catalog.
+  package var table: String?
   /// Where done chunks are recorded.
   package var ledger: LedgerPlace
   /// The database, by its absolute path; nil in what an earlier version wrote.

@@ -17,19 +17,19 @@ package struct RunFiles: Hashable, Sendable {
   package let checkpoint: FilePath
   /// The file whose rows the run is about.
   package let store: FilePath
+  /// The file of what an operator asks of a live run, for which a run looks several times a second.
+  package let control: FilePath
 
   /// The files of a job.
   package init(ofJob job: String, checkpoint: FilePath, store: FilePath) {
     self.job = job
     self.checkpoint = checkpoint
     self.store = store
+    control = FilePath("\(checkpoint).control")
   }
 
   /// The permissions of the files that runs make: those of the store.
   package var permissions: FilePermissions { FilePermissions(like: store) }
-
-  /// The file of what an operator asks of a live run.
-  package var control: FilePath { FilePath("\(checkpoint).control") }
 
   /// The folder with the records of earlier runs.
   package var history: FilePath { FilePath("\(checkpoint).history") }

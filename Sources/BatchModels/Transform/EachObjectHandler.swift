@@ -21,8 +21,15 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     _ columns: TransformColumns,
     _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
   ) throws(BatchError) {
+    guard let store = columns.store else {
+      throw BatchError(
+        .invalidMapping,
+        "objects of \(Model.mapping.entityName) are made of the rows of SQLite only",
+        remedy: "use a handler of rows or columns: TransformHandler.rows, TransformHandler.columns"
+      )
+    }
     // What is set is written by the lane: the context of the objects cannot save.
-    container = try ModelContainer(for: [Model.self], stores: [columns.store.readOnly])
+    container = try ModelContainer(for: [Model.self], stores: [store.readOnly])
     guard let entity = container.entities[0][Model.mapping.entityName] else {
       throw BatchError(
         .invalidMapping,

@@ -20,9 +20,13 @@ struct AnswerDecoder {
   private let names: [[UInt8]]
   private let columns: [String]
 
+  /// The columns in which all digits of a number count.
+  private let numbers: Set<Int>
+
   /// A decoder for the columns that may be changed.
-  init(columns: [String]) {
+  init(columns: [String], numbers: Set<Int> = []) {
     self.columns = columns
+    self.numbers = numbers
     names = columns.map { Array($0.utf8) }
   }
 
@@ -138,6 +142,9 @@ struct AnswerDecoder {
     _ column: Int,
     into values: inout ValueBlock
   ) throws(JSONLineScanner.Problem) {
+    if numbers.contains(column), let digits = try scanner.readDigits() {
+      return try set(row, column, .text, digits, in: &values)
+    }
     switch try scanner.readValue() {
     case .null: values.setNull(row, column)
     case .boolean(let value): values.set(row, column, integer: value ? 1 : 0)

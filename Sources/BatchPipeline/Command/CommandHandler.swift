@@ -11,18 +11,33 @@ struct CommandHandler: RowHandler {
   private let timeout: Duration
   private let pieces = Lock(PieceSizing())
 
+  /// What is said of columns that SQLite does not have: how their values are written in lines.
+  struct Kinds {
+    /// The columns that are read whose 1 and 0 are true and false.
+    var booleans: Set<Int> = []
+    /// The columns that are read whose texts are numbers.
+    var numbers: Set<Int> = []
+    /// The columns that are written in which all digits of a number count.
+    var writtenNumbers: Set<Int> = []
+  }
+
   /// A handler for the columns of a job.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
   init(
     _ arguments: [String],
     columns: TransformColumns,
+    kinds: Kinds = Kinds(),
     timeout: Duration,
     job: Job
   ) throws(BatchError) {
     pool = ChildPool(try .init(arguments, in: job.baseDirectory))
-    encoder = CommandRowEncoder(columns: columns.reads)
-    decoder = AnswerDecoder(columns: columns.writes)
+    encoder = CommandRowEncoder(
+      columns: columns.reads,
+      booleans: kinds.booleans,
+      numbers: kinds.numbers
+    )
+    decoder = AnswerDecoder(columns: columns.writes, numbers: kinds.writtenNumbers)
     self.timeout = timeout
   }
 

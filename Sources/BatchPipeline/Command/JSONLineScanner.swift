@@ -99,6 +99,17 @@ struct JSONLineScanner {
     }
   }
 
+  /// Goes over a number, if that is what comes next.
+  ///
+  /// - Returns: All of its digits; nil if something else comes next.
+  mutating func readDigits() throws(Problem) -> ArraySlice<UInt8>? {
+    skipSpace()
+    guard isDigit || next == UInt8(ascii: "-") else { return nil }
+    let start = offset
+    _ = try readNumber()
+    return bytes[start..<offset]
+  }
+
   /// The bytes of a string, escapes resolved, which are well-formed UTF-8.
   mutating func readString() throws(Problem) -> ArraySlice<UInt8> {
     skipSpace()

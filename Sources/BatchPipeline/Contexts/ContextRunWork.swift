@@ -41,7 +41,7 @@ struct ContextRunWork: RunWork {
 }
 
 /// A closure's work, with the store that its objects are of.
-struct ContextPlan: RunPlan {
+struct ContextPlan: StoreRunPlan {
   let store: Store
   let hooks: RunHooks
   private let run: ContextRunWork
@@ -176,6 +176,7 @@ struct ContextPlan: RunPlan {
       execution.onEvent(.message("\(key)"))
     }
     return try await execution.loop(
+      in: store,
       ContextProcessor(
         list: execution.list,
         work: work,

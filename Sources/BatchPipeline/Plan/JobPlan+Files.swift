@@ -9,9 +9,12 @@ extension Job {
     // Those of a rehearsal are of its own.
     guard !isRehearsal else { return }
     if case .export(let export) = action {
-      try refuse(withoutFolder: export.file, place(of: .exportFile))
+      try refuse(
+        withoutFolder: export.file,
+        place(of: export.isInParts ? .exportFolder : .exportFile)
+      )
     }
-    try refuseMissingFolderOfCheckpoint()
+    if sharedServer == nil { try refuseMissingFolderOfCheckpoint() }
   }
 
   /// Refuses a checkpoint that the job file names in a folder which is not there.
@@ -34,22 +37,26 @@ extension Job {
   }
 }
 
-extension JobPlan {
+extension Job {
   /// Refuses an export whose name is taken by a file that the job's last run did not make, as a run that
   /// begins does.
   package func refuseOccupiedOutput() throws(BatchError) {
-    guard case .export(_, let export) = work else { return }
-    let previous = try? Checkpoint(ofJob: job)
+    guard case .export(let export) = action, !export.isInParts,
+      let file = try? ExportFile.resolve(export.file)
+    else {
+      return
+    }
+    let previous = try? BatchEngine.Checkpoint(ofJob: self)
     // What is unfinished continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {
       try ExportFile.checkName(
-        export.file,
+        file,
         overwrite: export.overwrite,
         made: previous?.progress.outputIdentity
       )
     } catch {
-      throw error.inWordsOfJobs.located(at: job.place(of: .exportFile))
+      throw error.inWordsOfJobs.located(at: place(of: .exportFile))
     }
   }
 }

@@ -58,9 +58,10 @@ extension JobPlan.Work {
 
 extension Job {
   /// What computes for a transform, and the programs it needs for that.
-  fileprivate func handler(
+  func handler(
     of transform: Transform,
     columns: TransformColumns,
+    kinds: CommandHandler.Kinds = .init(),
     among handlers: [String: TransformHandler]
   ) throws(BatchError) -> (any RowHandler, ChildPool?) {
     switch transform.program {
@@ -79,6 +80,7 @@ extension Job {
         let handler = try CommandHandler(
           arguments,
           columns: columns,
+          kinds: kinds,
           timeout: transform.timeout,
           job: self
         )

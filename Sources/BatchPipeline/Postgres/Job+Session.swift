@@ -23,6 +23,15 @@ extension Job {
     return try result.get()
   }
 
+  /// Whether a host has the job locked, to begin a run; not if the server cannot be asked.
+  func isLockedOnServer() async -> Bool {
+    let name = name
+    let isLocked = try? await inSession { session throws(BatchError) in
+      try RunTables(of: session).isLocked(job: name, in: session)
+    }
+    return isLocked ?? false
+  }
+
   /// The job's run that was begun last, or one by its UUID or the first characters of that.
   ///
   /// - Throws: `BatchError` of code `fileAccess` if there is none.

@@ -14,21 +14,39 @@ package struct PostgresPlan: Sendable {
   package let query: PostgresQuery
   /// What selects them; nil for all rows.
   package let condition: CheckedExpression?
+  /// What must still hold of a row when its turn comes.
+  package let recheck: PostgresChange.Condition
   /// What is done with their rows.
-  package let change: PostgresChange
+  package let work: Work
   /// What somebody should know who has the job run.
   package let notes: [String]
+
+  /// What a run does with each chunk.
+  package enum Work: Sendable {
+    /// Rows are changed by SQL.
+    case change(PostgresChange)
+    /// Rows are read and computed, and what came of it is set.
+    case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
+    /// Rows are read and written to a file.
+    case export(PostgresExport, Job.Export)
+  }
 
   package var table: PostgresTable { query.table }
   package var key: PostgresKey { query.key }
 
   /// Resolves a job; writes nothing.
   ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters.
+  ///   - handlers: What the `handler` of a transform may name.
+  ///   - session: A session of its database.
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an expression that is none, what
   ///   the role may not do.
   package init(
     _ job: Job,
     parameters: ParameterValues,
+    handlers: [String: TransformHandler] = [:],
     in session: PostgresSession
   ) throws(BatchError) {
     self.job = job
@@ -72,23 +90,40 @@ package struct PostgresPlan: Sendable {
     }
     self.condition = condition
     self.query = query
-    change = PostgresChange(
-      of: table,
-      key: key,
-      try Self.action(of: job, table, key, compiler, in: session),
-      condition: .init(
-        job.source.recheck.applies(to: condition) ? condition : nil,
-        isRequired: job.source.recheck == .fail
-      ),
-      leavesUnchanged: job.action.leavesUnchanged,
-      parameters: values,
-      path: path
+    recheck = .init(
+      job.source.recheck.applies(to: condition) ? condition : nil,
+      isRequired: job.source.recheck == .fail
     )
-    let change = change
-    let checked = try Self.located(at: job.place(of: .entity)) { () throws(BatchError) in
-      try change.check(in: session)
+    switch job.action {
+    case .transform(let transform):
+      work = try Self.transform(transform, of: job, query, recheck, parameters, handlers)
+    case .export(let export): work = try Self.export(export, of: job, query, recheck)
+    case .update, .delete, .contexts, .undo:
+      work = .change(
+        PostgresChange(
+          of: table,
+          key: key,
+          try Self.action(of: job, table, key, compiler, in: session),
+          condition: recheck,
+          leavesUnchanged: job.action.leavesUnchanged,
+          parameters: values,
+          path: path
+        )
+      )
     }
-    notes = try checked + ServerHealth.notes(for: session)
+    let work = work
+    let checked = try Self.located(at: job.place(of: .entity)) {
+      () throws(BatchError) -> [String] in
+      switch work {
+      case .change(let change): return try change.check(in: session)
+      case .transform(let transform, _, _, _): return try transform.check(in: session)
+      case .export(let export, _):
+        try export.check(in: session)
+        return []
+      }
+    }
+    // Nobody is held up by who only reads.
+    notes = try checked + (job.action.writes ? ServerHealth.notes(for: session) : [])
   }
 
   private static func action(
@@ -123,7 +158,7 @@ package struct PostgresPlan: Sendable {
       return try located(at: job.place(of: .archive)) { () throws(BatchError) in
         let archive = try session.transaction(TransactionOptions(isReadOnly: true)) {
           () throws(BatchError) in
-          try PostgresTable(named: name, in: session)
+          try PostgresChange.Archive.table(named: name, for: table, in: session)
         }
         return .delete(archive: try PostgresChange.Archive(archive, for: table))
       }
@@ -132,7 +167,38 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  private static func located<Result>(
+  /// The export of a job, its columns found.
+  private static func export(
+    _ export: Job.Export,
+    of job: Job,
+    _ query: PostgresQuery,
+    _ recheck: PostgresChange.Condition
+  ) throws(BatchError) -> Work {
+    for (index, name) in (export.columns ?? []).enumerated() {
+      _ = try located(at: job.place(of: .columns(index))) { () throws(BatchError) in
+        try query.table.requireColumn(named: name)
+      }
+    }
+    var action = export
+    let place = job.place(of: .exportFile)
+    if !export.isInParts {
+      action.file = try located(at: place) { () throws(BatchError) in
+        try ExportFile.resolve(export.file)
+      }
+    }
+    let work = try PostgresExport(
+      of: query.table,
+      key: query.key,
+      export.columns,
+      as: PostgresExport.Format(export.format),
+      condition: recheck,
+      parameters: query.parameters,
+      path: query.path
+    )
+    return .export(work, action)
+  }
+
+  static func located<Result>(
     at place: String,
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -147,6 +213,34 @@ package struct PostgresPlan: Sendable {
   var shape: [String] {
     table.columns.map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
   }
+
+  /// The folder of an export to parts; nil of any other work.
+  var exportFolder: ExportFolder? {
+    guard case .export(_, let action) = work, action.isInParts else { return nil }
+    return ExportFolder(path: action.file, permissions: job.files.permissions)
+  }
+
+  /// Refuses a folder that has the export of another job.
+  func refuseOccupiedFolder() throws(BatchError) {
+    guard case .export(_, let action) = work, let exportFolder else { return }
+    try Self.located(at: job.place(of: .exportFolder)) { () throws(BatchError) in
+      try exportFolder.refuse(unlessFor: job, overwriting: action.overwrite)
+    }
+  }
+
+  /// What has become of the table since a run remembered it; nil if nothing has.
+  func change(since was: [String]) -> String? {
+    let now = shape
+    guard was != now else { return nil }
+    let gone = was.filter { !now.contains($0) }.map { "- \($0)" }
+    let new = now.filter { !was.contains($0) }.map { "+ \($0)" }
+    let list = (gone + new).joined(separator: ", ")
+    return "\(table.title.quotedForMessage) has changed since the run began: "
+      + (list.isEmpty ? "its columns have another order" : list)
+  }
+
+  /// Which table it is, whatever its name and its columns.
+  var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
 
   /// What decides which rows are changed, and to what.
   var fingerprint: JobFingerprint { JobFingerprint(job: job, parameters: parameters, store: "") }
@@ -163,6 +257,12 @@ extension Recheck {
     case .row: condition?.isAboutRow ?? false
     case .skip, .fail: true
     }
+  }
+}
+
+extension PostgresExport.Format {
+  init(_ format: RowFormat) {
+    self = format == .csv ? .csv : .ndjson
   }
 }
 

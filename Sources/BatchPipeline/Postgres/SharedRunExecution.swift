@@ -44,10 +44,12 @@ struct SharedRunExecution {
 
   /// Takes part.
   ///
-  /// - Parameter isNew: Whether this process has begun the run.
+  /// - Parameter begins: The event with which that begins.
   /// - Returns: How that has ended.
   /// - Throws: `BatchError` if nothing was done: the server does not answer.
-  func perform(isNew: Bool) async throws(BatchError) -> Ended {
+  func perform(
+    _ begins: (RunSummary) -> RunEvent
+  ) async throws(BatchError) -> Ended {
     let heartbeat = HostHeartbeat(tables, run: run.run, host: UUID().uuidString.lowercased())
     let own = PostgresConnection(label: "batch", address: plan.address)
     let presence = HostPresence(
@@ -57,11 +59,12 @@ struct SharedRunExecution {
       lease: lease,
       by: own
     )
+    try plan.exportFolder?.make()
     let session = SharedSession(try await standing(own))
     try await presence.join(within: lease)
     let attending = Task { await presence.stay() }
     let watching = Task { await watch(own, session, presence) }
-    onEvent(isNew ? .started(session.summary()) : .resumed(session.summary()))
+    onEvent(begins(session.summary()))
     for note in plan.notes { onEvent(.message("warning: \(note)")) }
     await hooks.run(.onStart, session.summary())
 
@@ -127,11 +130,65 @@ struct SharedRunExecution {
   ) async -> (RunStateMachine.Ending, BatchError?, String?) {
     var policy = job.policy
     if let size = settings.chunkSize { policy.chunk = .init(size: size) }
-    let workers = (1...max(1, settings.workers)).map {
-      PostgresConnection(label: "batch.worker.\($0)", address: plan.address)
+    let health = ServerWatch(over: plan.table, at: plan.address, limits: .init())
+    // Before the first chunk, which might come between a lock and whoever waits for it.
+    await health.look()
+    let looking = Task { await health.run() }
+    let ended: (RunStateMachine.Ending, BatchError?, String?)
+    switch plan.work {
+    case .change(let change):
+      let processor = SharedChangeProcessor(
+        chunks(of: change),
+        of: spans,
+        reconnectingFor: lease
+      )
+      ended = await loop(processor, spans, policy, presence, session, health)
+    case .transform(let transform, let action, let handler, let children):
+      let processor = SharedTransformProcessor(
+        chunks(of: transform),
+        of: spans,
+        patience: action.timeout,
+        reconnectingFor: lease,
+        transform.computing(
+          by: handler,
+          run: run.run,
+          // Programs are timed by those who wait for their answers.
+          timeout: children == nil ? action.timeout : nil,
+          onFailure: job.skip.failurePolicy(of: run.total)
+        )
+      )
+      ended = await loop(processor, spans, policy, presence, session, health)
+    case .export(let export, let action):
+      guard let folder = plan.exportFolder else {
+        preconditionFailure("an export to one file is a run of one host")
+      }
+      let processor = ExportPartsProcessor(
+        export: export,
+        format: PostgresExport.Format(action.format),
+        folder: folder,
+        parts: parts,
+        spans: spans,
+        key: plan.key,
+        host: ProcessInfo.processInfo.hostName,
+        size: policy.chunk.size,
+        onFailure: job.skip.failurePolicy(of: run.total),
+        statementLimit: Self.statementLimit,
+        reconnection: lease
+      )
+      // A file for each span.
+      policy.chunk = .init(size: RunPolicy.chunkSizeLimit)
+      ended = await loop(processor, spans, policy, presence, session, health)
     }
-    let chunks = ChunkTransaction(
-      plan.change,
+    looking.cancel()
+    await looking.value
+    return ended
+  }
+
+  private var parts: ExportParts { ExportParts(SpanFence(tables, run: run.run)) }
+
+  private func chunks<Change: ChunkChange>(of change: Change) -> ChunkTransaction<Change> {
+    ChunkTransaction(
+      change,
       SpanFence(tables, run: run.run),
       limits: .init(
         lock: job.database.busyTimeout,
@@ -140,15 +197,25 @@ struct SharedRunExecution {
       ),
       onFailure: job.skip.failurePolicy(of: run.total)
     )
-    let health = ServerWatch(over: plan.change.table, at: plan.address, limits: .init())
-    // Before the first chunk, which might come between a lock and whoever waits for it.
-    await health.look()
-    let looking = Task { await health.run() }
+  }
+
+  private func loop<Processor: ChunkProcessor>(
+    _ processor: Processor,
+    _ spans: LeasedSpans,
+    _ policy: RunPolicy,
+    _ presence: HostPresence,
+    _ session: SharedSession,
+    _ health: ServerWatch
+  ) async -> (RunStateMachine.Ending, BatchError?, String?)
+  where Processor.Worker == PostgresConnection {
+    let workers = (1...max(1, settings.workers + plan.spareWorkers)).map {
+      PostgresConnection(label: "batch.worker.\($0)", address: plan.address)
+    }
     var loop = RunLoop(
       remaining: [],
-      sizing: ChunkSizing(policy),
+      sizing: ChunkSizing(policy, preparedWithin: processor.patience),
       workers: workers,
-      processor: SharedChangeProcessor(chunks, of: spans, reconnectingFor: lease),
+      processor: processor,
       settings: .init(
         policy: policy,
         files: job.files,
@@ -161,10 +228,14 @@ struct SharedRunExecution {
       )
     )
     let ending = await loop.run { event throws(BatchError) in observe(event, session) }
-    looking.cancel()
-    await looking.value
     for worker in workers { await worker.close() }
-    return (ending, loop.failure, loop.stopReason)
+    var failure = loop.failure
+    do throws(BatchError) {
+      try plan.stop()
+    } catch {
+      failure = failure ?? error
+    }
+    return (failure == nil ? ending : .failed, failure, loop.stopReason)
   }
 
   private func observe(
@@ -203,7 +274,7 @@ struct SharedRunExecution {
   }
 
   private func tellMessages() {
-    for message in hooks.takeMessages() { onEvent(.message(message)) }
+    for message in plan.takeMessages() + hooks.takeMessages() { onEvent(.message(message)) }
   }
 
   // MARK: The end
@@ -219,6 +290,7 @@ struct SharedRunExecution {
     var failure = failure
     do throws(BatchError) {
       if ending == .completed {
+        try await publishParts(connection)
         let (tables, run) = (tables, run.run)
         hasEndedRun = try await connection.persistently(within: lease) {
           session throws(BatchError) in try tables.finish(run, in: session)
@@ -247,6 +319,19 @@ struct SharedRunExecution {
     summary.throttle = nil
     summary.etaSeconds = nil
     return Ended(summary: summary, hasEndedRun: hasEndedRun)
+  }
+}
+
+extension SharedRunExecution {
+  /// Puts the manifest of an export to parts in its place; each host does, before the run counts as finished.
+  private func publishParts(_ connection: PostgresConnection) async throws(BatchError) {
+    guard case .export(_, let action) = plan.work, let folder = plan.exportFolder else { return }
+    let (parts, total) = (parts, run.total)
+    let recorded = try await connection.persistently(within: lease) { session throws(BatchError) in
+      try parts.recorded(ofPositions: total, in: session)
+    }
+    let manifest = parts.manifest(ofJob: job.name, PostgresExport.Format(action.format), recorded)
+    try folder.publish(manifest, naming: recorded, ofRun: run.run)
   }
 }
 

@@ -28,6 +28,9 @@ package struct SharedRunStatus: Sendable, Encodable {
   package let next: String
   package let nextWords: String
 
+  /// Whether it has just begun, so that its first process may not be entered yet.
+  package let isBeginning: Bool
+
   /// Whether a process is at work on it.
   package var isLive: Bool { summary.state.isGoingOn }
 
@@ -71,6 +74,7 @@ package struct SharedRunStatus: Sendable, Encodable {
         isAlive: host.silence < lease
       )
     }
+    isBeginning = standing.run.state == .running && hosts.isEmpty && standing.elapsedSeconds < 5
     spans = standing.spanCount
     spansDone = standing.doneSpanCount
     var summary = RunSummary(standing)

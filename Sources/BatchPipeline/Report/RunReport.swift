@@ -60,7 +60,10 @@ struct RunReport: Encodable {
   ) throws(BatchError) {
     self.summary = summary
     description = job.description
-    database = job.database.path.string
+    // Of a server its address, without what is secret.
+    database =
+      job.database.server == nil
+      ? job.database.path.string : checkpoint.metadata.database ?? ""
     entity = job.source.entity
     condition = job.source.where
     action = job.action.type

@@ -24,7 +24,7 @@ extension BatchRun {
     }
     do throws(BatchError) {
       // Before the lock beside it is.
-      if job.database.server == nil { try job.refuseMissingFolderOfCheckpoint() }
+      if job.sharedServer == nil { try job.refuseMissingFolderOfCheckpoint() }
       return try await acknowledged(body)
     } catch {
       await tellRefusal(error, onEvent)
@@ -43,7 +43,7 @@ extension BatchRun {
     // What is wrong may be another program, or a parameter.
     let parameters = ParameterValues()
     guard let hooks = try? RunHooks(job, parameters: parameters, for: [event]) else { return }
-    let hasFile = job.keepsRecord && job.database.server == nil
+    let hasFile = job.keepsRecord && job.sharedServer == nil
     let checkpoint = hasFile ? try? Checkpoint(ofJob: job) : nil
     var summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
     // It is of the run before.
@@ -53,7 +53,7 @@ extension BatchRun {
       summary
         ?? RunSummary(
           notBegun: job.name,
-          path: job.database.server == nil ? job.checkpointPath.string : ""
+          path: job.sharedServer == nil ? job.checkpointPath.string : ""
         ),
       telling: [
         "BATCH_STATE": event == .onStop ? RunState.stopped.rawValue : "refused",

@@ -23,8 +23,12 @@ extension BatchRun {
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    try job.requireFile(for: "batch retry-failed")
     let onEvent = observed(onEvent)
+    #if PostgreSQL
+    if let server = job.sharedServer {
+      return try await share(server, retryingFailures: true, onEvent, answer)
+    }
+    #endif
     return try await acknowledging(onEvent) { lock throws(BatchError) in
       try await performRetry(lock, onEvent, answer)
     }

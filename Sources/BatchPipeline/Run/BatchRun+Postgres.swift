@@ -5,8 +5,17 @@ import BatchPostgres
 
 extension BatchRun {
   /// Runs the job on PostgreSQL: takes part in the unfinished run, or begins one in which others may take part.
+  ///
+  /// - Parameters:
+  ///   - server: Where the database is.
+  ///   - retries: Whether what failed in the last run is done again, and no run begun.
+  ///   - onEvent: Called with each event.
+  ///   - answer: Called with the summary at the end.
+  /// - Returns: How it ended.
+  /// - Throws: What keeps it from anything.
   func share(
     _ server: Job.DatabaseOptions.Server,
+    retryingFailures retries: Bool = false,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
@@ -20,7 +29,11 @@ extension BatchRun {
       let opening = PostgresConnection(label: "batch.open", address: try server.address())
       let result: Result<RunSummary, BatchError>
       do throws(BatchError) {
-        result = .success(try await share(server, opening, onEvent, answer))
+        result = .success(
+          retries
+            ? try await retry(opening, onEvent, answer)
+            : try await share(server, opening, onEvent, answer)
+        )
       } catch {
         result = .failure(job.words(of: error))
       }
@@ -40,9 +53,11 @@ extension BatchRun {
   ) async throws(BatchError) -> RunSummary {
     let address = try server.address()
     let (name, request) = (job.name, options.request)
+    let lease = job.database.lease
     let found = try await interruptible(at: address.description, by: { opening.interrupt() }) {
       () throws(BatchError) in
-      try await opening.perform { session throws(BatchError) in
+      try await opening.reach(within: lease)
+      return try await opening.persistently(within: lease) { session throws(BatchError) in
         let tables = try RunTables(of: session)
         return (tables, try tables.runs(ofJobIfThere: name, in: session))
       }
@@ -50,16 +65,22 @@ extension BatchRun {
     let tables = found.0
     switch try SharedRunDecision(found.1, request, job: name) {
     case .takePart(let run):
-      let plan = try await plan(of: run, by: opening)
-      try await clearRequests(of: run, tables, by: opening)
-      return try await takePart(in: run, plan, tables, isNew: false, opening, onEvent, answer)
+      return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
     case .begin:
       let begun = try await begin(tables, address, opening, onEvent)
       guard let (run, plan) = begun else {
         // Another host was quicker.
         return try await share(server, opening, onEvent, answer)
       }
-      return try await takePart(in: run, plan, tables, isNew: true, opening, onEvent, answer)
+      return try await takePart(
+        in: run,
+        plan,
+        tables,
+        opening,
+        RunEvent.started,
+        onEvent,
+        answer
+      )
     case .conclude(let run):
       return try await conclude(run, tables, opening, onEvent, answer)
     case .concludeFirst(let run):
@@ -79,6 +100,43 @@ extension BatchRun {
     }
   }
 
+  /// Reopens the last run for what has failed in it, and takes part in that; in one that is not finished it takes part as it is.
+  private func retry(
+    _ opening: PostgresConnection,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunSummary {
+    let job = job
+    let (tables, run) = try await opening.perform { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      return (tables, try job.sharedRun(nil, tables, in: session))
+    }
+    if run.state == .running {
+      return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
+    }
+    guard job.action.writes else {
+      throw BatchError(
+        .invalidJob,
+        "this job has no failed identifiers that can be tried again",
+        at: "run \(run.run)",
+        remedy: "correct what is wrong and run it again: an export only reads"
+      )
+    }
+    // Before anything is written: another job is refused.
+    _ = try await plan(of: run, by: opening)
+    let count = try await opening.perform { session throws(BatchError) in
+      try session.transaction { () throws(BatchError) in
+        try tables.lock(job: job.name, in: session)
+        return try tables.reopen(run.run, in: session)
+      }
+    }
+    guard count > 0 else {
+      onEvent(.message("nothing has failed; nothing to try again"))
+      return tell(try await summary(of: run, tables, opening), answer).summary
+    }
+    return try await takePart(in: run, tables, opening, RunEvent.retryingFailures, onEvent, answer)
+  }
+
   /// The work of this job.
   private var jobWork: JobWork {
     guard let work = work as? JobWork else {
@@ -91,9 +149,11 @@ extension BatchRun {
     of run: RunIdentity,
     by connection: PostgresConnection
   ) async throws(BatchError) -> PostgresPlan {
-    let (job, parameters) = (job, try jobWork.parameters(of: run))
-    return try await connection.perform { session throws(BatchError) in
-      try PostgresPlan(job, parameters: parameters, in: session)
+    let (job, handlers) = (job, jobWork.handlers)
+    let parameters = try jobWork.parameters(of: run)
+    return try await connection.persistently(within: job.database.lease) {
+      session throws(BatchError) in
+      try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
     }
   }
 
@@ -114,7 +174,7 @@ extension BatchRun {
     by connection: PostgresConnection
   ) async throws(BatchError) {
     let lease = job.database.lease
-    try await connection.perform { session throws(BatchError) in
+    try await connection.persistently(within: lease) { session throws(BatchError) in
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       guard !hosts.contains(where: { $0.silence < lease }) else { return }
       try tables.request(nil, of: run.run, in: session)
@@ -125,27 +185,47 @@ extension BatchRun {
 
   /// Begins a run, if no other host does.
   ///
-  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
-  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  /// Where a connection breaks, all is done again: the run has the same UUID then, so that one whose beginning was committed
+  /// without an answer is found.
   ///
-  /// - Returns: The run; nil if there is one by now.
+  /// - Returns: The run; nil if there is another one by now.
   private func begin(
     _ tables: RunTables,
     _ address: ServerAddress,
     _ opening: PostgresConnection,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
-    let place = address.description
+    let lease = job.database.lease
     let identity = RunIdentity(
-      startedAt: try await opening.perform { session throws(BatchError) in
+      startedAt: try await opening.persistently(within: lease) { session throws(BatchError) in
         try session.text(
           "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
         ) ?? ""
       }
     )
     let plan = try await plan(of: identity, by: opening)
-    // Whoever cannot start its programs is refused before there is a run.
+    // Whoever cannot write its files or start its programs is refused before there is a run.
+    try job.refuseMissingFolders()
+    try plan.refuseOccupiedFolder()
     _ = try RunHooks(job, parameters: plan.parameters)
+    return try await PostgresConnection.persistently(within: lease) { () async throws(BatchError) in
+      try await begin(identity, plan, tables, address, opening, onEvent)
+    }
+  }
+
+  /// Tries once to begin a run.
+  ///
+  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
+  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  private func begin(
+    _ identity: RunIdentity,
+    _ plan: PostgresPlan,
+    _ tables: RunTables,
+    _ address: ServerAddress,
+    _ opening: PostgresConnection,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
+    let place = address.description
     let fetch = PostgresFetch(plan.query, from: address, readers: workerCount)
     let interrupt: @Sendable () -> Void = {
       opening.interrupt()
@@ -154,29 +234,36 @@ extension BatchRun {
     return try await interruptible(at: place, by: interrupt) {
       () throws(BatchError) -> (SharedRun, PostgresPlan)? in
       let (name, request, lease) = (job.name, options.request, job.database.lease)
-      let replaced = try await opening.perform {
-        session throws(BatchError) -> [SharedRun]? in
+      let (replaced, own) = try await opening.perform {
+        session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
         try session.transaction { () throws(BatchError) in try tables.create(in: session) }
-        try session.begin(TransactionOptions(idleTimeout: .seconds(86_400)))
+        try session.begin(TransactionOptions(idleTimeout: lease))
         do throws(BatchError) {
           try tables.lock(job: name, in: session)
           let runs = try tables.runs(ofJob: name, in: session)
-          if case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name) {
+          let own = runs.first { $0.run == identity.run }
+          if own == nil,
+            case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name)
+          {
             try tables.refuseIfAlive(unfinished, within: lease, in: session)
-            return unfinished
+            return (unfinished, nil)
           }
           session.rollBack()
-          return nil
+          return (nil, own)
         } catch {
           session.rollBack()
           throw error
         }
       }
-      guard let replaced else { return nil }
+      guard let replaced else { return own.map { ($0, plan) } }
+      let staying = Task { await opening.stayInTransaction(endingAfter: lease) }
+      defer { staying.cancel() }
       do throws(BatchError) {
         let list = try await fetch.run(store: plan.database.derivedIdentity)
         let description = try description(of: identity, plan)
         let run = identity.run
+        // Whoever cannot start its programs is refused before there is a run.
+        try plan.start(run: run, atMost: workerCount, hasRows: list.count > 0)
         let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
           guard session.isInTransaction else {
             let error = PostgresError("the connection broke", state: .connectionFailure)
@@ -187,11 +274,15 @@ extension BatchRun {
           try session.commit()
           return try tables.runs(ofJob: name, in: session).first { $0.run == run }
         }
-        guard let begun else { return nil }
+        guard let begun else {
+          try plan.stop()
+          return nil
+        }
         for other in replaced { onEvent(.setAside("run \(other.run)")) }
         return (begun, plan)
       } catch {
         try? await opening.perform { session throws(BatchError) in session.rollBack() }
+        try? plan.stop()
         throw error
       }
     }
@@ -209,12 +300,11 @@ extension BatchRun {
       schema: plan.shape,
       ledger: .store
     )
+    metadata.table = plan.tableIdentity
     metadata.database = plan.address.description
     metadata.runID = options.runID
     metadata.invocation = job.invocation(commandLine: options.commandLine)
-    metadata.parameters = plan.parameters.entries.mapValues { entry in
-      entry.isSecret ? "(secret)" : entry.value.words
-    }
+    metadata.parameters = plan.parameters.recorded
     return SharedRun.Description(
       job: job.name,
       runID: options.runID,
@@ -225,12 +315,27 @@ extension BatchRun {
 
   // MARK: Taking part
 
+  /// Resolves the job for a run that there is, and takes part in it.
+  private func takePart(
+    in run: SharedRun,
+    _ tables: RunTables,
+    _ opening: PostgresConnection,
+    _ begins: (RunSummary) -> RunEvent,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunSummary {
+    let plan = try await plan(of: run, by: opening)
+    try await clearRequests(of: run, tables, by: opening)
+    try plan.start(run: run.run, atMost: workerCount, hasRows: true)
+    return try await takePart(in: run, plan, tables, opening, begins, onEvent, answer)
+  }
+
   private func takePart(
     in run: SharedRun,
     _ plan: PostgresPlan,
     _ tables: RunTables,
-    isNew: Bool,
     _ opening: PostgresConnection,
+    _ begins: (RunSummary) -> RunEvent,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
@@ -250,7 +355,7 @@ extension BatchRun {
     )
     // It is not needed while chunks are done, and servers have few connections.
     await opening.close()
-    let ended = try await execution.perform(isNew: isNew)
+    let ended = try await execution.perform(begins)
     // Of a finished run the end is told by the process that has ended it.
     if !ended.summary.state.isFinished || ended.hasEndedRun {
       await hooks.runAtEnd(of: ended.summary)
@@ -287,8 +392,8 @@ extension BatchRun {
     _ tables: RunTables,
     _ connection: PostgresConnection
   ) async throws(BatchError) -> RunSummary {
-    let standing = try await connection.perform { session throws(BatchError) in
-      try tables.standing(ofRun: run.run, in: session)
+    let standing = try await connection.persistently(within: job.database.lease) {
+      session throws(BatchError) in try tables.standing(ofRun: run.run, in: session)
     }
     guard let standing else {
       throw BatchError(
@@ -325,6 +430,33 @@ extension BatchRun.Options {
   /// What is asked for of a run on PostgreSQL.
   var request: BatchRunRequest {
     BatchRunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly)
+  }
+}
+
+extension PostgresConnection {
+  /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that is
+  /// being started is waited for.
+  fileprivate nonisolated func reach(within patience: Duration) async throws(BatchError) {
+    do {
+      try await perform { _ throws(BatchError) in }
+    } catch {
+      guard error.code == .connectionLost, error.postgres?.state?.isShutdown == true else {
+        throw error
+      }
+      try await persistently(within: patience) { _ throws(BatchError) in }
+    }
+  }
+
+  /// Says something in an open transaction now and then, until the task is cancelled, so that the server ends it only if
+  /// this process is gone.
+  fileprivate nonisolated func stayInTransaction(endingAfter silence: Duration) async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: silence / 4)
+      if Task.isCancelled { return }
+      try? await perform { session throws(BatchError) in
+        if session.isInTransaction { try session.run("SELECT 1") }
+      }
+    }
   }
 }
 

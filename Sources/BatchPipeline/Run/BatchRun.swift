@@ -164,7 +164,7 @@ public final class BatchRun: Sendable {
   ) async throws(BatchError) -> RunSummary {
     let onEvent = observed(onEvent)
     #if PostgreSQL
-    if let server = job.database.server { return try await share(server, onEvent, answer) }
+    if let server = job.sharedServer { return try await share(server, onEvent, answer) }
     #endif
     return try await acknowledging(onEvent) { lock throws(BatchError) in
       try await perform(lock, onEvent, answer)
@@ -226,7 +226,9 @@ public final class BatchRun: Sendable {
       ledger: plan.ledger
     )
     metadata.startedMicroseconds = run.startedMicroseconds
-    metadata.database = FileSystem.absolute(job.database.path).string
+    if job.database.server == nil {
+      metadata.database = FileSystem.absolute(job.database.path).string
+    }
     metadata.runID = options.runID
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
@@ -237,7 +239,7 @@ public final class BatchRun: Sendable {
     // The selection may be refused or interrupted, so it is made before anything is written; a
     // store that has no identity yet is given the one that its identifiers carry.
     let identity =
-      plan.ledger == .store && plan.store.identity.isDerived ? .made() : plan.store.identity
+      plan.ledger == .store && plan.identity.isDerived ? .made() : plan.identity
     let start = ContinuousClock.now
     let selection = try await plan.select(for: self, identity)
     let selectionTime = start.duration(to: .now)

@@ -12,6 +12,11 @@ struct JobWork: RunWork {
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
     let parameters = try parameters(of: run)
+    #if PostgreSQL
+    if job.database.server != nil {
+      return try await PostgresExportPlan(job, parameters: parameters)
+    }
+    #endif
     let plan: JobPlan
     do throws(BatchError) {
       plan = try await JobPlan(job, parameters: parameters, handlers: handlers, store: store)
@@ -39,6 +44,11 @@ struct JobWork: RunWork {
     // What the closure of a run by objects needs, only its program has.
     guard job.action != .contexts, job.action != .undo, let parameters = try? parameters(of: run)
     else { return nil }
+    #if PostgreSQL
+    if job.database.server != nil {
+      return try await PostgresExportPlan(job, parameters: parameters)
+    }
+    #endif
     return try await JobPlan(job, parameters: parameters, handlers: handlers)
   }
 
@@ -67,7 +77,7 @@ struct JobWork: RunWork {
   }
 }
 
-extension JobPlan: RunPlan {
+extension JobPlan: StoreRunPlan {
   /// While the programs of a command compute, one worker more has the next rows ready for them.
   var spareWorkers: Int { children == nil ? 0 : 1 }
 
@@ -76,17 +86,7 @@ extension JobPlan: RunPlan {
     after previous: Checkpoint?
   ) throws(BatchError) {
     guard case .export(_, let export) = work else { return }
-    try ExportFile.checkName(
-      export.file,
-      overwrite: export.overwrite,
-      made: previous?.progress.outputIdentity
-    )
-    let partial = ExportFile.partialPath(of: export.file, run: metadata.run)
-    try ExportFile.checkFolder(of: partial)
-    metadata.output = export.file.string
-    metadata.partialOutput = partial.string
-    // Only the job's own earlier output can have the name, or the job says to overwrite.
-    metadata.replacesOwnOutput = FileSystem.status(of: export.file) != nil
+    try export.describe(in: &metadata, after: previous)
   }
 
   func select(
@@ -116,9 +116,7 @@ extension JobPlan: RunPlan {
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = entity.fingerprint
-    metadata.parameters = parameters.entries.mapValues { entry in
-      entry.isSecret ? "(secret)" : entry.value.words
-    }
+    metadata.parameters = parameters.recorded
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
@@ -143,6 +141,7 @@ extension JobPlan: RunPlan {
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
       try await execution.lane?.makeArchive(of: change)
       return try await execution.loop(
+        in: store,
         ChangeProcessor(
           list: execution.list,
           change: change,
@@ -155,6 +154,7 @@ extension JobPlan: RunPlan {
     case .transform(var transform, let action, _):
       if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
       return try await execution.loop(
+        in: store,
         TransformProcessor(
           list: execution.list,
           transform: transform,
@@ -178,6 +178,7 @@ extension JobPlan: RunPlan {
         permissions: job.files.permissions
       )
       return try await execution.loop(
+        in: store,
         ExportProcessor(
           list: list,
           key: query.key,
@@ -200,5 +201,32 @@ extension JobPlan: RunPlan {
       preconditionFailure("rows are changed without a writer lane")
     }
     return lane
+  }
+}
+
+extension Job.Export {
+  /// Notes the file that a run will write, and refuses it if that cannot be.
+  func describe(
+    in metadata: inout RunMetadata,
+    after previous: Checkpoint?
+  ) throws(BatchError) {
+    try ExportFile.checkName(
+      file,
+      overwrite: overwrite,
+      made: previous?.progress.outputIdentity
+    )
+    let partial = ExportFile.partialPath(of: file, run: metadata.run)
+    try ExportFile.checkFolder(of: partial)
+    metadata.output = file.string
+    metadata.partialOutput = partial.string
+    // Only the job's own earlier output can have the name, or the job says to overwrite.
+    metadata.replacesOwnOutput = FileSystem.status(of: file) != nil
+  }
+}
+
+extension ParameterValues {
+  /// The values as a run's record has them.
+  var recorded: [String: String] {
+    entries.mapValues { entry in entry.isSecret ? "(secret)" : entry.value.words }
   }
 }

@@ -31,8 +31,19 @@ struct RunExecution {
       summary = session.failed(job.words(of: error))
     }
     tellMessages()
-    await plan.store.close()
+    await plan.close()
     return summary
+  }
+
+  /// Has a processor do the chunks that are left in contexts of a store, and records how that ended.
+  func loop<Processor: ChunkProcessor>(
+    in store: Store,
+    _ processor: Processor,
+    atMost limit: Int? = nil
+  ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
+    try await loop(processor, atMost: limit) { label in
+      store.makeConnection(label: label, priority: .background)
+    }
   }
 
   /// Has a processor do the chunks that are left, and records how that ended.
@@ -40,12 +51,14 @@ struct RunExecution {
   /// - Parameters:
   ///   - processor: The processor.
   ///   - limit: The most workers that it can have; nil for as many as the run has.
+  ///   - makeWorker: Makes a worker of a name.
   /// - Returns: How it ended.
   /// - Throws: What ended it before that could be recorded.
   func loop<Processor: ChunkProcessor>(
     _ processor: Processor,
-    atMost limit: Int? = nil
-  ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
+    atMost limit: Int? = nil,
+    _ makeWorker: (_ label: String) -> Processor.Worker
+  ) async throws(BatchError) -> RunSummary {
     var policy = job.policy
     if let size = run.options.chunkSize { policy.chunk = .init(size: size) }
     let remaining = session.remaining
@@ -59,7 +72,7 @@ struct RunExecution {
     // The lane decides how long a run takes, since there is one: it goes first.
     let most = min(run.workerCount + plan.spareWorkers, limit ?? .max)
     let workers = (1...max(1, min(most, chunks))).map {
-      plan.store.makeConnection(label: "batch.worker.\($0)", priority: .background)
+      makeWorker("batch.worker.\($0)")
     }
     var loop = RunLoop(
       remaining: remaining,

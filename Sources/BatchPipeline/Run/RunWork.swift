@@ -81,8 +81,8 @@ struct RunSelection: Sendable {
 protocol RunPlan: Sendable {
   /// The names, files and settings of the run.
   var job: Job { get }
-  /// The store.
-  var store: Store { get }
+  /// The identity of the database that the rows are of.
+  var identity: StoreIdentity { get }
   /// The programs that are told what becomes of the run.
   var hooks: RunHooks { get }
   /// How many workers there are beside those that were asked for.
@@ -120,6 +120,21 @@ protocol RunPlan: Sendable {
 
   /// Ends what ``start(run:atMost:hasRows:)`` has started.
   func stop() throws(BatchError)
+
+  /// Lets go of the database.
+  func close() async
+}
+
+/// Work on a store of SQLite.
+protocol StoreRunPlan: RunPlan {
+  /// The store.
+  var store: Store { get }
+}
+
+extension StoreRunPlan {
+  var identity: StoreIdentity { store.identity }
+
+  func close() async { await store.close() }
 }
 
 extension RunPlan {

@@ -132,7 +132,7 @@ struct UndoWork: RunWork {
 }
 
 /// A run to be undone, with its records.
-struct UndoPlan: RunPlan {
+struct UndoPlan: StoreRunPlan {
   let store: Store
   let hooks: RunHooks
   let work: UndoWork
@@ -302,6 +302,7 @@ struct UndoPlan: RunPlan {
     switch log {
     case .objects(let log):
       return try await execution.loop(
+        in: store,
         RestorationProcessor(
           ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
           lane: lane,
@@ -311,6 +312,7 @@ struct UndoPlan: RunPlan {
       )
     case .rows(let log, let entity, _) where undo.shape.isDeletion:
       return try await execution.loop(
+        in: store,
         RestorationProcessor(
           DeletionUndo(log, of: entity, overwriting: work.overwrites),
           lane: lane,
@@ -320,6 +322,7 @@ struct UndoPlan: RunPlan {
       )
     case .rows(let log, let entity, let key):
       return try await execution.loop(
+        in: store,
         TransformProcessor(
           list: execution.list,
           transform: try await transform(log, of: entity, by: key),

@@ -84,11 +84,20 @@ extension PostgresTable {
 
   /// What somebody should know who has a role change rows.
   func notes(for role: String) -> [String] {
-    guard hasRowSecurity else { return [] }
-    return [
-      "row security is on for \(title.quotedForMessage): rows that its policies hide from"
-        + " the role \(role.quotedForMessage) are not selected, and those that they let nobody write fail"
-    ]
+    var notes: [String] = []
+    if hasRowSecurity {
+      notes.append(
+        "row security is on for \(title.quotedForMessage): rows that its policies hide from"
+          + " the role \(role.quotedForMessage) are not selected, and those that they let nobody write fail"
+      )
+    }
+    if hasChildren {
+      notes.append(
+        "tables inherit from \(title.quotedForMessage), and nothing keeps a key unique over all of them:"
+          + " plan and run refuse rows that share one"
+      )
+    }
+    return notes
   }
 }
 

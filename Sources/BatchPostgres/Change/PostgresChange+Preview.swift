@@ -26,8 +26,6 @@ extension PostgresChange {
     of query: PostgresQuery,
     in session: PostgresSession
   ) throws(BatchError) -> [PreviewedRow] {
-    let keys = key.columns.map { "\(PostgresName.qualified(table.name, $0.name))::text" }
-    let before = previewedColumns.map { "\(PostgresName.qualified(table.name, $0))::text" }
     var after: [String] = []
     if case .update(let assignments) = action {
       // As the column would have it: a number is rounded, a text may be too long.
@@ -35,19 +33,7 @@ extension PostgresChange {
         "(\($0.value.sql(parameters, .place))::\($0.column.type))::text"
       }
     }
-    let rows = try session.execute(
-      query.sql(.place, selecting: keys + before + after, atMost: limit),
-      parameters.values
-    )
-    return (0..<rows.count).map { row in
-      let values = (0..<rows.columnCount).map { rows.text(row, $0) }
-      let shown = values[keys.count...]
-      return PreviewedRow(
-        key: Array(values[..<keys.count]),
-        before: Array(shown.prefix(before.count)),
-        after: after.isEmpty ? nil : Array(shown.dropFirst(before.count))
-      )
-    }
+    return try query.preview(limit, of: previewedColumns, after, in: session)
   }
 
   /// The statement of a chunk, for people: with the places of its values.
@@ -64,6 +50,48 @@ extension PostgresChange {
 }
 
 extension PostgresQuery {
+  /// What some columns of the first rows are, and what they would be by expressions for each of them, if there are
+  /// any; inside a transaction of the caller.
+  func preview(
+    _ limit: Int,
+    of columns: [String],
+    _ after: [String] = [],
+    in session: PostgresSession
+  ) throws(BatchError) -> [PreviewedRow] {
+    let keys = key.columns.map { "\(PostgresName.qualified(table.name, $0.name))::text" }
+    let before = columns.map { "\(PostgresName.qualified(table.name, $0))::text" }
+    let rows = try session.execute(
+      sql(.place, selecting: keys + before + after, atMost: limit),
+      parameters.values
+    )
+    return (0..<rows.count).map { row in
+      let values = (0..<rows.columnCount).map { rows.text(row, $0) }
+      let shown = values[keys.count...]
+      return PreviewedRow(
+        key: Array(values[..<keys.count]),
+        before: Array(shown.prefix(before.count)),
+        after: after.isEmpty ? nil : Array(shown.dropFirst(before.count))
+      )
+    }
+  }
+
+  /// An error of the server about reading the rows, with what it is about where the server does not say it.
+  package func explained(_ error: BatchError) -> BatchError {
+    guard error.postgres?.state == .readOnlyTransaction else { return error }
+    let isView = table.kind == .view
+    let name = table.title.quotedForMessage
+    return BatchError(
+      .readOnly,
+      (isView
+        ? "the view \(name) writes when it is read" : "something that is read with \(name) writes")
+        + ": \(error.message)",
+      remedy: isView
+        ? "name the table behind it, or have the view call no function that writes"
+        : "see which view in where, or policy of the table, calls a function that writes",
+      underlying: error.underlying
+    ).about(.entity(table.name))
+  }
+
   /// The statement that selects keys, for people.
   package var statementText: String { sql(.place) }
 

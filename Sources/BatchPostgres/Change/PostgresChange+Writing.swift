@@ -30,6 +30,9 @@ package protocol ChunkChange: Sendable {
   /// Where names in its expressions are looked up.
   var path: SearchPath { get }
 
+  /// The tables that it writes to.
+  var writtenTables: [PostgresTable] { get }
+
   /// The one statement that changes the rows and says how many; nil where they cannot be changed so.
   func countingStatement(for rows: Rows) throws(BatchError) -> PostgresStatement?
 
@@ -79,6 +82,27 @@ extension BatchError {
 }
 
 extension ChunkChange {
+  /// The statement that asks which tables have the names of those that are written to.
+  ///
+  /// It stands behind the ones that write: these have the tables locked, so that nobody takes their names away before the
+  /// transaction ends.
+  var identities: PostgresStatement {
+    let names = writtenTables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
+    return PostgresStatement(
+      sql: "SELECT \(names.joined(separator: ", "))",
+      values: writtenTables.map { .text($0.sql) }
+    )
+  }
+
+  /// Refuses to write to tables that have come by the names since.
+  ///
+  /// - Throws: `BatchError` of code `otherRun`.
+  func requireSameTables(by answer: PostgresResult) throws(BatchError) {
+    for (column, table) in writtenTables.enumerated() where answer.integer(0, column) != table.oid {
+      throw table.isAnother
+    }
+  }
+
   /// Changes the rows of a chunk, inside a transaction of the caller.
   ///
   /// - Parameters:
@@ -145,6 +169,16 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
+  /// The error about a table that is not the one that a run began with.
+  package var isAnother: BatchError {
+    BatchError(
+      .otherRun,
+      "\(title.quotedForMessage) is not the table that the run began with:"
+        + " it was dropped and made anew, or renamed and another has its name",
+      advice: "bring the table back, or \(.beginAnew)"
+    ).about(.entity(name))
+  }
+
   /// Whether an error is about the values of a row.
   ///
   /// The rights of the role were looked at before the first chunk, so that what is denied later is denied by a policy
@@ -165,6 +199,10 @@ extension PostgresTable {
 }
 
 extension PostgresChange: ChunkChange {
+  package var writtenTables: [PostgresTable] {
+    if case .delete(let archive?) = action { [table, archive.table] } else { [table] }
+  }
+
   package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
     try statement(for: keys)
   }

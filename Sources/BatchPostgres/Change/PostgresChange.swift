@@ -40,6 +40,32 @@ package struct PostgresChange: Sendable {
     /// The columns that rows are copied to, which are named as those they come from.
     let columns: [String]
 
+    /// The table of this name, which is to be an archive; inside a transaction of the caller.
+    ///
+    /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if there is none.
+    package static func table(
+      named name: String,
+      for source: PostgresTable,
+      in session: PostgresSession
+    ) throws(BatchError) -> PostgresTable {
+      do {
+        return try PostgresTable(named: name, in: session)
+      } catch {
+        guard error.code == .unknownEntity, let written = try? WrittenName(name) else {
+          throw error
+        }
+        let sql =
+          written.schema.map { PostgresName.qualified($0.exact, written.table.exact) }
+          ?? PostgresName.quoted(written.table.exact)
+        let meant = error.remedy.flatMap { $0.hasPrefix("did you mean") ? "\($0) Or " : nil } ?? ""
+        throw BatchError(
+          .unknownEntity,
+          "there is no table \(name.quotedForMessage) for the archive",
+          remedy: "\(meant)run CREATE TABLE \(sql) (LIKE \(source.sql))"
+        ).about(.entity(name))
+      }
+    }
+
     /// An archive with a place for each column that is stored.
     ///
     /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is missing.

@@ -52,6 +52,20 @@ package struct RowKeys: Sendable {
     return RowKeys(.encoded(try list.finish().encodedKeys(in: 0..<1)), key)
   }
 
+  /// The keys one by one, in their order.
+  package enum Values: Sendable {
+    case integers([Int64])
+    case encoded(EncodedKeys)
+  }
+
+  package var values: Values {
+    switch keys {
+    case .range(let range): .integers(Array(range))
+    case .integers(let integers): .integers(integers)
+    case .encoded(let encoded): .encoded(encoded)
+    }
+  }
+
   /// How many there are.
   package var count: Int {
     switch keys {

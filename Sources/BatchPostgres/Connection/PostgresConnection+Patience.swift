@@ -17,13 +17,27 @@ extension PostgresConnection {
     within patience: Duration,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
-    let end = ContinuousClock.now + patience
+    try await Self.persistently(within: patience) { () async throws(BatchError) in
+      try await perform(body)
+    }
+  }
+
+  /// Does something again that fails because a connection breaks, until so much time has passed since the first break.
+  ///
+  /// - Throws: What `body` throws; of code `connectionLost` if the time is over, or the task was cancelled.
+  package static nonisolated func persistently<Result>(
+    within patience: Duration,
+    _ body: () async throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    var end: ContinuousClock.Instant?
     var rest = Self.rests.first
     while true {
       do {
-        return try await perform(body)
+        return try await body()
       } catch {
-        guard error.code == .connectionLost, ContinuousClock.now + rest < end, !Task.isCancelled
+        let last = end ?? .now + patience
+        end = last
+        guard error.code == .connectionLost, ContinuousClock.now + rest < last, !Task.isCancelled
         else { throw error }
         try? await Task.sleep(for: rest)
         rest = min(rest * 2, Self.rests.longest)

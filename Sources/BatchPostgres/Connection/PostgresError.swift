@@ -51,9 +51,7 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
   /// Whether the connection is gone, or was never made.
   package var isConnectionLoss: Bool {
     guard let state else { return false }
-    // 57P01 to 57P05: the server, the database or the session was shut down.
-    return state.errorClass == "08" || state.rawValue.hasPrefix("57P")
-      || state == .idleInTransactionTimeout
+    return state.errorClass == "08" || state.isShutdown || state == .idleInTransactionTimeout
   }
 }
 

@@ -14,6 +14,9 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   /// The first two characters.
   package var errorClass: String { String(rawValue.prefix(2)) }
 
+  /// Whether the server, the database or the session was shut down, or the server is not up yet: 57P01 to 57P05.
+  package var isShutdown: Bool { rawValue.hasPrefix("57P") }
+
   /// The server cannot do what was asked.
   package static let featureNotSupported = Self(rawValue: "0A000")
   /// The connection broke.

@@ -124,10 +124,21 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     ("tcp_user_timeout", "60000"),
   ]
 
+  /// The options of libpq, some of newer versions, whose values nobody may see.
+  private static let secretNames = [
+    "password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key",
+  ]
+
+  private var secrets: [String] {
+    Self.secretNames.compactMap { options[$0] }.filter { !$0.isEmpty }
+  }
+
+  /// Whether the URL holds a password.
+  package var holdsPassword: Bool { !secrets.isEmpty }
+
   /// A text without the passwords of the URL.
   func withoutSecrets(_ text: String) -> String {
-    ["password", "sslpassword"].compactMap { options[$0] }.filter { !$0.isEmpty }
-      .reduce(text) { $0.replacing($1, with: "***") }
+    secrets.reduce(text) { $0.replacing($1, with: "***") }
   }
 }
 #endif

@@ -46,6 +46,32 @@ package struct PostgresExport: Sendable {
     isRequired = condition.isRequired
   }
 
+  /// The key that identifies its rows.
+  var key: PostgresKey { reader.key }
+
+  /// The columns that are written.
+  package var columns: [String] { reader.columns.map(\.name) }
+
+  /// The statement of a chunk, for people.
+  package func statementText() throws(BatchError) -> String {
+    try reader.query(for: .sample(of: reader.key))
+  }
+
+  /// How the server would find the rows of a chunk, line by line; runs nothing.
+  package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
+    let rows = try session.execute("EXPLAIN (COSTS OFF) \(statementText())")
+    return (0..<rows.count).compactMap { rows.text($0, 0) }
+  }
+
+  /// What the first rows of a query are; inside a transaction of the caller.
+  package func preview(
+    _ limit: Int,
+    of query: PostgresQuery,
+    in session: PostgresSession
+  ) throws(BatchError) -> [PreviewedRow] {
+    try query.preview(limit, of: columns, in: session)
+  }
+
   /// What a file begins with, before any row.
   package var header: [UInt8] { encoder.header }
 

@@ -11,6 +11,8 @@ struct ExpressionLexer {
   /// A part of the text.
   enum Piece: Sendable, Hashable {
     case text(String)
+    /// A text in quotes whose type is decided by what stands around it; several that continue each other are one.
+    case literal(String)
     /// `:name`, without the colon.
     case parameter(String)
   }
@@ -35,8 +37,18 @@ struct ExpressionLexer {
   /// Where the text begins that is in no piece yet.
   private var pieceStart = 0
   private var tokenCount = 0
-  /// Whether the last token was an `E''` string.
-  private var isBehindEscapes = false
+  /// The last tokens, the last one first.
+  private var last = Token.none
+  private var beforeLast = Token.none
+
+  /// What a token is, as far as those behind it care.
+  private enum Token: Equatable {
+    case none
+    /// A word without quotes, in lower case; none that names something in a schema.
+    case word(String)
+    case literal(hasEscapes: Bool)
+    case other(UInt8)
+  }
 
   /// Reads a whole text.
   init(_ text: String) throws(Refusal) {
@@ -52,7 +64,8 @@ struct ExpressionLexer {
       } else if isBlock {
         try blockComment()
       } else {
-        try token(startingWith: byte)
+        let next = try token(startingWith: byte)
+        (last, beforeLast) = (next, last)
         tokenCount += 1
       }
     }
@@ -71,15 +84,11 @@ struct ExpressionLexer {
     pieceStart = end
   }
 
-  private mutating func token(startingWith byte: UInt8) throws(Refusal) {
-    let wasBehindEscapes = isBehindEscapes
-    isBehindEscapes = false
+  private mutating func token(startingWith byte: UInt8) throws(Refusal) -> Token {
     switch byte {
     case UInt8(ascii: "'"):
-      if wasBehindEscapes {
-        throw Refusal("a string follows an E'' string", remedy: "join the two with ||")
-      }
-      try quoted(by: byte)
+      try literal()
+      return .literal(hasEscapes: false)
     case UInt8(ascii: "\""): try quoted(by: byte)
     case UInt8(ascii: "("):
       depth += 1
@@ -100,10 +109,59 @@ struct ExpressionLexer {
       )
     case UInt8(ascii: ":"): try colon()
     case _ where Self.isDigit(byte): try number()
-    case _ where Self.isNameByte(byte): try word()
+    case _ where Self.isNameByte(byte): return try word()
     default: index += 1
     }
+    return .other(byte)
   }
+
+  // MARK: Texts
+
+  private mutating func literal() throws(Refusal) {
+    let start = index
+    if last == .literal(hasEscapes: true) {
+      throw Refusal("a string follows an E'' string", remedy: "join the two with ||")
+    }
+    // `U&'…'`, with a UESCAPE somewhere behind it.
+    if start >= 2, bytes[start - 1] == UInt8(ascii: "&"),
+      bytes[start - 2] | 0x20 == UInt8(ascii: "u"),
+      start == 2 || !Self.isNameByte(bytes[start - 3])
+    {
+      throw Refusal("a U&'' string has no place", remedy: "write the characters, or an E'' string")
+    }
+    let isTyped = isBehindType(at: start)
+    try quoted(by: UInt8(ascii: "'"))
+    if !isTyped { endLiteral(from: start) }
+  }
+
+  /// Ends the piece of a literal.
+  private mutating func endLiteral(from start: Int) {
+    // The first part of it, and what separates the two.
+    if case .literal = last, case .literal(let part) = pieces.last {
+      pieces.removeLast()
+      pieces.append(.literal(part + String(decoding: bytes[pieceStart..<index], as: UTF8.self)))
+    } else {
+      endPiece(at: start)
+      pieces.append(.literal(String(decoding: bytes[start..<index], as: UTF8.self)))
+    }
+    pieceStart = index
+  }
+
+  /// Whether words of SQL, which nobody can give another meaning, say what the text is that begins here: `interval '1 day'`, `B'01'`.
+  private func isBehindType(at start: Int) -> Bool {
+    guard case .word(let word) = last else {
+      return last == .other(UInt8(ascii: "(")) && beforeLast == .word("extract")
+    }
+    if ["b", "x", "n"].contains(word) { return Self.isNameByte(bytes[start - 1]) }
+    if word == "zone" { return beforeLast == .word("time") }
+    if word == "precision" { return beforeLast == .word("double") }
+    return Self.typeKeywords.contains(word)
+  }
+
+  private static let typeKeywords: Set<String> = [
+    "bigint", "bit", "boolean", "char", "character", "dec", "decimal", "float", "int", "integer",
+    "interval", "nchar", "numeric", "real", "smallint", "time", "timestamp", "varchar",
+  ]
 
   private mutating func number() throws(Refusal) {
     // Digits, exponents, `0x…`, and what is no number for the server to refuse.
@@ -114,13 +172,17 @@ struct ExpressionLexer {
     }
   }
 
-  private mutating func word() throws(Refusal) {
+  private mutating func word() throws(Refusal) -> Token {
     let start = index
     while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: "$") { index += 1 }
     guard index - start == 1, bytes[start] | 0x20 == UInt8(ascii: "e"), peek() == UInt8(ascii: "'")
-    else { return }
+    else {
+      if last == .other(UInt8(ascii: ".")) { return .other(bytes[start]) }
+      return .word(String(decoding: bytes[start..<index], as: UTF8.self).lowercased())
+    }
     try quoted(by: UInt8(ascii: "'"), escapes: true)
-    isBehindEscapes = true
+    endLiteral(from: start)
+    return .literal(hasEscapes: true)
   }
 
   private mutating func quoted(by quote: UInt8, escapes: Bool = false) throws(Refusal) {

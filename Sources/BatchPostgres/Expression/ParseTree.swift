@@ -3,7 +3,7 @@
 ///
 /// The form is `{NODE :field value :field {NODE …} …}`. Texts in it have a backslash before whatever could be taken for
 /// structure, so that words split at white space and brackets are words of the server's.
-struct ParseTree {
+struct ParseTree: Equatable {
   /// The kinds of nodes.
   private(set) var nodes: Set<String> = []
   /// The functions, by their OIDs in `pg_proc`.
@@ -12,6 +12,10 @@ struct ParseTree {
   private(set) var operators: Set<Int64> = []
   /// The types, by their OIDs in `pg_type`.
   private(set) var types: Set<Int64> = []
+  /// Those of them that values are made of here, and not only read from columns.
+  private(set) var madeTypes: Set<Int64> = []
+  /// Those of which the greatest or the least value is looked for.
+  private(set) var rankedTypes: Set<Int64> = []
   /// The tables, by their OIDs in `pg_class`.
   private(set) var relations: Set<Int64> = []
   /// What each query in it does, the outermost first: the numbers of the server's `CmdType`.
@@ -43,7 +47,10 @@ struct ParseTree {
     switch field {
     case .function where number != 0: functions.insert(number)
     case .operator where number != 0: operators.insert(number)
-    case .type where number != 0: types.insert(number)
+    case .type(let use) where number != 0:
+      types.insert(number)
+      if use != .read { madeTypes.insert(number) }
+      if use == .ranked { rankedTypes.insert(number) }
     case .relation where number != 0: relations.insert(number)
     case .command: commands.append(number)
     default: break
@@ -54,9 +61,16 @@ struct ParseTree {
   private enum Field {
     case function
     case `operator`
-    case type
+    case type(Use)
     case relation
     case command
+
+    /// What is done with values of a type.
+    enum Use {
+      case read
+      case made
+      case ranked
+    }
 
     init?(_ name: String) {
       switch name {
@@ -68,8 +82,10 @@ struct ParseTree {
       case "relid": self = .relation
       case "commandType": self = .command
       // `consttype`, `resulttype`, `array_typeid`, `row_typeid`, `funccoltypes`, ….
+      case "vartype", "refcontainertype", "refelemtype", "refrestype": self = .type(.read)
+      case "minmaxtype": self = .type(.ranked)
       case _ where name.hasSuffix("type") || name.hasSuffix("typeid") || name.hasSuffix("types"):
-        self = .type
+        self = .type(.made)
       default: return nil
       }
     }

@@ -45,9 +45,25 @@ package struct CheckedExpression: Sendable {
 
   /// The expression as an operand, with a line break to end a trailing `--` comment.
   package func sql(_ parameters: PostgresParameters, _ form: PostgresParameters.Form) -> String {
+    sql(parameters, form) { $0 }
+  }
+
+  /// The same with NULL in place of each text in quotes, which the server takes to be of the same type as the text and for which it
+  /// calls nothing.
+  func sqlWithoutLiterals(_ parameters: PostgresParameters) -> String {
+    // Not the bare word, which is something else behind IS DISTINCT FROM.
+    sql(parameters, .place) { _ in " (NULL::pg_catalog.unknown) " }
+  }
+
+  private func sql(
+    _ parameters: PostgresParameters,
+    _ form: PostgresParameters.Form,
+    _ literal: (String) -> String
+  ) -> String {
     let parts = pieces.map { piece in
       switch piece {
       case .text(let text): text
+      case .literal(let text): literal(text)
       case .parameter(let name): parameters.sql(name, form)
       }
     }

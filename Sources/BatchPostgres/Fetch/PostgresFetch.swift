@@ -55,7 +55,7 @@ package struct PostgresFetch: Sendable {
     do throws(BatchError) {
       answer = .success(try await fetch(store))
     } catch {
-      answer = .failure(error)
+      answer = .failure(query.explained(error))
     }
     for reader in readers { await reader.close() }
     return try answer.get()

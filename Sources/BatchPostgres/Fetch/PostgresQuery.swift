@@ -131,7 +131,9 @@ package struct PostgresQuery: Sendable {
 
   /// Refuses a key that the database does not itself keep unique, if a selected row shares one with another row,
   /// selected or not: the key alone finds the rows again.
-  func refuseDuplicates(in session: PostgresSession) throws(BatchError) {
+  ///
+  /// Inside a transaction that has the parameters as settings.
+  package func refuseDuplicates(in session: PostgresSession) throws(BatchError) {
     guard key.origin == .declared else { return }
     let columns = PostgresName.list(key.columns.map(\.name))
     let selected = condition.map { " AND bool_or(\($0.sql(parameters, .setting)))" } ?? ""
@@ -139,11 +141,15 @@ package struct PostgresQuery: Sendable {
       "SELECT 1 FROM \(table.sql) GROUP BY \(columns) HAVING count(*) > 1\(selected) LIMIT 1"
     )
     guard found.count > 0 else { return }
+    let whose =
+      table.title.quotedForMessage
+      + (table.hasChildren ? " and the tables that inherit from it" : "")
     throw BatchError(
       .unstableKey,
-      "two rows of \(table.title.quotedForMessage) have the same"
-        + " \(key.columns.map(\.name).joined(separator: ", "))",
-      advice: "name columns in \(.key) that identify a row"
+      "two rows of \(whose) have the same \(key.columns.map(\.name).joined(separator: ", "))",
+      advice: table.hasChildren
+        ? "name columns in \(.key) that identify a row, or run a job for each of the tables"
+        : "name columns in \(.key) that identify a row"
     )
   }
 }

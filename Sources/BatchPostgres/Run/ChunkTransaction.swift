@@ -106,12 +106,15 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     let outcomes: Outcomes
     do {
       let entry = fence.entry(of: positions, under: lease)
-      let answers = try session.execute(together: options.statements + [entry, statement])
-      guard answers.count >= 2, answers[answers.count - 2].affectedCount == 1 else {
+      let answers = try session.execute(
+        together: options.statements + [entry, statement, change.identities]
+      )
+      guard answers.count >= 3, answers[answers.count - 3].affectedCount == 1 else {
         session.rollBack()
         return nil
       }
-      let written = try change.counted(rows, by: answers[answers.count - 1])
+      try change.requireSameTables(by: answers[answers.count - 1])
+      let written = try change.counted(rows, by: answers[answers.count - 2])
       try fence.complete(positions, written, in: session)
       outcomes = written.outcomes
     } catch {
@@ -139,6 +142,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
         policy = onFailure.after(try fence.tables.failureCount(ofRun: fence.run, in: session))
       }
       let written = try change.list(rows, method, onFailure: policy, in: session)
+      let identities = change.identities
+      try change.requireSameTables(by: session.execute(identities.sql, identities.values))
       try fence.complete(positions, written, in: session)
       return written.outcomes
     }

@@ -3,22 +3,43 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension RunTables {
-  /// What is done of some positions by the ledger, which has the chunks of spans that are not done as a whole.
+  /// What is done of a span by the ledger, which has the chunks of spans that are not done as a whole; inside a transaction that
+  /// has locked the span, so that no chunk is on its way.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if that is not what was once entered: chunks of which nobody knows any more
+  ///   that they are done would be done again.
   func doneRanges(
-    of positions: Range<Int>,
+    of span: Range<Int>,
     ofRun run: String,
     in session: PostgresSession
   ) throws(BatchError) -> DoneRanges {
-    let rows = try session.execute(
-      """
-      SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed FROM \(ledger)
-      WHERE run = $1::uuid AND first >= $2 AND first < $3 ORDER BY first
-      """,
-      .text(run),
-      .integer(Int64(positions.lowerBound)),
-      .integer(Int64(positions.upperBound))
-    )
-    return try Self.doneRanges(rows, ofRun: run)
+    let (first, next) = (Int64(span.lowerBound), Int64(span.upperBound))
+    let answers = try session.execute(together: [
+      PostgresStatement(
+        sql: """
+          SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed FROM \(ledger)
+          WHERE run = $1::uuid AND first >= $2 AND first < $3 ORDER BY first
+          """,
+        values: [.text(run), .integer(first), .integer(next)]
+      ),
+      PostgresStatement(
+        // The row of no process is there from the beginning of the run.
+        sql: """
+          SELECT CASE WHEN bool_or(backend = 0) THEN sum(entered) END FROM \(tally) WHERE run = $1::uuid AND first = $2
+          """,
+        values: [.text(run), .integer(first)]
+      ),
+    ])
+    let done = try Self.doneRanges(answers[0], ofRun: run)
+    guard let entered = answers[1].integer(0, 0) else {
+      throw Self.damaged("\(Self.place(of: span, run)) have no count in _batch_tally")
+    }
+    guard entered == Int64(done.count) else {
+      throw Self.damaged(
+        "\(Self.place(of: span, run)): \(done.count) are done by _batch_ledger, and \(entered) by _batch_tally"
+      )
+    }
+    return done
   }
 
   private static func doneRanges(
@@ -29,7 +50,7 @@ extension RunTables {
     for row in 0..<rows.count {
       let (first, next) = (Int(rows.integer(row, 0) ?? 0), Int(rows.integer(row, 1) ?? 0))
       guard first >= 0, first < next, next <= IdentifierList.maximumCount else {
-        throw damaged("the ledger of run \(run) contradicts itself")
+        throw damaged("_batch_ledger contradicts itself in run \(run)")
       }
       let chunk = DoneRanges.Row(
         first..<next,
@@ -46,7 +67,7 @@ extension RunTables {
       }
     }
     guard let ranges = DoneRanges(done) else {
-      throw damaged("the ledger of run \(run) contradicts itself")
+      throw damaged("_batch_ledger contradicts itself in run \(run)")
     }
     return ranges
   }

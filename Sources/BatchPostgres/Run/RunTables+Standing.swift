@@ -57,7 +57,7 @@ extension RunTables {
 
   /// Removes all that there is of a run, inside a transaction of the caller.
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
-    for table in [host, list, ledger, failure, passedOver, span, self.run] {
+    for table in [host, list, ledger, tally, failure, passedOver, part, span, self.run] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
     }
   }

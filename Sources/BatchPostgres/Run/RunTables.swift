@@ -10,8 +10,10 @@ package import BatchIdentifiers
 /// | `_batch_span` | a part of the positions of a run, and who works on it |
 /// | `_batch_list` | the packed identifiers of a span |
 /// | `_batch_ledger` | a chunk that is done, of a span that is not |
+/// | `_batch_tally` | how many positions of such a span one of the server's processes has entered in the ledger |
 /// | `_batch_failure` | an identifier that failed alone |
 /// | `_batch_passed_over` | the identifiers of a chunk that were neither changed nor failed |
+/// | `_batch_part` | a file of an export that hosts share |
 ///
 /// No heartbeat touches a span, and no chunk writes to one: a chunk's transaction locks its span for as long as it
 /// lasts, beside others that do the same. ``SpanFence`` says why.
@@ -46,8 +48,10 @@ package struct RunTables: Sendable, Hashable {
   var span: String { name("_batch_span") }
   var list: String { name("_batch_list") }
   var ledger: String { name("_batch_ledger") }
+  var tally: String { name("_batch_tally") }
   var failure: String { name("_batch_failure") }
   var passedOver: String { name("_batch_passed_over") }
+  var part: String { name("_batch_part") }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
@@ -58,7 +62,7 @@ package struct RunTables: Sendable, Hashable {
 
   /// Makes those that are missing, inside a transaction of the caller.
   ///
-  /// - Throws: `BatchError` of code `accessDenied` that says what to grant.
+  /// - Throws: `BatchError` of code `accessDenied` that says what to grant, `damagedFile` if somebody has dropped some of them.
   package func create(in session: PostgresSession) throws(BatchError) {
     if try missing(in: session).isEmpty { return }
     // Two hosts may make them at once, which IF NOT EXISTS does not care for.
@@ -66,7 +70,19 @@ package struct RunTables: Sendable, Hashable {
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
       .text("batch tables \(schema)")
     )
-    for table in try missing(in: session) {
+    let missing = try missing(in: session)
+    if missing.contains("_batch_run"), !missing.contains("_batch_span"),
+      try session.execute("SELECT FROM \(span) LIMIT 1").count > 0
+    {
+      throw BatchError(
+        .damagedFile,
+        "_batch_run is gone from the schema \(schema.quotedForMessage), and _batch_span has spans of its runs",
+        at: session.address.description,
+        remedy:
+          "bring _batch_run back, or drop all tables whose names begin with _batch_ to forget the runs"
+      )
+    }
+    for table in missing {
       do {
         for statement in definitions(of: table) { try session.execute(statement) }
       } catch {
@@ -83,8 +99,8 @@ package struct RunTables: Sendable, Hashable {
   }
 
   private static let names = [
-    "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_failure",
-    "_batch_passed_over",
+    "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
+    "_batch_failure", "_batch_passed_over", "_batch_part",
   ]
 
   private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
@@ -110,7 +126,8 @@ package struct RunTables: Sendable, Hashable {
           run uuid PRIMARY KEY, version int NOT NULL, job text NOT NULL, run_id text,
           state text NOT NULL CHECK (state IN ('running', 'finished', 'acknowledged', 'setAside')),
           fingerprint text NOT NULL, metadata bytea NOT NULL, total bigint NOT NULL,
-          started_at timestamptz NOT NULL, ended_at timestamptz, control text)
+          started_at timestamptz NOT NULL, ended_at timestamptz, control text,
+          attempt int NOT NULL DEFAULT 1)
         """,
         "CREATE INDEX ON \(run) (job)",
       ]
@@ -152,12 +169,28 @@ package struct RunTables: Sendable, Hashable {
           PRIMARY KEY (run, first))
         """
       ]
+    case "_batch_tally":
+      [
+        """
+        CREATE TABLE \(tally) (
+          run uuid NOT NULL, first bigint NOT NULL, backend int NOT NULL, entered bigint NOT NULL,
+          PRIMARY KEY (run, first, backend)) WITH (fillfactor = 50)
+        """
+      ]
     case "_batch_failure":
       [
         """
         CREATE TABLE \(failure) (
           run uuid NOT NULL, position bigint NOT NULL, code text NOT NULL, message text NOT NULL,
           attempt int NOT NULL, failed_at timestamptz NOT NULL, PRIMARY KEY (run, position))
+        """
+      ]
+    case "_batch_part":
+      [
+        """
+        CREATE TABLE \(part) (
+          run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL, host text NOT NULL, file text NOT NULL,
+          rows bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (run, first))
         """
       ]
     default:

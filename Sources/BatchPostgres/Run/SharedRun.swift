@@ -90,6 +90,15 @@ extension RunTables {
     )
   }
 
+  /// Whether a host is deciding whether a run of a job is to begin, or selects its identifiers.
+  package func isLocked(job: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    let isFree = try session.text(
+      "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))",
+      .text("batch job \(schema) \(job)")
+    )
+    return isFree != "t"
+  }
+
   /// Begins a run, inside a transaction of the caller that has locked the job: its row, its spans and their lists.
   ///
   /// - Parameters:
@@ -125,7 +134,10 @@ extension RunTables {
     for first in stride(from: 0, to: list.count, by: length) {
       let positions = first..<min(first + length, list.count)
       try session.execute(
-        "INSERT INTO \(span) (run, first, next) VALUES ($1::uuid, $2, $3)",
+        """
+        WITH begun AS (INSERT INTO \(span) (run, first, next) VALUES ($1::uuid, $2, $3) RETURNING run, first)
+        INSERT INTO \(tally) (run, first, backend, entered) SELECT run, first, 0, 0 FROM begun
+        """,
         .text(run),
         .integer(Int64(positions.lowerBound)),
         .integer(Int64(positions.upperBound))

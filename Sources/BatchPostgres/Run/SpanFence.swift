@@ -12,6 +12,10 @@ package import BatchIdentifiers
 /// The chunk is entered before its rows are changed. If the connection breaks at COMMIT, nobody here knows whether it is
 /// done, and the server may still be at it: the same chunk, entered again, waits there for the first attempt, and
 /// finds out.
+///
+/// What is entered is counted too, in `_batch_tally`, so that rows of the ledger which somebody removes are missed: see
+/// ``RunTables/doneRanges(of:ofRun:in:)``. Each of the server's processes counts in a row of its own, since one row for all would
+/// have each chunk wait for the COMMIT of the others.
 package struct SpanFence: Sendable {
   /// What comes of entering a chunk.
   package enum Entry: Sendable, Hashable {
@@ -52,16 +56,21 @@ package struct SpanFence: Sendable {
     return .isThere(found.outcomes(0, from: 0))
   }
 
-  /// The statement that enters a chunk as one of which all succeeds: a row of the ledger, or none if another process has the
+  /// The statement that enters a chunk as one of which all succeeds: it affects one row, or none if another process has the
   /// span or the chunk is there.
   func entry(of positions: Range<Int>, under lease: SpanLease) -> PostgresStatement {
     PostgresStatement(
       sql: """
         WITH fence AS MATERIALIZED (
-          SELECT FROM \(tables.span) WHERE run = $1::uuid AND first = $2 AND token = $3 FOR KEY SHARE)
-        INSERT INTO \(tables.ledger) (run, first, next, chunks, succeeded, unchanged, vanished, no_longer_matching,
-          failed)
-        SELECT $1::uuid, $4, $5, 1, $5 - $4, 0, 0, 0, 0 FROM fence ON CONFLICT (run, first) DO NOTHING
+          SELECT FROM \(tables.span) WHERE run = $1::uuid AND first = $2 AND token = $3 FOR KEY SHARE),
+        entry AS (
+          INSERT INTO \(tables.ledger) (run, first, next, chunks, succeeded, unchanged, vanished, no_longer_matching,
+            failed)
+          SELECT $1::uuid, $4, $5, 1, $5 - $4, 0, 0, 0, 0 FROM fence ON CONFLICT (run, first) DO NOTHING
+          RETURNING next - first AS count)
+        INSERT INTO \(tables.tally) AS t (run, first, backend, entered)
+        SELECT $1::uuid, $2, pg_catalog.pg_backend_pid(), count FROM entry
+        ON CONFLICT (run, first, backend) DO UPDATE SET entered = t.entered + excluded.entered
         """,
       values: [
         .text(run), .integer(Int64(lease.positions.lowerBound)), .integer(lease.token),
@@ -123,7 +132,8 @@ package struct SpanFence: Sendable {
         PostgresStatement(
           sql: """
             INSERT INTO \(tables.failure) (run, position, code, message, attempt, failed_at)
-            SELECT $1::uuid, f.*, 1, clock_timestamp() FROM unnest($2::int8[], $3::text[], $4::text[]) AS f
+            SELECT $1::uuid, f.*, (SELECT attempt FROM \(tables.run) WHERE run = $1::uuid), clock_timestamp()
+            FROM unnest($2::int8[], $3::text[], $4::text[]) AS f
             """,
           values: [
             .text(run),

@@ -51,7 +51,7 @@ package struct SpanClaims: Sendable {
   ///     process's own, and the process does not know of, it is granted: an answer was lost.
   ///   - session: The session.
   /// - Returns: The span, or why there is none.
-  /// - Throws: What the server says.
+  /// - Throws: `BatchError` of code `damagedFile` if somebody has changed the ledger; what the server says.
   package func claim(
     knowing known: some Collection<Int>,
     in session: PostgresSession
@@ -111,6 +111,7 @@ package struct SpanClaims: Sendable {
   ///
   /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, if it was recorded before, or if not
   ///   all of it is done: a server that has crashed, or taken over from another one, may have lost the last chunks.
+  ///   Of code `damagedFile` if somebody has changed the ledger.
   package func close(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
     try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
       // A change of the key, which waits for the chunks of the span that are not committed.
@@ -124,11 +125,14 @@ package struct SpanClaims: Sendable {
         .integer(lease.token)
       )
       guard locked.affectedCount == 1 else { throw SpanFence.lost(lease, ofRun: run) }
+      // What is not there may have been removed by somebody, and is then not to be done again.
+      _ = try tables.doneRanges(of: lease.positions, ofRun: run, in: session)
       let sums = RunTables.outcomes.map { "coalesce(sum(\($0)), 0) AS \($0)" }
       let closed = try session.execute(
         """
         WITH gone AS (
           DELETE FROM \(tables.ledger) WHERE run = $1::uuid AND first >= $2 AND first < $3 RETURNING *),
+        counted AS (DELETE FROM \(tables.tally) WHERE run = $1::uuid AND first = $2),
         sums AS (SELECT sum(next - first) AS count, \(sums.joined(separator: ", ")) FROM gone)
         UPDATE \(tables.span) AS s SET done = true,
           \(RunTables.outcomes.map { "\($0) = sums.\($0)" }.joined(separator: ", "))

@@ -78,7 +78,7 @@ extension RunTables {
         .integer(Int64(span.lowerBound))
       )
     }
-    let place = "positions \(span.lowerBound) to \(span.upperBound - 1) of run \(run)"
+    let place = Self.place(of: span, run)
     guard found.count == 1, let bytes = found.blob(0, 0) else {
       throw Self.damaged("\(place) have no identifiers in _batch_list")
     }
@@ -122,8 +122,14 @@ extension RunTables {
     BatchError(
       .damagedFile,
       what,
-      advice: "the tables were changed by hand; \(.beginAnew)"
+      advice:
+        "the tables were changed by hand: bring back what they had, or \(.beginAnew), which may do rows again"
     )
+  }
+
+  /// A span as messages name it.
+  static func place(of span: Range<Int>, _ run: String) -> String {
+    "positions \(span.lowerBound) to \(span.upperBound - 1) of run \(run)"
   }
 }
 #endif

@@ -23,7 +23,8 @@ package struct PostgresKey: Sendable, Hashable {
     case primaryKey
     /// A unique index over columns that admit no NULL, in a table without a primary key.
     case uniqueIndex
-    /// Columns that the job names.
+    /// Columns that nothing keeps unique: those that the job names, or those of a table whose children have rows of
+    /// their own.
     case declared
   }
 
@@ -133,8 +134,8 @@ extension PostgresTable {
       let exact = indexes.first { isUsable($0) && Set($0.columns) == Set(columns.map(\.name)) }
       return PostgresKey(
         columns: columns,
-        origin: exact == nil ? .declared : .uniqueIndex,
-        index: exact?.name
+        origin: exact == nil || hasChildren ? .declared : .uniqueIndex,
+        index: hasChildren ? nil : exact?.name
       )
     }
     let usable = indexes.filter { isUsable($0) }
@@ -155,8 +156,8 @@ extension PostgresTable {
     }
     return PostgresKey(
       columns: columns,
-      origin: best.isPrimary ? .primaryKey : .uniqueIndex,
-      index: best.name
+      origin: hasChildren ? .declared : best.isPrimary ? .primaryKey : .uniqueIndex,
+      index: hasChildren ? nil : best.name
     )
   }
 
@@ -164,7 +165,7 @@ extension PostgresTable {
   ///
   /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for one of
   ///   the key.
-  func requireSettableColumn(
+  package func requireSettableColumn(
     named name: String,
     besides key: PostgresKey
   ) throws(BatchError) -> PostgresColumn {

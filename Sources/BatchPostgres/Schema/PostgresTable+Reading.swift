@@ -25,7 +25,8 @@ extension PostgresTable {
         has_table_privilege(c.oid, 'UPDATE') OR has_any_column_privilege(c.oid, 'UPDATE'),
         has_table_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'INSERT'),
         has_table_privilege(c.oid, 'DELETE'),
-        CASE c.relkind WHEN 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) WHERE isleaf) ELSE 0 END
+        CASE c.relkind WHEN 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) WHERE isleaf) ELSE 0 END,
+        c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid)
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
       WHERE c.relname IN ($1, $2) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
         AND (n.nspname IN ($3, $4) OR $3 IS NULL AND n.nspname = ANY (current_schemas(false)))
@@ -54,6 +55,7 @@ extension PostgresTable {
       deletes: found.isTrue(0, 10)
     )
     partitionCount = Int(found.integer(0, 11) ?? 0)
+    hasChildren = found.isTrue(0, 12)
     columns = try PostgresColumn.read(of: oid, in: session)
     indexes = try Index.read(of: oid, in: session)
     triggers = try Trigger.read(of: oid, in: session)

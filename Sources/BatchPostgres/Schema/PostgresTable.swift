@@ -80,6 +80,8 @@ package struct PostgresTable: Sendable {
   package let referrers: [ForeignKey]
   /// How many tables the rows are in, if it is partitioned.
   package let partitionCount: Int
+  /// Whether the rows of other tables are among its own, by inheritance, so that no index keeps a key unique.
+  package let hasChildren: Bool
   /// Whether policies decide which rows the role sees and may write.
   package let hasRowSecurity: Bool
   package let rights: Rights

@@ -21,6 +21,8 @@ extension BatchError {
 }
 
 extension PostgresTransform: ChunkChange {
+  package var writtenTables: [PostgresTable] { [table] }
+
   package func countingStatement(
     for chunk: TransformedRows
   ) throws(BatchError) -> PostgresStatement? {
@@ -201,6 +203,7 @@ struct LockingTransform: ChunkChange {
   let compute: RowComputation
 
   var path: SearchPath { transform.path }
+  var writtenTables: [PostgresTable] { transform.writtenTables }
 
   func countingStatement(for chunk: TransformedRows) -> PostgresStatement? { nil }
 

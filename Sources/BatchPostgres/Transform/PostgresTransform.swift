@@ -55,7 +55,18 @@ package struct PostgresTransform: Sendable {
     let role = try session.requireWriting()
     try table.requireOwnTransaction()
     try table.requireRights(setting: writes.map(\.name))
-    // A key that no row has, with values that are never set.
+    let (query, statement) = try sample()
+    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
+      () throws(BatchError) in
+      try session.describe(query)
+      try session.describe(statement.sql, statement.values)
+    }
+    return table.notes(for: role)
+  }
+
+  /// The query that reads a chunk and the statement that sets what was computed: of a key that no row has, with values
+  /// that are never set.
+  func sample() throws(BatchError) -> (query: String, statement: PostgresStatement) {
     var rows = ReadRows(of: reads, keys: try .sample(of: key))
     rows.numbers = [0]
     rows.versions = [0]
@@ -64,14 +75,9 @@ package struct PostgresTransform: Sendable {
     var computed = ComputedRows(RowValues(columns: writes.count))
     for _ in writes { computed.values.appendNull() }
     computed.values.endRow()
-    let statement = try statement(for: TransformedRows(rows, computed), [0])
-    let query = try reader.query(for: rows.keys)
-    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
-      () throws(BatchError) in
-      try session.describe(query)
-      try session.describe(statement.sql, statement.values)
-    }
-    return table.notes(for: role)
+    return (
+      try reader.query(for: rows.keys), try statement(for: TransformedRows(rows, computed), [0])
+    )
   }
 
   // MARK: Reading and computing

@@ -6,8 +6,14 @@ import BatchIdentifiers
 package struct CommandRowEncoder: Sendable {
   /// What goes before each value: a comma and the name of its column.
   private let prefixes: [[UInt8]]
+  /// The columns whose 1 and 0 are true and false.
+  private let booleans: Set<Int>
+  /// The columns whose texts are numbers, of more digits than others have.
+  private let numbers: Set<Int>
 
-  package init(columns: [String]) {
+  package init(columns: [String], booleans: Set<Int> = [], numbers: Set<Int> = []) {
+    self.booleans = booleans
+    self.numbers = numbers
     prefixes = columns.map { name in
       var prefix = [UInt8(ascii: ",")]
       JSONString.append(name, to: &prefix)
@@ -24,6 +30,10 @@ package struct CommandRowEncoder: Sendable {
       line.append(contentsOf: prefix)
       switch values.kind(row, column) {
       case .null, .unset: line.append(contentsOf: "null".utf8)
+      case .integer where booleans.contains(column):
+        line.append(contentsOf: (values.word(row, column) == 0 ? "false" : "true").utf8)
+      case .text where numbers.contains(column) && values.endsInDigit(row, column):
+        line.append(contentsOf: values.bytes(row, column))
       case .integer: NumberText.append(values.word(row, column), to: &line)
       case .real: NumberText.append(values.real(row, column), to: &line)
       case .text:
@@ -40,5 +50,12 @@ package struct CommandRowEncoder: Sendable {
     }
     line.append(UInt8(ascii: "}"))
     line.append(0x0a)
+  }
+}
+
+extension ValueBlock {
+  /// Whether a text ends as numbers do, which NaN does not.
+  fileprivate func endsInDigit(_ row: Int, _ column: Int) -> Bool {
+    bytes(row, column).last.map { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } ?? false
   }
 }

@@ -58,25 +58,6 @@ package struct RowExport: Sendable {
       """
   }
 
-  /// The lines of one chunk.
-  package struct Lines: Sendable {
-    package internal(set) var bytes: [UInt8] = []
-    /// How many rows have a line.
-    package internal(set) var succeeded = 0
-    /// The identifiers that neither have a line nor failed, by their numbers within the chunk.
-    package internal(set) var passedOver = PassedOver()
-    /// Those that failed, by their numbers within the chunk, ascending.
-    package internal(set) var failures: [(number: Int, error: BatchError)] = []
-
-    /// How many came to what.
-    package var outcomes: Outcomes {
-      var outcomes = passedOver.counts
-      outcomes.succeeded = succeeded
-      outcomes.failed = failures.count
-      return outcomes
-    }
-  }
-
   /// The lines of one chunk, read in one transaction.
   ///
   /// A part that fails is read again in halves, down to single identifiers, as in a change.
@@ -94,10 +75,10 @@ package struct RowExport: Sendable {
     onFailure policy: FailurePolicy = .failChunk,
     holding byteLimit: Int = .max,
     in connection: Connection
-  ) throws(BatchError) -> Lines {
+  ) throws(BatchError) -> ExportedLines {
     let entity = try prepareRows(in: connection)
     return try connection.transaction(.deferred) { () throws(BatchError) in
-      var lines = Lines()
+      var lines = ExportedLines()
       var bisection = Bisection(0..<keys.identifierCount, policy)
       while lines.bytes.count < byteLimit, let part = bisection.next() {
         let start = lines.bytes.count

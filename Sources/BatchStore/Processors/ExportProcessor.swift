@@ -28,7 +28,7 @@ package struct ExportProcessor: ChunkProcessor {
 
   /// The lines of a chunk and what became of its identifiers.
   package struct Lines: Sendable {
-    package let read: RowExport.Lines
+    package let read: ExportedLines
     /// How long it took to read and write them.
     package let duration: Duration
   }
@@ -70,13 +70,7 @@ package struct ExportProcessor: ChunkProcessor {
     done: DoneRanges,
     failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
-    // The writer may be a chunk ahead of `done`; what is recorded must be of one moment.
-    let written = try await writer.synchronize()
-    progress.done = written.done
-    if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }
-    progress.outputBytes = written.byteCount
-    progress.outputIdentity = written.identity
-    return written.failed.count == failedCount ? nil : written.failed
+    try await writer.synchronize(&progress, failedCount: failedCount)
   }
 
   package func finish(_ progress: inout RunProgress) async throws(BatchError) {

@@ -80,3 +80,10 @@ public struct StoreIdentity: Sendable, Hashable {
     StoreIdentity(uuid: XXHash64.uuid(of: path), isDerived: true)
   }
 }
+
+extension StoreIdentity {
+  /// The identity of a database that is no file of SQLite.
+  package init(ofServer uuid: String) {
+    self.init(uuid: uuid, isDerived: false)
+  }
+}

@@ -26,6 +26,24 @@ package struct ChunkRows: Sendable {
     self.first = first
   }
 
+  /// Rows that were read from elsewhere than SQLite.
+  ///
+  /// - Parameters:
+  ///   - values: The values, a row for each row.
+  ///   - columns: The names of the columns.
+  ///   - keys: The keys of the chunk, in the order of the list.
+  ///   - numbers: The number of each row's key, ascending.
+  package init(
+    _ values: ValueBlock,
+    of columns: [String],
+    keys: ChunkKeys,
+    numbers: [Int]
+  ) {
+    self.init(columns: columns, keys: keys)
+    self.values = values
+    self.numbers = numbers
+  }
+
   /// How many rows were found.
   package var count: Int { values.count }
 

@@ -29,8 +29,9 @@ extension RowTransform {
     var rows = try connection.transaction(.deferred) { () throws(BatchError) in
       try read(keys, at: first, holding: byteLimit, in: connection)
     }
-    let changes = try changes(
+    let changes = try handler.changes(
       of: rows,
+      setting: writes.count,
       run: run,
       onFailure: policy,
       isLastTry: isLastTry,
@@ -59,74 +60,14 @@ extension RowTransform {
       try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
     }
     return try chunk.renewed(rows, lookCount: lookCount) { rows throws(BatchError) in
-      try changes(
+      try handler.changes(
         of: rows,
+        setting: writes.count,
         run: chunk.run,
         onFailure: policy,
         isLastTry: isLastTry,
         holding: byteLimit
       )
     }
-  }
-
-  /// Has the handler compute, and where it says no more than that something failed, has it compute
-  /// halves, down to single rows.
-  ///
-  /// - Returns: The changes of the first rows, as many as are held.
-  func changes(
-    of rows: ChunkRows,
-    run: String,
-    onFailure policy: FailurePolicy,
-    isLastTry: Bool = true,
-    holding byteLimit: Int = .max
-  ) throws(BatchError) -> RowChanges {
-    if rows.count == 0 { return RowChanges(values: ValueBlock(columns: writes.count, capacity: 0)) }
-    var whole: RowChanges?
-    var bisection = Bisection(0..<rows.count, .failChunk)
-    while let part = bisection.next() {
-      do throws(BatchError) {
-        let isWhole = part.count == rows.count
-        var changes = try handler.changes(
-          of: isWhole ? rows : rows.selecting(Array(part)),
-          run: run,
-          onFailure: policy.after(whole?.failures.count ?? 0),
-          holding: byteLimit
-        )
-        let reached = part.lowerBound + changes.values.count
-        if isLastTry { changes.failPostponed() }
-        changes.failures = changes.failures.map { ($0.row + part.lowerBound, $0.error) }
-        changes.postponed = changes.postponed.map { ($0.row + part.lowerBound, $0.error) }
-        if isWhole {
-          whole = changes
-        } else {
-          try whole?.values.replace(from: part.lowerBound, with: changes.values)
-          whole?.failures += changes.failures
-          whole?.postponed += changes.postponed
-          bisection.add(reached..<part.upperBound)
-        }
-      } catch {
-        let isPostponed = error.code == .retryLater
-        guard isPostponed || error.isAboutRows, policy != .failChunk || isPostponed && !isLastTry
-        else { throw error }
-        if whole == nil { whole = RowChanges(values: unset(rows.count)) }
-        if isPostponed, !isLastTry {
-          whole?.postponed += part.map { ($0, error) }
-          continue
-        }
-        if !bisection.split(part) { whole?.failures.append((part.lowerBound, error)) }
-      }
-      if let failure = whole?.failures.dropFirst(policy.limit).first {
-        throw policy.refusal(failure.error.about(rows.key(of: failure.row)))
-      }
-      if let count = whole?.values.bytes.count, count >= byteLimit, let next = bisection.position {
-        whole?.values.count = next
-        break
-      }
-    }
-    return whole ?? RowChanges(values: unset(rows.count))
-  }
-
-  private func unset(_ count: Int) -> ValueBlock {
-    ValueBlock(columns: writes.count, capacity: count, count: count, filledWith: .unset)
   }
 }

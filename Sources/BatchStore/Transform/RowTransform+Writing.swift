@@ -110,7 +110,13 @@ extension RowTransform {
         )
       }
       return try withTimeLimit(timeout) { () throws(BatchError) in
-        let changes = try changes(of: rows, run: chunk.run, onFailure: policy, isLastTry: false)
+        let changes = try handler.changes(
+          of: rows,
+          setting: writes.count,
+          run: chunk.run,
+          onFailure: policy,
+          isLastTry: false
+        )
         // Nobody waits for that under the lock: the chunk is redone.
         if let postponed = changes.postponed.first { throw postponed.error }
         return changes

@@ -16,14 +16,14 @@ public struct TransformColumns: Sendable {
   /// leave undone then.
   public let isRehearsal: Bool
 
-  /// Where the rows are.
-  package let store: Store
+  /// Where the rows are; nil if that is no store of SQLite.
+  package let store: Store?
 
   package init(
     reads: [String],
     writes: [String],
     parameters: [String: SQLValue],
-    store: Store,
+    store: Store?,
     isRehearsal: Bool = false
   ) {
     self.reads = reads

@@ -40,7 +40,12 @@ import Testing
 
   @Test func `a password in a job is refused and not shown`() throws {
     let job = try SharedJob(rows: 1)
-    for url in ["postgres://a:hunter2@h/d", "postgres://h/d?password=hunter2"] {
+    let urls = [
+      "postgres://a:hunter2@h/d", "postgres://h/d?password=hunter2",
+      "postgres://a@h/d?pass%77ord=hunter2", "postgresql://h/d?user=a&pass%77%6Frd=hunter2",
+      "postgres://h/d?sslpasswor%64=hunter2", "postgres://a%3ab:hunter2@h,i/d",
+    ]
+    for url in urls {
       try job.writeJob(["database": ["url": url]])
       let result = try job.batch("run", "job.json")
       #expect(result.status == 2)
@@ -122,8 +127,11 @@ import Testing
       (["undo": true], "undo does not work on PostgreSQL yet"),
       (["checkpoint": ["path": "x.batch"]], "keeps all in the database"),
       (
-        ["action": ["type": "export", "file": "x", "format": "csv"]],
-        "does not work on PostgreSQL yet"
+        [
+          "action": ["type": "export", "file": "x", "format": "csv"],
+          "source": ["query": "SELECT id FROM t", "key": ["id"]],
+        ],
+        "a query does not work on PostgreSQL yet"
       ),
     ]
     for (more, words) in cases {
@@ -133,14 +141,120 @@ import Testing
       #expect(result.errors.contains(words), "\(result.errors)")
     }
     try job.writeJob()
-    for command in ["rehearse", "history", "verify", "undo", "retry-failed"] {
+    for command in ["rehearse", "history", "verify", "undo"] {
       let result = try job.batch(command, "job.json")
       #expect(result.status == 2)
       #expect(result.errors.contains("on PostgreSQL yet"), "\(command): \(result.errors)")
     }
-    let schema = try job.batch("schema", job.url())
-    #expect(schema.status == 2)
-    #expect(schema.errors.contains("on PostgreSQL yet"), "\(schema.errors)")
+  }
+
+  @Test func `commands for files of SQLite say so of a URL`() throws {
+    let job = try SharedJob(rows: 1)
+    let commands = [
+      ["schema", job.url()], ["generate", "models", job.url()],
+      ["ids", "from", "x.txt", "--database", job.url(), "--entity", "t"],
+      ["new", "update", job.url(), "t", "--set", "n = 1", "--everything"],
+    ]
+    for command in commands {
+      let result = try BatchProgram(command, in: job.directory).wait()
+      #expect(result.status == 2)
+      #expect(result.errors.contains("on PostgreSQL yet"), "\(command): \(result.errors)")
+    }
+  }
+
+  @Test func `a view that writes when it is read is named`() throws {
+    let job = try SharedJob(
+      rows: 10,
+      """
+      CREATE TABLE log (n int);
+      CREATE FUNCTION write() RETURNS boolean LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO log VALUES (1); RETURN true; END $$;
+      CREATE VIEW v AS SELECT id, n FROM t WHERE write();
+      """
+    )
+    try job.writeJob(["source": ["entity": "v", "key": ["id"], "everything": true]])
+    try expect(job, status: 2, saying: "the view \"v\" writes when it is read")
+    let plan = try job.batch("plan", "job.json")
+    #expect(plan.status == 2)
+    #expect(plan.errors.contains("name the table behind it"), "\(plan.errors)")
+    try job.writeJob(["source": ["entity": "t", "where": "id IN (SELECT id FROM v)"]])
+    try expect(job, status: 2, saying: "see which view in where")
+    #expect(try job.counts() == ["0 x 10"])
+  }
+
+  @Test func `an archive that is not there is told with the statement that makes it`() throws {
+    let job = try SharedJob(rows: 10)
+    try job.directory.write(
+      JobText.delete(
+        archive: "kept",
+        where: "id <= 5",
+        entity: "t",
+        adding: ["database": ["url": job.url()]]
+      ),
+      to: "job.json"
+    )
+    let statement = "CREATE TABLE \"kept\" (LIKE \"public\".\"t\")"
+    try expect(job, status: 2, saying: "run \(statement)")
+    try job.database.run(statement)
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.database.text("SELECT count(*) FROM kept") == "5")
+  }
+
+  @Test func `rows of tables that inherit are refused before the first chunk if they share a key`()
+    throws
+  {
+    let job = try SharedJob(
+      rows: 100,
+      "CREATE TABLE child () INHERITS (t); INSERT INTO child VALUES (50, 0), (200, 0)"
+    )
+    let valid = try job.batch("validate", "job.json")
+    #expect(valid.status == 0)
+    #expect((valid.output + valid.errors).contains("tables inherit from \"t\""), "\(valid)")
+    let words = "two rows of \"t\" and the tables that inherit from it have the same id"
+    #expect(try job.batch("plan", "job.json").errors.contains(words))
+    try expect(job, status: 2, saying: words)
+    #expect(try job.counts() == ["0 x 102"])
+    #expect(try job.database.text("SELECT count(*) FROM _batch_run") == "0")
+    try job.database.run("DELETE FROM child WHERE id = 50")
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["1 x 101"])
+  }
+
+  @Test func `a table that is replaced ends the run, and its own row counts go on when it is back`()
+    throws
+  {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let process = try job.start()
+    try job.untilDone(2_000)
+    try job.database.run(
+      "BEGIN; ALTER TABLE t RENAME TO u; CREATE TABLE t (LIKE u INCLUDING ALL); INSERT INTO t SELECT id, 0 FROM u; COMMIT"
+    )
+    let result = process.wait()
+    #expect(result.status == 1, "\(result.errors)")
+    #expect(result.errors.contains("is not the table that the run began with"), "\(result.errors)")
+    #expect(try job.counts() == ["0 x 30000"])
+    try expect(job, status: 2, saying: "is not the table that the run began with")
+    try job.database.run("DROP TABLE t; ALTER TABLE u RENAME TO t")
+    try job.writeJob()
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test func `a run whose ledger was emptied is refused, and changes no row twice`() throws {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    let process = try job.start()
+    try job.untilDone(2_000)
+    try job.database.run("TRUNCATE _batch_ledger")
+    process.send(SIGKILL)
+    _ = process.wait()
+    try job.writeJob()
+    for _ in 0..<2 {
+      let result = try job.start().wait()
+      #expect(result.status == 1)
+      #expect(result.errors.contains("by _batch_ledger"), "\(result.errors)")
+      #expect(result.errors.contains("run with --fresh to start over"), "\(result.errors)")
+    }
+    #expect(try job.counts().allSatisfy { $0.hasPrefix("0 ") || $0.hasPrefix("1 ") })
   }
 }
 #else

@@ -69,6 +69,15 @@ import Testing
     #expect(failed.errors.contains("identifier 7:"), "\(failed.errors)")
   }
 
+  @Test func `a watcher who comes before the run waits for it`() throws {
+    let job = try SharedJob(rows: 2_000)
+    let watcher = try BatchProgram(["status", "job.json", "--watch"], in: job.directory)
+    #expect(try job.start().wait().status == 0)
+    let result = watcher.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.output.contains("2,000 of 2,000 done"), "\(result.output)")
+  }
+
   @Test func `the work of a run ID is done once`() throws {
     let job = try SharedJob(rows: 500)
     #expect(try job.start("--run-id", "monday").wait().status == 0)

@@ -97,7 +97,7 @@ import Testing
     #expect(
       try database.text(
         "SELECT count(*) FROM pg_class WHERE relname LIKE '\\_batch%' AND relkind = 'r'"
-      ) == "7"
+      ) == "8"
     )
   }
 

@@ -68,7 +68,7 @@ package final class JobDecoder {
 
     var job = decodeJob(root)
     job.origin = origin
-    if job.checkpoint.path == nil, job.database.server == nil {
+    if job.checkpoint.path == nil, job.sharedServer == nil {
       let stem = origin.path?.lastComponent?.stem ?? job.name
       job.checkpoint.path = resolve(FilePath("\(stem).batch"))
     }
@@ -192,7 +192,7 @@ extension JobDecoder {
     // The keys of the other actions are no typing mistakes, and get a message of their own.
     let keys = [
       "update": ["set", "unchanged"], "delete": ["archive"],
-      "export": ["file", "format", "columns", "overwrite"],
+      "export": ["file", "folder", "format", "columns", "overwrite"],
       "transform": ["columns", "writes", "handler", "command", "timeout"],
     ]
     let names = ["update", "delete", "export", "transform"]
@@ -207,20 +207,25 @@ extension JobDecoder {
         )
       )
     case "delete": action = .delete(decodeDelete(&section))
-    case "export":
-      action = .export(
-        Job.Export(
-          file: section.path("file", required: true) ?? "",
-          format: section.oneOf("format", required: true) ?? .ndjson,
-          columns: section.strings("columns"),
-          overwrite: section.boolean("overwrite") ?? false
-        )
-      )
+    case "export": action = .export(decodeExport(&section))
     case "transform": action = .transform(decodeTransform(&section))
     default: return nil
     }
     section.finish(elsewhere: keys.filter { $0.key != type })
     return action
+  }
+
+  private func decodeExport(_ section: inout JobSection) -> Job.Export {
+    let file = section.path("file")
+    let folder = section.path("folder")
+    section.requireOne(of: ["file", "folder"])
+    return Job.Export(
+      file: file ?? folder ?? "",
+      format: section.oneOf("format", required: true) ?? .ndjson,
+      columns: section.strings("columns"),
+      overwrite: section.boolean("overwrite") ?? false,
+      isInParts: file == nil && folder != nil
+    )
   }
 
   private func decodeDelete(_ section: inout JobSection) -> Job.Delete {

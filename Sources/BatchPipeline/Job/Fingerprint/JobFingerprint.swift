@@ -72,7 +72,7 @@ extension Job.Action {
       // The path as the job file has it: the folder of a job may be moved between two runs.
       var file = export.file
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
-      members["file"] = .string(file.string)
+      members[export.isInParts ? "folder" : "file"] = .string(file.string)
       members["format"] = .string(export.format.rawValue)
       members["columns"] = CanonicalJSON(export.columns)
     case .transform(let transform):

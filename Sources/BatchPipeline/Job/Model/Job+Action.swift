@@ -94,7 +94,7 @@ extension Job {
 
   /// The action that writes rows to a file.
   public struct Export: Hashable, Sendable {
-    /// The file to write.
+    /// The file to write; of an export to parts the folder of its files.
     public var file: FilePath
     /// The format of the file.
     public var format: RowFormat
@@ -102,18 +102,23 @@ extension Job {
     public var columns: [String]?
     /// Whether a file that the job did not make may be replaced.
     public var overwrite: Bool
+    /// Whether any number of hosts write files of their own into a folder, with a manifest that names them in their
+    /// order; on PostgreSQL only.
+    public var isInParts: Bool
 
     /// Makes an export.
     public init(
       file: FilePath,
       format: RowFormat,
       columns: [String]? = nil,
-      overwrite: Bool = false
+      overwrite: Bool = false,
+      isInParts: Bool = false
     ) {
       self.file = file
       self.format = format
       self.columns = columns
       self.overwrite = overwrite
+      self.isInParts = isInParts
     }
   }
 

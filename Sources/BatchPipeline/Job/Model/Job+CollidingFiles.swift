@@ -5,15 +5,18 @@ import SystemPackage
 extension Job {
   /// Files of the job that would overwrite one another, by whatever names.
   func collidingFileProblems() -> [JobProblem] {
-    // Of a database of a server no file is here.
-    guard database.server == nil else { return [] }
-    var files: [NamedFile] = [NamedFile(.database, "the database", database.path)]
-    let store = files[0].resolved
-    for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {
-      let file = FilePath(store.string + suffix)
-      files.append(
-        NamedFile(.database, "the file \(suffix) of the database", file, resolved: file)
-      )
+    // Of a run that hosts share no file is here.
+    guard sharedServer == nil else { return [] }
+    var files: [NamedFile] = []
+    if database.server == nil {
+      let store = NamedFile(.database, "the database", database.path)
+      files.append(store)
+      for suffix in ["-wal", "-shm", "-journal"] where !database.path.isEmpty {
+        let file = FilePath(store.resolved.string + suffix)
+        files.append(
+          NamedFile(.database, "the file \(suffix) of the database", file, resolved: file)
+        )
+      }
     }
     if let file = origin?.path {
       files.insert(NamedFile(JobPath(), "the job file", file), at: 0)

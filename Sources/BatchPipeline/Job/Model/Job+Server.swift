@@ -2,6 +2,10 @@ public import BatchIdentifiers
 import BatchEngine
 import BatchStore
 
+#if PostgreSQL
+import BatchPostgres
+#endif
+
 extension BatchError.Code {
   /// The program was built without PostgreSQL.
   public static let postgreSQLMissing = Self(rawValue: "postgreSQLMissing")
@@ -21,6 +25,21 @@ extension Job {
       remedy: "build it with: swift build -c release --product batch --traits PostgreSQL"
     )
     #endif
+  }
+
+  /// The server in whose tables hosts share the job's runs; nil where a host keeps them in files of its own, as those of jobs
+  /// on SQLite and of an export to one file.
+  package var sharedServer: DatabaseOptions.Server? {
+    if case .export(let export) = action, !export.isInParts { nil } else { database.server }
+  }
+
+  /// Refuses a job whose runs a server keeps, where only records in files are dealt with.
+  ///
+  /// - Parameter what: What somebody wants to do, such as "batch history".
+  /// - Throws: `BatchError` of code `invalidJob`.
+  package func requireRecord(for what: String) throws(BatchError) {
+    try requireSupport()
+    if sharedServer != nil { try requireFile(for: what) }
   }
 
   /// Refuses a job on PostgreSQL where only files of SQLite are dealt with.
@@ -53,13 +72,31 @@ extension Job.DatabaseOptions.Server {
     ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
   }
 
-  /// Whether a URL holds a password, by the rules of libpq or nearly: a text that may be one counts.
-  package static func holdsPassword(_ url: String) -> Bool {
-    let text = url.drop { $0 != "/" }.drop { $0 == "/" }
-    let start = text.prefix { $0 != "@" && $0 != "/" }
-    let isUser = start.endIndex < text.endIndex && text[start.endIndex] == "@"
-    let decoded = text.lowercased().replacing("%3d", with: "=")
-    return isUser && start.contains(":") || decoded.contains("password=")
+  /// Refuses a URL of PostgreSQL where only files of SQLite are dealt with.
+  ///
+  /// - Parameters:
+  ///   - database: What somebody names as the database.
+  ///   - what: What somebody wants to do, such as "batch schema".
+  ///   - remedy: What to do instead.
+  /// - Throws: `BatchError` of code `invalidJob`.
+  package static func requireFile(
+    _ database: String,
+    for what: String,
+    remedy: String
+  ) throws(BatchError) {
+    guard isURL(database) else { return }
+    throw BatchError(.invalidJob, "\(what) does not work on PostgreSQL yet", remedy: remedy)
+  }
+
+  /// Whether a URL holds a password, by libpq's reading of it.
+  fileprivate static func holdsPassword(_ url: String) -> Bool {
+    #if PostgreSQL
+    // What libpq cannot read is refused when it is to be used.
+    (try? ServerAddress(url: url))?.holdsPassword ?? false
+    #else
+    // Without libpq the job is refused in any case.
+    false
+    #endif
   }
 }
 
@@ -69,6 +106,15 @@ extension Job {
   /// What a job says that has no meaning on PostgreSQL, or is not there yet.
   func serverProblems() -> [JobProblem] {
     guard let server = database.server else {
+      if case .export(let export) = action, export.isInParts {
+        return [
+          JobProblem(
+            .exportFolder,
+            "only hosts that share a run on PostgreSQL write parts",
+            remedy: "write file instead, with the name of the output"
+          )
+        ]
+      }
       guard database.lease != DatabaseOptions.defaultLease else { return [] }
       return [
         JobProblem(
@@ -130,7 +176,7 @@ extension Job {
   /// The settings of SQLite, which PostgreSQL has elsewhere or not at all.
   private func sqliteOptions() -> [JobProblem] {
     let standard = DatabaseOptions(path: "")
-    let options: [(path: JobPath, isSet: Bool, reason: String)] = [
+    var options: [(path: JobPath, isSet: Bool, reason: String)] = [
       (
         JobPath("database", "synchronous"), database.synchronous != standard.synchronous,
         "PostgreSQL has synchronous_commit instead, which is the role's or the database's"
@@ -160,16 +206,24 @@ extension Job {
         "the disk is the server's"
       ),
       (
-        JobPath("checkpoint", "path"), checkpoint.path != nil,
-        "a run on PostgreSQL keeps all in the database, where every host finds it"
-      ),
-      (
         JobPath("checkpoint", "ledger"), checkpoint.ledger != .store,
         "the ledger of a run on PostgreSQL is in the database"
       ),
       (
         JobPath("checkpoint", "list"), checkpoint.list != .file,
         "the list of a run on PostgreSQL is in the database in any case"
+      ),
+    ]
+    if sharedServer != nil { options += recordOptions() }
+    return options.filter(\.isSet).map { JobProblem($0.path, $0.reason, remedy: "remove it") }
+  }
+
+  /// The settings of a record in files, which a run that hosts share does not have.
+  private func recordOptions() -> [(path: JobPath, isSet: Bool, reason: String)] {
+    [
+      (
+        JobPath("checkpoint", "path"), checkpoint.path != nil,
+        "a run on PostgreSQL keeps all in the database, where every host finds it"
       ),
       (
         JobPath("checkpoint", "interval"), checkpoint.interval != Checkpoint().interval,
@@ -180,7 +234,6 @@ extension Job {
         "runs on PostgreSQL stay in _batch_run until batch cleanup"
       ),
     ]
-    return options.filter(\.isSet).map { JobProblem($0.path, $0.reason, remedy: "remove it") }
   }
 
   /// What works on SQLite only, so far.
@@ -196,7 +249,7 @@ extension Job {
       )
     }
     switch action {
-    case .update: break
+    case .update, .transform, .export: break
     case .delete(let delete):
       if delete.createsArchive {
         problems.append(
@@ -207,13 +260,13 @@ extension Job {
           )
         )
       }
-    case .export, .transform, .contexts, .undo:
+    case .contexts, .undo:
       refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
     if source.identifiers != nil { refuse(.identifiers, "a list of identifiers") }
     if undo != nil { refuse(JobPath("undo"), "undo") }
-    if report != nil { refuse(.report, "a report") }
+    if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems
   }
 }

@@ -236,7 +236,9 @@ extension Job {
       ]
     case .export(let export):
       var problems: [JobProblem] = []
-      if export.file.isEmpty { problems.append(.empty(.exportFile)) }
+      if export.file.isEmpty {
+        problems.append(.empty(export.isInParts ? .exportFolder : .exportFile))
+      }
       if let columns = export.columns {
         problems += Self.columnProblems(columns, "action", "columns", least: 1)
       }

@@ -67,6 +67,8 @@ extension JobPath {
   public static let report = JobPath("report", "path")
   /// The path `action.file`.
   public static let exportFile = JobPath("action", "file")
+  /// The path `action.folder`.
+  public static let exportFolder = JobPath("action", "folder")
   /// The path `checkpoint.path`.
   public static let checkpoint = JobPath("checkpoint", "path")
 

@@ -1,8 +1,7 @@
-import BatchEngine
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// Runs `body` on another thread, and waits for it here, but no longer than `limit`.
-func withTimeLimit<Value: Sendable>(
+package func withTimeLimit<Value: Sendable>(
   _ limit: Duration?,
   _ body: @escaping @Sendable () throws(BatchError) -> Value
 ) throws(BatchError) -> Value {

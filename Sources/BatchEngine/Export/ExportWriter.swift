@@ -1,4 +1,3 @@
-package import BatchEngine
 package import BatchIdentifiers
 
 #if canImport(FoundationEssentials)
@@ -42,7 +41,7 @@ package actor ExportWriter {
   ///
   /// - Throws: The error of the identifier that is one more than may fail in the whole run.
   package func append(
-    _ lines: RowExport.Lines,
+    _ lines: ExportedLines,
     at positions: Range<Int>,
     onFailure policy: FailurePolicy
   ) throws(BatchError) {
@@ -84,6 +83,22 @@ package actor ExportWriter {
       byteCount: file.count,
       identity: try file.identity()
     )
+  }
+
+  /// Waits until the file is on the disk, and completes `progress`.
+  ///
+  /// - Returns: All identifiers that failed, unless they are `failedCount`.
+  package func synchronize(
+    _ progress: inout RunProgress,
+    failedCount: Int?
+  ) throws(BatchError) -> [FailedIdentifier]? {
+    // The writer may be a chunk ahead of what was told; what is recorded must be of one moment.
+    let written = try synchronize()
+    progress.done = written.done
+    if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }
+    progress.outputBytes = written.byteCount
+    progress.outputIdentity = written.identity
+    return written.failed.count == failedCount ? nil : written.failed
   }
 
   /// Gives the complete file its name.

@@ -1,4 +1,3 @@
-package import BatchEngine
 public import BatchIdentifiers
 package import SystemPackage
 

@@ -2,7 +2,7 @@
 import BatchEngine
 package import BatchIdentifiers
 import BatchPostgres
-import BatchStore
+package import BatchStore
 
 #if canImport(FoundationEssentials)
 import FoundationEssentials
@@ -57,19 +57,26 @@ package struct PostgresPlanReport: Sendable, Encodable {
   ///   - parameters: The values of its parameters.
   ///   - chunkSize: How many identifiers a chunk has; nil for the job's number.
   ///   - runID: The identifier of the work, if it has one.
+  ///   - handlers: Handlers that the `handler` of a transform may name.
   /// - Throws: `BatchError` with the place in the job file if the job does not fit its database.
   package init(
     of job: Job,
     parameters: ParameterValues,
     chunkSize: Int? = nil,
-    runID: String? = nil
+    runID: String? = nil,
+    handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
+    var options = BatchRun.Options()
+    options.runID = runID
+    // Of an export to one file the files say it.
+    let step = job.sharedServer == nil ? await NextStep(of: job, options: options) : nil
     self = try await job.inSession { session throws(BatchError) in
-      let plan = try PostgresPlan(job, parameters: parameters, in: session)
-      let tables = try RunTables(of: session)
-      let runs = try tables.runs(ofJobIfThere: job.name, in: session)
-      let decision = Result { () throws(BatchError) in
-        try SharedRunDecision(runs, BatchRunRequest(runID: runID), job: job.name)
+      let plan = try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
+      let next: (String, String)
+      if let step {
+        next = (step.name, step.words)
+      } else {
+        next = try plan.next(for: runID, in: session)
       }
       let options = TransactionOptions(
         .repeatableRead,
@@ -77,7 +84,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
         searchPath: plan.query.path
       )
       return try session.transaction(options) { () throws(BatchError) in
-        try PostgresPlanReport(plan, chunkSize ?? job.chunk.size, decision, in: session)
+        try PostgresPlanReport(plan, chunkSize ?? job.chunk.size, next, in: session)
       }
     }
   }
@@ -85,10 +92,10 @@ package struct PostgresPlanReport: Sendable, Encodable {
   private init(
     _ plan: PostgresPlan,
     _ chunkSize: Int,
-    _ decision: Result<SharedRunDecision, BatchError>,
+    _ next: (String, String),
     in session: PostgresSession
   ) throws(BatchError) {
-    let (change, query, table) = (plan.change, plan.query, plan.table)
+    let (query, table) = (plan.query, plan.table)
     job = plan.job.name
     action = plan.job.action.type
     database = plan.address.description
@@ -96,11 +103,17 @@ package struct PostgresPlanReport: Sendable, Encodable {
     role = plan.database.role
     entity = table.title
     key = plan.key.columns.map(\.name)
-    matches = try query.count(in: session)
+    do {
+      try query.parameters.apply(in: session)
+      try query.refuseDuplicates(in: session)
+      matches = try query.count(in: session)
+    } catch {
+      throw query.explained(error)
+    }
     chunks = (matches + chunkSize - 1) / chunkSize
-    sql = SQL(fetch: query.statementText, apply: try change.statementText())
+    sql = SQL(fetch: query.statementText, apply: try plan.statementText())
     queryPlan = try query.explanation(in: session)
-    lookUp = try change.explanation(in: session)
+    lookUp = try plan.lookUp(in: session)
     recheck = plan.recheckWords
     locks = plan.locks
     triggers = plan.firingTriggers
@@ -108,9 +121,9 @@ package struct PostgresPlanReport: Sendable, Encodable {
     var warnings = plan.notes + plan.warnings
     var sample: [Sample] = []
     do {
-      let columns = change.previewedColumns
+      let columns = plan.previewedColumns
       sample = try session.savepoint { () throws(BatchError) in
-        try change.preview(5, of: query, in: session)
+        try plan.preview(5, in: session)
       }.map { row in
         Sample(
           identifier: row.key.map { $0 ?? "NULL" }.joined(separator: ", "),
@@ -125,19 +138,78 @@ package struct PostgresPlanReport: Sendable, Encodable {
     }
     self.sample = sample
     self.warnings = warnings
-    switch decision {
-    case .success(let decision): (next, nextWords) = (decision.name, decision.words)
-    case .failure(let error): (next, nextWords) = ("refuse", "refuses: \(error)")
-    }
+    (self.next, nextWords) = next
   }
 }
 
 extension PostgresPlan {
+  /// What `batch run` would do with a run that hosts share, in a word and in words.
+  fileprivate func next(
+    for runID: String?,
+    in session: PostgresSession
+  ) throws(BatchError) -> (String, String) {
+    let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
+    do throws(BatchError) {
+      let decision = try SharedRunDecision(runs, BatchRunRequest(runID: runID), job: job.name)
+      return (decision.name, decision.words)
+    } catch {
+      return ("refuse", "refuses: \(error)")
+    }
+  }
+
+  /// What is run for each chunk.
+  fileprivate func statementText() throws(BatchError) -> String {
+    switch work {
+    case .change(let change): try change.statementText()
+    case .transform(let transform, _, _, _): try transform.statementText()
+    case .export(let export, _): try export.statementText()
+    }
+  }
+
+  /// How the server finds the rows of a chunk.
+  fileprivate func lookUp(in session: PostgresSession) throws(BatchError) -> [String] {
+    switch work {
+    case .change(let change): try change.explanation(in: session)
+    case .transform(let transform, _, _, _): try transform.explanation(in: session)
+    case .export(let export, _): try export.explanation(in: session)
+    }
+  }
+
+  /// The columns that are shown of the first rows.
+  fileprivate var previewedColumns: [String] {
+    switch work {
+    case .change(let change): change.previewedColumns
+    case .transform(let transform, _, _, _): transform.reads.map(\.name)
+    case .export(let export, _): export.columns
+    }
+  }
+
+  /// The columns that are set, or all of a row that is deleted.
+  private var changedColumns: [String] {
+    switch work {
+    case .change(let change): change.previewedColumns
+    case .transform(let transform, _, _, _): transform.writes.map(\.name)
+    case .export: []
+    }
+  }
+
+  /// The first rows, and what they would be where SQL alone decides.
+  fileprivate func preview(
+    _ limit: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [PreviewedRow] {
+    switch work {
+    case .change(let change): try change.preview(limit, of: query, in: session)
+    case .transform(let transform, _, _, _): try transform.preview(limit, of: query, in: session)
+    case .export(let export, _): try export.preview(limit, of: query, in: session)
+    }
+  }
+
   /// What must still hold of a row when its turn comes.
   fileprivate var recheckWords: String {
     guard let condition else { return "the row" }
     let text = condition.expression.text.onOneLine
-    if change.condition.predicate != nil { return "the row, and `\(text)`" }
+    if recheck.predicate != nil { return "the row, and `\(text)`" }
     let reason =
       job.source.recheck == .off
       ? "recheck is off" : "it reads other rows, or gives another value each time"
@@ -146,6 +218,9 @@ extension PostgresPlan {
 
   /// What each chunk locks.
   fileprivate var locks: [String] {
+    guard job.action.writes else {
+      return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
+    }
     let seconds = job.database.busyTimeout / .seconds(1)
     let rows = job.action.type == "delete" ? "FOR UPDATE" : "FOR NO KEY UPDATE"
     return [
@@ -155,18 +230,24 @@ extension PostgresPlan {
     ]
   }
 
-  private var event: String { job.action.type == "delete" ? "DELETE" : "UPDATE" }
+  /// What happens to rows, as triggers know it; nil if nothing does.
+  private var event: String? {
+    guard job.action.writes else { return nil }
+    return job.action.type == "delete" ? "DELETE" : "UPDATE"
+  }
 
   /// The triggers that a chunk sets off.
   fileprivate var firingTriggers: [String] {
-    table.triggers.filter { $0.isEnabled && $0.events.contains(event) }.map {
+    guard let event else { return [] }
+    return table.triggers.filter { $0.isEnabled && $0.events.contains(event) }.map {
       "\($0.name), \($0.isForEachRow ? "each row" : "each statement"), calls \($0.function)"
     }
   }
 
   /// The foreign keys that are looked at.
   fileprivate var metForeignKeys: [String] {
-    let set = Set(change.previewedColumns)
+    guard let event else { return [] }
+    let set = Set(changedColumns)
     let isDeletion = event == "DELETE"
     let own = isDeletion ? [] : table.references.filter { !set.isDisjoint(with: $0.columns) }
     let others = table.referrers.filter { isDeletion || !set.isDisjoint(with: $0.targetColumns) }
@@ -184,7 +265,7 @@ extension PostgresPlan {
       let tables = Set(cascades.map(\.table)).sorted().joined(separator: ", ")
       warnings.append("rows of \(tables) are changed or deleted too, by their foreign keys")
     }
-    if condition != nil, change.condition.predicate == nil, job.source.recheck == .row {
+    if condition != nil, recheck.predicate == nil, job.source.recheck == .row, job.action.writes {
       warnings.append(
         "a row that somebody changes after it was selected is written anyway: where reads other rows;"
           + " source.recheck \"skip\" applies it again"
@@ -201,9 +282,16 @@ package struct PostgresValidation: Sendable {
   package let notes: [String]
 
   /// Resolves a job; writes nothing.
-  package init(of job: Job, parameters: ParameterValues) async throws(BatchError) {
+  package init(
+    of job: Job,
+    parameters: ParameterValues,
+    handlers: [String: TransformHandler] = [:]
+  ) async throws(BatchError) {
+    try job.refuseMissingFolders()
+    try job.refuseOccupiedOutput()
     (entity, notes) = try await job.inSession { session throws(BatchError) in
-      let plan = try PostgresPlan(job, parameters: parameters, in: session)
+      let plan = try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
+      try plan.refuseOccupiedFolder()
       return (plan.table.title, plan.notes)
     }
   }

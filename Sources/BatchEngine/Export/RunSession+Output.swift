@@ -1,4 +1,3 @@
-package import BatchEngine
 package import BatchIdentifiers
 package import SystemPackage
 

@@ -1,0 +1,22 @@
+package import BatchIdentifiers
+
+/// The lines of a chunk of an export and what became of its identifiers.
+package struct ExportedLines: Sendable {
+  package var bytes: [UInt8] = []
+  /// How many rows have a line.
+  package var succeeded = 0
+  /// The identifiers that neither have a line nor failed, by their numbers within the chunk.
+  package var passedOver = PassedOver()
+  /// Those that failed, by their numbers within the chunk, ascending.
+  package var failures: [(number: Int, error: BatchError)] = []
+
+  package init() {}
+
+  /// How many came to what.
+  package var outcomes: Outcomes {
+    var outcomes = passedOver.counts
+    outcomes.succeeded = succeeded
+    outcomes.failed = failures.count
+    return outcomes
+  }
+}

@@ -1,0 +1,95 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The folder of an export that several hosts write: the parts, and the manifest that names them.
+///
+/// Each host has one of its own, or all have the same one.
+struct ExportFolder: Sendable {
+  private static let manifestName = "manifest.json"
+
+  let path: FilePath
+  let permissions: FilePermissions
+
+  private var manifest: FilePath { path.appending(Self.manifestName) }
+
+  /// What is read of a manifest that is there.
+  private struct Manifest: Decodable {
+    let job: String
+    let run: String
+  }
+
+  private func existing() -> Manifest? {
+    guard let bytes = FileManager.default.contents(atPath: manifest.string) else { return nil }
+    return try? JSONDecoder().decode(Manifest.self, from: bytes)
+  }
+
+  /// Refuses a folder that has the export of another job.
+  func refuse(unlessFor job: Job, overwriting overwrites: Bool) throws(BatchError) {
+    switch FileSystem.kind(of: path) {
+    case .nothing: return
+    case .folder: break
+    case .file, .link, .other:
+      throw BatchError(
+        .outputExists,
+        "this is no folder",
+        at: path.string,
+        remedy: "name a folder, new or of an earlier run of this job"
+      )
+    }
+    guard !overwrites, FileSystem.status(of: manifest) != nil, existing()?.job != job.name else {
+      return
+    }
+    throw BatchError(
+      .outputExists,
+      "the folder has the export of something else than this job",
+      at: manifest.string,
+      advice: "move it away, name another folder, or set \(.overwrite) to true"
+    )
+  }
+
+  /// Makes the folder, unless it is there.
+  func make() throws(BatchError) {
+    try FileSystem.makeFolder(path, permissions: FilePermissions(rawValue: 0o777))
+  }
+
+  /// Begins a part, which has its name once it is published.
+  func makeFile(named name: String) throws(BatchError) -> NewFile {
+    try NewFile(for: path.appending(name), permissions: permissions)
+  }
+
+  /// Removes a part that is none of the export.
+  func remove(_ name: String) {
+    try? FileSystem.remove(path.appending(name))
+  }
+
+  /// Puts the manifest in its place, and removes what is here of the export before and of hosts that have lost their spans.
+  ///
+  /// May be done again, and by each host.
+  func publish(
+    _ bytes: [UInt8],
+    naming parts: [ExportPart],
+    ofRun run: String
+  ) throws(BatchError) {
+    let earlier = existing()
+    try NewFile.write(bytes, to: manifest, permissions: permissions)
+    let named = Set(parts.map(\.file))
+    let own = ExportParts.prefix(ofRun: run)
+    let old = earlier.map { ExportParts.prefix(ofRun: $0.run) }
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? [] {
+      // A process that is still there may be writing a file of this run that has no name yet.
+      let isOfOwn = name.hasPrefix(own)
+      let isOfOld = old.map { $0 != own && (name.hasPrefix($0) || name.hasPrefix(".\($0)")) }
+      if (isOfOwn || isOfOld == true) && !named.contains(name) { remove(name) }
+    }
+  }
+}
+#endif

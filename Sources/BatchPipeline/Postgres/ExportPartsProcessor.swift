@@ -1,0 +1,141 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+import SystemPackage
+
+/// Exports to parts: a worker reads the rows of a chunk bit by bit into a file of their own, and records it once it is on the disk.
+///
+/// Chunks are as large as spans, so that there are few files; what is held of one at a time is small.
+struct ExportPartsProcessor: ChunkProcessor {
+  struct Prepared: Sendable {
+    let part: ExportPart
+    let written: WrittenRows
+    let worker: PostgresConnection
+    /// How long it took to read and write the rows.
+    let duration: Duration
+  }
+
+  let export: PostgresExport
+  let format: PostgresExport.Format
+  let folder: ExportFolder
+  let parts: ExportParts
+  let spans: LeasedSpans
+  let key: PostgresKey
+  /// The machine's name.
+  let host: String
+  /// How many identifiers are read at once.
+  let size: Int
+  let onFailure: FailurePolicy
+  let statementLimit: Duration
+  /// How long a connection that breaks is made anew.
+  let reconnection: Duration
+
+  var inOrder: Bool { false }
+  var patience: Duration? { nil }
+
+  func prepare(
+    _ positions: Range<Int>,
+    _ attempt: Attempt<Prepared>,
+    in worker: PostgresConnection
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
+    let start = ContinuousClock.now
+    let span = try spans.span(of: positions)
+    let name = parts.fileName(of: positions, under: span.lease, format)
+    let file = try folder.makeFile(named: name)
+    var written = WrittenRows()
+    var bytes = 0
+    do throws(BatchError) {
+      // So that the files one after the other are one.
+      if positions.lowerBound == 0 {
+        try file.write(export.header)
+        bytes = export.header.count
+      }
+      var next = positions.lowerBound
+      while next < positions.upperBound {
+        let end = min(next + size, positions.upperBound)
+        let lines = try await lines(
+          for: span.keys(next..<end, key: key),
+          after: written.failures.count,
+          in: worker
+        )
+        try file.write(lines.bytes)
+        bytes += lines.bytes.count
+        let offset = next - positions.lowerBound
+        written.succeeded += lines.written.succeeded
+        written.passedOver.formUnion(lines.written.passedOver, from: offset)
+        written.failures += lines.written.failures.map { ($0.number + offset, $0.error) }
+        next += lines.count
+      }
+      try file.publish(overwriting: true)
+    } catch {
+      file.remove()
+      throw error
+    }
+    let part = ExportPart(
+      positions,
+      host: host,
+      file: name,
+      rows: written.succeeded,
+      bytes: bytes
+    )
+    let prepared = Prepared(
+      part: part,
+      written: written,
+      worker: worker,
+      duration: start.duration(to: .now)
+    )
+    return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
+  }
+
+  private func lines(
+    for keys: RowKeys,
+    after failureCount: Int,
+    in worker: PostgresConnection
+  ) async throws(BatchError) -> PostgresExport.Lines {
+    let (export, limit, policy) = (export, statementLimit, onFailure.after(failureCount))
+    return try await worker.persistently(within: reconnection) { session throws(BatchError) in
+      try export.lines(
+        for: keys,
+        onFailure: policy,
+        holding: ChunkBytes.chunkLimit,
+        within: limit,
+        in: session
+      )
+    }
+  }
+
+  func commit(
+    _ prepared: Prepared,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    let (parts, policy) = (parts, onFailure)
+    do throws(BatchError) {
+      let lease = try spans.span(of: positions).lease
+      // After a break the ledger says what became of the part.
+      try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
+        try parts.record(
+          prepared.part,
+          prepared.written,
+          under: lease,
+          onFailure: policy,
+          in: session
+        )
+      }
+    } catch {
+      // Of a connection that is lost for good nobody knows whether it is recorded.
+      if error.code == .leaseLost { folder.remove(prepared.part.file) }
+      throw error
+    }
+    return Commit(outcomes: prepared.written.outcomes, duration: prepared.duration)
+  }
+
+  func synchronize(
+    _ progress: inout RunProgress,
+    done: DoneRanges,
+    failedCount: Int?
+  ) async throws(BatchError) -> [FailedIdentifier]? { nil }
+
+  func finish(_ progress: inout RunProgress) async throws(BatchError) {}
+}
+#endif

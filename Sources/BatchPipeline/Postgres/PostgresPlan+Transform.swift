@@ -1,0 +1,190 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+import BatchStore
+
+extension PostgresPlan {
+  /// The transform of a job, its columns and its program found.
+  static func transform(
+    _ transform: Job.Transform,
+    of job: Job,
+    _ query: PostgresQuery,
+    _ recheck: PostgresChange.Condition,
+    _ parameters: ParameterValues,
+    _ handlers: [String: TransformHandler]
+  ) throws(BatchError) -> Work {
+    let table = query.table
+    for (index, name) in transform.columns.enumerated() {
+      _ = try located(at: job.place(of: .columns(index))) { () throws(BatchError) in
+        try table.requireColumn(named: name)
+      }
+    }
+    for (index, name) in transform.writes.enumerated() {
+      _ = try located(at: job.place(of: .writes(index))) { () throws(BatchError) in
+        try table.requireSettableColumn(named: name, besides: query.key)
+      }
+    }
+    let work = try PostgresTransform(
+      of: table,
+      key: query.key,
+      reading: transform.columns,
+      writing: transform.writes,
+      condition: recheck,
+      parameters: query.parameters,
+      path: query.path
+    )
+    let columns = TransformColumns(
+      reads: work.reads.map(\.name),
+      writes: work.writes.map(\.name),
+      parameters: parameters.sqlValues,
+      store: nil
+    )
+    let kinds = CommandHandler.Kinds(
+      booleans: work.reads.places(of: .boolean),
+      numbers: work.reads.places(of: .number),
+      writtenNumbers: work.writes.places(of: .number)
+    )
+    let (handler, children) = try job.handler(
+      of: transform,
+      columns: columns,
+      kinds: kinds,
+      among: handlers
+    )
+    return .transform(work, transform, handler, children)
+  }
+
+  /// The programs of a command transform.
+  private var children: ChildPool? {
+    if case .transform(_, _, _, let children) = work { children } else { nil }
+  }
+
+  /// While the programs of a command compute, one worker more has the next rows ready for them.
+  var spareWorkers: Int { children == nil ? 0 : 1 }
+
+  /// Starts the first program of a command transform, which may fail.
+  ///
+  /// - Throws: `BatchError` of code `commandNotStarted`.
+  func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
+    do throws(BatchError) {
+      try children?.start(
+        environment: CommandHandler.environment(
+          job: job,
+          run: run,
+          parameters: parameters.sqlValues
+        ),
+        atMost: workers,
+        hasRows: hasRows
+      )
+    } catch {
+      throw error.located(at: job.place(of: .command))
+    }
+  }
+
+  /// What the programs have to tell since the last call.
+  func takeMessages() -> [String] { children?.takeMessages() ?? [] }
+
+  /// Ends the programs.
+  ///
+  /// - Throws: `BatchError` of code `commandUnreliable` if one has answered what nobody had asked.
+  func stop() throws(BatchError) { try children?.close() }
+}
+
+extension PostgresTransform {
+  /// Has a handler compute the rows of a run's chunks.
+  ///
+  /// - Parameters:
+  ///   - handler: The handler.
+  ///   - run: The run.
+  ///   - timeout: How long it has for a chunk; nil if it sees to that itself.
+  ///   - policy: What becomes of a chunk if an identifier fails.
+  /// - Returns: What computes, in the last try and in others.
+  func computing(
+    by handler: any RowHandler,
+    run: String,
+    timeout: Duration?,
+    onFailure policy: FailurePolicy
+  ) -> SharedTransformProcessor.Computing {
+    let columnCount = writes.count
+    return { isLastTry in
+      { rows throws(BatchError) in
+        let chunk = try ChunkRows(rows)
+        let changes = try withTimeLimit(timeout) { () throws(BatchError) in
+          try handler.changes(
+            of: chunk,
+            setting: columnCount,
+            run: run,
+            onFailure: policy,
+            isLastTry: isLastTry,
+            holding: ChunkBytes.chunkLimit
+          )
+        }
+        var computed = ComputedRows(try RowValues(changes.values))
+        computed.failures = changes.failures
+        computed.postponed = changes.postponed
+        return computed
+      }
+    }
+  }
+}
+
+extension [PostgresColumn] {
+  /// The places of the columns of a form.
+  fileprivate func places(of form: PostgresColumn.Form) -> Set<Int> {
+    Set(indices.filter { self[$0].form == form })
+  }
+}
+
+extension ChunkRows {
+  /// The rows of a chunk in the form that handlers know.
+  ///
+  /// A number that is none has no other form than its text, since SQLite has no such number.
+  fileprivate init(_ rows: ReadRows) throws(BatchError) {
+    let read = rows.values
+    var values = ValueBlock(columns: read.columnCount, capacity: rows.count, count: rows.count)
+    for row in 0..<rows.count {
+      for column in 0..<read.columnCount {
+        switch read.kind(row, column) {
+        case .null, .unset: values.setNull(row, column)
+        case .integer: values.set(row, column, integer: read.integer(row, column))
+        case .real:
+          let real = read.real(row, column)
+          if real.isNaN {
+            try values.set(row, column, .text, bytes: "NaN".utf8)
+          } else {
+            values.set(row, column, real: real)
+          }
+        case .text: try values.set(row, column, .text, bytes: read.bytes(row, column))
+        case .blob: try values.set(row, column, .blob, bytes: read.bytes(row, column))
+        }
+      }
+    }
+    let keys: ChunkKeys =
+      switch rows.keys.values {
+      case .integers(let integers): .integers(integers)
+      case .encoded(let encoded): .encoded(encoded)
+      }
+    self.init(values, of: rows.columns.map(\.name), keys: keys, numbers: rows.numbers)
+  }
+}
+
+extension RowValues {
+  /// The values that a handler has set, as they are sent.
+  fileprivate init(_ block: ValueBlock) throws(BatchError) {
+    self.init(columns: block.columnCount)
+    for row in 0..<block.count {
+      for column in 0..<block.columnCount {
+        switch block.kind(row, column) {
+        case .null: appendNull()
+        case .unset: appendUnset()
+        case .integer: append(integer: block.word(row, column))
+        case .real: append(real: block.real(row, column))
+        case .text: try append(text: Array(block.bytes(row, column)).span)
+        case .blob: try append(blob: Array(block.bytes(row, column)).span)
+        }
+      }
+      endRow()
+    }
+  }
+}
+#endif

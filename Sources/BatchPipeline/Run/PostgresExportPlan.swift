@@ -1,0 +1,113 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+import BatchStore
+import SystemPackage
+
+/// An export from PostgreSQL to one file, which is a run of one host: its record is a checkpoint beside the file, and nothing
+/// is written to the database.
+struct PostgresExportPlan: RunPlan {
+  /// How long a statement of a chunk may take; then it is done in halves.
+  private static let statementLimit = Duration.seconds(120)
+
+  let plan: PostgresPlan
+  let export: PostgresExport
+  let action: Job.Export
+  let hooks: RunHooks
+
+  var job: Job { plan.job }
+  var identity: StoreIdentity { StoreIdentity(ofServer: plan.database.derivedIdentity) }
+  var spareWorkers: Int { 0 }
+
+  /// Resolves a job against its server.
+  init(_ job: Job, parameters: ParameterValues) async throws(BatchError) {
+    let plan = try await job.inSession { session throws(BatchError) in
+      try PostgresPlan(job, parameters: parameters, in: session)
+    }
+    guard case .export(let export, let action) = plan.work else {
+      preconditionFailure("an export that is none")
+    }
+    try job.refuseMissingFolders()
+    if let report = job.report {
+      do throws(BatchError) {
+        try RunReport.check(report)
+      } catch {
+        throw error.located(at: job.place(of: .report))
+      }
+    }
+    self.plan = plan
+    self.export = export
+    self.action = action
+    hooks = try RunHooks(job, parameters: parameters)
+  }
+
+  func describeOutput(
+    in metadata: inout RunMetadata,
+    after previous: Checkpoint?
+  ) throws(BatchError) {
+    metadata.database = plan.address.description
+    try action.describe(in: &metadata, after: previous)
+  }
+
+  func select(
+    for run: BatchRun,
+    _ identity: StoreIdentity
+  ) async throws(BatchError) -> RunSelection {
+    let fetch = PostgresFetch(plan.query, from: plan.address, readers: run.workerCount)
+    let list = try await run.interruptible(
+      at: plan.address.description,
+      by: { fetch.interrupt() }
+    ) { () throws(BatchError) in try await fetch.run(store: identity.uuid) }
+    return RunSelection(list: list.packed)
+  }
+
+  func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
+    metadata.fingerprint = plan.fingerprint.text
+    metadata.schema = plan.shape
+    metadata.parameters = plan.parameters.recorded
+  }
+
+  func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
+    try checkpoint.refuse(unless: job, plan.parameters)
+    let store = checkpoint.list.header.storeIdentifier
+    guard store == identity.uuid else {
+      throw checkpoint.refusal(
+        "the checkpoint belongs to database \(store), this is database \(identity.uuid)"
+      )
+    }
+    if let change = plan.change(since: checkpoint.metadata.schema) {
+      throw checkpoint.refusal(change)
+    }
+  }
+
+  func makeLane() -> WriterLane? { nil }
+  func start(run: String, atMost workers: Int, hasRows: Bool) {}
+  func takeMessages() -> [String] { [] }
+  func stop() {}
+  func close() async {}
+
+  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+    for note in plan.notes { execution.onEvent(.message("warning: \(note)")) }
+    let session = execution.session
+    let file = try session.openOutput(header: export.header, permissions: job.files.permissions)
+    let processor = PostgresExportProcessor(
+      list: execution.list,
+      export: export,
+      writer: ExportWriter(
+        file,
+        done: session.done,
+        failed: try session.failedOutput(),
+        overwrites: action.overwrite || session.replacesOwnOutput
+      ),
+      onFailure: execution.onFailure,
+      statementLimit: Self.statementLimit,
+      reconnectingFor: job.database.lease
+    )
+    let address = plan.address
+    return try await execution.loop(processor) { label in
+      PostgresConnection(label: label, address: address)
+    }
+  }
+}
+#endif

@@ -1,0 +1,163 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+/// A part of an export that several hosts write: a file of the rows at some positions.
+package struct ExportPart: Sendable, Hashable {
+  /// The positions that the file has the rows of.
+  package let positions: Range<Int>
+  /// The machine that has written it.
+  package let host: String
+  /// The file's name, in the folder of the export.
+  package let file: String
+  /// How many rows have a line in it.
+  package let rows: Int
+  /// How many bytes it has.
+  package let bytes: Int
+
+  package init(_ positions: Range<Int>, host: String, file: String, rows: Int, bytes: Int) {
+    self.positions = positions
+    self.host = host
+    self.file = file
+    self.rows = rows
+    self.bytes = bytes
+  }
+}
+
+/// Records the parts of an export: its rows of `_batch_part`.
+///
+/// A chunk of such a run is done with its file: whoever takes a span over from a host that is gone writes other files, under
+/// other names. A file is one of the export only if it is recorded here, in the transaction that enters its chunk in the
+/// ledger; that of a host that has lost its span is not. The files one after the other, in the order of their positions,
+/// are the file that one host would write.
+package struct ExportParts: Sendable {
+  package let fence: SpanFence
+
+  package init(_ fence: SpanFence) {
+    self.fence = fence
+  }
+
+  private var table: String { fence.tables.part }
+
+  /// What the names of all files of a run begin with.
+  package static func prefix(ofRun run: String) -> String { "part-\(run.prefix(8))-" }
+
+  /// The name of a file, which no other host gives to a file of the export: the token of the span is in it.
+  package func fileName(
+    of positions: Range<Int>,
+    under lease: SpanLease,
+    _ format: PostgresExport.Format
+  ) -> String {
+    let digits = String(positions.lowerBound)
+    let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
+    return "\(Self.prefix(ofRun: fence.run))\(place)-\(lease.token).\(format.rawValue)"
+  }
+
+  /// Records a part whose file is complete and on the disk, and what became of the identifiers at its positions.
+  ///
+  /// After an error of code `connectionLost` it may be recorded or not: the same again finds out.
+  ///
+  /// - Parameters:
+  ///   - part: The part.
+  ///   - written: What became of the identifiers.
+  ///   - lease: What the process has the span by.
+  ///   - policy: What becomes of the part if identifiers fail.
+  ///   - session: The session, in no transaction.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, so that the file is none of the
+  ///   export; the error of the identifier that is one more than may fail in the whole run.
+  package func record(
+    _ part: ExportPart,
+    _ written: WrittenRows,
+    under lease: SpanLease,
+    onFailure policy: FailurePolicy = .failChunk,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
+      guard try fence.enter(part.positions, under: lease, in: session) == .entered else { return }
+      if policy != .failChunk {
+        let policy = policy.after(try fence.tables.failureCount(ofRun: fence.run, in: session))
+        if let failure = written.failures.dropFirst(policy.limit).first {
+          throw policy.refusal(failure.error)
+        }
+      }
+      try fence.complete(part.positions, written, in: session)
+      try session.execute(
+        """
+        INSERT INTO \(table) (run, first, next, host, file, rows, bytes)
+        VALUES ($1::uuid, $2, $3, $4, $5, $6, $7)
+        """,
+        .text(fence.run),
+        .integer(Int64(part.positions.lowerBound)),
+        .integer(Int64(part.positions.upperBound)),
+        .text(part.host),
+        .text(part.file),
+        .integer(Int64(part.rows)),
+        .integer(Int64(part.bytes))
+      )
+    }
+  }
+
+  /// The parts of all positions, in their order.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if positions are missing.
+  package func recorded(
+    ofPositions count: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [ExportPart] {
+    let rows = try session.execute(
+      "SELECT first, next, host, file, rows, bytes FROM \(table) WHERE run = $1::uuid ORDER BY first",
+      .text(fence.run)
+    )
+    var parts: [ExportPart] = []
+    var end = 0
+    for row in 0..<rows.count {
+      func number(_ column: Int) -> Int { Int(rows.integer(row, column) ?? 0) }
+      guard number(0) == end, number(1) > end else { break }
+      parts.append(
+        ExportPart(
+          number(0)..<number(1),
+          host: rows.text(row, 2) ?? "",
+          file: rows.text(row, 3) ?? "",
+          rows: number(4),
+          bytes: number(5)
+        )
+      )
+      end = number(1)
+    }
+    guard end == count, parts.count == rows.count else {
+      throw RunTables.damaged("parts of run \(fence.run) are missing in _batch_part")
+    }
+    return parts
+  }
+
+  /// The manifest of an export: a JSON object that names the parts in their order.
+  ///
+  /// - Parameters:
+  ///   - job: The name of the job.
+  ///   - format: What the files have.
+  ///   - parts: The parts.
+  /// - Returns: The same bytes on all hosts.
+  package func manifest(
+    ofJob job: String,
+    _ format: PostgresExport.Format,
+    _ parts: [ExportPart]
+  ) -> [UInt8] {
+    var json = Array(#"{"job":"#.utf8)
+    JSONString.append(job, to: &json)
+    json += #","run":"\#(fence.run)","format":"\#(format.rawValue)""#.utf8
+    json += #","rows":\#(parts.reduce(0) { $0 + $1.rows })"#.utf8
+    json += #","bytes":\#(parts.reduce(0) { $0 + $1.bytes }),"parts":["#.utf8
+    for (index, part) in parts.enumerated() {
+      json += (index == 0 ? "\n" : ",\n").utf8
+      json += #"{"file":"#.utf8
+      JSONString.append(part.file, to: &json)
+      json += #","host":"#.utf8
+      JSONString.append(part.host, to: &json)
+      json += #","first":\#(part.positions.lowerBound),"next":\#(part.positions.upperBound)"#.utf8
+      json += #","rows":\#(part.rows),"bytes":\#(part.bytes)}"#.utf8
+    }
+    json += "\n]}\n".utf8
+    return json
+  }
+}
+#endif

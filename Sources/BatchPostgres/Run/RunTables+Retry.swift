@@ -1,0 +1,136 @@
+#if PostgreSQL
+package import BatchEngine
+package import BatchIdentifiers
+
+extension RunTables {
+  /// Reopens a finished run so that what has failed is to do again, inside a transaction of the caller that has locked the
+  /// job: any number of processes then take part in it, as in a run that was stopped.
+  ///
+  /// The spans with failures are no longer done, and the ledger has all of their other positions as it was.
+  ///
+  /// - Returns: How many identifiers had failed; if that is none, or the run is not finished, nothing is changed.
+  /// - Throws: `BatchError` of code `damagedFile` if the tables contradict themselves.
+  package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Int {
+    let failed = try failed(ofRun: run, in: session).map(\.position)
+    guard !failed.isEmpty else { return 0 }
+    let opened = try session.execute(
+      """
+      UPDATE \(self.run) SET state = 'running', ended_at = NULL, control = NULL, attempt = attempt + 1
+      WHERE run = $1::uuid AND state IN ('finished', 'acknowledged')
+      """,
+      .text(run)
+    )
+    guard opened.affectedCount == 1 else { return 0 }
+    let spans = try session.execute(
+      """
+      SELECT first, next FROM \(span) AS s WHERE run = $1::uuid AND EXISTS (
+        SELECT FROM \(failure) AS f WHERE f.run = s.run AND f.position >= s.first AND f.position < s.next)
+      ORDER BY first
+      """,
+      .text(run)
+    )
+    var rest = failed[...]
+    for row in 0..<spans.count {
+      guard let first = spans.integer(row, 0), let next = spans.integer(row, 1), first < next else {
+        throw Self.damaged("the spans of run \(run) contradict themselves")
+      }
+      let positions = rest.prefix { $0 < Int(next) }
+      rest = rest.dropFirst(positions.count)
+      try reopen(Int(first)..<Int(next), failed: Array(positions), of: run, in: session)
+    }
+    guard rest.isEmpty else { throw Self.damaged("run \(run) has failures in no span") }
+    try session.execute("DELETE FROM \(failure) WHERE run = $1::uuid", .text(run))
+    return failed.count
+  }
+
+  /// Has some positions of a span be to do again.
+  private func reopen(
+    _ positions: Range<Int>,
+    failed: [Int],
+    of run: String,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    let bounds: [PostgresValue] = [
+      .text(run), .integer(Int64(positions.lowerBound)), .integer(Int64(positions.upperBound)),
+    ]
+    let gone = try session.execute(
+      """
+      DELETE FROM \(passedOver) WHERE run = $1::uuid AND first >= $2 AND first < $3 RETURNING first, bytes
+      """,
+      bounds
+    )
+    var all = PassedOver()
+    for row in 0..<gone.count {
+      guard let first = gone.integer(row, 0), let bytes = gone.blob(row, 1) else { continue }
+      do throws(ByteReader.Damage) {
+        try all.unpack(bytes.span, from: Int(first))
+      } catch {
+        throw Self.damaged("what run \(run) has passed over cannot be read")
+      }
+    }
+    var first = positions.lowerBound
+    for end in failed + [positions.upperBound] {
+      if first < end {
+        try enter(first..<end, all.clamped(to: first..<end), of: run, in: session)
+      }
+      first = end + 1
+    }
+    try session.execute(
+      "INSERT INTO \(tally) (run, first, backend, entered) VALUES ($1::uuid, $2, 0, $3)",
+      .text(run),
+      .integer(Int64(positions.lowerBound)),
+      .integer(Int64(positions.count - failed.count))
+    )
+    let reset = Self.outcomes.map { "\($0) = 0" }.joined(separator: ", ")
+    try session.execute(
+      """
+      UPDATE \(span) SET done = false, host = NULL, token = token + 1, \(reset)
+      WHERE run = $1::uuid AND first = $2 AND next = $3
+      """,
+      bounds
+    )
+  }
+
+  /// Enters positions of which none has failed in the ledger.
+  private func enter(
+    _ positions: Range<Int>,
+    _ passedOver: PassedOver,
+    of run: String,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    let counts = passedOver.counts
+    try session.execute(
+      """
+      INSERT INTO \(ledger) (run, first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed)
+      VALUES ($1::uuid, $2, $3, 1, $4, $5, $6, $7, 0)
+      """,
+      .text(run),
+      .integer(Int64(positions.lowerBound)),
+      .integer(Int64(positions.upperBound)),
+      .integer(Int64(positions.count - counts.total)),
+      .integer(Int64(counts.unchanged)),
+      .integer(Int64(counts.vanished)),
+      .integer(Int64(counts.noLongerMatching))
+    )
+    guard !passedOver.isEmpty else { return }
+    try session.execute(
+      "INSERT INTO \(self.passedOver) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
+      .text(run),
+      .integer(Int64(positions.lowerBound)),
+      .blob(passedOver.packed(from: positions.lowerBound))
+    )
+  }
+}
+
+extension PassedOver {
+  /// Those of some positions.
+  fileprivate func clamped(to positions: Range<Int>) -> PassedOver {
+    let range = RangeSet(positions)
+    var part = PassedOver()
+    part.unchanged = unchanged.intersection(range)
+    part.vanished = vanished.intersection(range)
+    part.noLongerMatching = noLongerMatching.intersection(range)
+    return part
+  }
+}
+#endif

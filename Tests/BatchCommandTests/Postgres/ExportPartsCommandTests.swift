@@ -1,0 +1,135 @@
+#if PostgreSQL
+import BatchPostgres
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Exports by several hosts, each of which writes parts, as a user runs them.
+@Suite(.timeLimit(.minutes(5))) struct ExportPartsCommandTests {
+  private static func write(
+    _ job: SharedJob,
+    format: String = "ndjson",
+    adding more: [String: Any] = [:]
+  ) throws {
+    let action = ["type": "export", "folder": "out", "format": format]
+    try job.writeJob(["action": action].merging(more) { $1 })
+  }
+
+  private static func manifest(_ job: SharedJob) throws -> [String: Any] {
+    try JSONOutput.object(String(decoding: job.directory.read("out/manifest.json"), as: UTF8.self))
+  }
+
+  private static func parts(_ job: SharedJob) throws -> [[String: Any]] {
+    try #require(manifest(job)["parts"] as? [[String: Any]])
+  }
+
+  /// The parts one after the other, each checked by what the manifest says of it.
+  private static func text(_ job: SharedJob) throws -> String {
+    var bytes: [UInt8] = []
+    var next = 0
+    for part in try parts(job) {
+      let content = try job.directory.read("out/\(#require(part["file"] as? String))")
+      #expect(part["bytes"] as? Int == content.count)
+      #expect(part["first"] as? Int == next)
+      next = try #require(part["next"] as? Int)
+      bytes += content
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func files(_ job: SharedJob) throws -> Set<String> {
+    Set(try FileManager.default.contentsOfDirectory(atPath: job.directory.file("out")))
+  }
+
+  /// The names that the manifest has, and its own.
+  private static func named(_ job: SharedJob) throws -> Set<String> {
+    Set(try parts(job).compactMap { $0["file"] as? String } + ["manifest.json"])
+  }
+
+  @Test func `the parts in their order are the file of one host`() throws {
+    let job = try SharedJob(rows: 35_000, "DELETE FROM t WHERE id % 7 = 0")
+    try Self.write(job, format: "csv", adding: ["chunk": ["size": 700]])
+    let plan = try job.batch("plan", "job.json")
+    #expect(plan.status == 0 && plan.output.contains("job       job (export)"), "\(plan.errors)")
+    #expect(try job.batch("validate", "job.json").output == "job: valid (export of t)\n")
+    let result = try job.start().wait()
+    #expect(result.status == 0, "\(result.errors)")
+    let rows = (1...35_000).filter { $0 % 7 != 0 }
+    #expect(try Self.text(job) == "id,n\r\n" + rows.map { "\($0),0\r\n" }.joined())
+    #expect(try Self.manifest(job)["rows"] as? Int == 30_000)
+    #expect(try Self.parts(job).count == 3)
+    #expect(try Self.files(job) == Self.named(job))
+    // A new run takes the place of the last one; another job's is left alone.
+    let before = try Self.named(job)
+    #expect(try job.start().wait().status == 0)
+    #expect(try Self.files(job) == Self.named(job))
+    #expect(try Self.named(job).intersection(before) == ["manifest.json"])
+    try Self.write(job, adding: ["name": "other"])
+    for command in ["run", "validate"] {
+      let refused = try job.batch(command, "job.json")
+      #expect(refused.status == 2)
+      #expect(refused.errors.contains("export of something else"), "\(refused.errors)")
+    }
+    try job.directory.write(
+      JobText.export(
+        to: "x",
+        adding: ["action": ["type": "export", "folder": "f", "format": "csv"]]
+      ),
+      to: "sqlite.json"
+    )
+    let sqlite = try job.batch("validate", "sqlite.json")
+    #expect(sqlite.status == 2)
+    #expect(sqlite.errors.contains("only hosts that share a run on PostgreSQL"), "\(sqlite.errors)")
+  }
+
+  @Test func `a host that is stopped past its lease leaves no part in the export`() throws {
+    let job = try SharedJob(rows: 40_000)
+    try Self.write(job, adding: SharedJob.slowly)
+    let first = try job.start()
+    #expect(try first.event("progress") != nil)
+    first.send(SIGSTOP)
+    try Self.write(job)
+    let second = try job.start("--join-only").wait()
+    #expect(second.status == 0, "\(second.errors)")
+    let text = (1...40_000).map { "{\"id\":\($0),\"n\":0}\n" }.joined()
+    #expect(try Self.text(job) == text)
+    let manifest = try job.directory.read("out/manifest.json")
+    first.send(SIGCONT)
+    let result = first.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.directory.read("out/manifest.json") == manifest)
+    #expect(try Self.text(job) == text)
+    #expect(try Self.files(job) == Self.named(job))
+  }
+
+  @Test func `killed hosts leave an export that is whole, each row once`() throws {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
+    var generator = SeededGenerator(seed: seed)
+    let job = try SharedJob(rows: 200_000)
+    try Self.write(job, adding: ["database": ["url": job.url(), "lease": "1s"]])
+    let expected = (1...200_000).map { "{\"id\":\($0),\"n\":0}\n" }.joined()
+    var (kills, rounds) = (0, 0)
+    while kills < KillLoop.kills {
+      rounds += 1
+      let command = ["run", "job.json", "--quiet", "--run-id", "round \(rounds)"]
+      func start() throws -> BatchProgram { try BatchProgram(command, in: job.directory) }
+      var processes = [try start(), try start(), try start()]
+      while !processes.isEmpty {
+        let place = Int.random(in: 0..<processes.count, using: &generator)
+        let wait = Double.random(in: 0...0.4, using: &generator)
+        if kills < KillLoop.kills, processes[place].send(SIGKILL, afterSeconds: wait) {
+          kills += 1
+          _ = processes[place].wait()
+          processes[place] = try start()
+        } else {
+          let result = processes.remove(at: place).wait()
+          #expect(result.status == 0, "seed \(seed): \(result.errors)")
+        }
+      }
+      #expect(try Self.text(job) == expected, "seed \(seed), round \(rounds)")
+    }
+    print("kill-loop parts: \(kills) kills in \(rounds) exports of 200,000 rows, seed \(seed)")
+  }
+}
+#endif

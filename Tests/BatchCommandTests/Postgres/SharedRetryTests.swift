@@ -1,0 +1,106 @@
+#if PostgreSQL
+import BatchPostgres
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// `batch retry-failed` on PostgreSQL, as a user runs it after having corrected what was wrong.
+@Suite(.timeLimit(.minutes(5))) struct SharedRetryTests {
+  private static func poison(_ job: SharedJob, _ identifiers: String) throws {
+    try job.database.run(
+      """
+      ALTER TABLE t DROP CONSTRAINT IF EXISTS poison;
+      ALTER TABLE t ADD CONSTRAINT poison CHECK (id NOT IN (\(identifiers)) OR n < 1) NOT VALID
+      """
+    )
+  }
+
+  private static func failed(_ job: SharedJob) throws -> String {
+    try job.batch("ids", "job.json", "--outcome", "failed").output.replacing("\n", with: " ")
+  }
+
+  private static func attempts(_ job: SharedJob) throws -> String? {
+    try job.database.text("SELECT string_agg(attempt::text, ' ') FROM _batch_failure")
+  }
+
+  @Test func `those that succeed leave the failed ones, and all other outcomes stay`() throws {
+    let job = try SharedJob(rows: 25_000, "UPDATE t SET n = 1 WHERE id % 10 = 3")
+    try Self.poison(job, "1, 2, 77, 9999, 10001, 24999")
+    try job.writeJob([
+      "action": ["type": "update", "set": ["n": "1"], "unchanged": "skip"], "skip": ["limit": 10],
+    ])
+    #expect(try job.batch("retry-failed", "job.json").status == 2)
+    let first = try job.start().wait()
+    #expect(first.status == 4, "\(first.errors)")
+    #expect(try Self.failed(job) == "1 2 77 9999 10001 24999 ")
+    let unchanged = try job.batch("ids", "job.json", "--outcome", "unchanged").output
+    #expect(unchanged.split(separator: "\n").count == 2_500)
+
+    try Self.poison(job, "77, 24999")
+    let second = try job.batch("retry-failed", "job.json", "--json")
+    #expect(second.status == 4, "\(second.errors)")
+    let events = try JSONOutput.lines(second.output)
+    #expect(events.first?["event"] as? String == "retryingFailures")
+    let last = try #require(events.last)
+    #expect(try last["run"] as? String == first.last["run"] as? String)
+    #expect(last["done"] as? Int == 25_000)
+    let outcomes = try #require(last["outcomes"] as? [String: Int])
+    #expect(
+      outcomes["succeeded"] == 22_498 && outcomes["unchanged"] == 2_500 && outcomes["failed"] == 2
+    )
+    #expect(try Self.failed(job) == "77 24999 ")
+    #expect(try Self.attempts(job) == "2 2")
+    #expect(try job.batch("ids", "job.json", "--outcome", "unchanged").output == unchanged)
+
+    #expect(try job.batch("retry-failed", "job.json").status == 4)
+    #expect(try Self.attempts(job) == "3 3")
+    try job.database.run("ALTER TABLE t DROP CONSTRAINT poison")
+    let fourth = try job.batch("retry-failed", "job.json")
+    #expect(fourth.status == 0, "\(fourth.errors)")
+    #expect(try Self.failed(job) == "")
+    #expect(try job.counts() == ["1 x 25000"])
+    let fifth = try job.batch("retry-failed", "job.json")
+    #expect(fifth.status == 0)
+    #expect(fifth.errors.contains("nothing has failed"), "\(fifth.errors)")
+    #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
+  }
+
+  @Test func `a retry that was killed goes on, and each row is changed once`() throws {
+    let job = try SharedJob(rows: 30_000)
+    try job.database.run(
+      """
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.id % 100 = 0 THEN RAISE check_violation; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION refuse();
+      """
+    )
+    try job.writeJob(["skip": ["limit": 1_000], "chunk": ["size": 1_000]])
+    #expect(try job.start().wait().status == 4)
+    #expect(try job.counts() == ["0 x 300", "1 x 29700"])
+    try job.database.run("DROP TRIGGER refuse ON t")
+    // Another job is refused, and changes nothing.
+    try job.writeJob(["action": ["type": "update", "set": ["n": "n + 2"]]])
+    let other = try job.batch("retry-failed", "job.json")
+    #expect(other.status == 2)
+    #expect(other.errors.contains("the job has changed"), "\(other.errors)")
+    let slowly: [String: Any] = [
+      "skip": ["limit": 1_000], "throttle": ["identifiersPerSecond": 100],
+    ]
+    try job.writeJob(slowly)
+    let first = try BatchProgram(["retry-failed", "job.json", "--json"], in: job.directory)
+    #expect(try first.event("retryingFailures") != nil)
+    let second = try job.start("--join-only")
+    #expect(try second.event("resumed") != nil)
+    try job.untilDone(29_750)
+    first.send(SIGKILL)
+    #expect(first.wait().status == -SIGKILL)
+    second.send(SIGKILL)
+    #expect(second.wait().status == -SIGKILL)
+    try job.writeJob(["skip": ["limit": 1_000]])
+    let third = try job.batch("retry-failed", "job.json")
+    #expect(third.status == 0, "\(third.errors)")
+    #expect(try job.counts() == ["1 x 30000"])
+    #expect(try job.batch("ids", "job.json", "--outcome", "failed", "--count").output == "0\n")
+  }
+}
+#endif

@@ -1,0 +1,127 @@
+#if PostgreSQL
+import BatchPostgres
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// What becomes of a run whose connections break while it begins.
+@Suite(.timeLimit(.minutes(5))) struct SharedRunBeginningTests {
+  /// A condition that waits until nobody has a lock, so that a selection takes as long as a test wants.
+  private static let gate = """
+    CREATE FUNCTION wait() RETURNS boolean LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_advisory_xact_lock_shared(5); RETURN true; END $$;
+    CREATE VIEW gate AS SELECT wait() AS is_open;
+    """
+  private static let condition = "EXISTS (SELECT FROM gate WHERE is_open)"
+
+  private func job(pooled: Bool) throws -> SharedJob {
+    let job = try SharedJob(rows: 20_000, Self.gate)
+    let cluster = job.database.cluster
+    let url = cluster.url(
+      database: job.database.name,
+      port: pooled ? cluster.bouncerPort : cluster.port
+    )
+    try job.writeJob([
+      "database": ["url": url, "lease": "10s"],
+      "source": ["entity": "t", "where": Self.condition],
+    ])
+    return job
+  }
+
+  /// Waits for a selection that waits; `besides` is one that is gone.
+  ///
+  /// - Returns: The number of the server's process.
+  private func selection(of job: SharedJob, besides: String = "0") async throws -> String {
+    let query = """
+      SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
+        AND query LIKE 'COPY%' AND pid <> \(besides)
+      """
+    try await job.database.wait(until: query)
+    return try job.database.text(query) ?? ""
+  }
+
+  @Test(arguments: [false, true])
+  func `a selection whose connections the server ends is begun again`(pooled: Bool) async throws {
+    let job = try job(pooled: pooled)
+    let gate = try job.database.session()
+    try gate.execute("SELECT pg_advisory_lock(5)")
+    let process = try job.start()
+    let first = try await selection(of: job)
+    // What it selects with; what has the job locked; both.
+    for condition in ["query LIKE 'COPY%'", "query NOT LIKE 'COPY%'", "true"] {
+      try job.database.run(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid NOT IN (pg_backend_pid(), \(gate.backend()))
+          AND \(condition)
+        """
+      )
+    }
+    _ = try await selection(of: job, besides: first)
+    try gate.execute("SELECT pg_advisory_unlock(5)")
+    let result = process.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 20000"])
+    #expect(try job.database.text("SELECT count(*) FROM _batch_run") == "1")
+  }
+
+  @Test(arguments: [false, true])
+  func `connections that break again and again keep no run from beginning`(
+    pooled: Bool
+  ) async throws {
+    let job = try job(pooled: pooled)
+    let process = try job.start()
+    // Until the first connection is there: whoever cannot connect at all is told so at once.
+    try await job.database.wait(
+      until: """
+        SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+          AND query <> '' AND application_name NOT LIKE 'test%'
+        """
+    )
+    try job.database.run(
+      """
+      DO $$ BEGIN
+        FOR attempt IN 1..50 LOOP
+          PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.5;
+          PERFORM pg_stat_clear_snapshot();
+          PERFORM pg_sleep(0.02);
+        END LOOP;
+      END $$
+      """
+    )
+    let result = process.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 20000"])
+    #expect(try job.database.text("SELECT count(*) FROM _batch_run") == "1")
+  }
+
+  @Test func `a process that stands still while it selects keeps nobody from beginning`()
+    async throws
+  {
+    let job = try job(pooled: false)
+    try job.writeJob([
+      "database": ["url": job.url(), "lease": "2s"],
+      "source": ["entity": "t", "where": Self.condition],
+    ])
+    let gate = try job.database.session()
+    try gate.execute("SELECT pg_advisory_lock(5)")
+    let first = try job.start("--run-id", "one")
+    _ = try await selection(of: job)
+    first.send(SIGSTOP)
+    try gate.execute("SELECT pg_advisory_unlock(5)")
+    let second = try job.start("--run-id", "one").wait()
+    #expect(second.status == 0, "\(second.errors)")
+    first.send(SIGCONT)
+    let result = first.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.counts() == ["1 x 20000"])
+    #expect(try job.database.text("SELECT count(*) FROM _batch_run") == "1")
+  }
+}
+
+extension PostgresSession {
+  /// The number of the server's process.
+  fileprivate func backend() throws -> String { try text("SELECT pg_backend_pid()") ?? "" }
+}
+#endif
