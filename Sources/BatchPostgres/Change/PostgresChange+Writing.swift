@@ -174,7 +174,7 @@ extension PostgresTable {
     BatchError(
       .otherRun,
       "\(title.quotedForMessage) is not the table that the run began with:"
-        + " it was dropped and made anew, or renamed and another has its name",
+        + " it was dropped and created again, or renamed and another has its name",
       advice: "bring the table back, or \(.beginAnew)"
     ).about(.entity(name))
   }
