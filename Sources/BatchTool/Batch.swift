@@ -23,15 +23,15 @@ func usage(_ command: String) -> String { "\(toolName) \(command)" }
 struct Batch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: toolName,
-    abstract: "Runs a job over the rows of an SQLite database, each row exactly once.",
+    abstract: "Runs a job over the rows of an SQLite database, each exactly once.",
     discussion: """
         batch new                asks what to do, and writes a job file
         batch plan job.json      shows what a run would do; writes nothing
         batch run job.json       runs the job, or resumes it after a kill
         batch explain            explains the keys of a job file
 
-      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 completed with failed \
-      identifiers, 5 another run is alive, 6 done but the end not reported, 64 wrong usage.
+      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some identifiers failed, 5 another \
+      run is alive, 6 done but not reported, 64 wrong usage.
       """,
     version: batchVersion,
     subcommands: [

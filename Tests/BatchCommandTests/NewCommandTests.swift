@@ -190,10 +190,7 @@ import Testing
       ["update", "test.db", "numbers", "--where", "1; DROP TABLE x", "--set", "n=1"],
       "error: --where: "
     ),
-    (
-      ["update", "test.db", "numbers", "--everything", "--set", "lable=1", "--set", "m=2"],
-      "error: --set m: "
-    ),
+    (["update", "test.db", "numbers", "--everything", "--set", "m=2"], "error: --set m: "),
     (
       ["export", "test.db", "small", "--key", "label", "--key", "nmber", "--file", "small.csv"],
       "error: --key: "
@@ -213,10 +210,6 @@ import Testing
       (["new"], "the database, the table, --where or --everything, an action"),
       (["new", "update", "test.db"], "the table, --where or --everything, --set"),
       (["new", "export", "test.db", "numbers"], "give --file;"),
-      (
-        ["new", "export", "test.db", "numbers", "--file", "out.xlsx"],
-        "the extension of \"out.xlsx\" does not say the format; give --format csv or ndjson"
-      ),
     ] {
       try Refusal.expect(arguments, in: directory, status: 64, says: [missing])
     }
@@ -231,6 +224,12 @@ import Testing
       in: directory
     )
     #expect(result.status == 64 && result.errors.contains("not of the form column=expression"))
+    let export = try BatchProgram(
+      ["new", "export", "test.db", "numbers", "--file", "out.xlsx"],
+      in: directory
+    ).wait()
+    let reason = "error: the extension of \"out.xlsx\" does not say the format; give --format"
+    #expect(export.status == 64 && export.errors.hasPrefix(reason), "\(export.errors)")
   }
 
   // MARK: - Questions
@@ -259,7 +258,7 @@ import Testing
     terminal.type("\r")
     #expect(terminal.shows("Set (column = expression): "))
     terminal.type("lable = 1\r")
-    #expect(terminal.shows("did you mean \"label\"?"))
+    #expect(terminal.shows("did you mean"))
     terminal.type("n = 7\r")
     #expect(terminal.shows("Set (empty to continue): "))
     terminal.type("\r")
@@ -289,10 +288,9 @@ import Testing
     terminal.type("\u{4}")
     let end = terminal.wait()
     #expect(end.status == 3)
-    let shown = end.rest.replacing("\r", with: "")
-    let start = try #require(shown.range(of: "batch new update "))
-    let command = shown[start.lowerBound...].prefix { $0 != "\n" }
-    let words = #"test.db numbers --where 'label <> '\''it'\'\''s'\''' --set 'n = id + 1'"#
+    let start = try #require(end.rest.range(of: "batch new update "))
+    let command = end.rest[start.lowerBound...].prefix { !$0.isNewline }
+    let words = #"test.db numbers --where 'label <> '\''it'\'''\''s'\''' --set 'n = id + 1'"#
     #expect(command == "batch new update \(words)")
     let script = command.replacing("batch ", with: "'\(BatchProgram.path)' ", maxReplacements: 1)
     let again = try BatchProgram(["-c", "\(script) > job.json"], of: "/bin/sh", in: directory)

@@ -180,7 +180,7 @@ import Testing
     let result = program.wait()
     #expect(result.status == 3)
     #expect(result.output.hasPrefix("job: stopped, resumable, "), "\(result.output)")
-    let said = result.errors.split(separator: "\n").count { $0.hasPrefix("stopping: waits") }
+    let said = result.errors.split(separator: "\n").count { $0.hasPrefix("stopping: finishing") }
     #expect(said == 1, "\(result.errors)")
   }
 

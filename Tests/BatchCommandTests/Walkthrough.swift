@@ -182,18 +182,17 @@ struct Walkthrough {
 extension Walkthrough.Outcome {
   /// Whether the page says what was printed, but for times, sizes and names that differ each time.
   var isAsOnPage: Bool {
-    let said = Self.masked(command.output)
-    let printed = Self.masked(output)
+    // How far a run is when a reader looks at it or kills it, nobody can know.
+    let isUnderWay = output.first?.contains(/: (running|killed|resumed),/) == true
+    func masked(_ lines: [String]) -> [String] {
+      lines.map(Self.masked).map { isUnderWay ? $0.replacing(/[\d,]*\d/, with: "N") : $0 }
+    }
+    let said = masked(command.output)
+    let printed = masked(output)
     guard let gap = said.firstIndex(of: "…") else { return said == printed }
     let end = said[(gap + 1)...]
     return printed.count >= said.count - 1 && printed.starts(with: said[..<gap])
       && printed.suffix(end.count) == end
-  }
-
-  private static func masked(_ lines: [String]) -> [String] {
-    // How far a run is when a reader looks at it or kills it, nobody can know.
-    let isUnderWay = lines.first?.contains(/: (running|killed|resumed),/) == true
-    return lines.map { isUnderWay ? masked($0).replacing(/[\d,]*\d/, with: "N") : masked($0) }
   }
 
   private static func masked(_ line: String) -> String {

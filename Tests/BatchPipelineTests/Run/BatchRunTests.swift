@@ -180,7 +180,8 @@ import Testing
       begun.withLock { $0 = (waited, summary.elapsedSeconds) }
     }
     let (waited, said) = try #require(begun.withLock { $0 })
-    #expect(said > waited / 4 && said <= waited)
+    // No machine counts to 300,000 in SQL in less.
+    #expect(said > 0.01 && said <= waited)
     #expect(summary.elapsedSeconds > said)
     // The process has no part before the selection: one process has all of the time.
     #expect(try #require(summary.processSeconds) > said)
@@ -206,7 +207,7 @@ import Testing
         if case .progress(let summary) = event { teller.yield(summary) }
       }
     }
-    for await summary in events where summary.elapsedSeconds > 1 { break }
+    for await summary in events where summary.elapsedSeconds > 3 { break }
     #expect(try await RunStatus(of: job).summary.done > 0)
     run.stop()
     #expect(try await ended.value.state == .stopped)
