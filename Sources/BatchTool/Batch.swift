@@ -13,24 +13,25 @@ import Musl
 import Darwin
 #endif
 
-/// What the program is called: an executable with handlers of its own has a name of its own.
+/// The name of the program; an executable with its own handlers has its own name.
 private let toolName = FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch"
 
-/// How a command is called, in a line that fits.
+/// The usage line of a command, short enough for a terminal.
 func usage(_ command: String) -> String { "\(toolName) \(command)" }
 
 /// The `batch` command.
 struct Batch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: toolName,
-    abstract: "Runs batch jobs over the rows of an SQLite database, exactly once.",
+    abstract: "Runs a job over the rows of an SQLite database, each exactly once.",
     discussion: """
-        batch new                writes a job file, and asks what it needs
-        batch plan job.json      shows what would happen; writes nothing
+        batch new                asks what to do, and writes a job file
+        batch plan job.json      shows what a run would do; writes nothing
         batch run job.json       runs the job, or resumes it after a kill
+        batch explain            explains the keys of a job file
 
-      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 completed with failed \
-      identifiers, 5 another run is alive, 6 done but not all said, 64 wrong usage.
+      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some identifiers failed, 5 another \
+      run is alive, 6 done but not reported, 64 wrong usage.
       """,
     version: batchVersion,
     subcommands: [
@@ -46,10 +47,10 @@ struct Batch: AsyncParsableCommand {
   )
 
   static func run() async {
-    // A reader that has what it wanted, such as head, ends the command without an error. Runs go on.
+    // A reader that closes the pipe, such as head, ends the command without an error. Runs continue.
     signal(SIGPIPE) { _ in _exit(0) }
     if let remedy = remedy(for: Array(CommandLine.arguments.dropFirst())) {
-      Self.exit(withError: ValidationError(remedy))
+      Self.end(with: ValidationError(remedy))
     }
     do {
       var command = try parseAsRoot()
@@ -63,13 +64,24 @@ struct Batch: AsyncParsableCommand {
       Terminal.complain(error)
       ExitStatus(of: error).end()
     } catch {
-      exit(withError: error)
+      end(with: error)
     }
+  }
+
+  /// Ends the process with an error of the command line, or with the help that was asked for.
+  private static func end(with error: any Error) -> Never {
+    let (message, label) = (fullMessage(for: error), "Error: ")
+    guard message.hasPrefix(label) else { exit(withError: error) }
+    // All errors of the program have one form.
+    let parts = message.dropFirst(label.count).split(separator: "\n", maxSplits: 1)
+    Terminal.complain(String(parts.first ?? ""))
+    if parts.count > 1 { Terminal.say(String(parts[1])) }
+    endProcess(exitCode(for: error).rawValue)
   }
 }
 
 extension Batch {
-  /// What other programs call the commands here.
+  /// Names that other programs have for these commands.
   private static let synonyms = [
     "start": "run", "exec": "run", "execute": "run", "go": "run", "stop": "cancel",
     "kill": "cancel",
@@ -79,7 +91,7 @@ extension Batch {
     "tables": "schema", "clean": "cleanup", "create": "new", "init": "new", "doc": "explain",
   ]
 
-  /// What is wrong with a command line that names no command, or an option of other programs.
+  /// What is wrong with a command line that names no command, or another program's option.
   private static func remedy(for arguments: [String]) -> String? {
     let commands = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     if let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) {
@@ -89,7 +101,8 @@ extension Batch {
       return "there is no command \(first.quotedForMessage); \(advice)"
     }
     guard arguments.contains("--dry-run"), arguments.first != "run" else { return nil }
-    return "only batch run has --dry-run; batch plan JOB says what would happen, and writes nothing"
+    return
+      "only batch run has --dry-run; batch plan JOB shows what would happen, and writes nothing"
   }
 }
 
@@ -97,3 +110,6 @@ extension ExitStatus {
   /// Ends the process.
   func end() -> Never { exit(rawValue) }
 }
+
+/// Ends the process; within a command, the name `exit` is another's.
+private func endProcess(_ status: Int32) -> Never { exit(status) }

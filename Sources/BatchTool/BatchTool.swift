@@ -17,7 +17,7 @@ import Musl
 import Darwin
 #endif
 
-/// The whole command line of `batch`, for an executable that brings handlers of its own.
+/// The whole command line of `batch`, for an executable with its own handlers.
 ///
 ///     import BatchTool
 ///
@@ -28,11 +28,11 @@ import Darwin
 ///       }
 ///     }
 ///
-/// `shop run job.json` then runs jobs whose action has `"handler": "reprice"`, and all else that
-/// `batch` does.
+/// `shop run job.json` then also runs jobs whose action has `"handler": "reprice"`; all other commands of
+/// `batch` work as well.
 public struct BatchTool: Sendable {
-  /// The threads of a command beside those of Swift's tasks: the lane, its checkpoints, the output,
-  /// signals, hooks, libdispatch's own, and some that read.
+  /// The threads of a command beside those of Swift's tasks: the writer, its checkpoints, the output,
+  /// signals, hooks, libdispatch's own, and a few readers.
   private static let spareThreads = 8
 
   private let handlers: [String: TransformHandler]
@@ -40,18 +40,18 @@ public struct BatchTool: Sendable {
   /// The handlers that the commands of the running tool know.
   @TaskLocal static var handlers: [String: TransformHandler] = [:]
 
-  /// A tool with some handlers.
+  /// Makes a tool with handlers.
   ///
-  /// - Parameter handlers: What the `handler` of a transform may name.
+  /// - Parameter handlers: The handlers that a transform's `handler` may name.
   public init(handlers: [String: TransformHandler] = [:]) {
     self.handlers = handlers
   }
 
-  /// Reads the command line, does what it says, and ends the process with the status of
-  /// `Documentation/CommandLine.md` unless that is 0.
+  /// Runs the command of the command line; unless its status is 0, ends the process with a status of
+  /// `Documentation/CommandLine.md`.
   public func run() async {
     returnLargeBlocks()
-    // Before anything is awaited: a task for which there is no thread would wait for ever.
+    // Before anything is awaited: a task without a thread would wait forever.
     do throws(BatchError) {
       let cores = ProcessInfo.processInfo.activeProcessorCount
       try DetachedThread.require(cores + Self.spareThreads)

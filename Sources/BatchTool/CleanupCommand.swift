@@ -6,12 +6,11 @@ import SystemPackage
 struct CleanupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cleanup",
-    abstract: "Removes what past runs left and nobody needs.",
+    abstract: "Removes what past runs left behind.",
     discussion: """
-      These are checkpoints that --fresh has set aside, with their unfinished exports, and the \
-      ledgers in the database of those runs and of finished ones. What can be resumed by `batch run` \
-      or tried again by `batch retry-failed` stays, and so do the records that `batch history` shows, as \
-      many as the job keeps, unless --history is given.
+      It removes checkpoints that --fresh set aside, with their unfinished exports, and the ledgers \
+      in the database of those runs and of finished ones. It keeps what `batch run` can resume and \
+      `batch retry-failed` can retry, and, without --history, the records that `batch history` shows.
       """
   )
 
@@ -21,7 +20,7 @@ struct CleanupCommand: AsyncParsableCommand {
   )
   var job: String
 
-  @Flag(help: "Remove the records of earlier runs too; that of the last run stays.")
+  @Flag(help: "Also remove the records of earlier runs; that of the last run stays.")
   var history = false
 
   func run() async throws {
@@ -36,7 +35,7 @@ struct CleanupCommand: AsyncParsableCommand {
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
     for undo in cleanup.undoable {
-      try Terminal.print("kept run \(undo.run) to be undone: \(Format.undo(undo))")
+      try Terminal.print("kept run \(undo.run) for batch undo: \(Format.undo(undo))")
     }
     if cleanup.historyBytes > 0 {
       try Terminal.print(

@@ -7,8 +7,8 @@ struct ExplainCommand: ParsableCommand {
     commandName: "explain",
     abstract: "Explains a key of the job file.",
     discussion: """
-      Without a key, all keys are listed; a key with others below it lists those. The text is \
-      that of the page about the job file.
+      Without a key, it lists all keys; for a section, also the keys below it. The text is that \
+      of Documentation/JobFile.md.
 
         batch explain throttle.maximumWAL
         batch explain throttle
@@ -32,19 +32,16 @@ struct ExplainCommand: ParsableCommand {
   func run() throws {
     if schema { return try Terminal.print(bytes: PackageResources.job_schema_json) }
     let page = JobPage.embedded
-    let width = Terminal.outputColumns ?? TextLayout.standardWidth
     guard let key else {
-      let rows = page.keys.map { (label: $0.path, text: $0.summary) }
-      return try Terminal.print(
-        TextLayout.labelled(rows, width: width, cutting: true).joined(separator: "\n")
-      )
+      return try Terminal.print(page.list(width: Terminal.outputColumns).joined(separator: "\n"))
     }
+    let width = Terminal.outputColumns ?? TextLayout.standardWidth
     switch page.find(key) {
     case .key(let path):
       try Terminal.print(page.lines(about: path, width: width).joined(separator: "\n"))
     case .several(let paths):
       throw wrongUsage(
-        "several keys have the name \(key.quotedForMessage): \(paths.joined(separator: ", "))"
+        "several keys are called \(key.quotedForMessage): \(paths.joined(separator: ", "))"
       )
     case .none(let nearest):
       let advice =

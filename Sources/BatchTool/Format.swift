@@ -1,7 +1,7 @@
 import BatchEngine
 import BatchPipeline
 
-/// Numbers as people read them.
+/// Numbers for people.
 enum Format {
   /// `3,367,760`.
   static func count(_ value: Int) -> String {
@@ -27,7 +27,7 @@ enum Format {
   /// `4.2 MB`.
   static func bytes(_ value: Int) -> String { "\(ByteSize(bytes: Int64(value)))" }
 
-  /// `821,000`, `4.2`: a fraction of a few is not nothing.
+  /// `821,000`, `4.2`: a slow rate keeps its fraction.
   static func rate(_ value: Double) -> String {
     value < 10 ? "\((value * 1000).rounded() / 1000)" : count(Int(value))
   }
@@ -35,7 +35,7 @@ enum Format {
   /// `0.41 s`, `3:05`, `2:10:00`.
   static func seconds(_ value: Double) -> String { Duration.seconds(value).shown }
 
-  /// What is kept of a run to undo it by: `336,776 rows, 1.2 MB, until 2026-11-29T10:00:00Z`.
+  /// The undo records of a run: `336,776 rows, 1.2 MB, until 2026-11-29T10:00:00Z`.
   static func undo(_ undo: UndoableRun) -> String {
     let time = undo.keptUntil.map { ", until \($0)" } ?? ""
     let isUndone =

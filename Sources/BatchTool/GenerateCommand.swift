@@ -19,9 +19,9 @@ struct GenerateModelsCommand: AsyncParsableCommand {
     abstract: "Writes a class for each table: attributes, relationships, enumerations, indexes.",
     usage: usage("generate models <database> [<options>]"),
     discussion: """
-      Relationships come of foreign keys and of tables that join two others, enumerations of \
-      CHECK (column IN ('a', 'b')). Views, and tables whose rows nothing identifies, are named in a \
-      comment. The same schema gives the same text, and nothing is written to the database.
+      Foreign keys, and tables that join two others, become relationships; CHECK (column IN \
+      ('a', 'b')) becomes an enumeration. A comment names views and tables without a key. The same \
+      schema gives the same text. Nothing is written to the database.
       """
   )
 
@@ -30,21 +30,21 @@ struct GenerateModelsCommand: AsyncParsableCommand {
 
   @Option(
     help:
-      "The file, which ends in .swift; one that this has made is replaced. Standard output if left out.",
+      "The file, which ends in .swift; replaces only one that this command made. Default: standard output.",
     completion: .file(extensions: ["swift"])
   )
   var output: String?
 
   @Flag(
     help:
-      "Take types from the first 1,000 rows of each table too, where they are not what is declared."
+      "Also infer types from the first 1,000 rows of each table, where they differ from the declared ones."
   )
   var sample = false
 
   @Flag(
     help: """
-      Say in the mappings what is unique: a new object with the unique values of a row is then written \
-      over that row, and not refused.
+      Declare in the mappings what is unique: a new object with a row's unique values then overwrites \
+      that row instead of being refused.
       """
   )
   var upserts = false

@@ -8,8 +8,8 @@ struct HistoryCommand: AsyncParsableCommand {
     commandName: "history",
     abstract: "Lists the last runs of a job, newest first.",
     discussion: """
-      A run is named by the first characters of its UUID, which --run of status, ids, report and undo \
-      take. How many records stay says the job's "history": 20 unless it says something else.
+      A run is named by the first characters of its UUID: give them to --run of status, ids, verify, \
+      report and undo. The job's "history" says how many records to keep; default: 20.
       """
   )
 
@@ -38,17 +38,17 @@ struct HistoryCommand: AsyncParsableCommand {
           Format.seconds(summary.elapsedSeconds),
           run.undo.map { $0.isPartial ? "partly undone" : "undone" }
             ?? Self.word(for: summary.state),
-          String(summary.total),
-          String(summary.outcomes.succeeded),
-          String(summary.outcomes.failed)
+          Format.count(summary.total),
+          Format.count(summary.outcomes.succeeded),
+          Format.count(summary.outcomes.failed)
         )
       )
     }
   }
 
-  /// A line of the table: 80 columns, unless a number is of more than nine digits.
+  /// A line of the table: 80 columns, unless a number has more than eight digits.
   private static func columns(_ cells: String...) -> String {
-    let widths = [-8, -19, 9, -13, 9, 9, 7]
+    let widths = [-8, -19, 8, -13, 10, 10, 6]
     let padded = zip(cells, widths).map { cell, width in
       let spaces = String(repeating: " ", count: max(0, abs(width) - cell.count))
       return width < 0 ? cell + spaces : spaces + cell

@@ -11,7 +11,7 @@ import Musl
 import Darwin
 #endif
 
-/// What becomes of the identifiers that a command finds.
+/// What to do with the identifiers that a command finds.
 struct IdentifierOutput: ParsableArguments {
   /// How identifiers are printed.
   enum Format: String, CaseIterable, ExpressibleByArgument {
@@ -20,16 +20,16 @@ struct IdentifierOutput: ParsableArguments {
 
   @Option(
     help: """
-      How they are printed: key, uri or json; ids for the bytes of an identifier file, as --output \
-      writes them.
+      How to print them: key, uri or json; ids prints the bytes of an identifier file, which \
+      --output writes.
       """
   )
   var format = Format.key
 
-  @Flag(help: "Print their number only.")
+  @Flag(help: "Print only their number.")
   var count = false
 
-  @Option(help: ArgumentHelp("Save them to a file instead.", valueName: "file.ids"))
+  @Option(help: ArgumentHelp("Save them to a new file instead.", valueName: "file.ids"))
   var output: String?
 
   func validate() throws {
@@ -39,7 +39,7 @@ struct IdentifierOutput: ParsableArguments {
     if count, output != nil { throw ValidationError("--count and --output exclude each other.") }
   }
 
-  /// Prints, counts or saves a list of identifiers of a store; each is printed as one of its row's own entity.
+  /// Prints, counts or saves a list of identifiers of a store; prints each with its row's own entity.
   func emit(
     _ list: PackedIdentifiers,
     of store: Store?,
@@ -57,10 +57,10 @@ struct IdentifierOutput: ParsableArguments {
     }
   }
 
-  /// How many rows are asked for their entities at once.
+  /// For how many rows the store is asked at once for their entities.
   private static let partCount = 4_096
 
-  /// Prints, counts or saves a list, to a file of some permissions.
+  /// Prints, counts or saves a list; a file gets the permissions.
   func emit(_ list: PackedIdentifiers, permissions: FilePermissions) throws(BatchError) {
     if count {
       try Terminal.print(String(list.count))

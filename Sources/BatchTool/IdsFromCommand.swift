@@ -8,21 +8,27 @@ import SystemPackage
 struct IdsFromCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "from",
-    abstract: "Makes a list from text: a URI, a key or a JSON object a line.",
+    abstract: "Makes a list from text with an identifier on each line.",
     usage: usage("ids from <text> --database <database> --entity <entity> [<options>]"),
     discussion: """
-      The forms are those that `batch ids --format` prints. The order of the lines is kept. Whether \
-      there are rows for the identifiers shows when a job uses them.
+      A line has one of the forms that `batch ids --format` prints:
+
+        28                                 an integer key
+        =EU  =New%20York                   a text key: %XX for all but letters, digits and -._~
+        =EU,28                             a key of several columns; NULL is !
+        x-coredata://STORE/orders/p28      a URI, as --format uri prints it
+
+      Lines keep their order. A job that uses the list finds out whether the rows exist.
       """
   )
 
   @Argument(help: "The text, or - for standard input.", completion: .file())
   var text: String
 
-  @Option(help: "The database that the identifiers are of.", completion: .file())
+  @Option(help: "The database of the identifiers.", completion: .file())
   var database: String
 
-  @Option(help: "The entity that the identifiers are of.")
+  @Option(help: "Their table, or other entity.")
   var entity: String
 
   @OptionGroup var output: IdentifierOutput

@@ -6,7 +6,7 @@ import SystemPackage
 struct IdsUnionCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "union",
-    abstract: "Finds the identifiers that are in any of the sources, in the order of their keys.",
+    abstract: "Finds the identifiers in any of the sources, in key order.",
     usage: usage("ids union <sources> ... [<options>]")
   )
 
@@ -24,7 +24,7 @@ struct IdsUnionCommand: AsyncParsableCommand {
 struct IdsIntersectCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "intersect",
-    abstract: "Finds the identifiers that are in all of the sources, in the order of their keys.",
+    abstract: "Finds the identifiers in all of the sources, in key order.",
     usage: usage("ids intersect <sources> ... [<options>]")
   )
 
@@ -42,7 +42,7 @@ struct IdsIntersectCommand: AsyncParsableCommand {
 struct IdsSubtractCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "subtract",
-    abstract: "Finds the identifiers of the first source that are in none of the others.",
+    abstract: "Finds the identifiers of the first source that no other has.",
     usage: usage("ids subtract <source> <others> ... [<options>]")
   )
 
@@ -62,8 +62,8 @@ struct IdentifierSources: ParsableArguments {
   @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
   var sources: [String]
 
-  /// The identifiers of the sources, each sorted, combined from the first to the last, and the
-  /// permissions that all sources give.
+  /// Combines the sorted identifiers of the sources from the first to the last; with the permissions that
+  /// all sources grant.
   func combine(
     _ operation: (PackedIdentifiers, PackedIdentifiers) throws(BatchError) -> IdentifierList
   ) async throws(BatchError) -> (PackedIdentifiers, FilePermissions) {

@@ -7,7 +7,7 @@ import SystemPackage
 struct IdsShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Prints, counts or saves the identifiers of a source (the default).",
+    abstract: "Prints, counts or saves the identifiers of a source.",
     usage: usage("ids show <source> [<options>]")
   )
 
@@ -16,7 +16,7 @@ struct IdsShowCommand: AsyncParsableCommand {
 
   @Option(
     help: """
-      Which identifiers: all, remaining, done, or of those that are done succeeded, unchanged, vanished, \
+      Which identifiers: all, remaining or done; or, of those done, succeeded, unchanged, vanished, \
       noLongerMatching or failed.
       """
   )
@@ -24,8 +24,8 @@ struct IdsShowCommand: AsyncParsableCommand {
 
   @Flag(
     help: """
-      Print why identifiers failed, as CSV, or as JSON with --format json; with --count how many failed \
-      for each reason.
+      Print why identifiers failed, as CSV, or as JSON with --format json; with --count, how many \
+      failed for each reason.
       """
   )
   var reasons = false
@@ -49,7 +49,7 @@ struct IdsShowCommand: AsyncParsableCommand {
     )
   }
 
-  /// The database of a job, which knows more of rows than their keys; nil of a file.
+  /// The database of a job, which knows more about rows than their keys; nil for a file.
   private var store: Store? {
     get async throws(BatchError) {
       guard FilePath(source).extension == "json", output.format != .key,
@@ -108,7 +108,7 @@ func selection(
   }
   let path = FilePath(source)
   guard Job.isJobFile(path) else {
-    // What is done of a run by objects its store knows.
+    // The store knows which rows of a run by objects are done.
     if outcome != .all || run != nil, let job = try? Job(ofRunAt: path) {
       return try await IdentifierSelection(ofJob: job, outcome: outcome, run: run)
     }

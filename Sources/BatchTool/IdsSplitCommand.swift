@@ -10,20 +10,20 @@ struct IdsSplitCommand: AsyncParsableCommand {
     discussion: "batch ids split 4 all.ids --output part.ids makes part.1.ids to part.4.ids."
   )
 
-  @Argument(help: "How many files.")
+  @Argument(help: "The number of files.")
   var parts: Int
 
   @Argument(help: "A job file, identifier file or checkpoint.", completion: .file())
   var source: String
 
   @Option(
-    help: ArgumentHelp("What the files are called, without their number.", valueName: "file.ids")
+    help: ArgumentHelp("The name of the files, without their number.", valueName: "file.ids")
   )
   var output: String
 
   func validate() throws {
     guard (1...10_000).contains(parts) else {
-      throw ValidationError("The number of files must be from 1 to 10000.")
+      throw ValidationError("The number of files must be from 1 to 10,000.")
     }
   }
 

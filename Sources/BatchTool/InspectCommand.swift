@@ -35,12 +35,12 @@ struct InspectCommand: AsyncParsableCommand {
       ("store", inspection.store),
       ("entity", inspection.entity),
       ("identifiers", Format.count(inspection.count)),
-      ("order", inspection.isSorted ? "of the keys" : "of the selection"),
+      ("order", inspection.isSorted ? "by key" : "as selected"),
       ("size", Format.bytes(inspection.fileBytes)),
       (
         "list",
         "\(Format.bytes(inspection.listBytes)),"
-          + " \(Format.decimal(inspection.bitsPerIdentifier)) bits an identifier"
+          + " \(Format.decimal(inspection.bitsPerIdentifier)) bits per identifier"
       ),
     ]
     if let run = inspection.run {
@@ -48,24 +48,24 @@ struct InspectCommand: AsyncParsableCommand {
         ("job", run.job), ("run", run.run), ("started", run.startedAt), ("state", run.state),
         (
           "done",
-          "\(Format.count(run.done)) in \(Format.count(run.ranges, "range")), by the file"
+          "\(Format.count(run.done)) in \(Format.count(run.ranges, "range")), according to the file"
         ),
       ]
       if let undo { lines.append(("undo", Format.undo(undo))) }
       if !run.failed.isEmpty { lines.append(("failed", Format.count(run.failed.count))) }
-      // The first few tell what is wrong; --json and `batch ids --outcome failed` have all.
+      // The first few show what is wrong; --json and `batch ids --outcome failed` have all.
       for failed in run.failed.prefix(10) {
         lines.append(("", "\(failed.identifier): \(failed.failure.message)"))
       }
     }
-    lines.append(("checks", "every block, header and record is sound"))
+    lines.append(("checks", "every block, header and record is intact"))
     let width = lines.map(\.0.count).max() ?? 0
     for (name, value) in lines {
       try Terminal.print("\(name)\(String(repeating: " ", count: width - name.count))  \(value)")
     }
   }
 
-  /// Checks each record of a history, and adds up their sizes.
+  /// Checks each record of a history and adds up their sizes.
   private func inspectFolder() throws {
     let entries = RunHistory(folder: FilePath(file)).entries
     let inspections = entries.map { entry in
@@ -88,12 +88,12 @@ struct InspectCommand: AsyncParsableCommand {
       let bytes = entries.reduce(0) { $0 + Int($1.byteCount) }
       try Terminal.print("\(Format.count(entries.count, "record")), \(Format.bytes(bytes))")
     }
-    // Each was looked at; one that is damaged still fails the command.
+    // All are checked before a damaged one fails the command.
     for inspection in inspections { _ = try inspection.get() }
   }
 }
 
-/// What a file holds, and what the database keeps to undo its run by.
+/// The contents of a file, and the database's undo records of its run.
 private struct InspectionLine: Encodable {
   let inspection: FileInspection
   let undo: UndoableRun?

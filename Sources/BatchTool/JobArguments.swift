@@ -11,7 +11,7 @@ import Musl
 import Darwin
 #endif
 
-/// What every command about a job takes.
+/// The arguments of every command about a job.
 struct JobArguments: ParsableArguments {
   @Argument(help: "The job file, or - for standard input.", completion: .file(extensions: ["json"]))
   var job: String
@@ -35,21 +35,20 @@ struct JobArguments: ParsableArguments {
     if !Job.isJobFile(path), (try? FileInspection(of: path)) != nil {
       throw BatchError(
         .invalidJob,
-        "this is a checkpoint or a list of identifiers, and no job file",
+        "this is a checkpoint or a list of identifiers, not a job file",
         at: job,
-        remedy: "name the job file; a run by objects is carried out by its program"
+        remedy: "name the job file; only its program can resume a run by objects"
       )
     }
     return try await Job.reading(path)
   }
 
-  /// Reads the job file, or the checkpoint that a program's own run has left, for a command that knows databases of SQLite
-  /// only.
+  /// Reads the job file, or the checkpoint of a program's own run, for a command that works only on SQLite.
   func loadRun(for command: String) throws(BatchError) -> Job {
     try Job(ofRunNamed: job, for: command)
   }
 
-  /// The values of the job's parameters, in a run that begins now.
+  /// The values of the job's parameters in a run that starts now.
   func values(for job: Job) throws(BatchError) -> ParameterValues {
     try ParameterValues(
       arguments: parameters,
@@ -69,11 +68,11 @@ struct JobArguments: ParsableArguments {
 }
 
 extension Job {
-  /// What stands for standard input on a command line.
+  /// The argument that stands for standard input.
   static let standardInputName = "-"
 
-  /// The job of an argument: that of a job file, of a checkpoint that a program's own run has left, or on
-  /// standard input.
+  /// Reads the job that an argument names: a job file, the checkpoint of a program's own run, or standard
+  /// input.
   init(ofRunNamed argument: String) throws(BatchError) {
     guard argument == Self.standardInputName else {
       self = try Job(ofRunAt: FilePath(argument))
@@ -83,13 +82,13 @@ extension Job {
     self = try Job.ofStandardInput()
   }
 
-  /// Says what a command waits for that would else seem to hang.
+  /// Says what the command waits for: it would seem to hang.
   fileprivate static func announceReading() {
     guard isatty(STDIN_FILENO) == 1 else { return }
-    Terminal.say("reading the job from standard input; Ctrl-D ends it")
+    Terminal.say("reading the job from standard input; end it with Ctrl-D")
   }
 
-  /// The job of a run, for a command that knows runs by their files.
+  /// Reads the job of a run, for a command that finds runs by their files.
   ///
   /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job whose runs a server keeps.
   init(ofRecordNamed argument: String, for command: String) throws(BatchError) {
@@ -97,7 +96,7 @@ extension Job {
     try requireRecord(for: command)
   }
 
-  /// The job of a run, for a command that knows databases of SQLite only.
+  /// Reads the job of a run, for a command that works only on SQLite.
   ///
   /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job on PostgreSQL.
   init(ofRunNamed argument: String, for command: String) throws(BatchError) {

@@ -5,7 +5,7 @@ import SystemPackage
 
 /// A job that `batch new` writes.
 struct JobDraft {
-  /// What is done with the rows.
+  /// What the job does with the rows.
   enum Action {
     case update(set: [(column: String, expression: String)])
     case delete(archive: String?)
@@ -39,16 +39,16 @@ struct JobDraft {
     return String(name.prefix(100))
   }
 
-  /// The folder that the paths of the job lead from.
+  /// The folder where the job's relative paths start.
   private var folder: FilePath { output.map { FilePath($0).removingLastComponent() } ?? "" }
 
-  /// A path of the command line as the job has it: absolute if the job is in another folder.
+  /// A path of the command line as the job needs it: absolute if the job is in another folder.
   private func path(_ text: String) -> String {
     let path = FilePath(text)
     return folder.isEmpty || path.isAbsolute ? text : FileSystem.absolute(path).string
   }
 
-  /// What a transform calls: a script or a package beside the job.
+  /// The program of a transform: a script or a package beside the job.
   var skeleton: TransformSkeleton? {
     guard case .transform(let columns, let writes, let language) = action else { return nil }
     return TransformSkeleton(
@@ -83,12 +83,7 @@ struct JobDraft {
   }
 
   /// Whether a job over all rows has to say so.
-  private var writes: Bool {
-    switch action {
-    case .update, .delete, .transform: true
-    case .export: false
-    }
-  }
+  private var writes: Bool { action.kind != .export }
 
   private var actionText: String {
     var members: [(String, String)]
@@ -138,43 +133,68 @@ struct JobDraft {
 }
 
 extension JobDraft {
-  /// The job against its database, as `batch validate` looks at it.
+  /// Checks the job against its database, as `batch validate` does.
   ///
-  /// - Throws: `BatchError` with the place in the file to be.
+  /// - Throws: `BatchError` in the words of the command line.
   func plan() async throws(BatchError) -> JobPlan {
-    let job = try Job(
-      json: Array(text.utf8),
-      file: output ?? "\(name).json",
-      baseDirectory: folder
-    )
-    let values = try ParameterValues(
-      arguments: [],
-      declarations: job.parameters,
-      runStartedAt: currentTimestamp(),
-      runID: "00000000-0000-0000-0000-000000000000"
-    )
-    let plan = try await JobPlan(job, parameters: values, handlers: handlers)
-    try job.refuseOccupiedOutput()
-    return plan
+    do throws(BatchError) {
+      let job = try Job(json: Array(text.utf8), file: fileName, baseDirectory: folder)
+      let values = try ParameterValues(
+        arguments: [],
+        declarations: job.parameters,
+        runStartedAt: currentTimestamp(),
+        runID: "00000000-0000-0000-0000-000000000000"
+      )
+      let plan = try await JobPlan(job, parameters: values, handlers: handlers)
+      try job.refuseOccupiedOutput()
+      return plan
+    } catch {
+      throw inWordsOfOptions(error)
+    }
   }
 
-  /// A stand-in for the handler that is still to be written.
+  /// The name of the file as errors have it.
+  private var fileName: String { output ?? "\(name).json" }
+
+  /// An error about the job in the words of the command line: the file does not exist yet.
+  private func inWordsOfOptions(_ error: BatchError) -> BatchError {
+    let prefix = "\(fileName):"
+    let lines = error.description.split(separator: "\n").map { line in
+      var text = String(line)
+      if text.hasPrefix(prefix) {
+        text = String(text.dropFirst(prefix.count)).replacing(/^[0-9]+:[0-9]+:\s/, with: "")
+      }
+      return action.kind.inWordsOfOptions(text)
+    }
+    var error = error
+    error.message = lines.joined(separator: "\n")
+    error.place = nil
+    error.remedy = nil
+    return error
+  }
+
+  /// A stand-in for the handler that you have yet to write.
   var handlers: [String: TransformHandler] {
     guard case .transform = action else { return [:] }
     return [name: .rows { _ in { _ in } }]
   }
 
-  /// Refuses files that are there already, and a folder that is not.
+  /// Refuses files that exist, and a folder that does not.
   func refuseOccupied() throws(BatchError) {
     if !folder.isEmpty, FileSystem.status(of: folder) == nil {
-      throw BatchError(.fileAccess, "there is no such folder", at: folder.string, remedy: "make it")
+      throw BatchError(
+        .fileAccess,
+        "there is no such folder",
+        at: folder.string,
+        remedy: "create it: mkdir -p \(folder.string.quotedForShell)"
+      )
     }
     for path in [output.map { FilePath($0) }, skeleton?.path].compactMap(\.self) {
       guard FileSystem.status(of: path) == nil else { throw Self.occupied(path) }
     }
   }
 
-  /// Checks the job, and writes it and what it calls.
+  /// Checks the job, and writes it with its program.
   ///
   /// - Returns: The plan of the job.
   func write() async throws(BatchError) -> JobPlan {
@@ -183,13 +203,18 @@ extension JobDraft {
     let plan: JobPlan
     do throws(BatchError) {
       plan = try await self.plan()
+      do throws(BatchError) {
+        _ = try await plan.refuseSharedKeys()
+      } catch {
+        throw inWordsOfOptions(error)
+      }
       if let output {
         try Self.create(FilePath(output), text)
       } else {
         try Terminal.print(text, terminator: "")
       }
     } catch {
-      // What was made for a job that there is not is of no use.
+      // Without the job, its program is of no use.
       skeleton?.remove()
       throw error
     }
@@ -199,7 +224,7 @@ extension JobDraft {
 
   /// Writes a new file.
   ///
-  /// - Throws: `BatchError` of code `fileAccess`, also if there is a file already.
+  /// - Throws: `BatchError` of code `fileAccess`, also if the file exists.
   static func create(_ path: FilePath, _ text: String) throws(BatchError) {
     do {
       let file = try FileDescriptor.open(
@@ -223,9 +248,9 @@ extension JobDraft {
   private static func occupied(_ path: FilePath) -> BatchError {
     BatchError(
       .fileAccess,
-      "there is already a file of this name",
+      "there is already a file of this name, and batch new replaces none",
       at: path.string,
-      remedy: "choose another name, or remove it"
+      remedy: "choose another name, or remove the file"
     )
   }
 }

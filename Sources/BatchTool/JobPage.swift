@@ -2,39 +2,47 @@ import BatchIdentifiers
 
 /// The page about the job file, read as `batch explain` shows it.
 ///
-/// Tables whose rows begin with a key in backticks say what the key means; the paragraphs of a section
-/// say the rest. `Documentation/JobFile.md` is the page, embedded as it stands.
+/// A table whose rows begin with a key in backticks says what each key means; the paragraphs of its section
+/// say the rest. The page is `Documentation/JobFile.md`, embedded unchanged.
 struct JobPage {
   /// A key of the job file.
   struct Key {
     /// Its path, such as `throttle.window.hours`, with `NAME` for the name of a parameter.
     let path: String
-    /// What the page says in the columns after the key, by their titles.
+    /// The cells after the key, with the titles of their columns.
     let columns: [(title: String, text: String)]
 
-    /// What the value is.
+    /// What the value means.
     var value: String { columns.first { ["value", "runs"].contains($0.title) }?.text ?? "" }
-    /// The value of a file that leaves the key out; nil where the page says nothing.
+    /// Its default, or when it is required; nil where the page says nothing.
     var fallback: String? {
-      columns.first { $0.title == "default" && !$0.text.isEmpty }?.text
+      guard let text = columns.first(where: { $0.title == "default" })?.text, !text.isEmpty else {
+        return nil
+      }
+      // One of several keys must be there.
+      let others = text.hasPrefix("this, ") ? text.dropFirst(6) : text.dropFirst(8)
+      if text.hasPrefix("this, ") || text.hasPrefix("this or ") {
+        return "required unless \(others) is given"
+      }
+      return text == "required" ? text : "default: \(text)"
     }
     /// The actions that have the key; nil where all have it.
     var types: String? { columns.first { $0.title == "type" && !$0.text.isEmpty }?.text }
 
     /// All of it on one line.
-    var summary: String {
-      let actions = types.map { "\($0): " } ?? ""
-      let end: String =
-        switch fallback {
-        case nil: ""
-        case "required": "; required"
-        case let fallback?: "; default: \(fallback)"
-        }
-      return actions + value + end
+    var summary: String { start + end }
+
+    private var start: String { (types.map { "\($0): " } ?? "") + value }
+    private var end: String { fallback.map { "; \($0)" } ?? "" }
+
+    /// All of it in so many characters: the value is cut before the default.
+    func summary(in count: Int) -> String {
+      let room = count - end.count
+      return room < count / 2 ? summary.shortened(to: count) : start.shortened(to: room) + end
     }
   }
 
-  /// Something of a section that is shown whole or not at all.
+  /// A part of a section, which is shown whole or not at all.
   private struct Block {
     enum Kind {
       case paragraph, item, code, table
@@ -44,7 +52,7 @@ struct JobPage {
     /// The lines of the page.
     var lines: [String]
 
-    /// Whether it names a key in backticks, with or without those above it.
+    /// Whether it names a key in backticks, by its path or its last part.
     func mentions(_ path: String) -> Bool {
       let name = path.split(separator: ".").last.map(String.init) ?? path
       let codes = lines.joined(separator: " ").split(
@@ -58,7 +66,7 @@ struct JobPage {
     }
   }
 
-  /// What a path names.
+  /// What a path names on the page.
   enum Finding {
     case key(String)
     case several([String])
@@ -82,7 +90,7 @@ struct JobPage {
     func inOrder(below path: String) -> [Key] {
       byParent[path, default: []].flatMap { [$0] + inOrder(below: $0.path) }
     }
-    // The name of a parameter is a key of the file's own, which no table has.
+    // No table has the names of parameters: each job chooses its own.
     keys = inOrder(below: "").flatMap { key in
       key.path == "parameters" ? [key] + inOrder(below: "parameters.NAME") : [key]
     }
@@ -93,7 +101,7 @@ struct JobPage {
     path.split(separator: ".").dropLast().joined(separator: ".")
   }
 
-  /// Finds a key by its path, whatever its letter case, or by its last part if no other key has that.
+  /// Finds a key by its path, in any letter case, or by its last part if no other key ends so.
   func find(_ text: String) -> Finding {
     var steps = text.split(separator: ".", omittingEmptySubsequences: false).map {
       String($0.prefix { $0 != "[" })
@@ -116,6 +124,15 @@ struct JobPage {
     return .none(nearest: paths.first { last($0) == nearest })
   }
 
+  /// All keys, one a line, with as much of what they mean as fits.
+  func list(width: Int?) -> [String] {
+    let column = keys.map(\.path.count).max() ?? 0
+    return keys.map { key in
+      let label = TextLayout.padded(key.path, to: column + 2)
+      return label + (width.map { key.summary(in: max($0 - label.count, 1)) } ?? key.summary)
+    }
+  }
+
   /// What the page says of a key.
   func lines(about path: String, width: Int) -> [String] {
     let key = keys.first { $0.path == path }
@@ -125,9 +142,8 @@ struct JobPage {
       lines += [""] + TextLayout.wrapped(key.value, width: width, indent: indent)
       if let types = key.types { lines += ["", "  of      \(types)"] }
       if let fallback = key.fallback {
-        let text = fallback == "required" ? fallback : "default \(fallback)"
         lines += key.types == nil ? [""] : []
-        lines += TextLayout.wrapped(text, width: width, indent: indent)
+        lines += TextLayout.wrapped(fallback, width: width, indent: indent)
       }
     }
     let section = path == "parameters" ? "parameters.NAME" : path
@@ -140,15 +156,29 @@ struct JobPage {
       lines += title + [""] + TextLayout.labelled(rows, width: width, indent: indent)
     }
     let own = blocks[section, default: []]
-    let around = path.isEmpty ? [] : blocks[Self.parent(of: path), default: []]
+    let around = path.isEmpty ? [] : blocks(of: Self.parent(of: path), about: path)
     var previous: Block.Kind?
-    for block in around.filter({ $0.mentions(path) }) + own {
+    for block in around + own {
       // The items of a list stand together.
       if block.kind != .item || previous != .item { lines.append("") }
       previous = block.kind
       lines += Self.lines(of: block, width: width, indent: indent)
     }
     return lines
+  }
+
+  /// The parts of a section that mention a key, each with the list, example or table that it announces.
+  private func blocks(of section: String, about path: String) -> [Block] {
+    var found: [Block] = []
+    var announces = false
+    for block in blocks[section, default: []] {
+      let isAnnounced = announces && block.kind != .paragraph
+      announces = isAnnounced
+      guard isAnnounced || block.mentions(path) else { continue }
+      found.append(block)
+      if block.lines.last?.hasSuffix(":") == true { announces = true }
+    }
+    return found
   }
 
   private static func lines(of block: Block, width: Int, indent: Int) -> [String] {
@@ -172,7 +202,7 @@ struct JobPage {
     }
   }
 
-  /// The cells of a line of a table, as plain text.
+  /// The cells of a table's line, as plain text.
   fileprivate static func cells(_ line: String) -> [String] {
     let bar = "\u{0}"
     let parts = line.replacing("\\|", with: bar).split(
@@ -184,7 +214,7 @@ struct JobPage {
     }
   }
 
-  /// Text of the page without its marks: links, emphasis, code.
+  /// Text of the page without the marks of links, emphasis and code.
   fileprivate static func plain(_ text: some StringProtocol) -> String {
     var plain = String(text)
     plain.replace(/\[([^\]]*)\]\([^)]*\)/) { String($0.output.1) }
@@ -195,14 +225,14 @@ struct JobPage {
 }
 
 extension JobPage {
-  /// Goes through the lines of a page.
+  /// Reads a page line by line.
   private struct Reader {
     var keys: [Key] = []
     var blocks: [String: [Block]] = [:]
-    /// The section that the lines belong to; nil for one about no key.
+    /// The section that the lines belong to; nil where it is about no key.
     private var section: String?
     private var titles: [String] = []
-    /// What the next line may belong to.
+    /// The part that the next line may continue.
     private var open: Block?
     private var isCode = false
 
@@ -228,7 +258,7 @@ extension JobPage {
       }
     }
 
-    /// The path in the backticks of a heading; that of the file for its own section.
+    /// The path in the backticks of a heading; the empty path for the section about the whole file.
     private static func section(ofHeading line: String) -> String? {
       let parts = line.split(separator: "`", omittingEmptySubsequences: false)
       if parts.count > 1 { return String(parts[1]) }

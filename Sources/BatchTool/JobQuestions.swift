@@ -11,24 +11,9 @@ import Musl
 import Darwin
 #endif
 
-/// Asks on a terminal for what a job lacks, writes it and shows its plan.
+/// Asks on a terminal for what the command line leaves out, writes the job and shows its plan.
 final class JobQuestions {
-  /// The actions, by their names in a job.
-  enum Kind: String, CaseIterable {
-    case update, delete, export, transform
-
-    /// What a question calls it.
-    var words: String {
-      switch self {
-      case .update: "change columns with SQL"
-      case .delete: "delete rows, with a copy if you like"
-      case .export: "write rows to a file"
-      case .transform: "change columns with a program of yours"
-      }
-    }
-  }
-
-  /// What the command line says of the job.
+  /// What is known of the job: from the command line, then also from the answers.
   struct Given {
     var database: String?
     var table: String?
@@ -39,18 +24,18 @@ final class JobQuestions {
     var output: String?
   }
 
-  /// How long a count may take before it is given up.
+  /// How long a count may take.
   private static let countLimit = Duration.milliseconds(500)
 
   private let editor: LineEditor
-  private let given: Given
-  private var kind: Kind?
+  private var given: Given
+  private var kind: JobDraft.Kind?
   private var action: JobDraft.Action?
 
   init(
     _ editor: LineEditor,
     given: Given,
-    kind: Kind?,
+    kind: JobDraft.Kind?,
     action: JobDraft.Action?
   ) {
     self.editor = editor
@@ -59,16 +44,33 @@ final class JobQuestions {
     self.action = action
   }
 
-  /// Asks, writes the job and shows its plan.
+  /// Asks, writes the job and shows its plan; if anything ends that, prints the command with the answers.
   func ask() async throws {
+    do {
+      try await askAll()
+    } catch {
+      if let kind {
+        Terminal.say("This command continues with your answers:\n  \(given.command(kind, action))")
+      }
+      throw error
+    }
+  }
+
+  private func askAll() async throws {
     let (database, store) = try await askStore()
+    given.database = database
     let entity = try await askEntity(of: store)
+    given.table = entity.name
     let kind = try await askKind(entity)
+    self.kind = kind
+    given.key = try await askKey(of: entity, in: store)
+    given.condition = try await askCondition(store, entity)
+    given.everything = given.condition == nil
     var draft = JobDraft(
       database: database,
       table: entity.name,
-      key: try await askKey(of: entity),
-      condition: try await askCondition(store, entity),
+      key: given.key,
+      condition: given.condition,
       action: .delete(archive: nil),
       name: given.name ?? JobDraft.name(kind.rawValue, entity.name)
     )
@@ -76,6 +78,7 @@ final class JobQuestions {
       draft.action = action
     } else {
       try await askAction(kind, entity, for: &draft)
+      action = draft.action
     }
     let isSaved = given.output != nil || isatty(STDOUT_FILENO) == 1
     if isSaved { draft.output = try await askOutput(draft) }
@@ -85,7 +88,7 @@ final class JobQuestions {
     for line in text.lines(width: Terminal.columns) { Terminal.say(line) }
     for warning in text.report.warnings { Terminal.warn(warning) }
     if let output = draft.output {
-      Terminal.say("\n\(output) is written; batch run \(output) runs it")
+      Terminal.say("\n\(output) is written; run it with: \(usage("run")) \(output.quotedForShell)")
     }
   }
 
@@ -100,7 +103,7 @@ final class JobQuestions {
         try JobQuestions.Given.requireFile(asked)
         return (asked, try await Store(path: asked, isReadOnly: true))
       } catch {
-        // What the command line says cannot be asked again.
+        // The command line is not asked again.
         if path != nil { throw error }
         Terminal.complain(error)
         path = nil
@@ -114,7 +117,7 @@ final class JobQuestions {
     guard !entities.isEmpty else {
       throw BatchError(
         .unknownEntity,
-        "there is no table",
+        "the database has no table",
         at: store.path,
         remedy: "name another database"
       )
@@ -139,9 +142,9 @@ final class JobQuestions {
     }
   }
 
-  private func askKind(_ entity: Entity) async throws(BatchError) -> Kind {
+  private func askKind(_ entity: Entity) async throws(BatchError) -> JobDraft.Kind {
     if let kind { return kind }
-    let kinds = entity.kind == .view ? [Kind.export] : Kind.allCases
+    let kinds = entity.kind == .view ? [JobDraft.Kind.export] : JobDraft.Kind.allCases
     if kinds.count == 1 { return kinds[0] }
     let rows = kinds.enumerated().map { ["\($0 + 1)", $1.rawValue, $1.words] }
     for line in TextLayout.table(rows, width: Terminal.columns - 1, indent: 2) {
@@ -150,30 +153,57 @@ final class JobQuestions {
     while true {
       let answer = try await editor.line("What to do").lowercased()
       if let number = Int(answer), kinds.indices.contains(number - 1) { return kinds[number - 1] }
-      if let kind = Kind(rawValue: answer) { return kind }
+      if let kind = JobDraft.Kind(rawValue: answer) { return kind }
       let remedy = remedyForUnknownName(answer, among: kinds.map(\.rawValue), kind: "actions")
       Terminal.say("there is no action \(answer.quotedForMessage); \(remedy)")
     }
   }
 
-  private func askKey(of entity: Entity) async throws(BatchError) -> [String] {
+  private func askKey(of entity: Entity, in store: Store) async throws(BatchError) -> [String] {
     if !given.key.isEmpty || entity.key != nil { return given.key }
-    return try await askColumns("Columns that identify a row", of: entity)
+    while true {
+      let columns = try await askColumns("Columns that identify a row", of: entity)
+      do throws(BatchError) {
+        try await refuseSharedKeys(columns, of: entity, in: store)
+        return columns
+      } catch { Terminal.complain("\(error.message); name columns that are different in each row") }
+    }
+  }
+
+  /// Refuses columns that are the same in two rows, if that is found in time; the job is checked as well.
+  private func refuseSharedKeys(
+    _ columns: [String],
+    of entity: Entity,
+    in store: Store
+  ) async throws(BatchError) {
+    let (limit, schema) = (Self.countLimit, store.schema)
+    let request = FetchRequest(entity: entity.name, predicate: nil, key: columns)
+    try await store.connection(label: "batch.new").perform { connection throws(BatchError) in
+      let query = try IdentifierQuery(request, schema: schema, connection: connection)
+      _ = try connection.within(limit) { () throws(BatchError) in
+        try query.refuseDuplicates(in: connection)
+      }
+    }
   }
 
   private func askCondition(_ store: Store, _ entity: Entity) async throws(BatchError) -> String? {
     if given.everything { return nil }
     if let condition = given.condition { return condition }
     let all = try await count(store, entity, where: nil)
+    showColumns(of: entity)
     while true {
       var problem: BatchError?
-      let answer = try await editor.line("Rows where (SQL; empty for all)") { text in
-        if text.isEmpty { return all }
+      let answer = try await editor.line("Rows where (SQL, or all)") { text in
+        if text.isEmpty || Self.isAll(text) { return all }
         do throws(BatchError) {
           return "\(try await self.count(store, entity, where: text)), of \(all)"
         } catch { return error.message }
       }
-      if answer.isEmpty { return nil }
+      if Self.isAll(answer) { return nil }
+      if answer.isEmpty {
+        Terminal.say("  type a condition such as id < 100, or all for every row")
+        continue
+      }
       do throws(BatchError) {
         _ = try await count(store, entity, where: answer)
       } catch { problem = error }
@@ -182,55 +212,100 @@ final class JobQuestions {
     }
   }
 
+  /// Whether an answer means all rows: no expression is the keyword ALL.
+  private static func isAll(_ answer: String) -> Bool { answer.lowercased() == "all" }
+
+  private func showColumns(of entity: Entity) {
+    let names = entity.attributes.map(\.name).joined(separator: ", ")
+    for line in TextLayout.wrapped(
+      names,
+      width: Terminal.columns - 1,
+      indent: 4,
+      first: "  columns: "
+    ) { Terminal.say(line) }
+  }
+
   private func askAction(
-    _ kind: Kind,
+    _ kind: JobDraft.Kind,
     _ entity: Entity,
     for draft: inout JobDraft
   ) async throws(BatchError) {
     switch kind {
     case .update: try await askAssignments(entity, for: &draft)
     case .delete:
-      let archive = try await editor.line("Copy them to the table (empty for none)")
-      draft.action = .delete(archive: archive.isEmpty ? nil : archive)
+      try await askUntilValid(for: &draft) { () throws(BatchError) in
+        let archive = try await editor.line("Copy the rows first to table (empty for no copy)")
+        return .delete(archive: archive.isEmpty ? nil : archive)
+      }
     case .export:
       let standard = "\(draft.name).csv"
-      let file = try await editor.line("File (.csv or .ndjson)", standard: standard)
-      draft.action = .export(
-        file: file,
-        format: NewExportCommand.format(of: file),
-        columns: []
-      )
-    case .transform:
-      let reads = try await askColumns("Columns that the program reads", of: entity)
-      let writes = try await askColumns("Columns that it may set", of: entity)
-      var language: TransformSkeleton.Language?
-      while language == nil {
-        let answer = try await editor.line("Language (python or swift)", standard: "python")
-        language = .init(rawValue: answer.lowercased())
+      try await askUntilValid(for: &draft) { () throws(BatchError) in
+        let file = try await editor.line("File (.csv or .ndjson)", standard: standard)
+        return .export(file: file, format: try await askFormat(of: file), columns: [])
       }
-      draft.action = .transform(columns: reads, writes: writes, language: language ?? .python)
+    case .transform:
+      try await askUntilValid(for: &draft) { () throws(BatchError) in
+        let reads = try await askColumns("Columns that the program reads", of: entity)
+        let writes = try await askColumns("Columns that it may set", of: entity)
+        let language = try await askLanguage()
+        return .transform(columns: reads, writes: writes, language: language)
+      }
     }
   }
 
-  /// Asks for assignments until a line is empty; one that does not compile is asked for again.
+  /// Asks for an action until it fits the database.
+  private func askUntilValid(
+    for draft: inout JobDraft,
+    _ ask: () async throws(BatchError) -> JobDraft.Action
+  ) async throws(BatchError) {
+    while true {
+      draft.action = try await ask()
+      do throws(BatchError) {
+        _ = try await draft.plan()
+        return
+      } catch { Terminal.complain(error) }
+    }
+  }
+
+  private func askFormat(of file: String) async throws(BatchError) -> String {
+    if let format = NewExportCommand.format(of: file) { return format }
+    return try await askOne(of: ["csv", "ndjson"], "Format")
+  }
+
+  private func askLanguage() async throws(BatchError) -> TransformSkeleton.Language {
+    let names = TransformSkeleton.Language.allCases.map(\.rawValue)
+    return .init(rawValue: try await askOne(of: names, "Language")) ?? .python
+  }
+
+  /// Asks for one of some words, the first of which is the default.
+  private func askOne(of words: [String], _ prompt: String) async throws(BatchError) -> String {
+    let choice = words.joined(separator: " or ")
+    while true {
+      let answer = try await editor.line("\(prompt) (\(choice))", standard: words[0]).lowercased()
+      if words.contains(answer) { return answer }
+      Terminal.say("  \(answer.quotedForMessage) is neither of them; type \(choice)")
+    }
+  }
+
+  /// Asks for assignments until a line is empty; asks again for one that does not compile.
   private func askAssignments(
     _ entity: Entity,
     for draft: inout JobDraft
   ) async throws(BatchError) {
-    Terminal.say("  the columns: \(entity.attributes.map(\.name).joined(separator: ", "))")
     var assignments: [(column: String, expression: String)] = []
     while true {
-      let prompt = assignments.isEmpty ? "Set (column = expression)" : "Set (empty if that is all)"
+      let prompt = assignments.isEmpty ? "Set (column = expression)" : "Set (empty to continue)"
       let answer = try await editor.line(prompt)
       if answer.isEmpty, !assignments.isEmpty { return }
       guard let assignment = NewUpdateCommand.assignment(answer) else {
-        Terminal.say("  such as: price = price * 2")
+        Terminal.say("  type a column, = and an SQL expression, such as price = price * 2")
         continue
       }
       draft.action = .update(set: assignments + [assignment])
       do throws(BatchError) {
         _ = try await draft.plan()
         assignments.append(assignment)
+        action = draft.action
       } catch {
         draft.action = .update(set: assignments)
         Terminal.complain(error)
@@ -242,9 +317,12 @@ final class JobQuestions {
   {
     let names = entity.attributes.map(\.name).joined(separator: ", ")
     while true {
-      let answer = try await editor.line("\(prompt), with commas between") { _ in names }
+      let answer = try await editor.line("\(prompt), separated by commas") { _ in names }
       let columns = answer.split(separator: ",").map(\.trimmingSpaces)
-      guard !columns.isEmpty else { continue }
+      if columns.isEmpty {
+        Terminal.say("  name at least one of \(names)")
+        continue
+      }
       do throws(BatchError) {
         for column in columns { _ = try entity.requireAttribute(named: column) }
         return columns
@@ -264,13 +342,26 @@ final class JobQuestions {
       var draft = draft
       draft.output = output
       do throws(BatchError) {
+        if answer == nil { try Self.refuseOtherExtension(of: output) }
         try draft.refuseOccupied()
+        given.output = output
         return output
       } catch {
         if answer != nil { throw error }
         Terminal.complain(error)
         answer = nil
       }
+    }
+  }
+
+  /// Refuses an answer that is hardly the name of a job file, such as "no".
+  private static func refuseOtherExtension(of output: String) throws(BatchError) {
+    guard FilePath(output).extension == "json" else {
+      throw BatchError(
+        .fileAccess,
+        "\(output.quotedForMessage) is not the name of a job file, which ends in .json",
+        remedy: "type a name, or Ctrl-C to write nothing"
+      )
     }
   }
 
@@ -301,7 +392,19 @@ final class JobQuestions {
         return Int(count)
       }
     }
-    return count.map { Format.count($0, "row") } ?? "many rows, not counted within half a second"
+    return count.map { Format.count($0, "row") } ?? "many rows: counting takes over half a second"
+  }
+}
+
+extension JobDraft.Kind {
+  /// What a question says of it.
+  fileprivate var words: String {
+    switch self {
+    case .update: "change columns with SQL"
+    case .delete: "delete rows; can copy them first"
+    case .export: "write rows to a file"
+    case .transform: "change columns with a program of yours"
+    }
   }
 }
 
@@ -309,20 +412,21 @@ extension JobQuestions.Given {
   /// Asks for what is missing, and writes the job.
   ///
   /// - Parameters:
-  ///   - action: What is done with the rows; nil to ask.
+  ///   - action: What the job does with the rows; nil to ask.
   ///   - kind: What kind of action it is, if that is known.
   ///   - needs: What the action lacks, in the words of the command line.
   /// - Throws: What is wrong with the command line or the job.
   func write(
     _ action: JobDraft.Action?,
-    kind: JobQuestions.Kind? = nil,
+    kind: JobDraft.Kind? = nil,
     missing needs: [String] = []
   ) async throws {
     if let database { try Self.requireFile(database) }
     var missing: [String] = []
     if database == nil { missing.append("the database") }
     if table == nil { missing.append("the table") }
-    if condition == nil, !everything { missing.append("--where or --everything") }
+    // An export of all rows changes none.
+    if condition == nil, !everything, kind != .export { missing.append("--where or --everything") }
     missing += needs
     if missing.isEmpty, let database, let table, let action, let kind {
       let draft = JobDraft(

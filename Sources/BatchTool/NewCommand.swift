@@ -8,8 +8,8 @@ struct NewCommand: AsyncParsableCommand {
     commandName: "new",
     abstract: "Writes a job file.",
     discussion: """
-      Checks the job against its database and prints it, or writes it to a new file. On a \
-      terminal it asks for what the command line leaves out, and shows the plan at the end.
+      It checks the job against its database, then prints it or writes it to a new file. On a \
+      terminal it asks for whatever the command line leaves out, and finally shows the plan.
 
         batch new
         batch new update shop.db orders --set "price = 1" --everything > job.json
@@ -26,7 +26,7 @@ struct NewCommand: AsyncParsableCommand {
   }
 }
 
-/// What every job has that `batch new` writes.
+/// The arguments that all kinds of `batch new` share.
 struct NewJobArguments: ParsableArguments {
   @Argument(help: "The database.", completion: .file())
   var database: String?
@@ -40,7 +40,7 @@ struct NewJobArguments: ParsableArguments {
   )
   var condition: String?
 
-  @Flag(help: "All rows.")
+  @Flag(help: "All rows; the default of an export.")
   var everything = false
 
   @Option(
@@ -51,7 +51,7 @@ struct NewJobArguments: ParsableArguments {
   )
   var key: [String] = []
 
-  @Option(help: "The name of the job, instead of one like update-orders.")
+  @Option(help: "The name of the job; default: such as update-orders.")
   var name: String?
 
   @Option(
@@ -69,7 +69,7 @@ struct NewJobArguments: ParsableArguments {
     }
   }
 
-  /// What was said of the job.
+  /// What the command line says of the job.
   var given: JobQuestions.Given {
     JobQuestions.Given(
       database: database,
@@ -142,7 +142,7 @@ struct NewDeleteCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A table that gets a copy of each row first; made if it is not there.",
+      "A table that gets a copy of each row first; created if missing.",
       valueName: "table"
     )
   )
@@ -159,7 +159,7 @@ struct NewExportCommand: AsyncParsableCommand {
     abstract: "Writes a job that exports rows to a file.",
     usage: usage("new export <database> <table> [<options>]"),
     discussion: """
-      batch new export shop.db orders --everything --file orders.csv > job.json
+      batch new export shop.db orders --file orders.csv > job.json
       """
   )
 
@@ -168,7 +168,7 @@ struct NewExportCommand: AsyncParsableCommand {
   @Option(help: "The file to export to.", completion: .file())
   var file: String?
 
-  @Option(help: "csv or ndjson; left out, the ending of the file decides.")
+  @Option(help: "csv or ndjson; default: by the extension of the file.")
   var format: String?
 
   @Option(
@@ -180,32 +180,41 @@ struct NewExportCommand: AsyncParsableCommand {
     if let format, !["csv", "ndjson"].contains(format) {
       throw ValidationError("--format must be csv or ndjson.")
     }
+    if let file, format == nil, Self.format(of: file) == nil {
+      throw ValidationError(
+        "the extension of \(file.quotedForMessage) does not say the format; give --format csv or ndjson"
+      )
+    }
   }
 
   func run() async throws {
-    guard let file else {
+    guard let file, let format = format ?? Self.format(of: file) else {
       return try await arguments.given.write(nil, kind: .export, missing: ["--file"])
     }
     try await arguments.given.write(
-      .export(file: file, format: format ?? Self.format(of: file), columns: column),
+      .export(file: file, format: format, columns: column),
       kind: .export
     )
   }
 
-  /// The format that the name of a file stands for.
-  static func format(of file: String) -> String {
-    FilePath(file).extension?.lowercased() == "csv" ? "csv" : "ndjson"
+  /// The format that the extension of a file stands for; nil for any other.
+  static func format(of file: String) -> String? {
+    switch FilePath(file).extension?.lowercased() {
+    case "csv": "csv"
+    case "ndjson", "jsonl": "ndjson"
+    default: nil
+    }
   }
 }
 
 struct NewTransformCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "transform",
-    abstract: "Writes a job that computes columns, and the beginning of its program.",
+    abstract: "Writes a job that computes columns, and a first version of its program.",
     usage: usage("new transform <database> <table> [<options>]"),
     discussion: """
-      The program is a Python script, or a Swift package, beside the job. It leaves rows as they \
-      are until you fill it in.
+      The program is a Python script or a Swift package beside the job. It changes no row until \
+      you fill it in.
 
         batch new transform shop.db orders --everything --read price --write gross \\
           --output gross.json

@@ -7,15 +7,15 @@ struct PlanCommand: AsyncParsableCommand {
     abstract: "Shows what a job would do; writes nothing.",
     usage: usage("plan <job> [<options>]"),
     discussion: """
-      Counts the matching rows and shows the SQL, SQLite's query plan, warnings, a rough time and \
-      the first rows before and after. The handler or command of a transform is not called, since it \
-      may do more than compute: its rows are shown before only, and its time is unknown.
+      It counts the matching rows and shows the SQL, SQLite's query plan, warnings, a rough time and \
+      the first rows before and after. It does not call the handler or command of a transform, which \
+      may do more than compute: of these rows it shows only the values before, and no time.
       """
   )
 
   @OptionGroup var arguments: JobArguments
 
-  @Option(help: "Identifiers in a chunk, instead of the job's number.")
+  @Option(help: "Identifiers per chunk; overrides the job.")
   var chunkSize: Int?
 
   @OptionGroup var runID: RunIDArgument

@@ -8,7 +8,7 @@ struct PlanText {
   let report: PlanReport
   let next: NextStep
 
-  /// Looks at what a run would do.
+  /// Finds out what a run would do.
   init(
     _ plan: JobPlan,
     chunkSize: Int? = nil,
@@ -59,7 +59,7 @@ struct PlanText {
     var lines = TextLayout.labelled(facts, width: width)
     if !report.sample.isEmpty {
       let unknown = plan.program.map {
-        ", before; what comes after only the \($0) knows, and a plan does not call it"
+        ", before the run; a plan does not call the \($0), which computes the new values"
       }
       lines += [""]
       lines += TextLayout.wrapped(
@@ -85,7 +85,7 @@ struct PlanText {
       ),
     ]
     if let file = report.identifiers {
-      facts.append(("rows", "those that \(file) names, in its order"))
+      facts.append(("rows", "those in \(file), in its order"))
     } else {
       facts.append(("fetch", Self.oneLine(report.sql.fetch)))
       facts += report.queryPlan.map { ("", $0) }
@@ -99,16 +99,16 @@ struct PlanText {
         facts.append(
           (
             "copy",
-            "the rows are read once, into a temporary file\(size): to find one by its key SQLite"
-              + " looks at many"
+            "all rows are read once into a temporary file\(size), since SQLite cannot find one by its key"
+              + " without reading many"
           )
         )
       }
     }
     facts.append(("recheck", Self.text(of: report.recheck)))
     if let unchanged = report.unchanged {
-      let looked = Format.count(unchanged.of, "row")
-      facts.append(("unchanged", "\(Format.count(unchanged.count)) of the first \(looked)"))
+      let first = Format.count(unchanged.of, "row")
+      facts.append(("unchanged", "\(Format.count(unchanged.count)) of the first \(first)"))
     }
     if let tried = report.triedRows, tried > 0 {
       let first = "the first \(Format.count(tried, "row"))"
@@ -117,7 +117,7 @@ struct PlanText {
     }
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"
-      let reason = report.pace.map { "by \($0)" } ?? "a rough guess"
+      let reason = report.pace.map { "because of \($0)" } ?? "a rough guess"
       facts.append(("time", "\(about) \(Format.seconds(seconds)), \(reason)"))
     } else if let program = plan.program {
       facts.append(("time", "unknown: it depends on the \(program)"))
@@ -125,7 +125,7 @@ struct PlanText {
     return facts
   }
 
-  /// What must still hold of a row, and what need not and why.
+  /// What must still hold for a row at its turn; what need not, and why.
   private static func text(of recheck: PlanReport.Rechecking) -> String {
     let terms = recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
     let omitted = recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
@@ -140,7 +140,7 @@ struct PlanText {
 }
 
 extension JobPlan {
-  /// What computes the rows of a transform, in words; nil of other actions.
+  /// What computes the rows of a transform, in words; nil for other actions.
   fileprivate var program: String? {
     guard case .transform(let transform) = job.action else { return nil }
     return switch transform.program {
@@ -150,7 +150,7 @@ extension JobPlan {
   }
 }
 
-/// A plan with what comes next beside its fields.
+/// A plan with its next step beside its fields.
 private struct PlanLine: Encodable {
   let report: PlanReport
   let next: NextStep

@@ -2,7 +2,7 @@ import BatchIdentifiers
 import BatchPipeline
 import BatchStore
 
-/// Shows a run: a live line on a terminal, plain lines elsewhere, JSON where it is asked for.
+/// Shows a run: a live line on a terminal, plain lines elsewhere, JSON with `--json`.
 struct ProgressPrinter: Sendable {
   private let json: Bool
   private let quiet: Bool
@@ -10,18 +10,18 @@ struct ProgressPrinter: Sendable {
   private let failure = Lock<BatchError?>(nil)
   private let retries = Lock(Retries())
 
-  /// The chunks that were tried again: the first is told, and after it how many, once a minute at most.
+  /// The retries of chunks: the first is shown, then their number, at most once a minute.
   private struct Retries {
     var count = 0
-    var told = 0
+    var shown = 0
     var last: ContinuousClock.Instant?
 
-    /// Counts one; whether it is told.
+    /// Counts one; returns whether to show it.
     mutating func add() -> Bool {
       count += 1
       let now = ContinuousClock.now
       if let last, now - last < .seconds(60) { return false }
-      (told, last) = (count, now)
+      (shown, last) = (count, now)
       return true
     }
   }
@@ -31,7 +31,7 @@ struct ProgressPrinter: Sendable {
     self.quiet = quiet
   }
 
-  /// How often progress is worth showing.
+  /// How often to show progress.
   var interval: Duration { !json && Terminal.isInteractive ? .milliseconds(200) : .seconds(5) }
 
   /// Shows an event.
@@ -76,7 +76,7 @@ struct ProgressPrinter: Sendable {
       )
     case .retryingFailures(let summary):
       let failed = Format.count(summary.outcomes.failed, "failed identifier")
-      Terminal.say("\(summary.job): \(failed) to try again")
+      Terminal.say("\(summary.job): \(failed) to retry")
     case .progress(let summary), .throttled(let summary):
       let line = Self.line(summary, columns: Terminal.isInteractive ? Terminal.columns - 1 : nil)
       if Terminal.isInteractive {
@@ -91,44 +91,49 @@ struct ProgressPrinter: Sendable {
       let (isDue, count) = retries.withLock { ($0.add(), $0.count) }
       guard isDue else { return }
       if Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
-      let all = count > 1 ? "; \(Format.count(count, "further try", "further tries")) in all" : ""
+      let all = count > 1 ? "; \(Format.count(count, "retry", "retries")) so far" : ""
       Terminal.warn(
-        "\(retry.error.place ?? ""): \(retry.error.message); further try \(retry.attempt) of"
-          + " \(retry.limit) in \(Format.seconds(retry.delay / .seconds(1)))\(all)"
+        "\(retry.error.place ?? ""): \(retry.error.message); retry \(retry.attempt) of"
+          + " \(Format.count(retry.limit)) in \(Format.seconds(retry.delay / .seconds(1)))\(all)"
       )
     case .setAside(let path):
-      Terminal.say("the unfinished checkpoint was set aside as \(path)")
+      Terminal.say("set the unfinished checkpoint aside as \(path)")
     }
   }
 
-  /// How a run stands, on one line.
+  /// The state of a run on one line.
   ///
   /// - Parameters:
   ///   - summary: The run.
-  ///   - columns: How long the line may be. What it is about is known, so the name is what is cut
-  ///     first, and after that the reason why the run is held.
+  ///   - columns: How long the line may be. The reader knows the name, so it is cut first, then the
+  ///     reason why the run is held; a narrow terminal also lacks the speed, then the numbers.
   /// - Returns: The line.
   static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
     let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
-    var rest =
-      "  \(percent)%  \(Format.count(summary.done)) of \(Format.count(summary.total))"
-    if let rate = summary.identifiersPerSecond { rest += "  \(Format.rate(rate))/s" }
-    if let eta = summary.etaSeconds { rest += "  ETA \(Format.seconds(eta))" }
-    if summary.outcomes.failed > 0 { rest += "  failed \(Format.count(summary.outcomes.failed))" }
-    if let reason = summary.throttle { rest += "  held: \(reason)" }
-    guard let columns else { return summary.job + rest }
-    let name = summary.job.shortened(to: max(columns - rest.count, Self.leastNameLength))
+    let counts = "  \(Format.count(summary.done)) of \(Format.count(summary.total))"
+    let rate = summary.identifiersPerSecond.map { "  \(Format.rate($0))/s" } ?? ""
+    var end = summary.etaSeconds.map { "  ETA \(Format.seconds($0))" } ?? ""
+    if summary.outcomes.failed > 0 { end += "  failed \(Format.count(summary.outcomes.failed))" }
+    let reason = summary.throttle.map { "  held: \($0)" } ?? ""
+    let start = "  \(percent)%"
+    guard let columns else { return summary.job + start + counts + rate + end + reason }
+    let nameLength = min(summary.job.count, leastNameLength)
+    let middle = [counts + rate, counts].first {
+      nameLength + start.count + $0.count + end.count <= columns
+    }
+    let rest = start + (middle ?? "") + end + reason
+    let name = summary.job.shortened(to: max(columns - rest.count, leastNameLength))
     return (name + rest).shortened(to: columns)
   }
 
-  /// How much of a job's name is shown however little room there is.
+  /// How much of a job's name is shown on the narrowest terminal.
   private static let leastNameLength = 8
 
-  /// Says how many times chunks were tried again, if that was not told.
+  /// Shows the number of retries, if it has grown since it was last shown.
   func finishRetries() {
-    let count = retries.withLock { $0.count > $0.told ? $0.count : 0 }
+    let count = retries.withLock { $0.count > $0.shown ? $0.count : 0 }
     guard count > 0, !json, !quiet else { return }
-    Terminal.warn("\(Format.count(count, "further try", "further tries")) of chunks in all")
+    Terminal.warn("\(Format.count(count, "retry", "retries")) of chunks in total")
   }
 
   /// Shows how the run ended.
@@ -139,10 +144,8 @@ struct ProgressPrinter: Sendable {
     let written = Result { () throws(BatchError) in try printEnd(summary) }
     if let failure = summary.failure {
       Terminal.complain(failure)
-      // Whose database was taken back, its remedy says what to do.
-      if failure.code != .storeChanged {
-        Terminal.say("the run can be resumed with the same command")
-      }
+      // After the database was restored from a backup, the error's own remedy applies.
+      if failure.code != .storeChanged { Terminal.say("the same command resumes the run") }
     }
     try written.get()
     if let error = failure.withLock({ $0 }) { throw error }
@@ -165,13 +168,13 @@ struct ProgressPrinter: Sendable {
 }
 
 extension String {
-  /// The beginning, if there is more than so many characters.
+  /// The text, cut to so many characters.
   func shortened(to count: Int) -> String {
     self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
   }
 }
 
-/// A summary with the name of an event beside its fields.
+/// A summary with an event's name beside its fields.
 private struct EventLine: Encodable {
   let event: String
   let summary: RunSummary
@@ -185,7 +188,7 @@ private struct EventLine: Encodable {
   }
 }
 
-/// What there is to say of a chunk that is tried again.
+/// The fields of a chunk's retry.
 private struct RetryLine: Encodable {
   let event: String
   let first: Int

@@ -1,10 +1,10 @@
 import ArgumentParser
 
-/// One of the last runs of a job, of which there is a record.
+/// One of the last runs of a job, which has a record.
 struct RecordedRunArgument: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "One of the runs that batch history shows, by the first characters of its name, instead of the last.",
+      "A run of batch history, by the first characters of its UUID; default: the last.",
       valueName: "run"
     )
   )

@@ -18,39 +18,41 @@ struct RehearseCommand: AsyncParsableCommand {
     abstract: "Runs a job on a clone and shows what changed.",
     usage: usage("rehearse <job> [<options>]"),
     discussion: """
-      The database is read only, and so is all else that the job has: its checkpoint, the file of an export, \
-      its report. What a run does is done in a folder of the rehearsal's own, which is removed at the end \
-      unless --keep is given. Hooks are not run. The command or handler of a transform is, with \
-      BATCH_REHEARSAL=1 in its environment: what it does elsewhere it does.
+      The run works in a folder of its own, which is removed at the end unless you give --keep. The \
+      database, the job's checkpoint, an export's file and the report stay as they are. Hooks do not run. \
+      The command or handler of a transform does, with BATCH_REHEARSAL=1 in its environment and all its \
+      effects elsewhere.
 
-      Exit status 0, or 4 if identifiers failed, or 1 if the run failed; 2 if it was refused.
+      Exit status: 0, 1 if the run failed, 2 if it was refused, 4 if identifiers failed.
       """
   )
 
   @OptionGroup var job: JobArguments
 
-  @Option(help: "Background contexts, instead of the job's number.")
+  @Option(help: "The number of workers; overrides the job.")
   var workers: Int?
 
-  @Option(help: "Identifiers in a chunk, instead of the job's number.")
+  @Option(help: "Identifiers per chunk; overrides the job.")
   var chunkSize: Int?
 
   @Option(
-    help: "Where the folder of the rehearsal is made, instead of beside the database.",
+    help: "Where to make the rehearsal's folder; default: beside the database.",
     completion: .directory
   )
   var folder: String?
 
-  @Flag(help: "Keep the folder, with the clone as the run has left it.")
+  @Flag(help: "Keep the folder, with the clone after the run.")
   var keep = false
 
-  @Option(help: "How many rows are shown for each column, and for each table of new and gone ones.")
+  @Option(
+    help: "How many rows to show per changed column, and per table of added and removed ones."
+  )
   var samples = 3
 
-  @Flag(help: "Print what was found as JSON.")
+  @Flag(help: "Print the result as JSON.")
   var json = false
 
-  @Flag(help: "Print results and errors only.")
+  @Flag(help: "Print only results and errors.")
   var quiet = false
 
   func validate() throws {
@@ -92,8 +94,9 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     let signals = StopSignals(
       quiet: quiet,
-      saying: keep ? "ends what is under way" : "ends what is under way, and removes the clone",
-      atOnce: { printer.tellFolder() },
+      saying: keep
+        ? "finishing the current step" : "finishing the current step, then removing the clone",
+      atOnce: { printer.showFolder() },
       stop: { rehearsing.cancel() }
     )
     await signals.listen()
@@ -113,7 +116,7 @@ struct RehearseCommand: AsyncParsableCommand {
   }
 }
 
-/// Shows a rehearsal while it goes on, on standard error.
+/// Shows the progress of a rehearsal on standard error.
 private final class RehearsalPrinter: Sendable {
   private let quiet: Bool
   private let run: ProgressPrinter
@@ -137,7 +140,7 @@ private final class RehearsalPrinter: Sendable {
     case .began(let folder, let bytes):
       state.withLock { $0 = State(folder: folder, bytes: bytes) }
       guard !quiet else { return }
-      Terminal.say("clones \(Format.bytes(Int(bytes))) into \(folder)")
+      Terminal.say("cloning \(Format.bytes(Int(bytes))) into \(folder)")
     case .copied(let bytes):
       let all = state.withLock { $0.bytes }
       showLine("\(Format.bytes(Int(bytes))) of \(Format.bytes(Int(all))) copied")
@@ -163,10 +166,10 @@ private final class RehearsalPrinter: Sendable {
     if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
   }
 
-  /// Says what is left behind when the process ends at once.
-  func tellFolder() {
+  /// Names the clone that a process leaves behind when it ends at once.
+  func showFolder() {
     guard let folder = state.withLock({ $0.folder }) else { return }
-    Terminal.say("the clone is left in \(folder); remove it")
+    Terminal.say("the clone remains in \(folder); remove it")
   }
 }
 

@@ -5,7 +5,7 @@ import SystemPackage
 struct ReportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report",
-    abstract: "Writes a run's report again from its record.",
+    abstract: "Writes the report of a recorded run again.",
     discussion: "batch report job.json --run 8CF1CAB5 --output run.html"
   )
 
@@ -17,7 +17,7 @@ struct ReportCommand: AsyncParsableCommand {
 
   @OptionGroup var recorded: RecordedRunArgument
 
-  @Option(help: "The file, which ends in .html or .json; an earlier report is replaced.")
+  @Option(help: "The file, which ends in .html or .json; replaces an earlier report.")
   var output: String
 
   func validate() throws {

@@ -8,10 +8,10 @@ struct RetryFailedCommand: AsyncParsableCommand {
     abstract: "Retries the identifiers that failed in the last run.",
     usage: usage("retry-failed <job> [<options>]"),
     discussion: """
-      It is the same run: identifiers that succeed leave the failed ones, those that fail again \
-      stay with one attempt more. `batch ids JOB --outcome failed` prints what is left. The status \
-      is 0 if nothing is, and 4 otherwise; of a run that was stopped it is 3, and `batch run` goes on \
-      with the rest of it.
+      It continues the same run: an identifier that succeeds leaves the failed ones; one that fails \
+      again has one more attempt. `batch ids JOB --outcome failed` prints those left. The status is 0 \
+      if there are none, else 4; it is 3 if the run was stopped before its end, and `batch run` \
+      continues with the rest.
       """
   )
 

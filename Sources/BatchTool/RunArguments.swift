@@ -10,18 +10,18 @@ import Musl
 import Darwin
 #endif
 
-/// What every command that runs a job takes beside it.
+/// The arguments, beside the job, of every command that runs one.
 struct RunArguments: ParsableArguments {
-  @Option(help: "Background contexts, instead of the job's number.")
+  @Option(help: "The number of workers; overrides the job.")
   var workers: Int?
 
-  @Option(help: "Identifiers in a chunk, instead of the job's number.")
+  @Option(help: "Identifiers per chunk; overrides the job.")
   var chunkSize: Int?
 
-  @Flag(help: "Print events as JSON, one a line.")
+  @Flag(help: "Print events as JSON, one per line.")
   var json = false
 
-  @Flag(help: "Print errors only.")
+  @Flag(help: "Print only errors.")
   var quiet = false
 
   func validate() throws {
@@ -38,7 +38,7 @@ struct RunArguments: ParsableArguments {
     }
   }
 
-  /// What differs from the job's own settings.
+  /// What overrides the job's own settings.
   func options(_ job: JobArguments) -> BatchRun.Options {
     var options = BatchRun.Options()
     options.parameterTexts = job.parameters
@@ -48,7 +48,7 @@ struct RunArguments: ParsableArguments {
     return options
   }
 
-  /// Does something with a run of the job, shows it, and exits with its status.
+  /// Performs something with a run of the job, shows it, and exits with its status.
   func perform(
     _ job: JobArguments,
     _ options: BatchRun.Options,
@@ -67,7 +67,7 @@ struct RunArguments: ParsableArguments {
     options.progressInterval = printer.interval
     let run = try makeRun(await load(job), options)
 
-    // A reader of the events that goes away does not end the run.
+    // A reader that closes the pipe of events does not end the run.
     signal(SIGPIPE, SIG_IGN)
     let signals = StopSignals(quiet: quiet || json) { run.stop() }
     await signals.listen()
@@ -79,7 +79,7 @@ struct RunArguments: ParsableArguments {
     if let error = summary.unacknowledged {
       Terminal.complain(error)
       if summary.state.isFinished {
-        Terminal.say("all is done; the same command tells the end again, and does nothing else")
+        Terminal.say("the work is done; repeat the command to report that, which changes no row")
         status = .untold
       }
     }

@@ -8,15 +8,15 @@ struct RunCommand: AsyncParsableCommand {
     abstract: "Runs a job, or resumes an unfinished run.",
     usage: usage("run <job> [<options>]"),
     discussion: """
-      A run that was killed or stopped is resumed by the same command. A run that was killed after \
-      its last row only has its end told. A finished job starts anew, with a new selection; with \
-      --run-id the work of each ID is done at most once, however often and late the command is given.
+      The same command resumes a run that was killed or stopped. If only the report of its end is \
+      missing, it makes up for that. Otherwise it starts over with a new selection; with --run-id it \
+      does the work of an ID at most once, however often you repeat it.
 
       SIGINT (Ctrl-C) and SIGTERM finish the chunks in flight and stop with status 3; a second one \
-      stops at once. Both can be resumed.
+      stops at once. The same command resumes after either.
 
-      With --json each line on standard output is an object with the key "event"; the last one \
-      holds the summary that `status --json` prints.
+      With --json each line on standard output is an object with the key "event"; the last one has \
+      the fields of `batch status --json`.
       """
   )
 
@@ -24,12 +24,12 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var arguments: RunArguments
 
-  @Flag(help: "Set an unfinished checkpoint aside and select anew.")
+  @Flag(help: "Set an unfinished run aside and start over.")
   var fresh = false
 
   @Flag(help: "Show what the run would do, as batch plan does, and write nothing.")
   var dryRun = false
-  @Flag(help: "Only take part in an unfinished run, on PostgreSQL; begin none.")
+  @Flag(help: "On PostgreSQL: only join an unfinished run; start none.")
   var joinOnly = false
 
   @OptionGroup var runID: RunIDArgument

@@ -6,11 +6,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The identifier of the work that `batch run` is asked for, and that `status` and `plan` are told.
+/// The identifier of the work, for `batch run`, `status` and `plan`.
 struct RunIDArgument: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "An identifier of the work, which is done at most once; BATCH_RUN_ID if left out.",
+      "An ID of the work, which is done at most once; default: BATCH_RUN_ID.",
       valueName: "id"
     )
   )
@@ -18,6 +18,6 @@ struct RunIDArgument: ParsableArguments {
 
   /// The identifier, or that of the environment; nil for none.
   ///
-  /// An empty one is refused, wherever it comes from: it is of a variable that was not set.
+  /// An empty one is refused, wherever it comes from: it stems from an unset variable.
   var value: String? { runID ?? ProcessInfo.processInfo.environment["BATCH_RUN_ID"] }
 }

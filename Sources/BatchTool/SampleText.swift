@@ -7,7 +7,7 @@ struct SampleText {
   private let rows: [PlanReport.Sample]
   private let columns: [String]
 
-  /// How wide a column is at most where others want room too.
+  /// The greatest width of a column where others need room.
   private static let widestCell = 24
 
   init(_ rows: [PlanReport.Sample], of entity: Entity) {
@@ -31,7 +31,7 @@ struct SampleText {
         let before = row.before[column] ?? .null
         let after = row.after?[column] ?? before
         let texts = Self.texts(before, after)
-        cells.append([index == 0 ? row.identifier : "", column, texts.before, texts.after])
+        cells.append([index == 0 ? row.key : "", column, texts.before, texts.after])
         changed.append(before != after)
       }
     }
@@ -57,7 +57,7 @@ struct SampleText {
     func cells() -> [[String]] {
       [["row"] + shown]
         + rows.map { row in
-          [row.identifier] + shown.map { Self.text(row.before[$0] ?? .null) }
+          [row.key] + shown.map { Self.text(row.before[$0] ?? .null) }
         }
     }
     func widths() -> [Int] {
@@ -87,7 +87,7 @@ struct SampleText {
     (rows.first ?? []).indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
   }
 
-  /// Widths that fit: the widest columns give way.
+  /// Widths that fit: the widest columns are cut.
   private static func widths(of rows: [[String]], within width: Int) -> [Int] {
     var widths = naturalWidths(of: rows)
     let gaps = 2 * max(widths.count - 1, 0)
@@ -97,7 +97,7 @@ struct SampleText {
     return widths
   }
 
-  /// Both values, where they are long from shortly before they differ.
+  /// Both values; long texts start shortly before their first difference.
   private static func texts(
     _ before: SQLValue,
     _ after: SQLValue
@@ -114,13 +114,13 @@ struct SampleText {
     return (end(first), end(second))
   }
 
-  /// Text whose part that is not in another one is coloured.
+  /// Text with a colour on the part that another text lacks.
   private static func marked(
     _ text: String,
     unlike other: String,
     _ meaning: Terminal.Meaning
   ) -> String {
-    // Of a number or NULL all is another value.
+    // A number or NULL is another value as a whole.
     guard text.contains("\""), other.contains("\"") else { return Terminal.marked(text, meaning) }
     let start = text.commonPrefix(with: other).count
     let rest = text.dropFirst(start)
@@ -142,8 +142,13 @@ struct SampleText {
   }
 }
 
+extension PlanReport.Sample {
+  /// The key for people: a NULL is not `!`, as it is in a URI.
+  fileprivate var key: String { PrimaryKey.shown(identifier) }
+}
+
 extension String {
-  /// The characters that both begin with.
+  /// The characters that both start with.
   fileprivate func commonPrefix(with other: String) -> String {
     String(zip(self, other).prefix { $0 == $1 }.map(\.0))
   }

@@ -6,8 +6,7 @@ import BatchStore
 struct SchemaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract:
-      "Lists tables, columns, keys, indexes and triggers."
+    abstract: "Lists tables, columns, keys, indexes and triggers."
   )
 
   @Argument(help: "The database.", completion: .file())
@@ -20,12 +19,12 @@ struct SchemaCommand: AsyncParsableCommand {
     try Job.DatabaseOptions.Server.requireFile(
       database,
       for: "batch schema",
-      remedy: "look with psql: \\d"
+      remedy: "use \\d in psql"
     )
     let store = try await Store(path: database, isReadOnly: true)
     var entities: [EntityDescription] = []
     for entity in store.schema.entities {
-      // A view over a table that is gone, or a virtual table without its module, has no count.
+      // A view over a missing table, or a virtual table without its module, has no count.
       let count = try? await store.count(of: entity)
       entities.append(
         EntityDescription(
@@ -49,7 +48,7 @@ struct SchemaCommand: AsyncParsableCommand {
     if let coreData = store.coreData {
       try Terminal.print(
         "made by Core Data, read only"
-          + (coreData.isCached ? "" : "; it holds no model: attributes are named after columns")
+          + (coreData.isCached ? "" : "; has no model: attributes have the names of columns")
       )
     }
     for entity in entities { try printText(entity) }
@@ -108,7 +107,7 @@ struct SchemaCommand: AsyncParsableCommand {
     }
   }
 
-  /// A line of what belongs to a table; further ones, indented, where it is longer than 80 columns.
+  /// Prints a part of a table on one line, or on several, indented, if it is longer than 80 columns.
   private func printPart(_ kind: String, _ text: String) throws(BatchError) {
     var line = "  " + kind.padding(to: 7)
     for word in text.split(separator: " ") {
@@ -183,7 +182,7 @@ private struct EntityDescription: Encodable {
   }
 
   let attributes: [Attribute]
-  /// Of an entity of Core Data's model; nil of others.
+  /// Those of an entity of Core Data's model; nil for others.
   let relationships: [Relationship]?
   let superentity: String?
   let count: Int?
@@ -241,7 +240,7 @@ private struct EntityDescription: Encodable {
 }
 
 extension String {
-  /// The text with spaces behind it, up to a width.
+  /// The text, with spaces after it up to a width.
   fileprivate func padding(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))
   }

@@ -4,7 +4,7 @@ import BatchIdentifiers
 import BatchPipeline
 
 extension StatusCommand {
-  /// Shows how the last run of a job on PostgreSQL stands.
+  /// Shows the state of the last run of a job on PostgreSQL.
   func showSharedRun(of job: Job) async throws {
     if recorded.run != nil { try job.requireRecord(for: "a run of the history") }
     var shown = 0
@@ -42,7 +42,7 @@ extension StatusCommand {
       var words = [
         host.isAlive ? Format.count(host.spans, "span") : "gone",
         host.identifiersPerSecond.map { "\(Format.count(Int($0)))/s" },
-        "heard of \(Format.seconds(host.lastSeenSecondsAgo)) ago",
+        "last seen \(Format.seconds(host.lastSeenSecondsAgo)) ago",
       ].compactMap(\.self)
       if let hold = host.hold { words.append("held: \(hold)") }
       facts.append(

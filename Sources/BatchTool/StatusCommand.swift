@@ -25,14 +25,14 @@ struct StatusCommand: AsyncParsableCommand {
 
   @Flag(
     help: """
-      Show it until the run ends: in place on a terminal, elsewhere a line for each change.
+      Follow the run to its end: in place on a terminal, elsewhere a line per change.
       """
   )
   var watch = false
 
   func validate() throws {
     if watch, recorded.run != nil {
-      throw ValidationError("--watch is for the last run, and not for one of the history.")
+      throw ValidationError("--watch follows only the last run: leave out --run.")
     }
   }
 
@@ -61,13 +61,13 @@ struct StatusCommand: AsyncParsableCommand {
     }
   }
 
-  /// How long a watcher waits for a run that may be about to begin.
+  /// How long a watcher waits for a run that may be about to start.
   private static let firstSign = Duration.seconds(10)
 
   /// Asks how the run stands.
   ///
-  /// A watcher who comes before the run does waits for its first sign: for some time, and for as long as
-  /// identifiers are selected.
+  /// A watcher who comes before the run waits for its first sign: for some time, and as long as identifiers
+  /// are selected.
   func waitingForRun<Status>(
     of job: Job,
     _ ask: () async throws(BatchError) -> Status
@@ -85,7 +85,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
   }
 
-  /// The run of the work that is asked for, if it is in the history; nil if the last run is of that work.
+  /// The run of the given work, if it is in the history; nil if the last run is of that work.
   private func runOfOtherWork(than job: Job) async throws(BatchError) -> RecordedRun? {
     guard let id = runID.value, let runs = try? await JobHistory(of: job).runs,
       runs.first?.summary.runID != id
@@ -99,7 +99,7 @@ struct StatusCommand: AsyncParsableCommand {
     var standing: Standing?
   }
 
-  /// What makes a run worth another line.
+  /// What another line is printed for when it changes.
   private struct Standing: Equatable {
     let state: RunState
     let outcomes: Outcomes
@@ -149,7 +149,7 @@ struct StatusCommand: AsyncParsableCommand {
     if let undo = status.undo { facts.append(("undone", undo.words(ofRows: nil))) }
     if let process = status.process { facts.append(("process", "\(process)")) }
     facts.append((command, status.next.words))
-    // What is drawn in place is cut to the width, and must have no colours.
+    // Lines drawn in place are cut to the width and must have no colours.
     let isDrawn = watch && Terminal.canRedraw
     let lines = SummaryText.lines(
       status.summary,
@@ -161,7 +161,7 @@ struct StatusCommand: AsyncParsableCommand {
   }
 }
 
-/// A summary with what comes next beside its fields.
+/// A summary with the next step beside its fields.
 private struct StatusLine: Encodable {
   let status: RunStatus
 

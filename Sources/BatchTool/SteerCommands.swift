@@ -41,7 +41,7 @@ struct SetCommand: AsyncParsableCommand {
     commandName: "set",
     abstract: "Changes settings of the live run until it ends.",
     discussion: """
-      The settings are \(RunPolicy.liveSettings.joined(separator: ", ")); none takes one away.
+      The settings are \(RunPolicy.liveSettings.joined(separator: ", ")); none removes one.
 
         batch set job.json chunk.size=500 throttle.identifiersPerSecond=2000
       """
@@ -49,7 +49,7 @@ struct SetCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  @Argument(help: "Settings by their path in the job file.")
+  @Argument(help: "Settings, by their path in the job file: name=value.")
   var settings: [String]
 
   func run() async throws {
@@ -73,7 +73,7 @@ struct LiveJob: ParsableArguments {
   )
   var job: String
 
-  /// Asks something of the run, which hears it after its chunk.
+  /// Requests something from the run, which reads the request after its current chunk.
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
     let job = try Job(ofRunNamed: job)
     #if PostgreSQL

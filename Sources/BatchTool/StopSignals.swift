@@ -12,23 +12,23 @@ import Darwin
 
 /// Turns SIGINT and SIGTERM into a request to stop, and a second one into the end of the process.
 ///
-/// Of two within a moment one counts: a Ctrl-C goes to all programs of a terminal, and one that has started
-/// this one may pass it on.
+/// Two in quick succession count as one: Ctrl-C reaches all programs of a terminal, and the parent of this
+/// one may pass it on.
 final class StopSignals {
-  /// How long a signal that follows another one is the same.
+  /// How soon after another a signal counts as the same.
   static let moment = Duration.milliseconds(100)
 
   private let sources: [any DispatchSourceSignal]
 
   /// - Parameters:
-  ///   - quiet: Whether nothing is said.
-  ///   - words: What happens until the end, as it is said.
+  ///   - quiet: Whether to print nothing.
+  ///   - words: What happens until the process ends.
   ///   - atOnce: Called before a second signal ends the process.
   ///   - stop: Called with the first signal.
   init(
     quiet: Bool,
     saying words: String =
-      "waits for the chunks in flight, and undoes what the database has not done in 5 s",
+      "finishing the chunks in flight; one that takes longer than 5 s is rolled back",
     atOnce: @escaping @Sendable () -> Void = {},
     stop: @escaping @Sendable () -> Void
   ) {
@@ -42,7 +42,7 @@ final class StopSignals {
         let now = ContinuousClock.now
         guard let began = first else {
           first = now
-          if !quiet { Self.tell(number, words) }
+          if !quiet { Self.say(words, after: number) }
           stop()
           return
         }
@@ -54,14 +54,14 @@ final class StopSignals {
     }
   }
 
-  private static func tell(_ signal: Int32, _ words: String) {
-    let again = signal == SIGINT ? "Ctrl-C again stops" : "a second signal stops"
+  private static func say(_ words: String, after signal: Int32) {
+    let again = signal == SIGINT ? "press Ctrl-C again" : "send a second signal"
     Terminal.say(
-      "\(Terminal.isInteractive ? "\n" : "")stopping: \(words); \(again) at once"
+      "\(Terminal.isInteractive ? "\n" : "")stopping: \(words); \(again) to stop at once"
     )
   }
 
-  /// Begins to listen; a signal that comes before would be lost.
+  /// Starts listening; a signal before that would be lost.
   func listen() async {
     for source in sources {
       await withCheckedContinuation { continuation in

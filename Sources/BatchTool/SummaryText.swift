@@ -16,10 +16,10 @@ enum SummaryText {
   /// - Parameters:
   ///   - summary: The run.
   ///   - prefix: What comes before its state.
-  ///   - isReal: Whether it can be resumed and looked at; that of a rehearsal cannot.
-  ///   - more: What else is said of the run.
+  ///   - isReal: Whether it is a run that can be resumed; a rehearsal is not.
+  ///   - more: Further facts about the run.
   ///   - width: The longest line; nil for any.
-  ///   - hasColor: Whether what matters is coloured.
+  ///   - hasColor: Whether the state and failures are coloured.
   /// - Returns: The lines.
   static func lines(
     _ summary: RunSummary,
@@ -44,7 +44,7 @@ enum SummaryText {
       }
   }
 
-  /// Something that is said of a run, with its name.
+  /// A fact about a run, with its label.
   typealias Fact = (label: String, text: String)
 
   private static func facts(of summary: RunSummary, isReal: Bool) -> [Fact] {
@@ -55,7 +55,7 @@ enum SummaryText {
       ("no longer matching", summary.outcomes.noLongerMatching),
       ("failed", summary.outcomes.failed),
     ].filter { $1 > 0 || $0 == "succeeded" }
-    // Numbers stand below one another.
+    // Align the numbers.
     let counts = outcomes.map { Format.count($0.1) }
     let width = counts.map(\.count).max() ?? 0
     var facts: [Fact] = zip(outcomes, counts).map { outcome, count in
@@ -79,11 +79,11 @@ enum SummaryText {
     return facts
   }
 
-  /// When a run was at work, and for how long.
+  /// When a run worked, and for how long.
   static func times(of summary: RunSummary) -> [Fact] {
     var facts: [Fact] = []
     if let id = summary.runID { facts.append(("run ID", id)) }
-    if let start = summary.startedAt { facts.append(("began", start)) }
+    if let start = summary.startedAt { facts.append(("started", start)) }
     if let end = summary.endedAt {
       facts.append(("ended", end))
     } else if let last = summary.lastSeenAt {
@@ -93,15 +93,15 @@ enum SummaryText {
       facts.append(
         (
           "time",
-          "\(Format.seconds(summary.elapsedSeconds)) over all its processes,"
-            + " \(Format.seconds(seconds)) of the last one"
+          "\(Format.seconds(summary.elapsedSeconds)) in all its processes,"
+            + " \(Format.seconds(seconds)) in the last one"
         )
       )
     }
     return facts
   }
 
-  /// A run of the history, with who has run it.
+  /// Prints a run of the history, with who ran it.
   static func print(_ run: RecordedRun) throws(BatchError) {
     var facts: [Fact] = [("run", run.summary.run)] + times(of: run.summary)
     if let undo = run.undo { facts.append(("undone", undo.words(ofRows: nil))) }

@@ -17,7 +17,7 @@ import Musl
 import Darwin
 #endif
 
-/// Where the program talks to people: messages on standard error, results on standard output.
+/// The program's output: messages on standard error, results on standard output.
 enum Terminal {
   /// Whether standard error is a terminal.
   static let isInteractive = isatty(STDERR_FILENO) == 1
@@ -33,11 +33,12 @@ enum Terminal {
   /// The width of the terminal, or 80.
   static var columns: Int { columns(of: STDERR_FILENO) ?? TextLayout.standardWidth }
 
-  /// The width that results should have: that of the terminal, or what `COLUMNS` says; nil for any, so
-  /// that programs which read results find each on one line.
+  /// The width of results: that of the terminal, or what `COLUMNS` says; nil elsewhere.
+  ///
+  /// A program that reads results finds each on one line.
   static var outputColumns: Int? {
-    let said = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }
-    return (columns(of: STDOUT_FILENO) ?? said).map { max($0, 40) }
+    let variable = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }
+    return (columns(of: STDOUT_FILENO) ?? variable).map { max($0, 40) }
   }
 
   private static func columns(of descriptor: Int32) -> Int? {
@@ -46,7 +47,7 @@ enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// What a colour says of a part of a result.
+  /// What a colour means in a result.
   enum Meaning: String {
     case good = "32"
     case bad = "31"
@@ -58,7 +59,7 @@ enum Terminal {
   /// Whether results may be coloured: on a terminal, unless `NO_COLOR` is set or it is dumb.
   static let outputHasColor = canRedraw && allowsColor
 
-  /// A part of a result, coloured by what it means, if results may be.
+  /// A part of a result, coloured by its meaning if results may be coloured.
   static func marked(_ text: String, _ meaning: Meaning) -> String {
     outputHasColor ? "\u{1b}[\(meaning.rawValue)m\(text)\u{1b}[0m" : text
   }
@@ -67,7 +68,7 @@ enum Terminal {
   static let canRedraw =
     isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
-  /// Writes lines to standard output in place of others that were written last.
+  /// Writes lines to standard output over those written last.
   ///
   /// - Parameters:
   ///   - lines: The lines, each of which is cut to the width of the terminal.
@@ -86,20 +87,28 @@ enum Terminal {
   }
 
   /// Writes an error, a line for each problem.
-  static func complain(_ error: BatchError) {
-    for line in error.description.split(separator: "\n") {
-      say(hasColor ? "\u{1b}[31merror:\u{1b}[0m \(line)" : "error: \(line)")
-    }
+  static func complain(_ error: BatchError) { complain(error.description) }
+
+  /// Writes errors, one for each line.
+  static func complain(_ text: String) {
+    for line in text.split(separator: "\n") { say("error:", .bad, String(line)) }
   }
 
   /// Writes a warning.
-  static func warn(_ text: String) {
-    say(hasColor ? "\u{1b}[33mwarning:\u{1b}[0m \(text)" : "warning: \(text)")
+  static func warn(_ text: String) { say("warning:", .attention, text) }
+
+  /// Writes a message after a label, wrapped to the width of the terminal.
+  private static func say(_ label: String, _ meaning: Meaning, _ text: String) {
+    let width = isInteractive ? columns : nil
+    let lines = TextLayout.wrapped(text, width: width, indent: 2, first: "\(label) ")
+    let message = lines.joined(separator: "\n")
+    guard hasColor else { return say(message) }
+    say("\u{1b}[\(meaning.rawValue)m\(label)\u{1b}[0m\(message.dropFirst(label.count))")
   }
 
   /// Writes a result to standard output.
   ///
-  /// - Throws: `BatchError` of code `outputFailed` if it cannot be written. A reader that has gone
+  /// - Throws: `BatchError` of code `outputFailed` if it cannot be written. A reader that closes the pipe
   ///   is no error: it has read what it wanted.
   static func print(_ text: String, terminator: String = "\n") throws(BatchError) {
     try check(write(text + terminator, to: STDOUT_FILENO))
@@ -121,12 +130,12 @@ enum Terminal {
     )
   }
 
-  /// Writes a value as JSON to standard output: on one line, or for reading.
+  /// Writes a value as JSON to standard output: on one line, or indented.
   static func printJSON(_ value: some Encodable, pretty: Bool = false) throws(BatchError) {
     try print(try jsonText(value, pretty: pretty))
   }
 
-  /// A value as JSON, with its keys in the order of the alphabet.
+  /// A value as JSON, with its keys in alphabetical order.
   static func jsonText(
     _ value: some Encodable,
     pretty: Bool = false
@@ -147,7 +156,7 @@ enum Terminal {
     return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
   }
 
-  /// - Returns: Why not all of it was written, or nil.
+  /// - Returns: Why some of it could not be written, or nil.
   private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Errno? {
     var rest = bytes
     while let start = rest.baseAddress, rest.count > 0 {
@@ -168,11 +177,11 @@ enum Terminal {
   }
 }
 
-/// Complains of a command line, in which what is wrong shows only after all of it was read.
+/// Reports wrong usage that shows only once the command line is parsed.
 func wrongUsage(_ text: String) -> ExitCode {
-  Terminal.say(Terminal.hasColor ? "\u{1b}[31merror:\u{1b}[0m \(text)" : "error: \(text)")
+  Terminal.complain(text)
   return .validationFailure
 }
 
-/// The time now, as an ISO 8601 timestamp in UTC.
+/// The current time, as an ISO 8601 timestamp in UTC.
 func currentTimestamp() -> String { Date.now.formatted(.iso8601) }

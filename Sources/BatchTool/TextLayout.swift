@@ -1,6 +1,6 @@
-/// Text for a terminal of some width: wrapped, beside labels, in tables.
+/// Lays out text for a terminal: wrapped, beside labels, in tables.
 enum TextLayout {
-  /// The width where nobody says another.
+  /// The width where none is known.
   static let standardWidth = 80
 
   /// Text in lines that are not longer than a width, unless a word is.
@@ -21,7 +21,7 @@ enum TextLayout {
     var lines: [String] = []
     var line = first ?? margin
     var isEmpty = true
-    // Spaces stay as they are: before numbers that stand below one another, and within SQL.
+    // Keep repeated spaces: they align numbers, and SQL may have them.
     for word in text.split(separator: " ", omittingEmptySubsequences: false) {
       if let width, !isEmpty, line.count + 1 + word.count > width {
         lines.append(line)
@@ -41,22 +41,17 @@ enum TextLayout {
   ///   - width: The longest line; nil for one line each however long.
   ///   - indent: The spaces before each line.
   ///   - gap: The spaces after the longest label.
-  ///   - cutting: Whether a text that is too long ends in an ellipsis instead of going on below.
   /// - Returns: The lines.
   static func labelled(
     _ rows: [(label: String, text: String)],
     width: Int?,
     indent: Int = 0,
-    gap: Int = 2,
-    cutting: Bool = false
+    gap: Int = 2
   ) -> [String] {
     let margin = String(repeating: " ", count: indent)
     let column = rows.map(\.label.count).max() ?? 0
     return rows.flatMap { label, text in
       let start = margin + padded(label, to: column + gap)
-      if cutting, let width {
-        return [start + text.shortened(to: max(width - start.count, 1))]
-      }
       // So long a label would leave no room beside it.
       if let width, start.count > width / 2 {
         return [margin + label] + wrapped(text, width: width, indent: indent + 4)
@@ -65,7 +60,7 @@ enum TextLayout {
     }
   }
 
-  /// A table, whose widest columns are cut until it fits.
+  /// A table whose widest columns are cut until it fits.
   static func table(_ rows: [[String]], width: Int, indent: Int = 0) -> [String] {
     let count = rows.map(\.count).max() ?? 0
     var widths = (0..<count).map { column in

@@ -8,11 +8,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The beginning of a transform's program, which `batch new transform` writes.
+/// The first version of a transform's program, which `batch new transform` writes.
 ///
-/// It leaves every row as it is until somebody fills it in.
+/// It changes no row until you fill it in.
 struct TransformSkeleton {
-  /// What it is written in.
+  /// The language of the program.
   enum Language: String, CaseIterable {
     case python, swift
   }
@@ -29,11 +29,11 @@ struct TransformSkeleton {
   /// What the job runs; nil for a handler.
   var command: [String]? { language == .python ? ["python3", "\(name).py"] : nil }
 
-  /// What is still to be done.
+  /// What you have yet to do.
   var advice: String {
     language == .python
-      ? "fill in what it computes"
-      : "fill in what it computes, and run the job with swift run --package-path \(path) \(name) run JOB"
+      ? "fill in what the script computes"
+      : "fill in what the handler computes, then run the job: swift run --package-path \(path) \(name) run JOB"
   }
 
   /// Writes the script or the package.
@@ -52,7 +52,7 @@ struct TransformSkeleton {
       } catch {
         throw BatchError(
           .fileAccess,
-          "the folder cannot be made: \(error)",
+          "the folder cannot be created: \(error)",
           at: sources.string,
           underlying: error
         )

@@ -9,13 +9,12 @@ struct UndoCommand: AsyncParsableCommand {
     abstract: "Undoes the last run of a job.",
     usage: usage("undo <job> [<options>]"),
     discussion: """
-      The job must have said "undo": true before it ran. Undoing is a run as any other: it can be stopped, \
-      killed and resumed, and its checkpoint is JOB.undo. A row that somebody has changed since fails, and \
-      `batch ids JOB.undo --outcome failed --reasons` tells why; the status is 4 then.
+      The job must have had "undo": true when it ran. An undo is an ordinary run: it can be stopped, killed \
+      and resumed, and its checkpoint is JOB.undo. A row that others have changed since fails; `batch ids \
+      JOB.undo --outcome failed --reasons` says why, and the status is 4.
 
-      What triggers and foreign keys have changed in other tables is not undone. It is for a run by objects, \
-      which is named by its checkpoint: all rows that its chunks have inserted, changed and deleted, in any \
-      table.
+      What triggers and foreign keys changed in other tables stays. A run by objects, named by its \
+      checkpoint, is undone in every table.
       """
   )
 
@@ -24,23 +23,23 @@ struct UndoCommand: AsyncParsableCommand {
   @OptionGroup var arguments: RunArguments
 
   @Option(
-    help: "The run whose UUID begins so, instead of the last one that can be undone."
+    help: "The run whose UUID starts so; default: the last one that can be undone."
   )
   var run: String?
 
   @Option(
-    help: "A file of identifiers: the rows that are undone, instead of all.",
+    help: "An identifier file: undo only these rows.",
     completion: .file(extensions: ["ids", "batch", "undo"])
   )
   var ids: String?
 
-  @Flag(help: "Undo rows too that somebody has changed since.")
+  @Flag(help: "Also undo rows that others have changed since.")
   var overwrite = false
 
-  @Flag(help: "Show what would be undone, and what somebody has changed since; write nothing.")
+  @Flag(help: "Show what would be undone and what others have changed since; write nothing.")
   var plan = false
 
-  @Flag(help: "Set an unfinished undo aside and begin anew.")
+  @Flag(help: "Set an unfinished undo aside and start over.")
   var fresh = false
 
   func run() async throws {
@@ -68,7 +67,7 @@ struct UndoCommand: AsyncParsableCommand {
     )
     if arguments.json { return try Terminal.printJSON(report, pretty: true) }
     let outcomes = report.outcomes
-    try Terminal.print("run       \(report.run.run), which began at \(report.run.startedAt)")
+    try Terminal.print("run       \(report.run.run), started at \(report.run.startedAt)")
     try Terminal.print("record    \(Format.undo(report.run))")
     try Terminal.print("entity    \(report.entity)")
     try Terminal.print("undone    \(Format.count(outcomes.succeeded, "row"))")
@@ -81,7 +80,9 @@ struct UndoCommand: AsyncParsableCommand {
     }
     for message in report.changedSince { try Terminal.print("          \(message)") }
     for other in report.others {
-      try Terminal.print("\nrun \(other.run) of \(other.startedAt) can be undone with --run:")
+      try Terminal.print(
+        "\nrun \(other.run), started at \(other.startedAt), can be undone with --run:"
+      )
       try Terminal.print("          \(Format.undo(other))")
     }
     for warning in report.warnings { Terminal.warn(warning) }

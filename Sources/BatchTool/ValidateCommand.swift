@@ -7,7 +7,8 @@ struct ValidateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "validate",
     abstract: "Checks a job against its database; writes nothing.",
-    discussion: "Decodes the job, finds every name in the schema and compiles every expression."
+    discussion:
+      "It decodes the job, looks up every name in the schema and compiles every expression."
   )
 
   @OptionGroup var arguments: JobArguments

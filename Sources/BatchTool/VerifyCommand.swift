@@ -10,12 +10,12 @@ struct VerifyCommand: AsyncParsableCommand {
     abstract: "Checks that a run changed only what the job declares.",
     usage: usage("verify <job> [<options>]"),
     discussion: """
-      Compares every row of every table with a copy of the database from before the run, a backup for \
-      example. The rows that the run has done may differ in the columns that the job sets, or be gone if it \
-      deletes them. Exit status 1 if anything else differs.
+      It compares every row of every table with a copy of the database from before the run, such as a \
+      backup. Rows that the run did may differ in the columns that the job sets, or be gone if it deletes \
+      them. If anything else differs, the exit status is 1.
 
-      Without a copy, what the run has kept to be undone by ("undo" in the job) is compared with its rows: \
-      whether they are as the run has left them. Other rows are not looked at then.
+      Without a copy it checks, by the run's undo records ("undo" in the job), whether the rows are as the \
+      run left them. It ignores all other rows.
       """
   )
 
@@ -24,7 +24,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A copy of the database from before the run, instead of its undo record.",
+      "A copy of the database from before the run; default: its undo records.",
       valueName: "file"
     )
   )
@@ -34,21 +34,21 @@ struct VerifyCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A column that may differ too in the rows that the run has done; may be repeated.",
+      "A column that may also differ in the rows that the run did; may be repeated.",
       valueName: "table.column"
     )
   )
   var allow: [String] = []
 
-  @Option(help: "The most differences that are told; all are counted.")
+  @Option(help: "How many differences to show; all are counted.")
   var limit = 20
 
-  @Flag(help: "Print what was found as JSON.")
+  @Flag(help: "Print the result as JSON.")
   var json = false
 
   func validate() throws {
     if !allow.isEmpty, against == nil {
-      throw ValidationError("--allow goes with --against.")
+      throw ValidationError("--allow needs --against.")
     }
     if !(0...Verification.maximumLimit).contains(limit) {
       throw ValidationError("--limit must be from 0 to \(Verification.maximumLimit).")
@@ -77,7 +77,7 @@ struct VerifyCommand: AsyncParsableCommand {
     if !verification.isAsDeclared { ExitStatus.failed.end() }
   }
 
-  /// Compares the rows that the run has recorded with what it has made of them.
+  /// Compares the rows that the run recorded with how it left them.
   private func verifyByRecord() async throws {
     let report: UndoReport
     do throws(BatchError) {
@@ -99,9 +99,9 @@ struct VerifyCommand: AsyncParsableCommand {
       if !report.changedSince.isEmpty { try Terminal.print("") }
       let outcomes = report.outcomes
       let found = report.isAsLeft ? "every row is" : "not every row is"
-      try Terminal.print("run \(report.run.run): \(found) as it has left it")
+      try Terminal.print("run \(report.run.run): \(found) as it left it")
       for (name, count) in [
-        ("as the run has left them", outcomes.succeeded), ("changed since", outcomes.failed),
+        ("as the run left them", outcomes.succeeded), ("changed since", outcomes.failed),
         ("as before the run", outcomes.unchanged), ("gone", outcomes.vanished),
       ] where count > 0 { try Terminal.print("  \(name): \(rows(count))") }
     }
@@ -157,7 +157,7 @@ struct VerifyCommand: AsyncParsableCommand {
     return "\(table.table): \(parts.joined(separator: "; "))"
   }
 
-  /// How many columns are named on the line of a table; JSON has all.
+  /// How many columns the line of a table names; JSON has all.
   private static let columnLimit = 20
 
   private func rows(_ count: Int) -> String { Format.count(count, "row") }
@@ -176,7 +176,7 @@ struct VerifyCommand: AsyncParsableCommand {
   }
 }
 
-/// What came of comparing the rows that a run has recorded.
+/// The result of comparing the rows that a run recorded.
 private struct RecordLine: Encodable {
   let report: UndoReport
 
@@ -189,7 +189,7 @@ private struct RecordLine: Encodable {
   }
 }
 
-/// A line on a terminal that says how many rows were compared.
+/// A line on a terminal with the number of rows compared.
 private final class RowProgress: Sendable {
   private let last = Lock<ContinuousClock.Instant?>(nil)
 

@@ -47,7 +47,7 @@ import Testing
     try #require(result.status == 1, "\(result.errors)")
     #expect(result.errors.contains("malformed JSON"))
     #expect(result.errors.contains("positions 100 to 119"))
-    #expect(result.errors.contains("can be resumed"))
+    #expect(result.errors.contains("the same command resumes the run"))
     try TestDatabase.make(in: directory, "UPDATE numbers SET label = 'go' WHERE id = 111")
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(100))
   }

@@ -32,6 +32,10 @@ private final class SmallDisk {
     try Data(repeating: 1, count: count).write(to: URL(fileURLWithPath: "\(path)/filler"))
   }
 
+  func makeReadOnly() throws {
+    try #require(mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
+  }
+
   func empty() throws { try FileManager.default.removeItem(atPath: "\(path)/filler") }
 }
 
@@ -95,6 +99,42 @@ struct FullDiskTests {
     try expectCompletes()
     let isSame = try directory.read("disk/out") == directory.read("alone")
     #expect(isSame)
+  }
+
+  /// A database in WAL mode on the disk, without the files of its log.
+  private func makeLogged() throws {
+    let path = try TestDatabase.makeNumbers(10, in: directory, name: "disk/test.db")
+    #expect(try TestDatabase.texts(path, "PRAGMA journal_mode = wal") == ["wal"])
+    try directory.write(JobText.update(database: "disk/test.db"), to: "job.json")
+  }
+
+  @Test func `a full disk that has no room for the log's shared memory is named`() throws {
+    try makeLogged()
+    try disk.fill(leaving: 0)
+    for arguments in [["plan", "job.json"], ["schema", "disk/test.db"]] {
+      let result = try BatchProgram(arguments, in: directory).wait()
+      #expect(result.status != 0)
+      #expect(
+        result.errors.contains("the disk has no room for the shared-memory file"),
+        "\(result.errors)"
+      )
+      #expect(result.errors.contains("make room"), "\(result.errors)")
+    }
+    try disk.empty()
+    #expect(try BatchProgram.run("plan", "job.json", in: directory).status == 0)
+  }
+
+  @Test func `a read-only folder of a database in WAL mode is named`() throws {
+    try makeLogged()
+    try disk.makeReadOnly()
+    for arguments in [["plan", "job.json"], ["schema", "disk/test.db"]] {
+      let result = try BatchProgram(arguments, in: directory).wait()
+      #expect(result.status != 0)
+      #expect(
+        result.errors.contains("make the folder of the database writable"),
+        "\(result.errors)"
+      )
+    }
   }
 
   @Test func `a clone without room is said before anything is written`() throws {

@@ -214,7 +214,7 @@ import Testing
     // Its checkpoint is none.
     let checkpoint = try #require(try directory.names().first { $0.hasSuffix(".batch") })
     #expect(try succeed("ids", checkpoint) == (1...100).map { "\($0)\n" }.joined())
-    try Refusal.expect(["run", checkpoint], in: directory, says: ["no job file"])
+    try Refusal.expect(["run", checkpoint], in: directory, says: ["not a job file"])
   }
 
   @Test func `no finished record is lost to a kill`() throws {

@@ -210,7 +210,7 @@ import Testing
     let count = 1 << 40
     for name in ["runs.ids", "thirds.ids", "down.ids"] {
       #expect(try output("ids", name, "--count") == "\(name == "down.ids" ? 2 * count : count)")
-      #expect(try output("inspect", name).contains("every block, header and record is sound"))
+      #expect(try output("inspect", name).contains("every block, header and record is intact"))
       #expect(try output("ids", "split", "3", name, "--output", "\(name).part.ids") != "")
     }
     #expect(try output("ids", "union", "down.ids", "--count") == "\(2 * count)")

@@ -130,9 +130,17 @@ import Testing
     let refused = try BatchProgram.run("run", "job2.json", in: directory)
     #expect(refused.status == 2)
     let says = [
-      "the run's checkpoint is job.batch, and this job file's is job2.batch",
-      "rename it, or set checkpoint.path to \"job.batch\"",
+      "whose checkpoint is job.batch; the checkpoint of this job file is job2.batch",
+      "if it is the same job, rename the checkpoint job.batch to job2.batch",
+      "if it is another one, change \"name\" in this job file",
     ]
     for piece in says { #expect(refused.errors.contains(piece), "\(refused.errors)") }
+    try FileManager.default.moveItem(
+      atPath: directory.file("job.batch"),
+      toPath: directory.file("job2.batch")
+    )
+    let resumed = try BatchProgram.run("run", "job2.json", in: directory)
+    #expect(resumed.status == 0, "\(resumed.errors)")
+    #expect(try values() == ["1: \(Self.total)"])
   }
 }

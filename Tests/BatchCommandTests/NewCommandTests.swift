@@ -14,7 +14,8 @@ import Testing
       in: directory,
       #"CREATE TABLE "order items" ("a ""b""" TEXT, "größe" REAL, PRIMARY KEY ("a ""b""")) WITHOUT ROWID"#,
       #"INSERT INTO "order items" VALUES ('k', 1.5), ('ü', 2)"#,
-      "CREATE VIEW small AS SELECT id AS number, label FROM numbers WHERE id < 10 LIMIT 5"
+      "CREATE VIEW small AS SELECT id AS number, label FROM numbers WHERE id < 10 LIMIT 5",
+      "CREATE VIEW shared AS SELECT id / 2 AS kind, label FROM numbers WHERE id < 10"
     )
   }
 
@@ -87,8 +88,10 @@ import Testing
     )
     try run()
     #expect(try String(decoding: directory.read("small.csv"), as: UTF8.self).contains("label 5"))
-    let text = try make("export", "test.db", "numbers", "--where", "id < 3", "--file", "n.txt")
+    let text = try make("export", "test.db", "numbers", "--where", "id < 3", "--file", "n.jsonl")
     #expect(text.contains(#""format": "ndjson""#))
+    let all = try make("export", "test.db", "numbers", "--file", "n.txt", "--format", "csv")
+    #expect(all.contains(#""format": "csv""#) && !all.contains("everything"))
   }
 
   @Test func `it writes a transform, whose script leaves rows as they are`() throws {
@@ -184,8 +187,15 @@ import Testing
     ),
     (["update", "test.db", "numbers", "--where", "n >", "--set", "n=1"], "syntax error"),
     (
-      ["update", "test.db", "numbers", "--where", "1; DROP TABLE x", "--set", "n=1"], "source.where"
+      ["update", "test.db", "numbers", "--where", "1; DROP TABLE x", "--set", "n=1"],
+      "error: --where: "
     ),
+    (["update", "test.db", "numbers", "--everything", "--set", "m=2"], "error: --set m: "),
+    (
+      ["export", "test.db", "small", "--key", "label", "--key", "nmber", "--file", "small.csv"],
+      "error: --key: "
+    ),
+    (["export", "test.db", "shared", "--key", "kind", "--file", "a.csv"], "have the same kind"),
     (["delete", "test.db", "small", "--everything"], "is a view, which cannot be written"),
     (["transform", "test.db", "numbers", "--everything", "--read", "m", "--write", "n"], "\"m\""),
     (["export", "test.db", "numbers", "--everything", "--file", "no/n.csv"], "no folder"),
@@ -199,7 +209,7 @@ import Testing
     for (arguments, missing) in [
       (["new"], "the database, the table, --where or --everything, an action"),
       (["new", "update", "test.db"], "the table, --where or --everything, --set"),
-      (["new", "export", "test.db", "numbers", "--everything"], "give --file;"),
+      (["new", "export", "test.db", "numbers"], "give --file;"),
     ] {
       try Refusal.expect(arguments, in: directory, status: 64, says: [missing])
     }
@@ -214,6 +224,12 @@ import Testing
       in: directory
     )
     #expect(result.status == 64 && result.errors.contains("not of the form column=expression"))
+    let export = try BatchProgram(
+      ["new", "export", "test.db", "numbers", "--file", "out.xlsx"],
+      in: directory
+    ).wait()
+    let reason = "error: the extension of \"out.xlsx\" does not say the format; give --format"
+    #expect(export.status == 64 && export.errors.hasPrefix(reason), "\(export.errors)")
   }
 
   // MARK: - Questions
@@ -231,7 +247,10 @@ import Testing
     terminal.type("numbers\r")
     #expect(terminal.shows("What to do: "))
     terminal.type("update\r")
-    #expect(terminal.shows("empty for all"))
+    #expect(terminal.shows("columns: id, "))
+    #expect(terminal.shows("Rows where (SQL, or all): "))
+    terminal.type("\r")
+    #expect(terminal.shows("or all for every row"))
     terminal.type("label = 'x")
     #expect(terminal.shows("is not closed"))
     terminal.type("\u{15}id <= 500")
@@ -239,11 +258,13 @@ import Testing
     terminal.type("\r")
     #expect(terminal.shows("Set (column = expression): "))
     terminal.type("lable = 1\r")
-    #expect(terminal.shows("did you mean \"label\"?"))
+    #expect(terminal.shows("did you mean"))
     terminal.type("n = 7\r")
-    #expect(terminal.shows("Set (empty if that is all): "))
+    #expect(terminal.shows("Set (empty to continue): "))
     terminal.type("\r")
     #expect(terminal.shows("[update-numbers.json]: "))
+    terminal.type("no\r")
+    #expect(terminal.shows("is not the name of a job file"))
     terminal.type("\r")
     #expect(terminal.shows("500 rows in 1 chunk"))
     let end = terminal.wait()
@@ -254,6 +275,48 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["3500"])
   }
 
+  @Test func `questions that end early leave a command with the answers`() throws {
+    let terminal = try PseudoTerminal(["new"], in: directory)
+    for (question, answer) in [
+      ("Database file: ", "test.db"), ("Table: ", "numbers"), ("What to do: ", "update"),
+      ("or all): ", "label <> 'it''s'"), ("expression): ", "n = id + 1"), ("to continue): ", ""),
+    ] {
+      #expect(terminal.shows(question))
+      terminal.type("\(answer)\r")
+    }
+    #expect(terminal.shows("[update-numbers.json]: "))
+    terminal.type("\u{4}")
+    let end = terminal.wait()
+    #expect(end.status == 3)
+    let start = try #require(end.rest.range(of: "batch new update "))
+    let command = end.rest[start.lowerBound...].prefix { !$0.isNewline }
+    let words = #"test.db numbers --where 'label <> '\''it'\'''\''s'\''' --set 'n = id + 1'"#
+    #expect(command == "batch new update \(words)")
+    let script = command.replacing("batch ", with: "'\(BatchProgram.path)' ", maxReplacements: 1)
+    let again = try BatchProgram(["-c", "\(script) > job.json"], of: "/bin/sh", in: directory)
+      .wait()
+    #expect(again.status == 0, "\(again.errors)")
+    let job = try String(decoding: directory.read("job.json"), as: UTF8.self)
+    #expect(job.contains(#""n": "id + 1""#) && job.contains("label <> 'it''s'"))
+  }
+
+  @Test func `a bad answer is asked again, with the reason`() throws {
+    let terminal = try PseudoTerminal(["new", "transform", "test.db", "numbers"], in: directory)
+    #expect(terminal.shows("or all): "))
+    terminal.type("ALL\r")
+    #expect(terminal.shows("Columns that the program reads"))
+    terminal.type(" , \r")
+    #expect(terminal.shows("name at least one of id, "))
+    terminal.type("label\r")
+    #expect(terminal.shows("Columns that it may set"))
+    terminal.type("n\r")
+    #expect(terminal.shows("Language (python or swift) [python]: "))
+    terminal.type("perl\r")
+    #expect(terminal.shows("type python or swift"))
+    terminal.type("\u{3}")
+    #expect(terminal.wait().status == 3)
+  }
+
   @Test func `it asks for what is missing only, and standard output gets the job alone`() throws {
     let terminal = try PseudoTerminal(
       ["new", "export", "test.db", "numbers", "--everything"],
@@ -261,11 +324,16 @@ import Testing
       output: "out.json"
     )
     #expect(terminal.shows("[export-numbers.csv]: "))
-    terminal.type("all.ndjson\r")
+    terminal.type("all.xlsx\r")
+    #expect(terminal.shows("Format (csv or ndjson) [csv]: "))
+    terminal.type("xls\r")
+    #expect(terminal.shows("type csv or ndjson"))
+    terminal.type("ndjson\r")
     #expect(terminal.wait().status == 0)
     let result = try BatchProgram.run("run", "-", in: directory, input: "out.json")
     #expect(result.status == 0, "\(result.errors)")
-    #expect(try directory.names().contains("all.ndjson"))
+    let first = try directory.read("all.xlsx").first
+    #expect(first == UInt8(ascii: "{"))
   }
 
   @Test(arguments: ["\u{3}", "\u{4}"])
@@ -274,7 +342,7 @@ import Testing
     let terminal = try PseudoTerminal(["new", "delete", "test.db"], in: directory)
     #expect(terminal.shows("Table: "))
     terminal.type("numbers\r")
-    #expect(terminal.shows("empty for all"))
+    #expect(terminal.shows("or all): "))
     terminal.type("id = 1\(key)")
     let end = terminal.wait()
     #expect(end.status == 3)

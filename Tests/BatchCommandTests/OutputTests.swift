@@ -255,7 +255,7 @@ import Testing
     #expect(list["store"] as? String == checkpoint["store"] as? String)
     let text = try succeed("inspect", "job.batch")
     #expect(text.contains("identifiers") && text.contains("2,500"))
-    #expect(text.contains("every block, header and record is sound"))
+    #expect(text.contains("every block, header and record is intact"))
   }
 
   // MARK: Plans
@@ -317,7 +317,7 @@ import Testing
     let result = try BatchProgram(arguments, in: directory).wait()
     #expect(result.status == 64, "\(arguments): \(result.errors)")
     #expect(result.output == "")
-    #expect(result.errors.hasPrefix("Error: "))
+    #expect(result.errors.hasPrefix("error: "))
     #expect(try directory.changes(since: before) == [])
   }
 

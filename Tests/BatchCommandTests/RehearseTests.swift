@@ -84,7 +84,7 @@ import Testing
             - id = 1991  n: 1991, w: 'part'
         """
     )
-    #expect(result.errors.hasPrefix("clones "))
+    #expect(result.errors.hasPrefix("cloning "))
     #expect(try !directory.names().contains { $0.hasPrefix("job.rehearsal.") })
   }
 
@@ -214,7 +214,7 @@ import Testing
   {
     try directory.write(JobText.update(["n": JobText.slowZero]), to: "job.json")
     let stopped = try BatchProgram(["rehearse", "job.json"], in: directory)
-    #expect(stopped.nextErrorLine()?.hasPrefix("clones ") == true)
+    #expect(stopped.nextErrorLine()?.hasPrefix("cloning ") == true)
     while let line = stopped.nextErrorLine(), !line.contains("selected") {}
     stopped.send(SIGINT)
     let end = stopped.wait()

@@ -73,7 +73,7 @@ import Testing
     try TestDatabase.make(in: directory, "DROP TRIGGER poison")
     let fourth = try BatchProgram.run("retry-failed", "job.json", in: directory)
     #expect(fourth.status == 0, "\(fourth.errors)")
-    #expect(fourth.errors.contains("job: 2 failed identifiers to try again"))
+    #expect(fourth.errors.contains("job: 2 failed identifiers to retry"))
     #expect(try failed() == "" && failed(of: "job.batch") == "")
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_failure") == ["0"])

@@ -109,7 +109,7 @@ import Testing
     try directory.write(JobText.update(where: "id = 1", adding: more), to: "job.json")
     let result = try BatchProgram.run("run", "job.json", in: directory)
     #expect(result.status == 0, "\(result.errors)")
-    #expect(result.errors.matches(of: /further try \d+ of 100/).count == 1, "\(result.errors)")
-    #expect(result.errors.contains("19 further tries of chunks in all"), "\(result.errors)")
+    #expect(result.errors.matches(of: /retry \d+ of 100/).count == 1, "\(result.errors)")
+    #expect(result.errors.contains("19 retries of chunks in total"), "\(result.errors)")
   }
 }

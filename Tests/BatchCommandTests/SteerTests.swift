@@ -98,7 +98,7 @@ import Testing
     let program = try start()
     try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
     let event = try untilHeld(program)
-    #expect(event["throttle"] as? String == "identifiersPerSecond: at most 0.001")
+    #expect(event["throttle"] as? String == "identifiersPerSecond: at most 0.001 a second")
     try ask("set", "job.json", "throttle.identifiersPerSecond=none")
     program.send(SIGINT)
     #expect(program.wait().status == 3)

@@ -156,7 +156,7 @@ import Testing
     while let line = program.nextErrorLine() {
       said.append(line)
       if line.contains("selected") { program.send(SIGINT) }
-      if line.contains("Ctrl-C again stops at once") {
+      if line.contains("press Ctrl-C again to stop at once") {
         // Not so soon that it is the same Ctrl-C.
         _ = program.send(SIGINT, afterSeconds: 0.15)
         break
@@ -180,7 +180,7 @@ import Testing
     let result = program.wait()
     #expect(result.status == 3)
     #expect(result.output.hasPrefix("job: stopped, resumable, "), "\(result.output)")
-    let said = result.errors.split(separator: "\n").count { $0.hasPrefix("stopping: waits") }
+    let said = result.errors.split(separator: "\n").count { $0.hasPrefix("stopping: finishing") }
     #expect(said == 1, "\(result.errors)")
   }
 

@@ -214,7 +214,9 @@ import Testing
     let events = try JSONOutput.lines(result.output)
     let throttled = events.filter { $0["event"] as? String == "throttled" }
     #expect(
-      throttled.map { $0["throttle"] as? String } == ["identifiersPerSecond: at most 10000.0"]
+      throttled.map { $0["throttle"] as? String } == [
+        "identifiersPerSecond: at most 10000 a second"
+      ]
     )
     let last = try #require(events.last)
     // A second chunk of a thousand may not come before the first was worth its tenth of a second,

@@ -297,7 +297,8 @@ import Testing
     let program = try BatchProgram(["run", "job.json"], in: job.directory)
     #expect(waitForBytes() == 6)
     program.send(SIGINT)
-    while let line = program.nextErrorLine(), !line.contains("Ctrl-C again stops at once") {}
+    while let line = program.nextErrorLine(), !line.contains("press Ctrl-C again to stop at once") {
+    }
     _ = program.send(SIGINT, afterSeconds: 0.15)
     #expect(waitForBytes() == 0)
     #expect(program.wait().status == 3)

@@ -428,7 +428,7 @@ import Testing
     #expect(rows == .integer(85))
     let verification = try BatchProgram.run("verify", "job.json", in: directory)
     #expect(
-      verification.status == 1 && verification.output.contains("as the run has left them: 85")
+      verification.status == 1 && verification.output.contains("as the run left them: 85")
     )
     let others = try BatchProgram.run("verify", "job.json", "--json", "--limit", "0", in: directory)
     #expect(try JSONOutput.object(others.output)["isAsDeclared"] as? Bool == false)
@@ -541,7 +541,7 @@ import Testing
 
     let again = try BatchProgram.run("run", "job.json", in: directory)
     #expect(again.status == 1)
-    let reason = "the archive already has a row with this key"
+    let reason = "\"kept\" already has a row with this key; compare it with the row in \"items\""
     #expect(again.errors.contains(reason), "\(again.errors)")
     try execute(deletion)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)

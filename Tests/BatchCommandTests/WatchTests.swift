@@ -29,7 +29,7 @@ import Testing
     try release()
     let lines = watch.wait().output.split(separator: "\n")
     #expect(lines.first?.hasPrefix("job: completed, 50 of 50 done") == true, "\(lines)")
-    #expect(lines.contains { $0.hasPrefix("  began:     20") })
+    #expect(lines.contains { $0.hasPrefix("  started:   20") })
     #expect(lines.contains { $0.hasPrefix("  ended:     20") })
   }
 

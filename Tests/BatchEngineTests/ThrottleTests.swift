@@ -123,7 +123,7 @@ import Testing
     now.storeHold = nil
     #expect(reason()?.hasPrefix("maximumWAL: the write-ahead log is longer than 1 MB; ") == true)
     throttle.logBytes = 1_000_000
-    #expect(reason() == "identifiersPerSecond: at most 1.0")
+    #expect(reason() == "identifiersPerSecond: at most 1 a second")
     #expect(throttle.hold(at: .seconds(3), now) == nil)
     // What cannot be found out does not hold a run.
     now.freeDisk = nil

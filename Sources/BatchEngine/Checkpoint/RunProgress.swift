@@ -29,8 +29,10 @@ package struct RunProgress: Codable, Sendable {
   ///
   /// With a ledger in the store, they lag behind it and list only what is durable there.
   package var done = DoneRanges()
-  /// The working time so far, over all resumptions.
+  /// The working time so far, over all resumptions, with the selection.
   package var elapsedSeconds = 0.0
+  /// The part of that for the selection; nil in files of earlier versions, which left it out.
+  package var selectionSeconds: Double?
   /// The part of that by the process that wrote this; nil in files of earlier versions.
   package var processSeconds: Double?
   /// When this was written, in seconds since 1970, so that a live run's times can be extrapolated.

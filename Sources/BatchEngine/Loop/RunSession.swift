@@ -24,6 +24,8 @@ package final class RunSession {
   private var recordedAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
+  /// How long this process selected before it began with the chunks.
+  private let selection: Duration
   /// How long the run was held, except for the current hold.
   private var throttledBefore: Double
   /// Whether the previous process of the run was killed before recording its end.
@@ -35,12 +37,14 @@ package final class RunSession {
   private var passedOver = PassedOverRecord()
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
-  /// Makes a session that resumes after the done positions, or retries failed identifiers.
+  /// Makes a session that begins after a selection, resumes after the done positions, or retries failed
+  /// identifiers.
   package init(
     checkpoint: Checkpoint,
     done: DoneRanges,
     isResumed: Bool,
     retrying retried: RetriedIdentifiers? = nil,
+    selectedIn selection: Duration = .zero,
     on host: RunHost = RunHost()
   ) {
     self.host = host
@@ -54,9 +58,11 @@ package final class RunSession {
     progress = checkpoint.progress
     followsKill = isResumed && progress.state.isGoingOn
     elapsedBefore = progress.elapsedSeconds
+    self.selection = selection
     throttledBefore = progress.throttledSeconds ?? 0
     progress.goOn()
     progress.isRetry = retried == nil ? nil : true
+    if selection > .zero { progress.selectionSeconds = selection / .seconds(1) }
     if isResumed { progress.resumedAt = done.count }
   }
 
@@ -92,10 +98,19 @@ package final class RunSession {
   }
 
   /// Whether the last record is older than `interval`, or there is much to record.
+  ///
+  /// Where only the file knows what is done, the first records come sooner: whoever looks at a run in its
+  /// first seconds, or kills it, finds most of what it has done.
   package func isDue(after interval: Duration) -> Bool {
-    recordedAt.duration(to: host.now()) >= interval
+    let now = host.now()
+    let isOnlyRecord = checkpoint.metadata.ledger == .file
+    let soon = max(Self.firstRecord, start.duration(to: now) / 4)
+    return recordedAt.duration(to: now) >= (isOnlyRecord ? min(interval, soon) : interval)
       || passedOver.pieces.count > PassedOverRecord.byteLimit
   }
+
+  /// When a file that is a run's only record gets its first record at the latest.
+  private static let firstRecord = Duration.milliseconds(500)
 
   /// Whether nothing was reported for `interval`; if so, notes a report.
   package func shouldTell(every interval: Duration) -> Bool {
@@ -256,7 +271,7 @@ package final class RunSession {
   }
 
   private var elapsedSeconds: Double {
-    elapsedBefore + start.duration(to: host.now()) / .seconds(1)
+    elapsedBefore + (selection + start.duration(to: host.now())) / .seconds(1)
   }
 
   /// The current state of the run.

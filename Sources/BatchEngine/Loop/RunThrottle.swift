@@ -138,7 +138,8 @@ package struct RunThrottle {
       return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
     }
     if let rate = settings.identifiersPerSecond, now < due {
-      var hold = hold(.identifiersPerSecond, "at most \(rate)", until: due)
+      let number = Int(exactly: rate).map { "\($0)" } ?? "\(rate)"
+      var hold = hold(.identifiersPerSecond, "at most \(number) a second", until: due)
       hold.rate = rate
       return hold
     }

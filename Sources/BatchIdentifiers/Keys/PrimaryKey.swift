@@ -42,6 +42,11 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     }
   }
 
+  /// The text of a key for people, which has NULL where a URI has `!`.
+  package static func shown(_ description: String) -> String {
+    description.split(separator: ",").map { $0 == "!" ? "NULL" : $0 }.joined(separator: ",")
+  }
+
   /// Whether one key comes before another: integers first, then encoded keys.
   public static func < (left: PrimaryKey, right: PrimaryKey) -> Bool {
     switch (left, right) {

@@ -200,7 +200,9 @@ public struct IdentifierTextReader: ~Copyable {
       .invalidIdentifier,
       message + excerpt,
       at: "\(name):\(lineCount)",
-      remedy: "give one URI, JSON object or key per line"
+      remedy:
+        "give one identifier a line: a number (28), a text after = (=EU, =New%20York), several columns"
+        + " with commas between (=EU,28), an x-coredata:// URI, or JSON"
     )
   }
 }

@@ -23,7 +23,7 @@ extension JobPlan {
         "where reads every row of \"\(entity.name)\", and what its subqueries"
           + " read; an index could help those, and the selection only"
       )
-    } else if fullScan {
+    } else if fullScan, !queryPlan.materializes(entity.table) {
       warnings.append(
         "where reads every row of \"\(entity.name)\"; an index would help"
           + " the selection, not the rest of the run"
@@ -73,7 +73,8 @@ extension JobPlan {
       // A subquery of the condition may well scan the table: that is not how rows are found.
       if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
     }
-    if scans, lookUp?.isCopied != true {
+    // No index could find rows that a query computes, and a copy has one.
+    if scans, job.action.writes || lookUp == nil {
       warnings.append(
         "each row is found by reading all of \"\(entity.name)\"; an index on"
           + " \(query.key.columns.joined(separator: ", ")) would make the run much faster"

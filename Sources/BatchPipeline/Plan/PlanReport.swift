@@ -116,6 +116,7 @@ extension JobPlan {
     let imported = try importedIdentifiers()?.list
     return try await reader.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
+        let isKeyChecked = if imported != nil { true } else { try checkKey(in: connection) }
         let start = ContinuousClock.now
         let matches = if let imported { imported.count } else { try query.count(in: connection) }
         let selection = start.duration(to: .now)
@@ -154,6 +155,7 @@ extension JobPlan {
           lookUp: lookUp,
           recheck: recheck,
           warnings: try traps
+            + (isKeyChecked ? [] : [warningAboutKey])
             + warnings(about: queryPlan, fullScan: fullScan, lookUp, in: connection)
             + warnings(about: recheck, chunks: chunks, writes: writes)
             + warningsAboutValues(writes: writes, in: connection)
@@ -176,6 +178,8 @@ extension JobPlan {
 
   /// How many rows are read to estimate the time.
   private static let sampled = 10_000
+  /// How long they are read at most.
+  private static let samplingTime = Duration.seconds(3)
 
   /// The first identifiers of the selection; nil if finding rows by key reads others, so that the
   /// condition finds them better.
@@ -248,7 +252,7 @@ extension JobPlan {
     let start = clock.now
     guard
       let read = try readable({ () throws(BatchError) in
-        try sampler.read(limit: Self.sampled, in: connection)
+        try sampler.read(limit: Self.sampled, within: Self.samplingTime, in: connection)
       }), read.count > 0
     else { return nil }
     let rows = Double(read.count)

@@ -240,7 +240,9 @@ public final class BatchRun: Sendable {
     // identity gets the one that its identifiers carry.
     let identity =
       plan.ledger == .store && plan.identity.isDerived ? .made() : plan.identity
+    let start = ContinuousClock.now
     let selection = try await plan.select(for: self, identity)
+    let selectionTime = start.duration(to: .now)
     let list = selection.list
     plan.describeWork(in: &metadata, selection)
     try plan.start(run: run.run, atMost: workerCount, hasRows: list.count > 0)
@@ -307,7 +309,12 @@ public final class BatchRun: Sendable {
       return tell(summary, answer)
     }
     try checkpoint.takeUp()
-    let session = RunSession(checkpoint: checkpoint, done: DoneRanges(), isResumed: false)
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: DoneRanges(),
+      isResumed: false,
+      selectedIn: selectionTime
+    )
     onEvent(.started(session.summary()))
     let execution = RunExecution(
       run: self,

@@ -139,10 +139,12 @@ extension RunDecision.Findings {
       : (path.string, own.string)
     return BatchError(
       .unfinishedRun,
-      "the database has the unfinished run \(lost.run) of this job: the run's checkpoint is \(then), and"
-        + " this job file's is \(now)",
+      "the database has the unfinished run \(lost.run) of a job with this name, whose checkpoint is"
+        + " \(then); the checkpoint of this job file is \(now)",
       at: path.string,
-      remedy: "rename it, or set checkpoint.path to \(then.quotedForMessage)"
+      remedy:
+        "if it is the same job, rename the checkpoint \(then) to \(now); if it is another one,"
+        + " change \"name\" in this job file"
     )
   }
 

@@ -67,8 +67,9 @@ public struct RunStatus: Sendable {
       summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
-    if summary.elapsedSeconds > 0, summary.done > 0 {
-      let rate = Double(summary.done) / summary.elapsedSeconds
+    let workSeconds = summary.elapsedSeconds - (checkpoint.progress.selectionSeconds ?? 0)
+    if workSeconds > 0, summary.done > 0 {
+      let rate = Double(summary.done) / workSeconds
       summary.identifiersPerSecond = rate
       if process != nil, summary.state == .running {
         summary.etaSeconds = Double(summary.total - summary.done) / rate

@@ -13,6 +13,8 @@ package struct IdentifierQuery: Sendable {
   /// The caller's condition, besides the entity's own.
   private let predicate: String?
   private let parameters: Parameters
+  /// Whether this is a part of another query, whose keys are checked there.
+  private var isPart = false
   /// Whether the condition reads rows other than the one it is about.
   package let readsRelatedRows: Bool
 
@@ -132,6 +134,7 @@ package struct IdentifierQuery: Sendable {
   package func first(_ count: Int) -> IdentifierQuery {
     var query = self
     query.window.limit = min(count, window.limit ?? count)
+    query.isPart = true
     return query
   }
 
@@ -142,7 +145,7 @@ package struct IdentifierQuery: Sendable {
     in connection: Connection,
     store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
-    try refuseDuplicates(in: connection)
+    if !isPart { try refuseDuplicates(in: connection) }
     if key.prefersIntegers, let list = try fetchIntegers(in: connection, store: store) {
       return list
     }
@@ -494,9 +497,11 @@ package struct IdentifierQuery: Sendable {
     )
   }
 
-  /// If the database does not keep a key unique, refuses it if a selected row shares its key with
-  /// another row, selected or not: rows are found again by key alone.
-  private func refuseDuplicates(in connection: Connection) throws(BatchError) {
+  /// Refuses a key that the database does not itself keep unique, if a selected row shares one
+  /// with another row, selected or not: the key alone finds the rows again.
+  ///
+  /// - Complexity: Reads the keys of all rows, and sorts them unless an index does.
+  package func refuseDuplicates(in connection: Connection) throws(BatchError) {
     switch key.origin {
     case .rowID, .primaryKey, .uniqueIndex: return
     case .viewOrigin, .wholeRow, .declared: break

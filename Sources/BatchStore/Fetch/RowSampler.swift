@@ -78,18 +78,21 @@ package struct RowSampler {
     }
   }
 
-  /// Reads rows and drops them.
+  /// Reads rows and drops them, as many as there is time for.
   ///
   /// - Returns: Their number, and roughly how many bytes SQLite needs for them.
   package func read(
     limit: Int,
+    within time: Duration,
     in connection: Connection
   ) throws(BatchError) -> (count: Int, byteCount: Int) {
     var (count, byteCount) = (0, 0)
-    try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
-      for column in 0..<row.columnCount { byteCount += row.recordBytes(at: column) }
-      count += 1
-      byteCount += 8
+    _ = try connection.within(time) { () throws(BatchError) in
+      try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
+        for column in 0..<row.columnCount { byteCount += row.recordBytes(at: column) }
+        count += 1
+        byteCount += 8
+      }
     }
     return (count, byteCount)
   }

@@ -29,6 +29,11 @@ package struct QueryPlan: Sendable {
     }
   }
 
+  /// Whether SQLite computes the rows of this view or query before it looks at any.
+  package func materializes(_ name: String) -> Bool {
+    steps.contains { $0.text == "CO-ROUTINE \(name)" || $0.text == "MATERIALIZE \(name)" }
+  }
+
   /// The tables, by their names there, that a subquery scans for each row of the statement.
   package var scannedForEachRow: [String] {
     steps.compactMap { step in

@@ -44,6 +44,12 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_INTERRUPT = ResultCode(rawValue: CSQLite.SQLITE_INTERRUPT)
   /// The operating system reported an I/O error.
   public static let SQLITE_IOERR = ResultCode(rawValue: CSQLite.SQLITE_IOERR)
+  /// Memory ran out during input or output.
+  static let SQLITE_IOERR_NOMEM = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 12 << 8)
+  /// The shared memory of a write-ahead log cannot grow.
+  static let SQLITE_IOERR_SHMSIZE = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 19 << 8)
+  /// The shared memory of a write-ahead log cannot be mapped.
+  static let SQLITE_IOERR_SHMMAP = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 21 << 8)
   /// The database file is damaged.
   public static let SQLITE_CORRUPT = ResultCode(rawValue: CSQLite.SQLITE_CORRUPT)
   /// The disk, or the database, is full.

@@ -52,6 +52,26 @@ extension BatchError {
       code = .diskFull
       message = "the disk or the database is full"
       advice = "make room, then \(.repetition): it resumes"
+    case .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_SHMMAP:
+      code = .diskFull
+      message = "the disk has no room for the shared-memory file of the write-ahead log (-shm)"
+      advice = "make room, then \(.repetition): it resumes"
+    case .SQLITE_IOERR_NOMEM:
+      code = .databaseAccess
+      message = "SQLite has no memory left"
+      advice = "end other programs, or raise the memory limit"
+    case .SQLITE_IOERR:
+      code = .databaseAccess
+      message =
+        "the file system reports an error (\(error.message), SQLite code \(error.resultCode.rawValue))"
+      advice = "look for the cause in the system's log: dmesg; check the disk and its mount"
+    case .SQLITE_CANTOPEN:
+      code = .databaseAccess
+      message = "the database, its log or a temporary file cannot be opened"
+      advice = """
+        make the folder of the database writable, or copy the database with its -wal file to one that is: \
+        even to read a database in WAL mode, SQLite creates files beside it
+        """
     case .SQLITE_READONLY:
       code = .readOnly
       message = "the database is read-only (\(error.message))"

@@ -171,7 +171,7 @@ extension BatchError {
   /// The error with the key of its row.
   func about(_ key: PrimaryKey) -> BatchError {
     var error = self
-    error.message = "identifier \(key): \(message)"
+    error.message = "identifier \(PrimaryKey.shown(key.description)): \(message)"
     return error
   }
 }

@@ -80,11 +80,11 @@ extension BulkChange {
       error.message.hasPrefix("UNIQUE constraint failed: \(archive.entity.table).")
     else { return error }
     var error = error
-    error.message +=
-      "; the archive already has a row with this key, perhaps from an earlier or undone run"
+    let (source, target) = (entity.table.quotedForMessage, archive.entity.table.quotedForMessage)
+    error.message += "; \(target) already has a row with this key"
     error.remedy =
-      "check that row; if it is a copy of one that is back in"
-      + " \(entity.table.quotedForMessage), delete it from \(archive.entity.table.quotedForMessage)"
+      "compare it with the row in \(source): delete it from \(target) if it is an old copy, such as one from"
+      + " a run that was undone; if both must stay, leave out this row with where or skip"
     return error
   }
 

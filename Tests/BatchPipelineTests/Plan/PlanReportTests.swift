@@ -133,6 +133,58 @@ import Testing
     #expect(update.contains { $0.contains("an index on a would make the run much faster") })
   }
 
+  @Test(arguments: [true, false])
+  func `a plan refuses rows that share the key of the job, as a run does`(isUpdate: Bool)
+    async throws
+  {
+    let connection = try Connection(path: path)
+    try connection.execute("CREATE TABLE loose (a, b)")
+    try connection.execute("INSERT INTO loose VALUES (1, 2), (NULL, 1), (1, 3)")
+    let action: Job.Action =
+      isUpdate
+      ? .update(.init(set: [.init("b", to: "b + 1")])) : .exporting(directory, "out.ndjson")
+    let job = Job.test(
+      in: directory,
+      .init(entity: "loose", everything: isUpdate, key: ["a"]),
+      action
+    )
+    let planned = await #expect(throws: BatchError.self) { try await report(job) }
+    #expect(planned?.code == .unstableKey)
+    #expect(
+      planned?.description == "source.key: two rows of \"loose\" have the same a; name columns in"
+        + " source.key that identify a row"
+    )
+    let ran = await #expect(throws: BatchError.self) { try await BatchRun(job).run() }
+    #expect(ran?.message == planned?.message)
+    // A row that is not selected shares the key of one that is, or not.
+    var other = job
+    other.source.everything = false
+    other.source.where = "a IS NULL"
+    #expect(try await report(other).matches == 1)
+  }
+
+  @Test func `no index is missed where a query computes its rows`() async throws {
+    let query = "SELECT label, count(*) AS c FROM numbers WHERE id < 9 GROUP BY label"
+    let grouped = try await report(
+      .test(
+        in: directory,
+        .init(query: query, key: ["label"], where: "c > 0"),
+        .exporting(directory, "out.ndjson")
+      )
+    )
+    #expect(grouped.matches == 8 && grouped.lookUp?.isCopied == false)
+    #expect(grouped.warnings.filter { $0.contains("index") } == [])
+    // One that SQLite takes apart can do with an index.
+    let plain = try await report(
+      .test(
+        in: directory,
+        .init(query: "SELECT id, label FROM numbers", key: ["id"], where: "label = 'x'"),
+        .exporting(directory, "out.ndjson")
+      )
+    )
+    #expect(plain.warnings.contains { $0.contains("an index would help the selection") })
+  }
+
   @Test func `a list in a file decides the number`() async throws {
     let store = try await Store(path: path)
     let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers", where: "id < 12"))

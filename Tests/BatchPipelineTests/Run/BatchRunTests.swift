@@ -166,6 +166,52 @@ import Testing
     #expect(try await RunStatus(of: job).summary.elapsedSeconds == standing.elapsedSeconds)
   }
 
+  @Test func `the time of a run includes its selection, its speed does not`() async throws {
+    let slow =
+      "id > (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 300000)"
+      + " SELECT count(*) FROM c) - 300000"
+    let job = Job.test(in: directory, .init(entity: "numbers", where: slow))
+    let start = ContinuousClock.now
+    let begun = Lock<(waited: Double, said: Double)?>(nil)
+    let summary = try await BatchRun(job).run { event in
+      guard case .started(let summary) = event else { return }
+      let waited = start.duration(to: .now) / .seconds(1)
+      begun.withLock { $0 = (waited, summary.elapsedSeconds) }
+    }
+    let (waited, said) = try #require(begun.withLock { $0 })
+    // No machine counts to 300,000 in SQL in less.
+    #expect(said > 0.01 && said <= waited)
+    #expect(summary.elapsedSeconds > said)
+    // The process has no part before the selection: one process has all of the time.
+    #expect(try #require(summary.processSeconds) > said)
+    let rate = try #require(summary.identifiersPerSecond)
+    #expect(rate > Double(summary.done) / (summary.elapsedSeconds - said / 2))
+    let status = try await RunStatus(of: job).summary
+    #expect(status.elapsedSeconds >= said)
+    #expect(try #require(status.identifiersPerSecond) > Double(status.done) / status.elapsedSeconds)
+  }
+
+  @Test(.timeLimit(.minutes(1)))
+  func `an export has a record long before the interval of its checkpoint`() async throws {
+    var job = Job.test(in: directory, .init(entity: "numbers"), .exporting(directory, "out.ndjson"))
+    job.checkpoint.interval = .seconds(3600)
+    job.throttle.identifiersPerSecond = 100
+    var options = BatchRun.Options()
+    options.progressInterval = .zero
+    let run = BatchRun(job, options: options)
+    let (events, teller) = AsyncStream.makeStream(of: RunSummary.self)
+    let ended = Task {
+      defer { teller.finish() }
+      return try await run.run { event in
+        if case .progress(let summary) = event { teller.yield(summary) }
+      }
+    }
+    for await summary in events where summary.elapsedSeconds > 3 { break }
+    #expect(try await RunStatus(of: job).summary.done > 0)
+    run.stop()
+    #expect(try await ended.value.state == .stopped)
+  }
+
   @Test func `a failed run resumes when the cause is gone`() async throws {
     let connection = try Connection(path: path)
     try connection.execute(
