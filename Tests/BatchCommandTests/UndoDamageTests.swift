@@ -261,9 +261,9 @@ import Testing
   }
 
   @Test(arguments: [
-    ("n TEXT, label TEXT", ["n was INTEGER and is TEXT", "their types back"]),
+    ("n TEXT, label TEXT", ["n was INTEGER and is TEXT", "restore the columns' types"]),
     ("n, label TEXT", ["n was INTEGER and is of no type"]),
-    ("label TEXT", ["has no column n that could be set", "columns back"]),
+    ("label TEXT", ["has no column n that could be set", "restore the table's columns"]),
     ("label TEXT, n INTEGER AS (id) STORED", ["has no column n that could be set"]),
   ])
   func `a table whose columns have changed is refused`(
@@ -290,7 +290,7 @@ import Testing
     try Refusal.expect(
       ["undo", "job.json"],
       in: directory,
-      says: ["has changed since the run, whose rows had the key id", "key back"]
+      says: ["has changed since the run, whose rows had the key id", "restore the table's key"]
     )
     try execute("DROP TABLE items")
     try Refusal.expect(["undo", "job.json"], in: directory, says: ["items"])
