@@ -14,15 +14,16 @@ import BatchIdentifiers
 /// | all else | the text form, as a string | the text form |
 struct LineEncoder: Sendable {
   private let format: PostgresExport.Format
-  private let columns: [PostgresColumn]
-  /// What goes before each value: in NDJSON the name of its column.
+  /// How the values of the columns cross, without the columns' names, of which copies would be made for each value.
+  private let forms: [PostgresColumn.Form]
+  /// What goes before each value in NDJSON: the name of its column.
   private let prefixes: [[UInt8]]
   /// The line of names, empty in NDJSON.
   let header: [UInt8]
 
   init(_ format: PostgresExport.Format, _ columns: [PostgresColumn]) {
     self.format = format
-    self.columns = columns
+    forms = columns.map(\.form)
     switch format {
     case .ndjson:
       header = []
@@ -40,17 +41,20 @@ struct LineEncoder: Sendable {
         name.withUTF8 { unsafe CSVField.append(UnsafeRawBufferPointer($0), to: &line) }
       }
       header = line + [0x0d, 0x0a]
-      prefixes = columns.indices.map { $0 == 0 ? [] : [UInt8(ascii: ",")] }
+      prefixes = []
     }
   }
 
   /// Appends a row, whose next columns are those of the encoder.
   func append(_ row: inout RowReader.Row, _ bytes: Span<UInt8>, to line: inout [UInt8]) {
     let start = line.count
-    for column in columns.indices {
-      line.append(contentsOf: prefixes[column])
+    for column in forms.indices {
+      switch format {
+      case .ndjson: line.append(contentsOf: prefixes[column])
+      case .csv: if column > 0 { line.append(UInt8(ascii: ",")) }
+      }
       if let place = row.next(in: bytes) {
-        append(bytes.extracting(place), columns[column].form, to: &line)
+        append(bytes.extracting(place), forms[column], to: &line)
       } else if format == .ndjson {
         line.append(contentsOf: "null".utf8)
       }

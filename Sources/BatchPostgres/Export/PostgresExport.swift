@@ -161,6 +161,8 @@ package struct PostgresExport: Sendable {
     swap(&bytes, &lines.bytes)
     defer { swap(&bytes, &lines.bytes) }
     var isWhole = true
+    // Apart from all else, of which a copy would be made for each row.
+    let encoder = encoder
     try reader.forEachRow(of: keys, within: limit, in: session) { row, values throws(BatchError) in
       passedOver.vanished.insert(contentsOf: next..<row.number)
       next = row.number + 1

@@ -80,24 +80,27 @@ struct RowReader: Sendable {
       script = [options.script] + script + ["COMMIT"]
     }
     var last = -1
+    // Apart from all else, of which a copy would be made for each row.
+    let (hasCondition, hasVersions, count) = (condition != nil, hasVersions, keys.count)
     try session.copyRows(
       script.filter { !$0.isEmpty }.joined(separator: "; "),
-      columns: 1 + (condition == nil ? 0 : 1) + (hasVersions ? 1 : 0) + columns.count
+      columns: 1 + (hasCondition ? 1 : 0) + (hasVersions ? 1 : 0) + columns.count
     ) { bytes throws(BatchError) in
       var fields = BinaryFields()
-      let number = try integer(fields.next(in: bytes), bytes) - 1
-      guard number > last, number < keys.count else { throw table.ambiguous(key) }
+      let number = try Self.integer(fields.next(in: bytes), bytes) - 1
+      guard number > last, number < count else { throw table.ambiguous(key) }
       last = Int(number)
       var isMatching = true
-      if condition != nil { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
+      if hasCondition { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
       var version: Int64 = 0
-      if hasVersions { version = try integer(fields.next(in: bytes), bytes) }
+      if hasVersions { version = try Self.integer(fields.next(in: bytes), bytes) }
       var row = Row(number: last, isMatching: isMatching, version: version, fields: fields)
       return try body(&row, bytes)
     }
   }
 
-  private func integer(_ place: Range<Int>?, _ row: Span<UInt8>) throws(BatchError) -> Int64 {
+  private static func integer(_ place: Range<Int>?, _ row: Span<UInt8>) throws(BatchError) -> Int64
+  {
     guard let place, let integer = row.extracting(place).bigEndianInteger() else {
       throw BatchError(.databaseAccess, "the server has sent no integer where one must be")
     }
