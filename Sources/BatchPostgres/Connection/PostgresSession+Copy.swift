@@ -44,36 +44,72 @@ extension PostgresSession {
     columns count: Int,
     _ body: (Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) -> Bool {
+    var rows = BinaryCopyRows(columns: count)
+    var isWanted = true
+    let copied = try copyPieces(script) { piece throws(BatchError) in
+      try rows.append(piece) { row throws(BatchError) in
+        if isWanted { isWanted = try body(row) }
+      }
+      return isWanted
+    }
+    guard copied == nil || rows.isComplete else { throw missingRows() }
+    return copied != nil
+  }
+
+  /// Runs statements of our own, one of which is a `COPY … TO STDOUT (FORMAT csv)`, in one message, and calls `body` with
+  /// each row that is copied and its line feed.
+  ///
+  /// - Parameters:
+  ///   - script: The statements.
+  ///   - body: What is done with a row. If it returns false, the server is asked to end the statement, and a transaction
+  ///     that the script has begun is rolled back.
+  /// - Returns: Whether all rows were taken.
+  /// - Throws: What the server says, and what `body` does.
+  @discardableResult
+  package func copyLines(
+    _ script: String,
+    _ body: (Span<UInt8>) throws(BatchError) -> Bool
+  ) throws(BatchError) -> Bool {
+    var count = 0
+    // Each message of the server has one row: https://www.postgresql.org/docs/current/protocol-message-formats.html
+    let copied = try copyPieces(script) { line throws(BatchError) in
+      count += 1
+      return try body(line)
+    }
+    guard copied == nil || copied == count else { throw missingRows() }
+    return copied != nil
+  }
+
+  /// Runs statements of our own, one of which is a `COPY … TO STDOUT`, in one message, and calls `body` with its bytes as
+  /// they arrive, until it returns false.
+  ///
+  /// - Returns: How many rows the server has copied; nil if `body` has returned false.
+  private func copyPieces(
+    _ script: String,
+    _ body: (Span<UInt8>) throws(BatchError) -> Bool
+  ) throws(BatchError) -> Int? {
     guard !isClosed else { throw sessionError() }
     if interrupter.isInterrupted {
       throw BatchError(.interrupted, "interrupted", at: address.description)
     }
     let wasInTransaction = isInTransaction
     guard unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
-    var rows = BinaryCopyRows(columns: count)
     var isWanted = true
+    var copied: Int?
     do throws(BatchError) {
       while isWanted, let result = nextResult() {
         switch result.status {
         case PGRES_COPY_OUT:
           while isWanted, let piece = try unsafe nextPiece() {
             defer { unsafe PQfreemem(piece.baseAddress) }
-            let bytes = unsafe Span<UInt8>(_unsafeBytes: UnsafeRawBufferPointer(piece))
-            try rows.append(bytes) { row throws(BatchError) in
-              if isWanted { isWanted = try body(row) }
-            }
+            // libpq gives the memory away, and it is freed when `body` has returned.
+            isWanted = try body(unsafe Span(_unsafeBytes: UnsafeRawBufferPointer(piece)))
           }
         case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: throw error(result)
-        default: break
+        default: if result.tag.hasPrefix("COPY ") { copied = result.affectedCount }
         }
       }
-      if isWanted, !rows.isComplete {
-        throw BatchError(
-          .databaseAccess,
-          "the server has not sent all rows",
-          at: address.description
-        )
-      }
+      if isWanted, copied == nil { throw missingRows() }
     } catch {
       abandon()
       if !wasInTransaction { rollBack() }
@@ -82,8 +118,13 @@ extension PostgresSession {
     if !isWanted {
       abandon()
       if !wasInTransaction { rollBack() }
+      return nil
     }
-    return isWanted
+    return copied
+  }
+
+  private func missingRows() -> BatchError {
+    BatchError(.databaseAccess, "the server has not sent all rows", at: address.description)
   }
 
   /// Runs a `COPY … FROM STDIN` with what `body` writes; if it throws, nothing is copied.

@@ -1,7 +1,7 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Reads columns of the rows of chunks, in the order of their keys, by a binary COPY, of which no more than a row is held.
+/// Reads columns of the rows of chunks, in the order of their keys, by a COPY, of which no more than a row is held.
 ///
 /// All of it is one message: the transaction begins, the rows come, the transaction ends. COPY takes no values; those of
 /// the job and the keys are in the message as digits.
@@ -26,6 +26,14 @@ struct RowReader: Sendable {
     case locking
   }
 
+  /// How the server writes the rows.
+  enum Format: String {
+    /// The bytes of the values, for ``RowReader/forEachRow(of:_:within:in:_:)``.
+    case binary
+    /// Lines, for ``RowReader/forEachLine(of:within:in:_:)``.
+    case csv
+  }
+
   let table: PostgresTable
   let key: PostgresKey
   let columns: [PostgresColumn]
@@ -34,6 +42,7 @@ struct RowReader: Sendable {
   let path: SearchPath
   /// Whether it is asked for what tells a row from what it was.
   let hasVersions: Bool
+  var format = Format.binary
 
   /// The version of a row in SQL.
   ///
@@ -47,13 +56,16 @@ struct RowReader: Sendable {
   /// The query that reads the rows.
   func query(for keys: RowKeys, _ mode: Mode = .alone) throws(BatchError) -> String {
     let (source, found, number) = try keys.reading(in: table)
+    // The keys of a range are in their own order, in which an index has the rows.
+    let isRange = keys.bounds(in: table) != nil
+    let order = isRange ? PostgresName.qualified(table.name, key.columns[0].name) : number
     var selected = ["(\(number))::pg_catalog.int8"]
     if let condition { selected.append("\(condition.sql(parameters, .setting)) IS TRUE") }
     if hasVersions { selected.append(version) }
-    selected += columns.map { $0.selection(in: table) }
+    selected += columns.map { format == .csv ? $0.field(in: table) : $0.selection(in: table) }
     let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
     return
-      "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(number)\(lock)"
+      "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)"
   }
 
   /// Calls `body` with each row.
@@ -72,23 +84,17 @@ struct RowReader: Sendable {
     in session: PostgresSession,
     _ body: (inout Row, Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) {
-    let copy = "COPY (\(try query(for: keys, mode))) TO STDOUT (FORMAT binary)"
-    var script = [parameters.script, copy]
-    if mode == .alone {
-      var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
-      options.statementTimeout = limit
-      script = [options.script] + script + ["COMMIT"]
-    }
     var last = -1
     // Apart from all else, of which a copy would be made for each row.
     let (hasCondition, hasVersions, count) = (condition != nil, hasVersions, keys.count)
+    let ambiguous = table.ambiguous(key)
     try session.copyRows(
-      script.filter { !$0.isEmpty }.joined(separator: "; "),
+      script(for: keys, mode, within: limit),
       columns: 1 + (hasCondition ? 1 : 0) + (hasVersions ? 1 : 0) + columns.count
     ) { bytes throws(BatchError) in
       var fields = BinaryFields()
       let number = try Self.integer(fields.next(in: bytes), bytes) - 1
-      guard number > last, number < count else { throw table.ambiguous(key) }
+      guard number > last, number < count else { throw ambiguous }
       last = Int(number)
       var isMatching = true
       if hasCondition { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
@@ -97,6 +103,59 @@ struct RowReader: Sendable {
       var row = Row(number: last, isMatching: isMatching, version: version, fields: fields)
       return try body(&row, bytes)
     }
+  }
+
+  /// Calls `body` with each row as the server has written it in CSV.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - session: The session, in no transaction.
+  ///   - body: What is done with the number of a row's key, whether the condition holds of the row, and its line, with
+  ///     where in it the columns begin. If it returns false, that was the last.
+  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; what the server says.
+  func forEachLine(
+    of keys: RowKeys,
+    within limit: Duration? = nil,
+    in session: PostgresSession,
+    _ body: (_ number: Int, _ isMatching: Bool, Span<UInt8>, _ start: Int) throws(BatchError) ->
+      Bool
+  ) throws(BatchError) {
+    var last = 0
+    // Apart from all else, of which a copy would be made for each row.
+    let (hasCondition, count) = (condition != nil, keys.count)
+    let ambiguous = table.ambiguous(key)
+    try session.copyLines(script(for: keys, .alone, within: limit)) { line throws(BatchError) in
+      var number = 0
+      var start = 0
+      while start < line.count, case let digit = line[start] &- UInt8(ascii: "0"), digit < 10 {
+        number = number &* 10 &+ Int(digit)
+        start += 1
+      }
+      guard number > last, number <= count else { throw ambiguous }
+      last = number
+      start += 1
+      guard hasCondition else { return try body(number - 1, true, line, start) }
+      // `t`, `f` and a comma.
+      guard start < line.count else { throw .damagedLine }
+      return try body(number - 1, line[start] == UInt8(ascii: "t"), line, start + 2)
+    }
+  }
+
+  /// The statements that copy the rows.
+  private func script(
+    for keys: RowKeys,
+    _ mode: Mode,
+    within limit: Duration?
+  ) throws(BatchError) -> String {
+    let query = try query(for: keys, mode)
+    var script = [parameters.script, "COPY (\(query)) TO STDOUT (FORMAT \(format.rawValue))"]
+    if mode == .alone {
+      var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
+      options.statementTimeout = limit
+      script = [options.script] + script + ["COMMIT"]
+    }
+    return script.filter { !$0.isEmpty }.joined(separator: "; ")
   }
 
   private static func integer(_ place: Range<Int>?, _ row: Span<UInt8>) throws(BatchError) -> Int64

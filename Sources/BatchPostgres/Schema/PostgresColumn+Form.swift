@@ -45,6 +45,23 @@ extension PostgresColumn {
     return "\(PostgresName.qualified(table.name, name))::pg_catalog.\(type)"
   }
 
+  /// What is selected of a table for a CSV copy: a value that the server writes in its text form.
+  ///
+  /// That of most types is what a cast to text would make of the value, which costs more. Nor is a cast needed in case somebody
+  /// changes the column's type: a text form has no layout that could be misread.
+  func field(in table: PostgresTable) -> String {
+    let name = PostgresName.qualified(table.name, name)
+    switch (form, baseType) {
+    case (.integer, _), (.singleReal, _), (.real, _), (.number, _): return name
+    case (.text, 1082), (.text, 1083), (.text, 1114), (.text, 1184), (.text, 1266), (.text, 1186):
+      return name  // Dates, times and intervals.
+    case (.text, 114), (.text, 3802), (.text, 2950): return name  // JSON and UUIDs.
+    case (.text, 1042): return "\(name)::pg_catalog.bpchar"
+    // A truth value is `t` in its own form, and an address has no mask in it.
+    default: return "\(name)::pg_catalog.text"
+    }
+  }
+
   /// The type in which values are compared with those that are there, and to which texts are cast.
   ///
   /// A text that is too long for the column shall be refused, and not be cut off by a cast.

@@ -167,7 +167,8 @@ struct ChangeTrial {
   func export(
     _ columns: [String]? = nil,
     as format: PostgresExport.Format,
-    if condition: String? = nil
+    if condition: String? = nil,
+    byServer isByServer: Bool = true
   ) throws -> PostgresExport {
     try PostgresExport(
       of: table,
@@ -176,7 +177,8 @@ struct ChangeTrial {
       as: format,
       condition: .init(try condition.map { try compiler.condition(PostgresExpression($0)) }),
       parameters: parameters,
-      path: path
+      path: path,
+      byServer: isByServer
     )
   }
 
