@@ -108,7 +108,7 @@ struct PlanText {
     facts.append(("recheck", Self.text(of: report.recheck)))
     if let unchanged = report.unchanged {
       let first = Format.count(unchanged.of, "row")
-      facts.append(("unchanged", "\(Format.count(unchanged.count)) of the first \(first)"))
+      facts.append(("unchanged", "\(unchanged.count.grouped) of the first \(first)"))
     }
     if let tried = report.triedRows, tried > 0 {
       let first = "the first \(Format.count(tried, "row"))"

@@ -1,5 +1,6 @@
 #if PostgreSQL
 package import BatchEngine
+import BatchIdentifiers
 
 /// The health of the server on which a run writes to a table, as far as the role may see it.
 package struct ServerHealth: Sendable, Hashable {
@@ -72,12 +73,15 @@ extension ServerHealth {
       return .init("replicationLag", "standby \(standby.name) is \(lag) s behind")
     }
     if let standby, let limit = limits.lagBytes, standby.bytes > limit {
-      return .init("replicationLag", "standby \(standby.name) is \(standby.bytes >> 20) MB behind")
+      return .init(
+        "replicationLag",
+        "standby \(standby.name) is \(ByteSize(bytes: standby.bytes)) behind"
+      )
     }
     if let unarchived, let limit = limits.unarchived, unarchived > limit {
       return .init(
         "archiveBacklog",
-        "\(unarchived) files of the write-ahead log wait to be archived"
+        "\(unarchived.grouped) files of the write-ahead log wait to be archived"
       )
     }
     if let spareConnections, let limit = limits.spareConnections, spareConnections < limit {

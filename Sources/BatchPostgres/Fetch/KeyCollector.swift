@@ -55,8 +55,8 @@ struct KeyCollector: ~Copyable {
     guard encoder.bytes.count <= EncodedKey.maximumByteCount else {
       throw BatchError(
         .unstableKey,
-        "a row of \(query.table.title.quotedForMessage) has a key of \(encoder.bytes.count) bytes,"
-          + " and \(EncodedKey.maximumByteCount) are the most",
+        "a row of \(query.table.title.quotedForMessage) has a key of \(encoder.bytes.count.grouped) bytes,"
+          + " and \(EncodedKey.maximumByteCount.grouped) are the most",
         remedy: "leave such rows out"
       )
     }

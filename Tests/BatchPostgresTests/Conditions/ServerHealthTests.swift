@@ -160,7 +160,7 @@ import Testing
     var limits = ServerHealth.Limits()
     #expect(health.hold(limits) == .init("replicationLag", "standby b is 41 s behind"))
     limits.lag = .seconds(60)
-    #expect(health.hold(limits) == .init("replicationLag", "standby b is 3072 MB behind"))
+    #expect(health.hold(limits) == .init("replicationLag", "standby b is 3.2 GB behind"))
     limits.lagBytes = nil
     #expect(
       health.hold(limits)
