@@ -144,8 +144,10 @@ struct ProgressPrinter: Sendable {
     let written = Result { () throws(BatchError) in try printEnd(summary) }
     if let failure = summary.failure {
       Terminal.complain(failure)
-      // After the database was restored from a backup, the error's own remedy applies.
-      if failure.code != .storeChanged { Terminal.say("the same command resumes the run") }
+      // The remedies of these errors say how to continue.
+      if ![.storeChanged, .diskFull].contains(failure.code) {
+        Terminal.say("the same command resumes the run")
+      }
     }
     try written.get()
     if let error = failure.withLock({ $0 }) { throw error }
