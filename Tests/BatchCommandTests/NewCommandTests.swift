@@ -313,6 +313,8 @@ import Testing
     #expect(terminal.shows("Language (python or swift) [python]: "))
     terminal.type("perl\r")
     #expect(terminal.shows("type python or swift"))
+    // Between two questions the terminal itself would take Ctrl-C.
+    #expect(terminal.shows("Language (python or swift) [python]: "))
     terminal.type("\u{3}")
     #expect(terminal.wait().status == 3)
   }
