@@ -7,7 +7,7 @@ import Testing
 @testable import BatchPostgres
 
 @Suite struct PostgresTransformTests {
-  /// Sets the first column that is written to one more than the first that is read.
+  /// Sets the first written column to the first read column plus one.
   @Sendable private static func addOne(_ rows: ReadRows) throws(BatchError) -> ComputedRows {
     var values = RowValues(columns: 1)
     for row in 0..<rows.count {
@@ -17,7 +17,7 @@ import Testing
     return ComputedRows(values)
   }
 
-  /// Sets the columns that are written to those that are read.
+  /// Sets the written columns to the read ones.
   @Sendable private static func copy(_ rows: ReadRows) throws(BatchError) -> ComputedRows {
     var values = RowValues(columns: rows.columns.count)
     for row in 0..<rows.count { try values.append(row: row, of: rows.values) }
@@ -258,7 +258,7 @@ import Testing
       #expect(error?.isAboutStaleRows == true)
     }
     let again = try transform.refresh(chunk, in: trial.session) { rows throws(BatchError) in
-      // These alone are computed again.
+      // Only these are computed again.
       guard rows.numbers == [6, 7] else { throw BatchError(.handlerFailed, "\(rows.numbers)") }
       return try Self.addOne(rows)
     }
@@ -274,7 +274,7 @@ import Testing
     )
     let transform = try trial.transform(["n"], ["n"])
     let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.addOne)
-    // It has the lock when the statement reaches the row, which then checks its new state.
+    // It holds the lock when the statement reaches the row, which then rechecks the row.
     let other = try trial.database.session()
     try other.run("BEGIN; UPDATE t SET n = 10 WHERE id = 3")
     let connection = PostgresConnection(label: "batch.set", address: try trial.database.address)
