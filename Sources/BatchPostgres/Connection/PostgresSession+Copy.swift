@@ -4,11 +4,11 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, a row or so at a time.
+  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, about a row at a time.
   ///
-  /// Where a piece begins and ends means nothing. If `body` throws, the server is asked to end the statement.
+  /// The bytes may be cut anywhere. If `body` throws, the server is asked to end the statement.
   ///
-  /// - Returns: How many rows were copied.
+  /// - Returns: The number of rows copied.
   @discardableResult
   package func copyOut(
     _ sql: String,
@@ -18,7 +18,7 @@ extension PostgresSession {
     do {
       while let piece = try unsafe nextPiece() {
         defer { unsafe PQfreemem(piece.baseAddress) }
-        // libpq gives the memory away, and it is freed when `body` has returned.
+        // libpq transfers ownership of the memory, which is freed after `body` returns.
         try body(unsafe Span(_unsafeBytes: UnsafeRawBufferPointer(piece)))
       }
     } catch {
@@ -28,16 +28,16 @@ extension PostgresSession {
     return try takeResults()?.affectedCount ?? 0
   }
 
-  /// Runs statements of our own, one of which is a `COPY … TO STDOUT (FORMAT binary)`, in one message, and calls `body`
-  /// with each row that is copied: its values, each behind its length.
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT binary)`, and calls `body` with
+  /// each row: its values, each preceded by its length.
   ///
   /// - Parameters:
   ///   - script: The statements.
-  ///   - count: How many columns are copied.
-  ///   - body: What is done with a row. If it returns false, the server is asked to end the statement, and a transaction
-  ///     that the script has begun is rolled back.
-  /// - Returns: Whether all rows were taken.
-  /// - Throws: What the server says, and what `body` does.
+  ///   - count: The number of columns copied.
+  ///   - body: Called with each row. If it returns false, the server is asked to end the statement, and a transaction
+  ///     begun by the script is rolled back.
+  /// - Returns: Whether all rows were read.
+  /// - Throws: The server's error or that of `body`.
   @discardableResult
   package func copyRows(
     _ script: String,
@@ -56,15 +56,15 @@ extension PostgresSession {
     return copied != nil
   }
 
-  /// Runs statements of our own, one of which is a `COPY … TO STDOUT (FORMAT csv)`, in one message, and calls `body` with
-  /// each row that is copied and its line feed.
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT csv)`, and calls `body` with each
+  /// row and its line feed.
   ///
   /// - Parameters:
   ///   - script: The statements.
-  ///   - body: What is done with a row. If it returns false, the server is asked to end the statement, and a transaction
-  ///     that the script has begun is rolled back.
-  /// - Returns: Whether all rows were taken.
-  /// - Throws: What the server says, and what `body` does.
+  ///   - body: Called with each row. If it returns false, the server is asked to end the statement, and a transaction
+  ///     begun by the script is rolled back.
+  /// - Returns: Whether all rows were read.
+  /// - Throws: The server's error or that of `body`.
   @discardableResult
   package func copyLines(
     _ script: String,
@@ -124,12 +124,12 @@ extension PostgresSession {
   }
 
   private func missingRows() -> BatchError {
-    BatchError(.databaseAccess, "the server has not sent all rows", at: address.description)
+    BatchError(.databaseAccess, "the server did not send all rows", at: address.description)
   }
 
-  /// Runs a `COPY … FROM STDIN` with what `body` writes; if it throws, nothing is copied.
+  /// Runs a `COPY … FROM STDIN` with the bytes that `body` writes; copies nothing if it throws.
   ///
-  /// - Returns: How many rows were copied.
+  /// - Returns: The number of rows copied.
   @discardableResult
   package func copyIn(
     _ sql: String,
@@ -154,7 +154,7 @@ extension PostgresSession {
     if result.status == status { return }
     var problem = BatchError(
       .invalidSQL,
-      "a COPY in this direction is expected",
+      "the statement is not a COPY in the expected direction",
       at: address.description
     )
     if result.status == PGRES_FATAL_ERROR { problem = error(result) }
@@ -165,7 +165,7 @@ extension PostgresSession {
     throw problem
   }
 
-  /// The next bytes of a COPY, which the caller frees; nil behind the last.
+  /// The next bytes of a COPY, which the caller frees; nil at the end.
   @unsafe private func nextPiece() throws(BatchError) -> UnsafeMutableRawBufferPointer? {
     while true {
       var piece: UnsafeMutablePointer<CChar>?
@@ -173,7 +173,7 @@ extension PostgresSession {
       switch count {
       case 1...: return unsafe UnsafeMutableRawBufferPointer(start: piece, count: Int(count))
       case 0 where waitForInput(): continue
-      // Behind the last: whether all went well is the next answer.
+      // The end: the next answer says whether the COPY succeeded.
       case -1: return nil
       default: throw sessionError()
       }
@@ -181,7 +181,7 @@ extension PostgresSession {
   }
 }
 
-/// Where the rows of a `COPY … FROM STDIN` go.
+/// The destination of the rows of a `COPY … FROM STDIN`.
 package struct PostgresCopyInput {
   private let session: PostgresSession
 
@@ -189,7 +189,7 @@ package struct PostgresCopyInput {
     self.session = session
   }
 
-  /// Sends bytes, which need not end where a row does; waits while the server is slower.
+  /// Sends bytes, which may be cut anywhere; waits if the server is slower.
   package func write(_ bytes: Span<UInt8>) throws(BatchError) {
     let status = unsafe bytes.withUnsafeBytes { bytes in
       guard let start = bytes.baseAddress else { return Int32(1) }

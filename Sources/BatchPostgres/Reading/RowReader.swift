@@ -1,18 +1,18 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Reads columns of the rows of chunks, in the order of their keys, by a COPY, of which no more than a row is held.
+/// Reads columns of the rows of chunks, in key order, by a COPY; holds at most one row.
 ///
-/// All of it is one message: the transaction begins, the rows come, the transaction ends. COPY takes no values; those of
-/// the job and the keys are in the message as digits.
+/// Everything is one message: the transaction begins, the rows come, the transaction ends. COPY takes no values, so
+/// the message contains the parameters and the keys as hexadecimal digits.
 struct RowReader: Sendable {
-  /// A row as it arrives; its values are valid only inside the call.
+  /// A row as it arrives; its values are valid only during the call.
   struct Row: ~Copyable {
-    /// The number of its key in the chunk, from 0 on.
+    /// The position of its key in the chunk, from 0.
     let number: Int
-    /// Whether the condition holds of it.
+    /// Whether the condition holds for it.
     let isMatching: Bool
-    /// What is not the same when the row has changed; 0 where that is not asked for.
+    /// Changes whenever the row changes; 0 if versions are not read.
     let version: Int64
     /// Where the values of the columns begin.
     fileprivate(set) var fields: BinaryFields
@@ -20,9 +20,9 @@ struct RowReader: Sendable {
 
   /// How the rows are read.
   enum Mode {
-    /// In a transaction of its own.
+    /// In its own transaction.
     case alone
-    /// In the transaction of the caller, in which nobody else changes them any more.
+    /// In the caller's transaction, in which nobody else can change them any more.
     case locking
   }
 
@@ -40,13 +40,14 @@ struct RowReader: Sendable {
   let condition: CheckedExpression?
   let parameters: PostgresParameters
   let path: SearchPath
-  /// Whether it is asked for what tells a row from what it was.
+  /// Whether to read what shows that a row has changed.
   let hasVersions: Bool
   var format = Format.binary
 
   /// The version of a row in SQL.
   ///
-  /// The transaction that wrote it. A view has no such column, and the columns that are read stand for it.
+  /// This is the ID of the transaction that wrote it. A view has no such column; the columns that are read replace
+  /// it.
   var version: String {
     if table.kind != .view { return PostgresName.qualified(table.name, "xmin") }
     let values = columns.map { PostgresName.qualified(table.name, $0.name) }
@@ -72,11 +73,11 @@ struct RowReader: Sendable {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - mode: In which transaction.
-  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - mode: The transaction to use.
+  ///   - limit: How long the statement may run; nil for the server's setting.
   ///   - session: The session, in no transaction unless the rows are locked.
-  ///   - body: What is done with a row and the bytes in which its values are. If it returns false, that was the last.
-  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; what the server says.
+  ///   - body: Called with each row and the bytes that contain its values. Return false to stop.
+  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; the server's error.
   func forEachRow(
     of keys: RowKeys,
     _ mode: Mode = .alone,
@@ -85,7 +86,7 @@ struct RowReader: Sendable {
     _ body: (inout Row, Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) {
     var last = -1
-    // Apart from all else, of which a copy would be made for each row.
+    // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, hasVersions, count) = (condition != nil, hasVersions, keys.count)
     let ambiguous = table.ambiguous(key)
     try session.copyRows(
@@ -161,14 +162,14 @@ struct RowReader: Sendable {
   private static func integer(_ place: Range<Int>?, _ row: Span<UInt8>) throws(BatchError) -> Int64
   {
     guard let place, let integer = row.extracting(place).bigEndianInteger() else {
-      throw BatchError(.databaseAccess, "the server has sent no integer where one must be")
+      throw BatchError(.databaseAccess, "the server sent no integer where one was expected")
     }
     return integer
   }
 }
 
 extension RowReader.Row {
-  /// Where the next column's value is in the row; nil for NULL.
+  /// The place of the next column's value in the row; nil for NULL.
   mutating func next(in row: Span<UInt8>) -> Range<Int>? { fields.next(in: row) }
 }
 #endif

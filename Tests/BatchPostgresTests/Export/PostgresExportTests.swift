@@ -55,7 +55,7 @@ import Testing
       "4,true,0,NaN,-1e999,5,\"Ä    \",\"a\nb\",null,\"{{1,2},{3,4}}\",0044-03-15 12:00:00+00 BC,eA==,sad",
     ]
     #expect(text == lines.map { $0 + "\r\n" }.joined())
-    // A line of nothing would be none.
+    // An empty line would not be a row.
     let single = try Self.text(trial, trial.export(["w"], as: .csv))
     #expect(single == "w\r\n\"it's, \"\"x\"\"\"\r\n\"\"\r\n\"\"\r\n\"a\nb\"\r\n")
   }
