@@ -2,6 +2,25 @@
 import BatchIdentifiers
 import BatchPostgres
 
+extension Job.DatabaseOptions.Server {
+  /// Does something with a session, which ends with it.
+  ///
+  /// - Throws: What `body` throws, or what keeps the session from being made.
+  func inSession<Result: Sendable>(
+    _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    let connection = PostgresConnection(label: "batch", address: try address())
+    let result: Swift.Result<Result, BatchError>
+    do throws(BatchError) {
+      result = .success(try await connection.perform(body))
+    } catch {
+      result = .failure(error)
+    }
+    await connection.close()
+    return try result.get()
+  }
+}
+
 extension Job {
   /// Does something with a session of the job's server, which ends with it.
   ///
@@ -12,15 +31,7 @@ extension Job {
     guard let server = database.server else {
       preconditionFailure("a job on a file has no server")
     }
-    let connection = PostgresConnection(label: "batch", address: try server.address())
-    let result: Swift.Result<Result, BatchError>
-    do throws(BatchError) {
-      result = .success(try await connection.perform(body))
-    } catch {
-      result = .failure(error)
-    }
-    await connection.close()
-    return try result.get()
+    return try await server.inSession(body)
   }
 
   /// Whether a host has the job locked, to begin a run; not if the server cannot be asked.
