@@ -276,22 +276,11 @@ extension Job {
       )
     }
     switch action {
-    case .update, .transform, .export: break
-    case .delete(let delete):
-      if delete.createsArchive {
-        problems.append(
-          JobProblem(
-            JobPath("action", "archive", "create"),
-            "archives are not created on PostgreSQL",
-            remedy: "create it first: CREATE TABLE … (LIKE …)"
-          )
-        )
-      }
+    case .update, .delete, .transform, .export: break
     case .contexts, .undo:
       refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
-    if source.identifiers != nil { refuse(.identifiers, "a list of identifiers") }
     if undo != nil { refuse(JobPath("undo"), "undo") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems
