@@ -45,22 +45,31 @@ extension Job {
 
   /// The job's run that was begun last, or one by its UUID or the first characters of that.
   ///
-  /// - Throws: `BatchError` of code `fileAccess` if there is none.
+  /// - Throws: `BatchError` of code `fileAccess` if there is none, `unknownRun` if none has the name, or several have.
   func sharedRun(
     _ name: String? = nil,
     _ tables: RunTables,
     in session: PostgresSession
   ) throws(BatchError) -> SharedRun {
     let runs = try tables.runs(ofJobIfThere: self.name, in: session)
-    let found = name.map { name in runs.last { $0.run.hasPrefix(name.lowercased()) } } ?? runs.last
-    if let found { return found }
-    let what = name.map { "has no run \($0.quotedForMessage)" } ?? "has not been run"
-    throw BatchError(
-      .fileAccess,
-      "job \"\(self.name)\" \(what)",
-      at: session.address.description,
-      remedy: name == nil ? "run it first" : "see batch status for the last one"
-    )
+    guard let name else {
+      if let last = runs.last { return last }
+      throw BatchError(
+        .fileAccess,
+        "job \"\(self.name)\" has not been run",
+        at: session.address.description,
+        remedy: "run it first"
+      )
+    }
+    let found = runs.filter { !name.isEmpty && $0.run.hasPrefix(name.lowercased()) }
+    guard let run = found.first, found.count == 1 else {
+      throw BatchError.unknownRun(
+        name,
+        count: found.count,
+        at: session.address.description
+      )
+    }
+    return run
   }
 }
 

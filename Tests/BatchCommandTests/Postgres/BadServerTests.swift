@@ -142,7 +142,7 @@ import Testing
       #expect(result.errors.contains(words), "\(result.errors)")
     }
     try job.writeJob()
-    for command in ["rehearse", "history", "verify", "undo"] {
+    for command in ["rehearse", "verify", "undo"] {
       let result = try job.batch(command, "job.json")
       #expect(result.status == 2)
       #expect(result.errors.contains("on PostgreSQL yet"), "\(command): \(result.errors)")

@@ -268,6 +268,30 @@ import Testing
     #expect(cleanup.output == "removed 0 runs from the database\n", "\(cleanup.errors)")
   }
 
+  @Test func `the history has the runs that the database knows, and status shows each`() throws {
+    let job = try SharedJob(rows: 500, "ALTER TABLE t ADD CHECK (id <> 7 OR n < 2)")
+    #expect(try job.batch("history", "job.json").output == "the job has not run\n")
+    #expect(try job.start("--run-id", "monday").wait().status == 0)
+    try job.writeJob(["skip": ["limit": 5]])
+    #expect(try job.start("--run-id", "tuesday").wait().status == 4)
+    let history = try JSONOutput.object(job.batch("history", "job.json", "--json").output)
+    let runs = try #require(history["runs"] as? [[String: Any]])
+    #expect(runs.map { $0["runID"] as? String } == ["tuesday", "monday"])
+    #expect(runs.map { $0["action"] as? String } == ["update", "update"])
+    #expect(runs.map { $0["entity"] as? String } == ["t", "t"])
+    let lines = try job.batch("history", "job.json").output.split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    #expect(lines[1].contains(" failures ") && lines[2].contains(" completed "), "\(lines)")
+    let first = try #require(runs[1]["run"] as? String)
+    let status = try job.batch("status", "job.json", "--json", "--run", String(first.prefix(8)))
+    #expect(try JSONOutput.object(status.output)["runID"] as? String == "monday")
+    let other = try job.batch("status", "job.json", "--run", "nosuch")
+    #expect(other.status == 2)
+    #expect(other.errors.contains("there is no record of run \"nosuch\""), "\(other.errors)")
+    #expect(try job.batch("ids", "job.json", "--run", "nosuch").status == 2)
+  }
+
   @Test func `a run is paused, resumed, set and cancelled from anywhere`() throws {
     let job = try SharedJob(rows: 60_000)
     try job.writeJob(["throttle": ["identifiersPerSecond": 2_000]])
