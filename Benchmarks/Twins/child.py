@@ -1,4 +1,4 @@
-"""A command transform: a JSON object of three columns a line, the new arr_delay a line back."""
+"""A command transform: reads one JSON object of three columns per line, answers the new arr_delay."""
 
 import json
 import sys

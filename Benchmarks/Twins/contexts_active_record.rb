@@ -1,4 +1,4 @@
-# Work by objects with ActiveRecord: find_in_batches, a transaction a batch.
+# Work by objects with ActiveRecord: find_in_batches, a transaction per batch.
 #
 # usage: contexts_active_record.rb DATABASE read|update|insert|delete
 

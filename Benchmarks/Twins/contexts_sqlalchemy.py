@@ -3,7 +3,7 @@
 usage: contexts_sqlalchemy.py DATABASE read|update|insert|delete
        contexts_sqlalchemy.py DATABASE upsert [COUNT]
 
-`upsert` merges new objects of table `places` by their primary key, every second of which is there.
+`upsert` merges new objects of table `places` by their primary key; every second one exists already.
 """
 
 import sys
@@ -57,7 +57,7 @@ if how == "insert":
         __table__ = Table("copies", metadata, autoload_with=engine)
 
 
-# The columns that the other contenders' class has.
+# The same columns as the classes of the other contenders.
 columns = load_only(Flight.dep_delay, Flight.arr_delay, Flight.air_time, Flight.distance)
 last = -1
 total = 0

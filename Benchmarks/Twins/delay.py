@@ -1,4 +1,4 @@
-"""Passes on what a PostgreSQL server and its clients say, each word so many milliseconds late."""
+"""Forwards the traffic between a PostgreSQL server and its clients with a delay in milliseconds."""
 
 import asyncio
 import sys

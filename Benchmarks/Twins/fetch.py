@@ -1,4 +1,4 @@
-"""The identifiers of the rows that match, in a list.
+"""Reads the identifiers of all matching rows into a list.
 
 usage: fetch.py DATABASE CONDITION
 """

@@ -1,4 +1,4 @@
-"""Transforms a tenth of the flights by psycopg: a statement a row, or executemany in thousands."""
+"""Transforms a tenth of the flights with psycopg: a statement per row, or executemany by the thousand."""
 
 import sys
 

@@ -1,4 +1,4 @@
-# The transforms with ActiveRecord: find_in_batches, a transaction a batch.
+# The transforms with ActiveRecord: find_in_batches, a transaction per batch.
 #
 # usage: transform_active_record.rb DATABASE three|all
 

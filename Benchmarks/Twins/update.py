@@ -1,4 +1,4 @@
-"""One to the arrival delay, with the standard library's sqlite3: chunks of 1,000 and executemany.
+"""Adds one to the arrival delay, with the standard library's sqlite3: chunks of 1,000 and executemany.
 
 usage: update.py DATABASE CONDITION
 """

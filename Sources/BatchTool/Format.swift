@@ -1,27 +1,17 @@
 import BatchEngine
+import BatchIdentifiers
 import BatchPipeline
 
 /// Numbers for people.
 enum Format {
-  /// `3,367,760`.
-  static func count(_ value: Int) -> String {
-    let digits = String(value.magnitude)
-    var grouped = ""
-    for (index, digit) in digits.enumerated() {
-      if index > 0, (digits.count - index).isMultiple(of: 3) { grouped.append(",") }
-      grouped.append(digit)
-    }
-    return value < 0 ? "-\(grouped)" : grouped
-  }
-
   /// `1 chunk`, `2 chunks`.
   static func count(_ value: Int, _ noun: String) -> String {
-    "\(count(value)) \(noun)\(value == 1 ? "" : "s")"
+    "\(value.grouped) \(noun)\(value == 1 ? "" : "s")"
   }
 
   /// `1 try`, `2 tries`.
   static func count(_ value: Int, _ noun: String, _ plural: String) -> String {
-    "\(count(value)) \(value == 1 ? noun : plural)"
+    "\(value.grouped) \(value == 1 ? noun : plural)"
   }
 
   /// `4.2 MB`.
@@ -29,7 +19,7 @@ enum Format {
 
   /// `821,000`, `4.2`: a slow rate keeps its fraction.
   static func rate(_ value: Double) -> String {
-    value < 10 ? "\((value * 1000).rounded() / 1000)" : count(Int(value))
+    value < 10 ? "\((value * 1000).rounded() / 1000)" : Int(value).grouped
   }
 
   /// `0.41 s`, `3:05`, `2:10:00`.

@@ -71,6 +71,6 @@ struct GenerateModelsCommand: AsyncParsableCommand {
     guard let output else { return try Terminal.print(source.text, terminator: "") }
     try source.write(to: FilePath(output))
     let noun = source.classCount == 1 ? "class" : "classes"
-    try Terminal.print("\(output): \(Format.count(source.classCount)) \(noun)")
+    try Terminal.print("\(output): \(source.classCount.grouped) \(noun)")
   }
 }

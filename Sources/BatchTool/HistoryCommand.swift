@@ -1,5 +1,6 @@
 import ArgumentParser
 import BatchEngine
+import BatchIdentifiers
 import BatchPipeline
 import SystemPackage
 
@@ -41,9 +42,9 @@ struct HistoryCommand: AsyncParsableCommand {
           Format.seconds(summary.elapsedSeconds),
           run.undo.map { $0.isPartial ? "partly undone" : "undone" }
             ?? Self.word(for: summary.state),
-          Format.count(summary.total),
-          Format.count(summary.outcomes.succeeded),
-          Format.count(summary.outcomes.failed)
+          summary.total.grouped,
+          summary.outcomes.succeeded.grouped,
+          summary.outcomes.failed.grouped
         )
       )
     }

@@ -34,7 +34,7 @@ struct InspectCommand: AsyncParsableCommand {
       ("file", "\(file), version \(inspection.version)"),
       ("store", inspection.store),
       ("entity", inspection.entity),
-      ("identifiers", Format.count(inspection.count)),
+      ("identifiers", inspection.count.grouped),
       ("order", inspection.isSorted ? "by key" : "as selected"),
       ("size", Format.bytes(inspection.fileBytes)),
       (
@@ -48,11 +48,11 @@ struct InspectCommand: AsyncParsableCommand {
         ("job", run.job), ("run", run.run), ("started", run.startedAt), ("state", run.state),
         (
           "done",
-          "\(Format.count(run.done)) in \(Format.count(run.ranges, "range")), according to the file"
+          "\(run.done.grouped) in \(Format.count(run.ranges, "range")), according to the file"
         ),
       ]
       if let undo { lines.append(("undo", Format.undo(undo))) }
-      if !run.failed.isEmpty { lines.append(("failed", Format.count(run.failed.count))) }
+      if !run.failed.isEmpty { lines.append(("failed", run.failed.count.grouped)) }
       // The first few show what is wrong; --json and `batch ids --outcome failed` have all.
       for failed in run.failed.prefix(10) {
         lines.append(("", "\(failed.identifier): \(failed.failure.message)"))

@@ -133,6 +133,14 @@ struct JobDraft {
 }
 
 extension JobDraft {
+  /// The job with a handler instead of its script, which is written only with the job.
+  var withoutScript: JobDraft {
+    guard case .transform(let columns, let writes, _) = action else { return self }
+    var draft = self
+    draft.action = .transform(columns: columns, writes: writes, language: .swift)
+    return draft
+  }
+
   /// Checks the job against its database, as `batch validate` does.
   ///
   /// - Throws: `BatchError` in the words of the command line.

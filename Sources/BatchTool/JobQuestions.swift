@@ -261,7 +261,7 @@ final class JobQuestions {
     while true {
       draft.action = try await ask()
       do throws(BatchError) {
-        _ = try await draft.plan()
+        _ = try await draft.withoutScript.plan()
         return
       } catch { Terminal.complain(error) }
     }

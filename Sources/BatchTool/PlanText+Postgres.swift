@@ -26,7 +26,7 @@ extension PlanText {
     let key = report.key.joined(separator: ", ")
     try Terminal.print("entity    \(report.entity), identified by \(key)")
     try Terminal.print(
-      "matches   \(Format.count(report.matches)) in \(Format.count(report.chunks, "chunk"))"
+      "matches   \(report.matches.grouped) in \(Format.count(report.chunks, "chunk"))"
     )
     try printLines("fetch", [report.sql.fetch.onOneLine] + report.queryPlan)
     try printLines("archive", report.archiveCreation.map { ["\($0), when a run begins"] } ?? [])

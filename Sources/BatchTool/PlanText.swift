@@ -108,7 +108,7 @@ struct PlanText {
     facts.append(("recheck", Self.text(of: report.recheck)))
     if let unchanged = report.unchanged {
       let first = Format.count(unchanged.of, "row")
-      facts.append(("unchanged", "\(Format.count(unchanged.count)) of the first \(first)"))
+      facts.append(("unchanged", "\(unchanged.count.grouped) of the first \(first)"))
     }
     if let tried = report.triedRows, tried > 0 {
       let first = "the first \(Format.count(tried, "row"))"
@@ -118,7 +118,9 @@ struct PlanText {
     if let seconds = report.estimatedSeconds {
       let about = report.recheck.isInterrupted ? "more than" : "about"
       let reason = report.pace.map { "because of \($0)" } ?? "a rough guess"
-      facts.append(("time", "\(about) \(Format.seconds(seconds)), \(reason)"))
+      // An estimate is not exact to the hundredth.
+      let rounded = seconds < 1 ? seconds : (seconds * 10).rounded() / 10
+      facts.append(("time", "\(about) \(Format.seconds(rounded)), \(reason)"))
     } else if let program = plan.program {
       facts.append(("time", "unknown: it depends on the \(program)"))
     }

@@ -71,8 +71,8 @@ struct ProgressPrinter: Sendable {
       Terminal.say("\(summary.job): \(Format.count(summary.total, "identifier")) selected")
     case .resumed(let summary):
       Terminal.say(
-        "\(summary.job): resumed, \(Format.count(summary.done)) of"
-          + " \(Format.count(summary.total)) already done"
+        "\(summary.job): resumed, \(summary.done.grouped) of"
+          + " \(summary.total.grouped) already done"
       )
     case .retryingFailures(let summary):
       let failed = Format.count(summary.outcomes.failed, "failed identifier")
@@ -94,7 +94,7 @@ struct ProgressPrinter: Sendable {
       let all = count > 1 ? "; \(Format.count(count, "retry", "retries")) so far" : ""
       Terminal.warn(
         "\(retry.error.place ?? ""): \(retry.error.message); retry \(retry.attempt) of"
-          + " \(Format.count(retry.limit)) in \(Format.seconds(retry.delay / .seconds(1)))\(all)"
+          + " \(retry.limit.grouped) in \(Format.seconds(retry.delay / .seconds(1)))\(all)"
       )
     case .setAside(let path):
       Terminal.say("set the unfinished checkpoint aside as \(path)")
@@ -110,10 +110,10 @@ struct ProgressPrinter: Sendable {
   /// - Returns: The line.
   static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
     let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
-    let counts = "  \(Format.count(summary.done)) of \(Format.count(summary.total))"
+    let counts = "  \(summary.done.grouped) of \(summary.total.grouped)"
     let rate = summary.identifiersPerSecond.map { "  \(Format.rate($0))/s" } ?? ""
     var end = summary.etaSeconds.map { "  ETA \(Format.seconds($0))" } ?? ""
-    if summary.outcomes.failed > 0 { end += "  failed \(Format.count(summary.outcomes.failed))" }
+    if summary.outcomes.failed > 0 { end += "  failed \(summary.outcomes.failed.grouped)" }
     let reason = summary.throttle.map { "  held: \($0)" } ?? ""
     let start = "  \(percent)%"
     guard let columns else { return summary.job + start + counts + rate + end + reason }
@@ -144,8 +144,10 @@ struct ProgressPrinter: Sendable {
     let written = Result { () throws(BatchError) in try printEnd(summary) }
     if let failure = summary.failure {
       Terminal.complain(failure)
-      // After the database was restored from a backup, the error's own remedy applies.
-      if failure.code != .storeChanged { Terminal.say("the same command resumes the run") }
+      // The remedies of these errors say how to continue.
+      if ![.storeChanged, .diskFull].contains(failure.code) {
+        Terminal.say("the same command resumes the run")
+      }
     }
     try written.get()
     if let error = failure.withLock({ $0 }) { throw error }

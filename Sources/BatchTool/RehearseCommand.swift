@@ -201,7 +201,7 @@ private enum RehearsalText {
     try Terminal.print(lines.joined(separator: "\n"))
     if !rehearsal.failures.isEmpty { try Terminal.print("\nfailed:") }
     for failure in rehearsal.failures {
-      let text = "  \(Format.count(failure.count)) \(failure.code): \(failure.message)"
+      let text = "  \(failure.count.grouped) \(failure.code): \(failure.message)"
       try Terminal.print("\(text) (first \(failure.firstKey))".onOneLine)
     }
     try Terminal.print(rehearsal.tables.isEmpty ? "\nnothing changed" : "\nchanged:")

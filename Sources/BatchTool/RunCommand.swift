@@ -8,9 +8,9 @@ struct RunCommand: AsyncParsableCommand {
     abstract: "Runs a job, or resumes an unfinished run.",
     usage: usage("run <job> [<options>]"),
     discussion: """
-      The same command resumes a run that was killed or stopped. If only the report of its end is \
-      missing, it makes up for that. Otherwise it starts over with a new selection; with --run-id it \
-      does the work of an ID at most once, however often you repeat it.
+      The same command resumes a run that was killed or stopped. If the run is done and only its end \
+      was not reported, it reports that. Otherwise it starts over with a new selection; with --run-id \
+      it does the work of an ID at most once, however often you repeat it.
 
       SIGINT (Ctrl-C) and SIGTERM finish the chunks in flight and stop with status 3; a second one \
       stops at once. The same command resumes after either.

@@ -35,12 +35,12 @@ extension StatusCommand {
   private static func lines(_ status: SharedRunStatus, isDrawn: Bool) -> [String] {
     var facts = SummaryText.times(of: status.summary)
     facts.append(
-      ("spans", "\(Format.count(status.spansDone)) of \(Format.count(status.spans)) done")
+      ("spans", "\(status.spansDone.grouped) of \(status.spans.grouped) done")
     )
     for host in status.hosts {
       var words = [
         host.isAlive ? Format.count(host.spans, "span") : "gone",
-        host.identifiersPerSecond.map { "\(Format.count(Int($0)))/s" },
+        host.identifiersPerSecond.map { "\(Int($0).grouped)/s" },
         "last seen \(Format.seconds(host.lastSeenSecondsAgo)) ago",
       ].compactMap(\.self)
       if let hold = host.hold { words.append("held: \(hold)") }

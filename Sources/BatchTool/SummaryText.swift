@@ -35,8 +35,8 @@ enum SummaryText {
     let state = marked(words(for: summary, isReal: isReal), meaning(of: summary))
     let time = summary.elapsedSeconds > 0 ? " in \(Format.seconds(summary.elapsedSeconds))" : ""
     let title =
-      "\(summary.job): \(prefix)\(state), \(Format.count(summary.done)) of"
-      + " \(Format.count(summary.total)) done\(time)"
+      "\(summary.job): \(prefix)\(state), \(summary.done.grouped) of"
+      + " \(summary.total.grouped) done\(time)"
     let facts = (facts(of: summary, isReal: isReal) + more).map { ("\($0.label):", $0.text) }
     return [title]
       + TextLayout.labelled(facts, width: width, indent: 2, gap: 1).map { line in
@@ -56,7 +56,7 @@ enum SummaryText {
       ("failed", summary.outcomes.failed),
     ].filter { $1 > 0 || $0 == "succeeded" }
     // Align the numbers.
-    let counts = outcomes.map { Format.count($0.1) }
+    let counts = outcomes.map { $0.1.grouped }
     let width = counts.map(\.count).max() ?? 0
     var facts: [Fact] = zip(outcomes, counts).map { outcome, count in
       (outcome.0, String(repeating: " ", count: width - count.count) + count)

@@ -113,7 +113,7 @@ struct VerifyCommand: AsyncParsableCommand {
       try Terminal.print(Self.text(of: difference).onOneLine)
     }
     let more = verification.differenceCount - verification.differences.count
-    if more > 0 { try Terminal.print("and \(Format.count(more)) more") }
+    if more > 0 { try Terminal.print("and \(more.grouped) more") }
     if !verification.byTable.isEmpty { try Terminal.print("") }
     for table in verification.byTable { try Terminal.print(text(of: table).onOneLine) }
     if !verification.isAsDeclared { try Terminal.print("") }
@@ -144,7 +144,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var parts: [String] = []
     if table.changed > 0 {
       var columns = table.columns.prefix(Self.columnLimit).map {
-        "\($0.name) \(Format.count($0.rows))"
+        "\($0.name) \($0.rows.grouped)"
       }
       let others = table.columns.count - columns.count
       if others > 0 { columns.append("and \(Format.count(others, "other column"))") }

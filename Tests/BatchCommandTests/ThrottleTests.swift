@@ -203,7 +203,7 @@ import Testing
   }
 
   @Test(arguments: ["update", "export"])
-  func `a rate is kept and told once`(action: String) throws {
+  func `a rate is kept and reported once`(action: String) throws {
     let more: [String: Any] = ["throttle": ["identifiersPerSecond": 10_000]]
     let job =
       try action == "update"
@@ -215,7 +215,7 @@ import Testing
     let throttled = events.filter { $0["event"] as? String == "throttled" }
     #expect(
       throttled.map { $0["throttle"] as? String } == [
-        "identifiersPerSecond: at most 10000 a second"
+        "identifiersPerSecond: at most 10,000 a second"
       ]
     )
     let last = try #require(events.last)

@@ -66,15 +66,23 @@ public final class PseudoTerminal {
   }
 
   /// Waits for the end; the status, and what was shown after what was waited for.
+  ///
+  /// A program that shows nothing for two minutes is killed.
   public func wait() -> (status: Int32, rest: String) {
     while let more = read() { shown += more }
+    if !isReadable(within: 0) { kill(process.processIdentifier, SIGKILL) }
     process.waitUntilExit()
     return (process.terminationStatus, shown)
   }
 
-  private func read() -> String? {
+  /// Whether there is something to read, or the terminal has ended.
+  private func isReadable(within milliseconds: Int32) -> Bool {
     var wait = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
-    guard poll(&wait, 1, 120_000) > 0 else { return nil }
+    return poll(&wait, 1, milliseconds) > 0
+  }
+
+  private func read() -> String? {
+    guard isReadable(within: 120_000) else { return nil }
     var bytes = [UInt8](repeating: 0, count: 4096)
     // The last that has the terminal open takes it along: that is an error here, and the end.
     let count = systemRead(master, &bytes, bytes.count)

@@ -5,8 +5,8 @@ import Foundation
 @main
 struct BatchBenchmarks: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Times batch beside other ways to do the same, on the same data in the same run.",
-    discussion: "Scripts/bench builds what takes part, and runs this."
+    abstract: "Times batch and other ways to do the same work, on the same data in the same run.",
+    discussion: "Scripts/bench builds all programs and runs this one."
   )
 
   @Option(help: "The built batch program.")
@@ -15,7 +15,7 @@ struct BatchBenchmarks: ParsableCommand {
   @Option(help: "The folder of the benchmarks' package.")
   var package = "."
 
-  @Option(help: "A case to run, or the beginning of the names of some; all if none is given.")
+  @Option(help: "A case to run, or a prefix of several names; all by default.")
   var `case`: [String] = []
 
   @Option(help: "How often each program runs; the best time counts.")
@@ -24,7 +24,7 @@ struct BatchBenchmarks: ParsableCommand {
   @Flag(help: "List the cases.")
   var list = false
 
-  @Flag(help: "Measure memory with 100,000,000 rows too.")
+  @Flag(help: "Also measure memory with 100,000,000 rows.")
   var large = false
 
   @Flag(help: "Print the results as JSON.")
@@ -86,7 +86,7 @@ struct BatchBenchmarks: ParsableCommand {
     String(ISO8601DateFormatter().string(from: Date()).prefix(10))
   }
 
-  /// The processors, and the versions of what takes part.
+  /// The processors, and the versions of the software.
   private static var machine: String {
     let information = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)) ?? ""
     let model = information.split(separator: "\n").first { $0.hasPrefix("model name") }

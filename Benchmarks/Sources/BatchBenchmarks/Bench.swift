@@ -6,28 +6,28 @@ struct Bench {
   let folder: URL
   let rounds: Int
 
-  /// How many seconds a contender takes that runs once, and not in each round.
+  /// A contender that takes longer than this many seconds runs once, not in each round.
   private static let onceAbove = 10.0
 
-  /// What a contender achieved.
+  /// The result of one contender.
   struct Result: Codable {
     let contender: String
     let isOurs: Bool
-    /// How many times the 336,776 flights it worked on.
+    /// The size of its table, as a multiple of 336,776 flights.
     let scale: Int
-    /// The best of the rounds; nil if it is missing.
+    /// The best round; nil if it is missing.
     var seconds: Double?
     var peakResidentKilobytes: Int?
-    /// The most that the write-ahead log had, of runs that know it.
+    /// The peak size of the write-ahead log, for contenders that report it.
     var peakWALBytes: Int?
-    /// What keeps it from running here.
+    /// Why it cannot run here.
     var missing: String?
 
-    /// Seconds for ten times the flights.
+    /// Seconds, scaled to ten times the flights.
     var normalizedSeconds: Double? { seconds.map { $0 * 10 / Double(scale) } }
   }
 
-  /// Runs a case, a round of all contenders after the other.
+  /// Runs a case, in rounds of one run per contender.
   func run(_ `case`: Case) throws -> [Result] {
     var results = `case`.contenders.map { contender in
       Result(
@@ -40,7 +40,7 @@ struct Bench {
     var checks: [Contender.Scale: (String, by: String)] = [:]
     for round in 0..<rounds {
       for (index, contender) in `case`.contenders.enumerated() where results[index].missing == nil {
-        // A time many times ours need not be exact to the hundredth.
+        // A time many times ours need not be exact.
         if round > 0, let seconds = results[index].seconds, seconds > Self.onceAbove { continue }
         let (seconds, kilobytes, log, answer) = try run(contender, check: `case`.check)
         results[index].seconds = min(results[index].seconds ?? .infinity, seconds)
@@ -78,7 +78,7 @@ struct Bench {
     if let preparation = contender.preparation {
       try tools.run(["sqlite3", database.path, preparation])
     }
-    // What the copy left to write would slow down who comes first.
+    // Data that the copy has yet to write would slow down the first contender.
     try tools.run(["sync"])
     let arguments = contender.arguments.map {
       $0.replacingOccurrences(of: "{db}", with: database.path)
@@ -111,7 +111,7 @@ struct Bench {
     return (seconds, kilobytes, log, answer)
   }
 
-  /// The database of a scale, made when it is needed first.
+  /// The database of a scale, created on first use.
   private func data(_ scale: Contender.Scale) throws -> URL {
     let database = folder.appendingPathComponent("flights-\(scale.rawValue).db")
     if !FileManager.default.fileExists(atPath: database.path) {
@@ -126,7 +126,7 @@ struct Bench {
   }
 }
 
-/// What `batch status --json` says, as far as it matters here.
+/// The part of `batch status --json` that is used here.
 struct RunStatus: Decodable {
   let elapsedSeconds: Double
   let peakResidentBytes: Int

@@ -1,4 +1,4 @@
-/// The cases, with the programs that take part.
+/// The cases and their contenders.
 struct Cases {
   let tools: Tools
 
@@ -385,7 +385,7 @@ struct Cases {
     }
   }
 
-  /// A run whose identifiers are all selected and whose chunks are all done but some.
+  /// A run whose identifiers are all selected and of whose chunks a few are not done.
   private var resume: Case {
     let job = job(
       action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,

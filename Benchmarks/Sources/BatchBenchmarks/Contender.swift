@@ -1,4 +1,4 @@
-/// One way to do what a case asks for: ours, or a twin.
+/// One way to do a case's work: ours, or a twin.
 struct Contender {
   /// What a contender needs that a machine may lack.
   enum Need: Hashable {
@@ -7,8 +7,7 @@ struct Contender {
     case rubyLibrary(String)
   }
 
-  /// Which of the two tables of flights it works on: slow twins get the small one, and are compared
-  /// by rows a second.
+  /// Which of the two flight tables it works on: slow twins get the small one and are compared by rows per second.
   enum Scale: Int {
     case once = 1
     case tenfold = 10
@@ -19,20 +18,20 @@ struct Contender {
   let arguments: [String]
   var scale = Scale.tenfold
   var needs: [Need] = []
-  /// Files of the folder it runs in, by name: job files.
+  /// Files to put into its working folder, by name: job files.
   var files: [String: String] = [:]
-  /// Where its standard output goes, in the folder; nowhere if nil.
+  /// The file in the folder for its standard output; nil discards it.
   var output: String?
-  /// Statements that prepare the database for it.
+  /// Statements that prepare its database.
   var preparation: String?
-  /// Whether it is what the others are compared with.
+  /// Whether the others are compared with it.
   var isOurs = false
 }
 
-/// Something to be done, and those who do it.
+/// A task and its contenders.
 struct Case {
   let name: String
-  /// Its work, for readers of the table.
+  /// A description of the work, for readers of the table.
   let title: String
   /// A query whose result must be the same for all contenders; nil if nothing is written.
   var check: String?

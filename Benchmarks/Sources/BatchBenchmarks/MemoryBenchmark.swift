@@ -23,7 +23,7 @@ struct MemoryBenchmark {
     }
   }
 
-  /// Makes a table of so many rows, and updates a third of them, here and there.
+  /// Creates a table of `count` rows, and updates every third of them.
   func run(rows: Int) throws -> Result {
     let directory = folder.appendingPathComponent("memory")
     try? FileManager.default.removeItem(at: directory)

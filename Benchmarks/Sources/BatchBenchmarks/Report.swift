@@ -7,7 +7,7 @@ struct Report: Codable {
     let title: String
     let results: [Bench.Result]
 
-    /// Seconds of ours for ten times the flights.
+    /// Our seconds, scaled to ten times the flights.
     var ours: Double? { results.first(where: \.isOurs)?.normalizedSeconds }
   }
 
@@ -26,10 +26,9 @@ struct Report: Codable {
 
   // MARK: Tables
 
-  /// A case's table, its header first: who, how long, compared with ours, memory, and the log if a
-  /// program reports it.
+  /// A case's table, header first: program, time, ratio to ours, memory, and the log if a program reports it.
   static func rows(_ entry: Entry) -> [[String]] {
-    // Where all have the same rows there is nothing to tell apart.
+    // If all have the same rows, there is nothing to distinguish.
     let scale = entry.results.map(\.scale).max()
     let rows = entry.results.map { result -> [String] in
       guard let seconds = result.seconds, let normalized = result.normalizedSeconds else {
@@ -38,7 +37,7 @@ struct Report: Codable {
       let time = text(seconds, digits: 2) + (result.scale == scale ? "" : " for a tenth")
       let ratio = entry.ours.map { text(normalized / $0, digits: 2) } ?? ""
       let memory = result.peakResidentKilobytes.map { text(Double($0) / 1000, digits: 1) } ?? ""
-      // Exports write to no log.
+      // Exports do not write to the log.
       let log = result.peakWALBytes.flatMap { $0 == 0 ? nil : text(Double($0) / 1e6, digits: 1) }
       return [time, result.isOurs ? "1" : ratio, memory, log ?? ""]
     }
@@ -67,7 +66,7 @@ struct Report: Codable {
     .joined(separator: "\n")
   }
 
-  /// The page of the documentation, without its chart.
+  /// The documentation page, without its chart.
   func markdown(chart: String) -> String {
     var page = """
       # Benchmarks

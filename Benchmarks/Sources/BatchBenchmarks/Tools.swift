@@ -1,8 +1,8 @@
 import Foundation
 
-/// Where the programs that take part are, and what the machine has.
+/// The locations of the programs, and what the machine has installed.
 struct Tools {
-  /// The package of the benchmarks.
+  /// The folder of the benchmarks' package.
   let package: URL
   /// The built `batch` program.
   let batch: String
@@ -48,7 +48,7 @@ struct Tools {
     return process.terminationStatus == 0
   }
 
-  /// Runs a program to its end.
+  /// Runs a program to completion.
   ///
   /// - Returns: What it wrote to standard output.
   /// - Throws: ``Failure`` if it fails.
@@ -72,7 +72,7 @@ struct Tools {
   }
 }
 
-/// Why a benchmark cannot be run.
+/// The reason why a benchmark cannot run.
 struct Failure: Error, CustomStringConvertible {
   let description: String
 

@@ -1,4 +1,4 @@
-// All identifiers of the rows that match, in an array.
+// Reads the identifiers of all matching rows into an array.
 
 #include "twin.h"
 

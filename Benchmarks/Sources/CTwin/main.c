@@ -1,4 +1,4 @@
-// The twins in C, against the same SQLite.
+// The twins in C, with the same SQLite.
 
 #include "twin.h"
 

@@ -1,6 +1,6 @@
-// The best we know how to write in C: one thread reads and computes, another writes whole chunks,
-// each with one UPDATE over a range of identifiers and a function that walks the computed values.
-// Nothing is recorded: were it killed, nobody would know how far it came.
+// The fastest way in C that we know: one thread reads and computes, another writes whole chunks, each with one UPDATE
+// over a range of identifiers and a function that iterates over the computed values. It records nothing: if it were
+// killed, nobody would know its progress.
 
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ static int filled, taken, put;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-// What the writer's functions walk.
+// The values that the writer's functions iterate over.
 static struct chunk *current;
 static int place;
 
@@ -30,7 +30,7 @@ static void delay_of(sqlite3_context *context, int count, sqlite3_value **values
   sqlite3_result_int64(context, current->delay[place]);
 }
 
-// Comes after `delay_of` for the same row.
+// Called after `delay_of` for the same row.
 static void text_of(sqlite3_context *context, int count, sqlite3_value **values) {
   (void)count, (void)values;
   sqlite3_result_text(context, current->text[place], -1, SQLITE_STATIC);

@@ -1,4 +1,4 @@
-// The loop that most people write: select a chunk, compute, a prepared UPDATE a row, commit.
+// The usual loop: select a chunk, compute, run a prepared UPDATE per row, commit.
 
 #include "twin.h"
 
@@ -7,8 +7,7 @@ struct row {
   char text[32];
 };
 
-// One thread, one connection. `select_all` reads all columns though three would do, as `SELECT *`
-// does.
+// One thread, one connection. `select_all` reads all columns, like `SELECT *`, although three would do.
 int transform_naive(const char *path, int all_columns, int select_all) {
   sqlite3 *database = open_for_writing(path);
   sqlite3_stmt *select = prepare(

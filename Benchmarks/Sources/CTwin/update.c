@@ -1,5 +1,4 @@
-// The loop that most people write: chunks of identifiers, a prepared UPDATE for each, a
-// transaction a chunk.
+// The usual loop: chunks of identifiers, a prepared UPDATE for each identifier, a transaction per chunk.
 
 #include "twin.h"
 

@@ -1,5 +1,4 @@
-// The cost of work by objects: every flight read, changed, copied or deleted in background
-// contexts.
+// Measures work by objects: every flight read, changed, copied or deleted in background contexts.
 //
 // usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS [undo]]
 //        ContextBenchmark upsert DATABASE [COUNT]
@@ -102,7 +101,7 @@ func memory(_ field: String) -> Int {
   return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
 }
 
-/// What is done with the flights of a chunk.
+/// What to do with the flights of a chunk.
 let bodies: [String: ChunkBody] = [
   "read": { context, identifiers in
     var sum = 0
@@ -169,7 +168,7 @@ enum ContextBenchmark {
     )
   }
 
-  /// Saves new objects of places, a thousand at a time.
+  /// Saves new places, a thousand at a time.
   private static func upsert(_ path: String, _ count: Int) async throws {
     let container = try await ModelContainer(
       for: Place.self,

@@ -1,4 +1,4 @@
-// The transforms with GRDB: records, as its README would have you write them.
+// The transforms with GRDB: records, written as its README recommends.
 //
 // usage: GRDBTwin DATABASE three|all
 

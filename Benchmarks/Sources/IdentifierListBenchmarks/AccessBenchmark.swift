@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import Foundation
 
-/// Single look-ups, by position and by key, far apart and next to each other.
+/// Single look-ups by position and by key, scattered and adjacent.
 struct AccessBenchmark {
   struct Result: Codable {
     var data: String

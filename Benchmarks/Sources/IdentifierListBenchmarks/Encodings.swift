@@ -8,7 +8,7 @@ protocol Encoding {
   var name: String { get }
   func pack(_ keys: [Int64]) -> Packed
   func unpack(_ packed: Packed, into keys: inout [Int64])
-  /// Bytes of the payload, and of the whole with its header.
+  /// The bytes of the payload, and of the whole with its header.
   func size(_ packed: Packed) -> (payload: Int, whole: Int)
 }
 
@@ -23,7 +23,7 @@ struct ListEncoding: Encoding {
   }
 
   func unpack(_ packed: IdentifierList, into keys: inout [Int64]) {
-    // As a run does it: chunk after chunk into one buffer.
+    // As a run does: chunk after chunk into one buffer.
     var start = 0
     while start < packed.count {
       let end = min(start + 8192, packed.count)
@@ -83,7 +83,7 @@ struct RoaringEncoding: Encoding {
   func size(_ packed: [UInt8]) -> (payload: Int, whole: Int) { (packed.count, packed.count) }
 }
 
-/// Eight bytes an integer, compressed.
+/// Eight bytes per integer, compressed.
 struct PlainEncoding: Encoding {
   let name = "64 bit + LZ4"
 
@@ -110,7 +110,7 @@ struct VarintEncoding: Encoding {
     for key in keys {
       let difference = key &- previous
       var rest = UInt64(bitPattern: (difference << 1) ^ (difference >> 63))
-      // Ascending keys have no use for the sign.
+      // Ascending keys do not need the sign.
       if difference >= 0 { rest = UInt64(difference) }
       while rest >= 0x80 {
         bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -143,7 +143,7 @@ struct VarintEncoding: Encoding {
   func size(_ packed: [UInt8]) -> (payload: Int, whole: Int) { (packed.count, packed.count) }
 }
 
-/// Rice codes of the differences, for each 1,024 with the best parameter: the size only.
+/// Rice codes of the differences, with the best parameter for each 1,024; computes the size only.
 struct RiceReference {
   static func bitCount(_ keys: [Int64]) -> Int {
     var bits = 0
@@ -166,7 +166,7 @@ struct RiceReference {
   }
 }
 
-/// LZ4 blocks with the length before them.
+/// LZ4 blocks, each preceded by its length.
 enum LZ4 {
   static func compress(_ bytes: [UInt8]) -> [UInt8] {
     let bound = Int(LZ4_compressBound(Int32(bytes.count)))

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Sets of integers from a file: one a line, separated by commas.
+/// Sets of integers from a file: one per line, separated by commas.
 struct IntegerSets {
   let name: String
   let sets: [[Int64]]

@@ -2,7 +2,7 @@ import BatchIdentifiers
 import Foundation
 import SystemPackage
 
-/// One list of the size that the project is made for: memory while building, times to open.
+/// A list of the size that the project is designed for: memory while it is built, and the time to open it.
 struct ScaleBenchmark {
   let count: Int
 

@@ -14,7 +14,7 @@ struct SplitMix64: RandomNumberGenerator {
   }
 }
 
-/// Lists of several shapes, made up.
+/// Synthetic lists of several shapes.
 struct SyntheticBenchmark {
   let count: Int
 
@@ -84,7 +84,7 @@ struct SyntheticBenchmark {
     return keys
   }
 
-  /// The information in a random selection, in bits for each that is selected.
+  /// The information in a random selection, in bits per selected row.
   private func bound(_ name: String) -> Double? {
     guard let range = name.range(of: "random "),
       let percent = Double(

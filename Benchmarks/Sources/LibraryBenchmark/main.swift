@@ -1,11 +1,11 @@
-// What library calls cost.
+// Measures library calls.
 //
 // usage: LibraryBenchmark identifiers DATABASE TABLE CONDITION READERS
 //        LibraryBenchmark objects DATABASE TABLE
 //        LibraryBenchmark equality DATABASE
 //
-// The last prints the microseconds of a fetch of one row of 500,000 by an indexed text, UUID and
-// enumeration, in a table that is made so:
+// The last prints the microseconds that a fetch of one row of 500,000 takes by an indexed text, UUID and enumeration,
+// in a table created by:
 //
 //   CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, uuid TEXT, state TEXT);
 //   WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 500000)
@@ -13,8 +13,8 @@
 //     CASE i WHEN 4711 THEN 'rare' ELSE 'common' END FROM c;
 //   CREATE INDEX a ON things (name); CREATE INDEX b ON things (uuid); CREATE INDEX c ON things (state);
 //
-// The first prints how many identifiers it fetched, the second how many objects it visited, in a
-// fresh context for each thousand; both print the resident memory before, and its peak.
+// The first prints how many identifiers it fetched, the second how many objects it visited, in a fresh context for
+// each thousand; both also print the resident memory at the start and at its peak.
 
 import BatchPipeline
 import FoundationEssentials
@@ -32,7 +32,7 @@ func memory(_ field: String) -> Int {
   return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
 }
 
-/// A row of the table of `equality`.
+/// A row of the table for `equality`.
 final class Thing: ManagedObject, PersistentModel {
   enum State: String, Codable { case common, rare }
 

@@ -4,12 +4,12 @@ import BatchIdentifiers
 import BatchPostgres
 import Foundation
 
-/// Does one of the benchmarks' jobs on a PostgreSQL server, with the ledger and the leases of a run.
+/// Runs one of the benchmark jobs on a PostgreSQL server, with the ledger and the leases of a run.
 ///
 /// usage: PostgresBenchmark URL JOB [--where CONDITION] [--workers N] [--chunk N] [--output FILE] [--run UUID]
 ///
-/// JOB is `fetch`, `begin`, `update`, `transform` or `export`; `begin` begins a run, in which others take part by its UUID. It
-/// tells on standard output what took how long, as JSON.
+/// JOB is `fetch`, `begin`, `update`, `transform` or `export`; `begin` begins a run, which others join by its UUID.
+/// It prints the times as JSON.
 @main
 struct PostgresBenchmark {
   let address: ServerAddress
@@ -47,7 +47,7 @@ struct PostgresBenchmark {
     }
   }
 
-  /// What is the same for all jobs.
+  /// The settings that all jobs share.
   struct Aim: Sendable {
     let table: PostgresTable
     let key: PostgresKey
@@ -236,7 +236,7 @@ struct PostgresBenchmark {
     return ComputedRows(values)
   }
 
-  /// Writes the lines of chunks in their order, each read by the next worker that is free.
+  /// Writes the lines of chunks in order; the next free worker reads each chunk.
   private func export(_ aim: Aim, _ list: IdentifierList) async throws {
     let export = try PostgresExport(of: aim.table, key: aim.key, as: .csv, path: aim.path)
     guard let output, let file = fopen(output, "w") else {

@@ -1,4 +1,4 @@
-// Writes what a query selects to a file by COPY, as fast as libpq gives it away.
+// Writes the result of a query to a file by COPY, as fast as libpq delivers it.
 //
 // usage: copy URL QUERY FORMAT FILE
 #include <libpq-fe.h>

@@ -2,7 +2,7 @@ import BatchModels
 import BatchStore
 import BatchTool
 
-/// `batch` with the handlers for the transform cases, with the arithmetic of `twin.h`.
+/// `batch` with handlers for the transform cases, with the arithmetic of `twin.h`.
 @main
 struct TransformBenchmark {
   static func main() async {
@@ -42,7 +42,7 @@ struct TransformBenchmark {
     }
   }
 
-  /// The same, an object a row.
+  /// The same, with an object for each row.
   static let threeObjects = TransformHandler.objects(Flight.self) { flight in
     flight.arrivalDelay =
       (flight.departureDelay ?? 0) + Int(flight.distance) / 10 - (flight.airTime ?? 0)

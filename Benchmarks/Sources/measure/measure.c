@@ -1,10 +1,9 @@
-// Runs a program and writes how long it took and how much memory it had at most.
+// Runs a program and writes its time and its peak memory.
 //
 // usage: measure RESULT PROGRAM [ARGUMENT…]
 //
-// RESULT gets one line: wall-clock seconds, peak resident kilobytes, exit status. A program of its
-// own, because Linux counts the memory of the process that starts another one as that one's: this
-// one has next to none.
+// RESULT gets one line: wall-clock seconds, peak resident kilobytes, exit status. This is a separate program because
+// Linux attributes the memory of a parent process to its child at first: this parent has almost none.
 
 #define _GNU_SOURCE
 #include <errno.h>

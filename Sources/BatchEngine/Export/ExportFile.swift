@@ -114,7 +114,8 @@ package final class ExportFile {
     if let status = FileSystem.status(of: partial) {
       guard status.type == .regular else { return "\(partial.string) is no file" }
       return status.size >= count
-        ? nil : "\(partial.string) has \(status.size) bytes, but \(count) were written"
+        ? nil
+        : "\(partial.string) has \(status.size.grouped) bytes, but \(count.grouped) were written"
     }
     let published = FileSystem.status(of: path)
     if let published, identity != nil, published.identity == identity, published.size >= count {
@@ -152,7 +153,7 @@ package final class ExportFile {
     guard size >= count else {
       throw BatchError(
         .damagedFile,
-        "the unfinished output has \(size) bytes, but \(count) were written",
+        "the unfinished output has \(size.grouped) bytes, but \(count.grouped) were written",
         at: partial.string,
         advice: "\(.repetition): it starts the output over"
       )

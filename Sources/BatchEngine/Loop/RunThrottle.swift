@@ -1,3 +1,4 @@
+import BatchIdentifiers
 import SystemPackage
 
 /// Decides whether a run is held back, and why.
@@ -138,7 +139,7 @@ package struct RunThrottle {
       return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
     }
     if let rate = settings.identifiersPerSecond, now < due {
-      let number = Int(exactly: rate).map { "\($0)" } ?? "\(rate)"
+      let number = Int(exactly: rate).map { $0.grouped } ?? "\(rate)"
       var hold = hold(.identifiersPerSecond, "at most \(number) a second", until: due)
       hold.rate = rate
       return hold

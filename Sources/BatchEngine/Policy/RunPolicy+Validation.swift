@@ -263,7 +263,7 @@ extension BatchError {
     if errors.count == 1 { return first }
     if let remedy = first.remedy { first.message += "; \(remedy)" }
     for error in errors.dropFirst().prefix(limit - 1) { first.message += "\n\(error)" }
-    if errors.count > limit { first.message += "\nand \(errors.count - limit) more" }
+    if errors.count > limit { first.message += "\nand \((errors.count - limit).grouped) more" }
     first.remedy = nil
     return first
   }

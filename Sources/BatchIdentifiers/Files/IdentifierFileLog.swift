@@ -84,7 +84,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     guard payload.count <= IdentifierFile.maximumRecordByteCount else {
       throw BatchError(
         .fileAccess,
-        "a record of \(payload.count) bytes is too long for the log",
+        "a record of \(payload.count.grouped) bytes is too long for the log",
         at: path.string,
         remedy: "split it into records of at most 16 MiB"
       )

@@ -139,7 +139,7 @@ extension PackedIdentifiers {
   private func tooManyKeys(with other: PackedIdentifiers) -> BatchError {
     BatchError(
       .tooManyKeys,
-      "the keys of lists of \(count) and \(other.count) identifiers alternate too often",
+      "the keys of lists of \(count.grouped) and \(other.count.grouped) identifiers alternate too often",
       at: header.entityName,
       remedy: "split the lists, or select the rows with a condition"
     )

@@ -39,12 +39,16 @@ extension Span<UInt8> {
 
 extension Array where Element: BitwiseCopyable {
   /// Appends a copy of a span in one go.
+  ///
+  /// In other modules too it is compiled for the type of their elements, and not looked up for each call.
+  @inlinable
   @inline(__always)
   package mutating func append(copying elements: Span<Element>) {
     // The buffer is read while its span is held, and is not kept.
     unsafe elements.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
   }
 
+  @inlinable
   package init(copying elements: Span<Element>) {
     self = []
     append(copying: elements)

@@ -49,7 +49,7 @@ struct DeletionPropagation {
       if let first = left.first {
         throw BatchError(
           .deleteDenied,
-          "the object cannot be deleted: \(left.count) objects are its"
+          "the object cannot be deleted: \(left.count.grouped) objects are its"
             + " \(relationship.name.quotedForMessage), such as \(first.persistentModelID)",
           at: object.persistentModelID.description,
           remedy: "delete those too, or relate them to something else"

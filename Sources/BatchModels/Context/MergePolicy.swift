@@ -60,7 +60,7 @@ extension BatchError {
       .mergeConflict,
       conflicts.count == 1
         ? "the row was \(conflicts[0].persistedSnapshot == nil ? "deleted" : "changed") by somebody else"
-        : "\(conflicts.count) rows were changed by somebody else, this one among them",
+        : "\(conflicts.count.grouped) rows were changed by somebody else, this one among them",
       at: conflicts.first?.identifier.description,
       remedy: "refresh the objects and save again, or set the context's mergePolicy",
       underlying: MergeConflicts(conflicts: conflicts)

@@ -56,7 +56,7 @@ extension ModelContext {
     if let firstMissing, !skippingMissing {
       throw BatchError(
         .objectNotFound,
-        "\(missing) of \(count) identifiers have no row",
+        "\(missing.grouped) of \(count.grouped) identifiers have no row",
         at: firstMissing.description,
         remedy: "pass skippingMissing: true to continue without them"
       )

@@ -59,7 +59,7 @@ extension BatchError {
     let rest = problems.count - told.count
     self.init(
       code,
-      "\(problems.count) problems keep objects from being saved: \(told.joined(separator: "; "))"
+      "\(problems.count.grouped) problems keep objects from being saved: \(told.joined(separator: "; "))"
         + (rest > 0 ? "; and \(rest) more" : ""),
       remedy: "the error's saveProblems has all of them, with remedies",
       underlying: underlying

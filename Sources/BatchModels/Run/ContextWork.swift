@@ -66,7 +66,7 @@ package struct ContextWork: Sendable {
       if !chunk.missing.isEmpty, missingRows == .refused {
         throw BatchError(
           .objectNotFound,
-          "\(chunk.missing.indexCount) of \(chunk.identifiers.count) identifiers have no row",
+          "\(chunk.missing.indexCount.grouped) of \(chunk.identifiers.count.grouped) identifiers have no row",
           at: chunk.missing.ranges.first.map { chunk.identifiers[$0.lowerBound].description },
           remedy: "run with missingRows: .counted to continue without them"
         )

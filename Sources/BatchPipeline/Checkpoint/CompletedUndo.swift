@@ -20,7 +20,8 @@ package struct CompletedUndo: Sendable, Encodable {
   package func words(ofRows count: Int?) -> String {
     let undone = rows - failed
     let count = max(recorded ?? count ?? rows, rows)
-    return (undone < count ? "\(undone) of \(count) rows " : "") + "undone by \(run)"
+    return (undone < count ? "\(undone.grouped) of \(count.grouped) rows " : "")
+      + "undone by \(run)"
   }
 
   /// The last undo of a run of a job; nil if there is none, or it is incomplete.

@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 /// A question to a program and its answers, without pipes, processes and clocks.
 ///
 /// The caller, who has those, performs the ``next(at:)`` step and reports the result, until there
@@ -104,7 +106,9 @@ struct CommandExchange {
     )
   }
 
-  private var answered: String { "\(question.answeredBefore + found) of \(question.chunkCount)" }
+  private var answered: String {
+    "\((question.answeredBefore + found).grouped) of \(question.chunkCount.grouped)"
+  }
 
   /// Half the time that the missing answers will take at the pace so far, if that is worth a rest.
   ///

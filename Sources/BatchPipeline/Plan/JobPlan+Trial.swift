@@ -78,21 +78,21 @@ extension JobPlan {
       bytes += after.reduce(0) { $0 + $1.byteCount }
       return bytes < Self.triedBytes
     }
-    let first = rows == Self.tried ? "of the first 1,000 rows" : "of \(rows) rows"
+    let first = rows == Self.tried ? "of the first 1,000 rows" : "of \(rows.grouped) rows"
     let end = job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
     let failing = failure.map { failure in
       let place = list.flatMap { failingRow(at: rows, of: $0, in: connection) }
       let row = place.map { "\($0.column) fails for the row \($0.key)" }
-      return "\(row ?? "an expression fails for the row after \(rows) of the first"):"
+      return "\(row ?? "an expression fails for the row after \(rows.grouped) of the first"):"
         + " \(failure.sqlite?.message ?? failure.message); \(end)"
     }
     let warnings =
       [failing].compactMap(\.self)
       + problems.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(5).map {
-        "\($0.value) \(first) would fail: \($0.key); \(end)"
+        "\($0.value.grouped) \(first) would fail: \($0.key); \(end)"
       }
       + kept.sorted { $0.key.column < $1.key.column }.map { letter, found in
-        "\(letter.function)() changes the letters A to Z only: \(found.count) \(first) keep others, as"
+        "\(letter.function)() changes the letters A to Z only: \(found.count.grouped) \(first) keep others, as"
           + " \(String(found.example.prefix(40)).quotedForMessage) does; a transform can change all letters"
       }
     return Trial(rows: rows, warnings: warnings)

@@ -1,4 +1,5 @@
 import BatchEngine
+import BatchIdentifiers
 import BatchStore
 
 extension RunReport {
@@ -40,13 +41,13 @@ extension RunReport {
     var rows = [
       ("Run", summary.run), ("Started", startedAt), ("Database", database),
       ("Entity", entity), ("Where", condition ?? "all that were selected"), ("Action", action),
-      ("Identifiers", "\(Self.grouped(summary.done)) of \(Self.grouped(summary.total)) done"),
-      ("Succeeded", Self.grouped(outcomes.succeeded)),
-      ("Unchanged", Self.grouped(outcomes.unchanged)),
-      ("Vanished", Self.grouped(outcomes.vanished)),
-      ("No longer matching", Self.grouped(outcomes.noLongerMatching)),
-      ("Failed", Self.grouped(outcomes.failed)),
-      ("Chunks", Self.grouped(summary.chunks)),
+      ("Identifiers", "\(summary.done.grouped) of \(summary.total.grouped) done"),
+      ("Succeeded", outcomes.succeeded.grouped),
+      ("Unchanged", outcomes.unchanged.grouped),
+      ("Vanished", outcomes.vanished.grouped),
+      ("No longer matching", outcomes.noLongerMatching.grouped),
+      ("Failed", outcomes.failed.grouped),
+      ("Chunks", summary.chunks.grouped),
       ("Time", Duration.seconds(summary.elapsedSeconds).shown),
       ("Time held back", Duration.seconds(summary.throttledSeconds).shown),
       ("Peak memory", "\(ByteSize(bytes: Int64(summary.peakResidentBytes)))"),

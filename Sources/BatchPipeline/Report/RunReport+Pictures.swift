@@ -1,4 +1,5 @@
 import BatchEngine
+import BatchIdentifiers
 
 /// The charts of a report: outcomes and rate.
 extension RunReport {
@@ -31,7 +32,7 @@ extension RunReport {
 
         """
       x += share
-      legend += "<li><i class=\"\(kind)\"></i>\(name) \(Self.grouped(count))"
+      legend += "<li><i class=\"\(kind)\"></i>\(name) \(count.grouped)"
       legend += " <small>\(Self.percent(count, of: all))</small></li>\n"
     }
     return """
@@ -68,7 +69,7 @@ extension RunReport {
       <line x1="\(Self.number(Self.margin.left))" x2="\(Self.number(Self.width))" \
       y1="\(y(top * share))" y2="\(y(top * share))"/>
       <text x="\(Self.number(Self.margin.left - 8))" y="\(y(top * share))" dy=".32em" \
-      text-anchor="end">\(Self.grouped(Int(top * share)))</text>
+      text-anchor="end">\(Int(top * share).grouped)</text>
       """
     }
     let times = [0, 0.5, 1].map { share in
@@ -118,15 +119,6 @@ extension RunReport {
     """
 
   private static func number(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
-
-  /// `3,367,760`.
-  static func grouped(_ value: Int) -> String {
-    let digits = Array("\(value)")
-    return digits.enumerated().reduce(into: "") { text, digit in
-      if digit.offset > 0, (digits.count - digit.offset).isMultiple(of: 3) { text.append(",") }
-      text.append(digit.element)
-    }
-  }
 
   private static func percent(_ count: Int, of all: Int) -> String {
     let share = Double(count) / Double(all) * 100

@@ -72,7 +72,7 @@ extension Checkpoint {
   func missingLedger() -> BatchError {
     BatchError(
       .otherRun,
-      "the checkpoint has \(progress.done.count) identifiers done, but the database has no ledger"
+      "the checkpoint has \(progress.done.count.grouped) identifiers done, but the database has no ledger"
         + " of this run",
       at: path.string,
       remedy: "the database may have been restored from a backup; run with --fresh to select"

@@ -12,7 +12,7 @@ extension Store {
       if case .unfinished = undo.standing, !fresh {
         throw BatchError(
           .unfinishedRun,
-          "a run of the job is being undone: \(undo.done.count) of \(undo.total) rows are",
+          "a run of the job is being undone: \(undo.done.count.grouped) of \(undo.total.grouped) rows are",
           at: path,
           remedy: "finish that with batch undo, or start over with --fresh"
         )

@@ -9,7 +9,7 @@ extension UndoPlan {
       return nil
     }
     let count = wanted - log.count
-    return "\(count) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
+    return "\(count.grouped) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
   }
 
   /// Writes of the run that its records do not cover, in words.
@@ -52,7 +52,8 @@ extension UndoPlan {
       + " WHERE \(terms.joined(separator: " AND ")))"
     let count = try connection.value("SELECT count(*) FROM \(table) WHERE \(condition)")
     guard case .integer(let count) = count, count > 0 else { return nil }
-    return "not undone: \(count) \(count == 1 ? "copy" : "copies") in \(table); this removes them:"
+    return
+      "not undone: \(count.grouped) \(count == 1 ? "copy" : "copies") in \(table); this removes them:"
       + " DELETE FROM \(table) WHERE \(condition)"
   }
 

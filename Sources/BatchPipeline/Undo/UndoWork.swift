@@ -270,7 +270,9 @@ struct UndoPlan: StoreRunPlan {
       )
     }
     guard list.count == log.count else {
-      throw checkpoint.refusal("the checkpoint is of \(list.count) rows, not \(log.count)")
+      throw checkpoint.refusal(
+        "the checkpoint is of \(list.count.grouped) rows, not \(log.count.grouped)"
+      )
     }
   }
 
@@ -533,7 +535,9 @@ extension Store {
 extension [StoredUndo] {
   /// The first few, with their start times.
   fileprivate var list: String {
-    prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows) rows" }.joined(separator: "; ")
+    prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows.grouped) rows" }.joined(
+      separator: "; "
+    )
   }
 }
 

@@ -2,26 +2,26 @@
 package import BatchIdentifiers
 
 extension ServerHealth {
-  /// What the role does not see of a server's health, in words; empty if it sees all.
+  /// Warnings about what the role may not see of the server's health; empty if it may see everything.
   package static func notes(for session: PostgresSession) throws(BatchError) -> [String] {
     let sees = try session.text(
       "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
     )
     guard sees == "f" else { return [] }
     return [
-      "the role sees neither the lag of standbys nor a vacuum of the table, which do not hold the run then:"
+      "the role cannot see the lag of standbys or a vacuum of the table, so neither will hold the run:"
         + " have it granted pg_read_all_stats"
     ]
   }
 
-  /// Asks the server, in one journey and without a transaction.
+  /// Asks the server in one round trip, without a transaction.
   ///
-  /// The server hides by NULLs what a role may not see, and no error comes of it.
+  /// What a role may not see is NULL, not an error.
   ///
   /// - Parameters:
-  ///   - table: The table that is written to, by its OID.
+  ///   - table: The OID of the table that the run writes to.
   ///   - session: The session.
-  /// - Throws: What the server says.
+  /// - Throws: The server's error.
   package init(of table: Int64, in session: PostgresSession) throws(BatchError) {
     let row = try session.execute(Self.query, .literal(String(table)))
     self.init()
@@ -41,12 +41,12 @@ extension ServerHealth {
   }
 
   private static let query = """
-    -- By the catalog alone: pg_partition_tree would wait for whoever waits for a partition.
+    -- From the catalog only: pg_partition_tree would wait for a lock on a partition.
     WITH RECURSIVE tables AS (
         SELECT $1::pg_catalog.oid AS oid
         UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid),
       standby AS (
-        -- By the name alone where two have the same: the lag is that of the worst.
+        -- By name only; of standbys with the same name, the one with the greatest lag.
         SELECT coalesce(nullif(application_name, ''), host(client_addr), 'without a name') AS name,
           coalesce(extract(epoch FROM replay_lag), 0) AS lag,
           coalesce(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), replay_lsn), 0) AS bytes
@@ -57,7 +57,7 @@ extension ServerHealth {
           4294967296 / pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size')) AS per_log
         FROM pg_catalog.pg_stat_archiver
         WHERE pg_catalog.current_setting('archive_mode') <> 'off' AND last_archived_wal ~ '^[0-9A-F]{24}$'),
-      -- The time line, the log of four gigabytes, the file in it.
+      -- A file name consists of the timeline, the number of the 4 GB log, and the segment in it.
       files AS (
         SELECT (('x' || substr(current, 9, 8))::bit(32)::int8 - ('x' || substr(last, 9, 8))::bit(32)::int8) * per_log
           + ('x' || substr(current, 17))::bit(32)::int8 - ('x' || substr(last, 17))::bit(32)::int8 - 1 AS count

@@ -1,39 +1,40 @@
 #if PostgreSQL
 package import BatchEngine
+import BatchIdentifiers
 
-/// How a server fares on which a run writes to a table, as far as it lets the role see.
+/// The health of the server on which a run writes to a table, as far as the role may see it.
 package struct ServerHealth: Sendable, Hashable {
-  /// A standby, and how far it is behind.
+  /// A standby and its lag.
   package struct Standby: Sendable, Hashable {
     package var name: String
     package var lag: Duration
     package var bytes: Int64
   }
 
-  /// A lock on the table that no writer gets past.
+  /// A lock on the table that blocks every writer.
   package struct Lock: Sendable, Hashable {
     /// `AccessExclusiveLock` and the like.
     package var mode: String
     package var process: Int
-    /// Whether somebody waits for it, behind whom all others wait then.
+    /// Whether a process still waits for it; everyone else then waits behind that process.
     package var isAwaited: Bool
   }
 
-  /// The standby that is the furthest behind.
+  /// The standby with the greatest lag.
   package var standby: Standby?
   /// How many files of the write-ahead log wait to be archived.
   package var unarchived: Int?
-  /// The process that vacuums the table, other than to prevent wraparound, which must not wait.
+  /// The process that vacuums the table, unless the vacuum prevents wraparound and so must not wait.
   package var vacuum: Int?
   package var lock: Lock?
-  /// How many connections are left for roles like this one.
+  /// How many more connections ordinary roles may open.
   package var spareConnections: Int?
 
   package init() {}
 }
 
 extension ServerHealth {
-  /// What a run puts up with; nil for anything.
+  /// The limits beyond which the server holds a run; nil for no limit.
   package struct Limits: Sendable, Hashable {
     package var lag: Duration?
     package var lagBytes: Int64?
@@ -56,9 +57,9 @@ extension ServerHealth {
     }
   }
 
-  /// Why nothing may be done now; nil if it may.
+  /// What holds the run now; nil for nothing.
   ///
-  /// The first reason counts, those of others before those of the server.
+  /// Reports the first reason: other processes come before the server's state.
   package func hold(_ limits: Limits) -> RunThrottle.StoreHold? {
     if let lock {
       let what = lock.isAwaited ? "waits for" : "has"
@@ -72,16 +73,20 @@ extension ServerHealth {
       return .init("replicationLag", "standby \(standby.name) is \(lag) s behind")
     }
     if let standby, let limit = limits.lagBytes, standby.bytes > limit {
-      return .init("replicationLag", "standby \(standby.name) is \(standby.bytes >> 20) MB behind")
+      return .init(
+        "replicationLag",
+        "standby \(standby.name) is \(ByteSize(bytes: standby.bytes)) behind"
+      )
     }
     if let unarchived, let limit = limits.unarchived, unarchived > limit {
       return .init(
         "archiveBacklog",
-        "\(unarchived) files of the write-ahead log wait to be archived"
+        "\(unarchived.grouped) files of the write-ahead log wait to be archived"
       )
     }
     if let spareConnections, let limit = limits.spareConnections, spareConnections < limit {
-      return .init("connections", "\(max(0, spareConnections)) connections are left")
+      let left = spareConnections == 1 ? "connection is" : "connections are"
+      return .init("connections", "\(max(0, spareConnections)) \(left) left")
     }
     return nil
   }

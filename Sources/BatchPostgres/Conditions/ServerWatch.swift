@@ -2,7 +2,7 @@
 package import BatchEngine
 import BatchIdentifiers
 
-/// Looks once in a while how a server fares, beside a run and on a connection of its own, and tells what it saw last.
+/// Checks the server's health at an interval during a run, on its own connection, and keeps the latest result.
 package final class ServerWatch: Sendable {
   private let table: PostgresTable
   private let limits: ServerHealth.Limits
@@ -10,7 +10,7 @@ package final class ServerWatch: Sendable {
   private let interval: Duration
   private let seen = Lock<RunThrottle.StoreHold?>(nil)
 
-  /// A watch over the server of a table, which has not looked yet.
+  /// A watch over the server of a table, before the first check.
   package init(
     over table: PostgresTable,
     at address: ServerAddress,
@@ -23,10 +23,10 @@ package final class ServerWatch: Sendable {
     connection = PostgresConnection(label: "batch.watch", address: address)
   }
 
-  /// Why nothing may be done now, by the last look.
+  /// What holds the run, according to the latest check.
   package var hold: RunThrottle.StoreHold? { seen.withLock { $0 } }
 
-  /// Looks until the task is cancelled, in which case the connection is closed.
+  /// Checks until the task is cancelled; then closes the connection.
   package func run() async {
     while !Task.isCancelled {
       await look()
@@ -36,13 +36,13 @@ package final class ServerWatch: Sendable {
     await connection.close()
   }
 
-  /// Looks once.
+  /// Checks once.
   package func look() async {
     let (oid, limits) = (table.oid, limits)
     let hold = try? await connection.perform { session throws(BatchError) in
       try ServerHealth(of: oid, in: session).hold(limits)
     }
-    // A server that cannot be asked does not hold the run: its chunks find out why.
+    // A server that does not answer does not hold the run: its chunks find out why.
     seen.withLock { $0 = hold ?? nil }
   }
 }

@@ -1,12 +1,12 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Finds the rows in the bytes of a `COPY … TO STDOUT (FORMAT binary)`, wherever these are cut.
+/// Splits the bytes of a `COPY … TO STDOUT (FORMAT binary)` into rows, wherever the bytes are cut.
 ///
 /// See <https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4>.
 struct BinaryCopyRows {
   private let columnCount: Int
-  /// The beginning of what has not arrived to its end.
+  /// The beginning of a row that has not fully arrived.
   private var pending: [UInt8] = []
   private var place = Place.header
 
@@ -16,15 +16,15 @@ struct BinaryCopyRows {
     case end
   }
 
-  /// Rows with so many columns, of which none has arrived.
+  /// Rows of `count` columns, none of which has arrived.
   init(columns count: Int) {
     columnCount = count
   }
 
-  /// Whether all has arrived.
+  /// Whether everything has arrived.
   var isComplete: Bool { place == .end && pending.isEmpty }
 
-  /// Takes bytes and calls `body` with each row that is whole: its values, each behind its length.
+  /// Takes bytes and calls `body` with each complete row: its values, each preceded by its length.
   mutating func append(
     _ bytes: Span<UInt8>,
     _ body: (Span<UInt8>) throws(BatchError) -> Void
@@ -40,20 +40,20 @@ struct BinaryCopyRows {
     }
   }
 
-  /// Takes the rows that are whole.
+  /// Takes the complete rows.
   ///
-  /// - Returns: How many bytes they have.
+  /// - Returns: Their length in bytes.
   private mutating func take(
     _ bytes: Span<UInt8>,
     _ body: (Span<UInt8>) throws(BatchError) -> Void
   ) throws(BatchError) -> Int {
     var offset = 0
     if place == .header {
-      // Eleven bytes that are always the same, flags, and an extension by its length.
+      // An 11-byte signature, flags, and an extension preceded by its length.
       guard bytes.count >= 19 else { return 0 }
       let extensionCount = Int(bytes.bigEndian(at: 15, as: UInt32.self))
       guard bytes[0] == UInt8(ascii: "P"), bytes[10] == 0, extensionCount < 1 << 20 else {
-        throw damaged("no binary copy")
+        throw damaged("no binary header")
       }
       guard bytes.count >= 19 + extensionCount else { return 0 }
       offset = 19 + extensionCount
@@ -70,7 +70,7 @@ struct BinaryCopyRows {
     return offset
   }
 
-  /// Where the row ends that begins at an offset, or the trailer of two bytes does; nil if it is not whole.
+  /// The end of the row, or of the two-byte trailer, that starts at an offset; nil if it is incomplete.
   private func endOfRow(_ bytes: Span<UInt8>, from start: Int) throws(BatchError) -> Int? {
     guard bytes.count - start >= 2 else { return nil }
     let count = bytes.bigEndian(at: start, as: Int16.self)
@@ -90,15 +90,15 @@ struct BinaryCopyRows {
   }
 
   private func damaged(_ what: String) -> BatchError {
-    BatchError(.databaseAccess, "the server has sent \(what) in a copy")
+    BatchError(.databaseAccess, "the server sent \(what) in a COPY")
   }
 }
 
-/// Goes through the values of a row of ``BinaryCopyRows``.
+/// Iterates over the values of a row of ``BinaryCopyRows``.
 struct BinaryFields {
   private var offset = 0
 
-  /// Where the next value is in the row; nil for NULL.
+  /// The place of the next value in the row; nil for NULL.
   mutating func next(in row: Span<UInt8>) -> Range<Int>? {
     let count = Int(row.bigEndian(at: offset, as: Int32.self))
     offset += 4
@@ -109,13 +109,13 @@ struct BinaryFields {
 }
 
 extension Span<UInt8> {
-  /// The integer whose first byte is at an offset, in the order of the network.
+  /// The integer whose first byte is at an offset, in network byte order.
   @inline(__always)
   func bigEndian<Integer: FixedWidthInteger & BitwiseCopyable>(
     at offset: Int,
     as _: Integer.Type
   ) -> Integer {
-    // The span checks that all bytes are within it, and any bytes are an integer.
+    // The span checks that all bytes are within it, and any bytes form an integer.
     Integer(bigEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Integer.self))
   }
 

@@ -1,16 +1,16 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// An array of one dimension, made element by element in the form in which the server takes it.
+/// A one-dimensional array, built element by element in the server's binary form.
 package struct PostgresArray: Sendable, Hashable {
-  /// What the elements are.
+  /// The type of the elements.
   package enum Element: Sendable, Hashable {
     case boolean
     case integer
     case real
     case text
     case blob
-    /// The number of a transaction, as rows have it in `xmin`.
+    /// A transaction ID, as in a row's `xmin`.
     case transaction
 
     /// The type: an OID of `pg_type`.
@@ -25,7 +25,7 @@ package struct PostgresArray: Sendable, Hashable {
       }
     }
 
-    /// The type of an array of them.
+    /// The array type: an OID of `pg_type`.
     var arrayType: UInt32 {
       switch self {
       case .boolean: 1000
@@ -37,7 +37,15 @@ package struct PostgresArray: Sendable, Hashable {
       }
     }
 
-    /// The array's name in SQL.
+    /// Whether all elements have the same size, so that the server finds one by its number without reading those before it.
+    var hasFixedSize: Bool {
+      switch self {
+      case .boolean, .integer, .real, .transaction: true
+      case .text, .blob: false
+      }
+    }
+
+    /// The array type in SQL.
     var arrayName: String {
       switch self {
       case .boolean: "pg_catalog.bool[]"
@@ -51,25 +59,25 @@ package struct PostgresArray: Sendable, Hashable {
   }
 
   package let element: Element
-  /// How many elements there are.
+  /// The number of elements.
   package private(set) var count = 0
-  /// Whether one of them is NULL.
+  /// Whether an element is NULL.
   package private(set) var hasNull = false
-  /// The elements, each behind its length.
+  /// The elements, each preceded by its length.
   private var elements: [UInt8] = []
 
   package init(of element: Element) {
     self.element = element
   }
 
-  /// An array of integers.
+  /// Creates an array of integers.
   package init(_ values: some Collection<Int64>) {
     self.init(of: .integer)
     elements.reserveCapacity(values.count * 12)
     for value in values { append(value) }
   }
 
-  /// An array of texts.
+  /// Creates an array of texts.
   package init(_ values: [String]) {
     self.init(of: .text)
     for value in values { append(bytes: Array(value.utf8).span) }
@@ -102,7 +110,7 @@ package struct PostgresArray: Sendable, Hashable {
     elements.append(bigEndian: value.bitPattern)
   }
 
-  /// Appends to an array of numbers of transactions.
+  /// Appends to an array of transaction IDs.
   package mutating func append(transaction value: UInt32) {
     count += 1
     elements.append(bigEndian: Int32(4))
@@ -116,9 +124,9 @@ package struct PostgresArray: Sendable, Hashable {
     elements.append(copying: bytes)
   }
 
-  /// An array of integers, texts or blobs in SQL, for a statement that takes no values.
+  /// An array of integers, texts or blobs as SQL, for a statement that takes no values.
   ///
-  /// Of what somebody else wrote nothing is there but hexadecimal digits, which are no SQL.
+  /// Values appear only as hexadecimal digits, so they cannot become SQL.
   var sql: String {
     var text: [UInt8] = [UInt8(ascii: "{")]
     let bytes = elements.span
@@ -155,14 +163,14 @@ package struct PostgresArray: Sendable, Hashable {
     return "\(text.span.textInSQL)::\(element.arrayName)"
   }
 
-  /// Appends the array as `array_recv` takes it.
+  /// Appends the array in the form that `array_recv` reads.
   func append(to bytes: inout [UInt8]) {
     bytes.reserveCapacity(bytes.count + 20 + elements.count)
     for field in [count == 0 ? 0 : 1, hasNull ? 1 : 0, Int32(bitPattern: element.type)] {
       bytes.append(bigEndian: field)
     }
     if count == 0 { return }
-    // One dimension, whose first index is 1.
+    // One dimension, with lower bound 1.
     bytes.append(bigEndian: Int32(clamping: count))
     bytes.append(bigEndian: Int32(1))
     bytes += elements
@@ -182,7 +190,7 @@ extension Span<UInt8> {
     }
   }
 
-  /// An expression whose value is the text of the bytes, and in which none of its characters stands.
+  /// An SQL expression that yields the bytes as text and contains none of its characters.
   var textInSQL: String {
     "pg_catalog.convert_from(pg_catalog.decode('\(hexadecimal)', 'hex'), 'UTF8')"
   }

@@ -5,14 +5,15 @@ package import BatchIdentifiers
 extension PostgresConnection: ChunkWorker {}
 
 extension PostgresConnection {
-  /// How long it takes until a connection is tried again that could not be made.
+  /// How long to wait before a failed connection is attempted again.
   private static let rests = (first: Duration.milliseconds(50), longest: Duration.seconds(2))
 
-  /// Runs `body` on the context's thread; where the session breaks, again with another one, for some time.
+  /// Runs `body` on the context's thread; if the connection breaks, reconnects and retries for a limited time.
   ///
-  /// A server that is started again takes some seconds. For what asks the database what has become of an earlier try, or may be done twice.
+  /// A server takes seconds to restart. `body` must be safe to repeat, or ask the database what an earlier attempt
+  /// did.
   ///
-  /// - Throws: What `body` throws; of code `connectionLost` if the time is over, or the task was cancelled.
+  /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package nonisolated func persistently<Result: Sendable>(
     within patience: Duration,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
@@ -22,9 +23,9 @@ extension PostgresConnection {
     }
   }
 
-  /// Does something again that fails because a connection breaks, until so much time has passed since the first break.
+  /// Repeats an operation whose connection breaks, until the time limit, which counts from the first break.
   ///
-  /// - Throws: What `body` throws; of code `connectionLost` if the time is over, or the task was cancelled.
+  /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package static nonisolated func persistently<Result>(
     within patience: Duration,
     _ body: () async throws(BatchError) -> Result

@@ -2,10 +2,9 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// A context on a thread of its own, with a session of its own, which is made when it is needed and made anew when it was
-/// lost.
+/// A context with its own thread and its own session, which it opens when needed and reopens after a loss.
 ///
-/// Identifiers and values cross into it and out of it; the session and everything read through it stay inside.
+/// Identifiers and values cross its boundary; the session and everything read through it stay inside.
 package actor PostgresConnection {
   private let executor: ThreadExecutor
   private let address: ServerAddress
@@ -17,7 +16,7 @@ package actor PostgresConnection {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Makes a context, which the server lists as an application under the name of `label`.
+  /// Creates a context; `label` is its application name on the server.
   package init(
     label: String,
     address: ServerAddress,
@@ -30,7 +29,7 @@ package actor PostgresConnection {
 
   /// Runs `body` on the context's thread, with its session.
   ///
-  /// A session that breaks is not made anew within a call: what was done of it only `body` knows.
+  /// A call does not reopen a broken session: only `body` knows how much of its work is done.
   package func perform<Result: Sendable>(
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -45,11 +44,11 @@ package actor PostgresConnection {
     return try body()
   }
 
-  /// Makes the running statement fail with `BatchError` of code `interrupted`, and every later one;
-  /// from any thread.
+  /// Makes the running statement and all later ones fail with `BatchError` of code `interrupted`; callable from any
+  /// thread.
   package nonisolated func interrupt() { interrupter.interrupt() }
 
-  /// Ends the session, if there is one; the next call makes another.
+  /// Ends the session, if there is one; the next call opens another.
   package func close() {
     session?.close()
     session = nil

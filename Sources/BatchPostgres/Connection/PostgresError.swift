@@ -2,30 +2,30 @@
 import BatchEngine
 public import BatchIdentifiers
 
-/// What the server or libpq said, kept as `BatchError.underlying` of the error that it led to.
+/// An error of the server or libpq, kept as the `underlying` error of the `BatchError` that it causes.
 ///
 /// | SQLSTATE | code | what a run does |
 /// | --- | --- | --- |
-/// | 40001, 40P01, 55P03, 53300 | `busy` | tries the chunk again after a rest |
+/// | 40001, 40P01, 55P03, 53300 | `busy` | retries the chunk after a pause |
 /// | 08xxx, 57Pxx, 25P03 | `connectionLost` | the same, on a new connection |
-/// | 57014 | `statementCancelled` | does the chunk in halves; `interrupted` where this process asked for it |
-/// | 21xxx, 22xxx, 23xxx, 38xxx, 44xxx, 54000, P0xxx | `invalidValue`, `constraint` | looks for the row, which may be passed over |
-/// | others | by what they are about | fails |
+/// | 57014 | `statementCancelled` | splits the chunk in two; `interrupted` if this process cancelled the statement |
+/// | 21xxx, 22xxx, 23xxx, 38xxx, 44xxx, 54000, P0xxx | `invalidValue`, `constraint` | finds the row, which may be skipped |
+/// | others | depends on the subject | fails |
 package struct PostgresError: DatabaseError, CustomStringConvertible {
-  /// The kind of error; nil where libpq itself failed before it heard of the server.
+  /// The kind of error; nil if libpq failed before the server answered.
   package var state: SQLState?
   /// The message, in the server's language.
   package var message: String
-  /// More about it, which may hold values of the row.
+  /// Details, which may contain values of the row.
   package var detail: String?
-  /// What the server advises.
+  /// The server's advice.
   package var hint: String?
-  /// What the error is about, where the server says so.
+  /// What the error is about, if the server says so.
   package var schema: String?
   package var table: String?
   package var column: String?
   package var constraint: String?
-  /// Where in the statement it is, in characters from 1 on.
+  /// The position in the statement, in characters from 1.
   package var position: Int?
 
   package init(_ message: String, state: SQLState? = nil) {
@@ -33,7 +33,7 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
     self.state = state
   }
 
-  /// The server's message and code with what goes with it.
+  /// The server's message, code and details.
   package var description: String {
     let parts = [detail, hint].compactMap(\.self).map { "; \($0)" }.joined()
     return "\(message) (SQLSTATE \(state?.rawValue ?? "unknown"))\(parts)"
@@ -41,14 +41,14 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 
   package var isAboutRows: Bool {
     switch state?.errorClass {
-    // Too many rows of a subquery; values that cannot be; constraints, also those of views; what functions raise.
+    // Too many rows of a subquery; invalid values; constraints, also of views; errors raised by functions.
     case "21", "22", "23", "38", "44", "P0": true
-    // A row that is too large for its page or an index.
+    // A row too large for its page or an index.
     default: state == .programLimitExceeded
     }
   }
 
-  /// Whether the connection is gone, or was never made.
+  /// Whether the connection was lost or never established.
   package var isConnectionLoss: Bool {
     guard let state else { return false }
     return state.errorClass == "08" || state.isShutdown || state == .idleInTransactionTimeout
@@ -56,32 +56,32 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 }
 
 extension BatchError.Code {
-  /// The server does not let the role in, or do this.
+  /// The server does not admit the role, or the role may not do this.
   public static let accessDenied = Self(rawValue: "accessDenied")
-  /// A time limit of the server, or somebody there, has ended the statement.
+  /// A time limit or a person on the server ended the statement.
   public static let statementCancelled = Self(rawValue: "statementCancelled")
-  /// A value is none of its type, or an expression has no value for a row.
+  /// A value does not fit its type, or an expression has no value for a row.
   public static let invalidValue = Self(rawValue: "invalidValue")
 }
 
 extension BatchError {
-  /// Whether less at once may succeed: a time limit of the server has ended the statement.
+  /// Whether a smaller amount may succeed: a time limit ended the statement.
   package var isAboutAmount: Bool { code == .statementCancelled }
 
-  /// The server's error behind this one, if there is one.
+  /// The server's error behind this one, if any.
   package var postgres: PostgresError? { underlying as? PostgresError }
 
-  /// The error about what a server has said.
+  /// Creates the error for a server's error.
   ///
   /// - Parameters:
-  ///   - error: What it has said.
-  ///   - server: Where it is.
-  ///   - isInterrupted: Whether it was this process that asked for the statement's end.
+  ///   - error: The server's error.
+  ///   - server: The server's address.
+  ///   - isInterrupted: Whether this process cancelled the statement.
   package init(_ error: PostgresError, server: String, isInterrupted: Bool = false) {
     let (code, advice) = Self.meaning(of: error, isInterrupted)
     var message = error.message
     if code == .interrupted { message = "interrupted" }
-    // What failed stands in the list of failed identifiers by its message alone.
+    // The list of failed identifiers shows the message only.
     let names = [("column", error.column), ("constraint", error.constraint)].compactMap {
       noun,
       name in
@@ -107,28 +107,30 @@ extension BatchError {
     switch state {
     case .queryCanceled where isInterrupted: return (.interrupted, nil)
     case .queryCanceled:
-      return (.statementCancelled, "raise its time limit, or see who has cancelled it")
+      return (.statementCancelled, "raise its time limit, or find out who cancelled it")
     case .serializationFailure, .deadlockDetected: return (.busy, "\(.repetition)")
     case .lockNotAvailable:
-      return (.busy, "see in pg_locks who has the lock, or raise \(.busyTimeout)")
+      return (.busy, "see pg_locks for the holder of the lock, or raise \(.busyTimeout)")
     case .tooManyConnections:
       return (.busy, "wait for others to disconnect, or raise max_connections")
     case .diskFull: return (.diskFull, "make room on the server, then \(.repetition): it resumes")
     case .readOnlyTransaction:
-      return (.readOnly, "name the primary server, and see default_transaction_read_only")
-    case .insufficientPrivilege: return (.accessDenied, "have the role granted what it lacks")
+      return (.readOnly, "connect to the primary server, and check default_transaction_read_only")
+    case .insufficientPrivilege:
+      return (.accessDenied, "have the role granted the missing privilege")
     case .programLimitExceeded: return (.invalidValue, nil)
     case .undefinedTable: return (.unknownEntity, nil)
     case .undefinedColumn: return (.unknownAttribute, nil)
-    case _ where error.isConnectionLoss: return (.connectionLost, "see that the server runs")
+    case _ where error.isConnectionLoss:
+      return (.connectionLost, "check that the server is running")
     default: break
     }
     switch state.errorClass {
     case "21", "22": return (.invalidValue, nil)
     case "23", "38", "44", "P0": return (.constraint, nil)
     case "28": return (.accessDenied, nil)
-    // Of a database: invalid_catalog_name.
-    case "3D": return (.accessDenied, "see with psql -l which databases there are")
+    // A database: invalid_catalog_name.
+    case "3D": return (.accessDenied, "list the databases with psql -l")
     case "0A", "42": return (.invalidSQL, nil)
     default: return (.databaseAccess, nil)
     }

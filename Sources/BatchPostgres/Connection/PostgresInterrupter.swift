@@ -2,11 +2,11 @@
 import BatchIdentifiers
 import CPostgres
 
-/// Stops what a session does, from any thread.
+/// Stops a session's work from any thread.
 package final class PostgresInterrupter: Sendable {
   @safe private struct State {
     var isInterrupted = false
-    /// What the server is asked with; nil while there is no session.
+    /// The request that cancels a statement; nil without a session.
     var request: OpaquePointer?
   }
 
@@ -16,10 +16,10 @@ package final class PostgresInterrupter: Sendable {
 
   deinit { detach() }
 
-  /// Whether somebody has asked for the end.
+  /// Whether an interrupt was requested.
   package var isInterrupted: Bool { state.withLock { $0.isInterrupted } }
 
-  /// Has the running statement and every later one fail with an error of code `interrupted`.
+  /// Makes the running statement and all later ones fail with an error of code `interrupted`.
   package func interrupt() {
     state.withLock { state in
       state.isInterrupted = true
@@ -27,12 +27,12 @@ package final class PostgresInterrupter: Sendable {
     }
   }
 
-  /// Has the server end the running statement, if there is one.
+  /// Makes the server end the running statement, if there is one.
   func cancel() {
     state.withLock { unsafe Self.send($0.request) }
   }
 
-  /// Speaks of a session from now on.
+  /// Attaches a session.
   func attach(_ session: OpaquePointer) {
     let request = unsafe PQgetCancel(session)
     state.withLock { state in
@@ -41,7 +41,7 @@ package final class PostgresInterrupter: Sendable {
     }
   }
 
-  /// Speaks of no session from now on.
+  /// Detaches the session.
   func detach() {
     state.withLock { state in
       unsafe PQfreeCancel(state.request)
@@ -51,7 +51,7 @@ package final class PostgresInterrupter: Sendable {
 
   private static func send(_ request: OpaquePointer?) {
     guard let request = unsafe request else { return }
-    // Whether the server has heard it shows in the statement's answer; whoever waits asks again.
+    // The statement's answer shows whether the server got the request; whoever waits for it asks again.
     unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
       _ = unsafe PQcancel(request, message.baseAddress, 256)
     }

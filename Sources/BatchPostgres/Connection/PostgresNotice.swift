@@ -2,20 +2,20 @@
 import BatchIdentifiers
 import CPostgres
 
-/// What the server tells beside its answers.
+/// A message that the server sends beside its answers.
 package struct PostgresNotice: Sendable {
   package let message: String
   package let detail: String?
 }
 
-/// Hears the notices of a session.
+/// Receives the notices of a session.
 ///
-/// Nobody else does: libpq would print them.
+/// Without it, libpq would print them.
 final class PostgresNotices {
-  /// Who wants to hear of them now.
+  /// The current receiver.
   var listener: ((PostgresNotice) -> Void)?
 
-  /// Hears a session, which must end before this does.
+  /// Receives from a session, which must end before this object does.
   func attach(to session: OpaquePointer) {
     let receiver = unsafe Unmanaged.passUnretained(self).toOpaque()
     _ = unsafe PQsetNoticeReceiver(

@@ -2,12 +2,12 @@
 import BatchIdentifiers
 import CPostgres
 
-/// What a statement has answered: its rows, in memory.
+/// The answer to a statement, with its rows in memory.
 ///
-/// For answers of bounded length; ``PostgresSession/forEachRow(_:_:format:_:)`` reads long ones.
+/// For bounded answers; ``PostgresSession/forEachRow(_:_:format:_:)`` reads long ones.
 @safe
 package final class PostgresResult {
-  /// How values are sent.
+  /// The form in which values are sent.
   package enum Format: Int32 {
     case text = 0
     case binary = 1
@@ -23,13 +23,13 @@ package final class PostgresResult {
 
   var status: ExecStatusType { unsafe PQresultStatus(result) }
 
-  /// How many rows there are.
+  /// The number of rows.
   package var count: Int { Int(unsafe PQntuples(result)) }
 
-  /// How many columns a row has.
+  /// The number of columns.
   package var columnCount: Int { Int(unsafe PQnfields(result)) }
 
-  /// What the statement has done: `COMMIT`, `COPY 5`.
+  /// What the statement did: `COMMIT`, `COPY 5`.
   package var tag: String { unsafe String(cString: PQcmdStatus(result)) }
 
   /// How many rows the statement has returned, changed or copied.
@@ -43,9 +43,9 @@ package final class PostgresResult {
   /// The type of a column: an OID of `pg_type`.
   package func type(ofColumn column: Int) -> UInt32 { unsafe PQftype(result, Int32(column)) }
 
-  /// Calls `body` with the bytes of a value, valid only inside; nil for NULL.
+  /// Calls `body` with the bytes of a value, which are valid only during the call; nil for NULL.
   ///
-  /// - Precondition: There is such a row and such a column.
+  /// - Precondition: The row and the column exist.
   package func withValue<Result, Failure: Error>(
     _ row: Int,
     _ column: Int,
@@ -55,7 +55,7 @@ package final class PostgresResult {
     guard unsafe PQgetisnull(result, Int32(row), Int32(column)) == 0,
       let start = unsafe PQgetvalue(result, Int32(row), Int32(column))
     else { return try body(nil) }
-    // libpq keeps the value for as long as the result, which is longer than this call.
+    // libpq keeps the value as long as the result, which outlives this call.
     let length = Int(unsafe PQgetlength(result, Int32(row), Int32(column)))
     let buffer = unsafe UnsafeRawBufferPointer(start: start, count: length)
     return try body(unsafe Span(_unsafeBytes: buffer))
@@ -78,7 +78,7 @@ package final class PostgresResult {
   package func blob(_ row: Int, _ column: Int) -> [UInt8]? {
     withValue(row, column) { text in
       guard let text else { return nil }
-      // libpq has a NUL behind each value, and gives the bytes away.
+      // libpq ends each value with a NUL and transfers ownership of the bytes.
       return unsafe text.withUnsafeBytes { text in
         var count = 0
         guard let start = text.baseAddress,
@@ -90,12 +90,12 @@ package final class PostgresResult {
     }
   }
 
-  /// Whether a value that was sent as text is true; not for NULL.
+  /// Whether a value that was sent as text is true; false for NULL.
   package func isTrue(_ row: Int, _ column: Int) -> Bool { text(row, column) == "t" }
 
   // MARK: Errors
 
-  /// What the server says if this is an error, or a notice.
+  /// The server's message if this is an error or a notice.
   var error: PostgresError {
     var error = PostgresError(
       field("M") ?? Self.trimmed(unsafe String(cString: PQresultErrorMessage(result))),
@@ -111,14 +111,14 @@ package final class PostgresResult {
     return error
   }
 
-  /// A field of an error by its letter in the protocol.
+  /// A field of an error, by its letter in the protocol.
   private func field(_ letter: Unicode.Scalar) -> String? {
     unsafe PQresultErrorField(result, Int32(letter.value)).map { unsafe String(cString: $0) }
   }
 
   private static func trimmed(_ text: String) -> String {
     let text = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-    return text.isEmpty ? "the server has not said what is wrong" : text
+    return text.isEmpty ? "the server gave no reason" : text
   }
 }
 #endif

@@ -4,11 +4,11 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, a row or so at a time.
+  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, about a row at a time.
   ///
-  /// Where a piece begins and ends means nothing. If `body` throws, the server is asked to end the statement.
+  /// The bytes may be cut anywhere. If `body` throws, the server is asked to end the statement.
   ///
-  /// - Returns: How many rows were copied.
+  /// - Returns: The number of rows copied.
   @discardableResult
   package func copyOut(
     _ sql: String,
@@ -18,7 +18,7 @@ extension PostgresSession {
     do {
       while let piece = try unsafe nextPiece() {
         defer { unsafe PQfreemem(piece.baseAddress) }
-        // libpq gives the memory away, and it is freed when `body` has returned.
+        // libpq transfers ownership of the memory, which is freed after `body` returns.
         try body(unsafe Span(_unsafeBytes: UnsafeRawBufferPointer(piece)))
       }
     } catch {
@@ -28,52 +28,88 @@ extension PostgresSession {
     return try takeResults()?.affectedCount ?? 0
   }
 
-  /// Runs statements of our own, one of which is a `COPY … TO STDOUT (FORMAT binary)`, in one message, and calls `body`
-  /// with each row that is copied: its values, each behind its length.
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT binary)`, and calls `body` with
+  /// each row: its values, each preceded by its length.
   ///
   /// - Parameters:
   ///   - script: The statements.
-  ///   - count: How many columns are copied.
-  ///   - body: What is done with a row. If it returns false, the server is asked to end the statement, and a transaction
-  ///     that the script has begun is rolled back.
-  /// - Returns: Whether all rows were taken.
-  /// - Throws: What the server says, and what `body` does.
+  ///   - count: The number of columns copied.
+  ///   - body: Called with each row. If it returns false, the server is asked to end the statement, and a transaction
+  ///     begun by the script is rolled back.
+  /// - Returns: Whether all rows were read.
+  /// - Throws: The server's error or that of `body`.
   @discardableResult
   package func copyRows(
     _ script: String,
     columns count: Int,
     _ body: (Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) -> Bool {
+    var rows = BinaryCopyRows(columns: count)
+    var isWanted = true
+    let copied = try copyPieces(script) { piece throws(BatchError) in
+      try rows.append(piece) { row throws(BatchError) in
+        if isWanted { isWanted = try body(row) }
+      }
+      return isWanted
+    }
+    guard copied == nil || rows.isComplete else { throw missingRows() }
+    return copied != nil
+  }
+
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT csv)`, and calls `body` with each
+  /// row and its line feed.
+  ///
+  /// - Parameters:
+  ///   - script: The statements.
+  ///   - body: Called with each row. If it returns false, the server is asked to end the statement, and a transaction
+  ///     begun by the script is rolled back.
+  /// - Returns: Whether all rows were read.
+  /// - Throws: The server's error or that of `body`.
+  @discardableResult
+  package func copyLines(
+    _ script: String,
+    _ body: (Span<UInt8>) throws(BatchError) -> Bool
+  ) throws(BatchError) -> Bool {
+    var count = 0
+    // Each message of the server has one row: https://www.postgresql.org/docs/current/protocol-message-formats.html
+    let copied = try copyPieces(script) { line throws(BatchError) in
+      count += 1
+      return try body(line)
+    }
+    guard copied == nil || copied == count else { throw missingRows() }
+    return copied != nil
+  }
+
+  /// Runs statements of our own, one of which is a `COPY … TO STDOUT`, in one message, and calls `body` with its bytes as
+  /// they arrive, until it returns false.
+  ///
+  /// - Returns: How many rows the server has copied; nil if `body` has returned false.
+  private func copyPieces(
+    _ script: String,
+    _ body: (Span<UInt8>) throws(BatchError) -> Bool
+  ) throws(BatchError) -> Int? {
     guard !isClosed else { throw sessionError() }
     if interrupter.isInterrupted {
       throw BatchError(.interrupted, "interrupted", at: address.description)
     }
     let wasInTransaction = isInTransaction
     guard unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
-    var rows = BinaryCopyRows(columns: count)
     var isWanted = true
+    var copied: Int?
     do throws(BatchError) {
       while isWanted, let result = nextResult() {
         switch result.status {
         case PGRES_COPY_OUT:
           while isWanted, let piece = try unsafe nextPiece() {
             defer { unsafe PQfreemem(piece.baseAddress) }
-            let bytes = unsafe Span<UInt8>(_unsafeBytes: UnsafeRawBufferPointer(piece))
-            try rows.append(bytes) { row throws(BatchError) in
-              if isWanted { isWanted = try body(row) }
-            }
+            // libpq gives the memory away, and it is freed when `body` has returned.
+            isWanted = try body(unsafe Span(_unsafeBytes: UnsafeRawBufferPointer(piece)))
           }
         case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: throw error(result)
-        default: break
+        default: if result.tag.hasPrefix("COPY ") { copied = result.affectedCount }
         }
       }
-      if isWanted, !rows.isComplete {
-        throw BatchError(
-          .databaseAccess,
-          "the server has not sent all rows",
-          at: address.description
-        )
-      }
+      if isWanted, copied == nil { throw missingRows() }
     } catch {
       abandon()
       if !wasInTransaction { rollBack() }
@@ -82,13 +118,18 @@ extension PostgresSession {
     if !isWanted {
       abandon()
       if !wasInTransaction { rollBack() }
+      return nil
     }
-    return isWanted
+    return copied
   }
 
-  /// Runs a `COPY … FROM STDIN` with what `body` writes; if it throws, nothing is copied.
+  private func missingRows() -> BatchError {
+    BatchError(.databaseAccess, "the server did not send all rows", at: address.description)
+  }
+
+  /// Runs a `COPY … FROM STDIN` with the bytes that `body` writes; copies nothing if it throws.
   ///
-  /// - Returns: How many rows were copied.
+  /// - Returns: The number of rows copied.
   @discardableResult
   package func copyIn(
     _ sql: String,
@@ -113,7 +154,7 @@ extension PostgresSession {
     if result.status == status { return }
     var problem = BatchError(
       .invalidSQL,
-      "a COPY in this direction is expected",
+      "the statement is not a COPY in the expected direction",
       at: address.description
     )
     if result.status == PGRES_FATAL_ERROR { problem = error(result) }
@@ -124,7 +165,7 @@ extension PostgresSession {
     throw problem
   }
 
-  /// The next bytes of a COPY, which the caller frees; nil behind the last.
+  /// The next bytes of a COPY, which the caller frees; nil at the end.
   @unsafe private func nextPiece() throws(BatchError) -> UnsafeMutableRawBufferPointer? {
     while true {
       var piece: UnsafeMutablePointer<CChar>?
@@ -132,7 +173,7 @@ extension PostgresSession {
       switch count {
       case 1...: return unsafe UnsafeMutableRawBufferPointer(start: piece, count: Int(count))
       case 0 where waitForInput(): continue
-      // Behind the last: whether all went well is the next answer.
+      // The end: the next answer says whether the COPY succeeded.
       case -1: return nil
       default: throw sessionError()
       }
@@ -140,7 +181,7 @@ extension PostgresSession {
   }
 }
 
-/// Where the rows of a `COPY … FROM STDIN` go.
+/// The destination of the rows of a `COPY … FROM STDIN`.
 package struct PostgresCopyInput {
   private let session: PostgresSession
 
@@ -148,7 +189,7 @@ package struct PostgresCopyInput {
     self.session = session
   }
 
-  /// Sends bytes, which need not end where a row does; waits while the server is slower.
+  /// Sends bytes, which may be cut anywhere; waits if the server is slower.
   package func write(_ bytes: Span<UInt8>) throws(BatchError) {
     let status = unsafe bytes.withUnsafeBytes { bytes in
       guard let start = bytes.baseAddress else { return Int32(1) }

@@ -2,7 +2,7 @@
 package import BatchIdentifiers
 import CPostgres
 
-/// A statement, or a part of one, and the values that it takes.
+/// A statement, or a part of one, and its values.
 package struct PostgresStatement: Sendable {
   package let sql: String
   package let values: [PostgresValue]
@@ -14,12 +14,12 @@ package struct PostgresStatement: Sendable {
 }
 
 extension PostgresSession {
-  /// Runs statements one after the other in one journey to the server; after one that fails none is run.
+  /// Runs statements in one round trip to the server, in order; skips those after a failure.
   ///
-  /// For answers of bounded length: they wait on their way until all statements are sent.
+  /// For bounded answers: none is read until all statements are sent.
   ///
-  /// - Returns: The answer to each.
-  /// - Throws: `BatchError` by the server's code, of the statement that failed.
+  /// - Returns: The answer to each statement.
+  /// - Throws: `BatchError` by the server's code, for the statement that failed.
   @discardableResult
   package func execute(
     together statements: [PostgresStatement]
@@ -31,13 +31,13 @@ extension PostgresSession {
     } catch {
       problem = error
     }
-    // What was sent before a value that cannot be is not wanted either: it is left to the caller's rollback.
+    // What was sent before an invalid value is not wanted either: the caller rolls it back.
     guard unsafe PQpipelineSync(handle) == 1 else { throw problem ?? sessionError() }
     var answers: [PostgresResult] = []
     var isOver = false
     while !isOver {
       guard let result = nextResult() else {
-        // Nothing stands between two statements, and nothing else between the last and a lost session.
+        // A nil ends each statement's answers; a lost session returns nothing but nil.
         if isLost {
           isOver = true
           problem = problem ?? sessionError()

@@ -4,10 +4,10 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs one statement to its end.
+  /// Runs one statement to completion.
   ///
   /// - Returns: Its rows, all of them in memory.
-  /// - Throws: `BatchError` by the server's code; of code `invalidSQL` if there are several statements.
+  /// - Throws: `BatchError` by the server's code; `invalidSQL` if there are several statements.
   @discardableResult
   package func execute(
     _ sql: String,
@@ -17,7 +17,7 @@ extension PostgresSession {
     try execute(sql, values, format: format)
   }
 
-  /// Runs one statement to its end, with as many values as there are.
+  /// Runs one statement to completion, with a list of values.
   @discardableResult
   package func execute(
     _ sql: String,
@@ -29,7 +29,7 @@ extension PostgresSession {
     return result
   }
 
-  /// The first value of the first row as text; nil where there is no row, or NULL.
+  /// The first value of the first row as text; nil without a row, or for NULL.
   package func text(_ sql: String, _ values: PostgresValue...) throws(BatchError) -> String? {
     try send(sql, values, .text)
     guard let result = try takeResults(), result.count > 0, result.columnCount > 0 else {
@@ -38,7 +38,7 @@ extension PostgresSession {
     return result.text(0, 0)
   }
 
-  /// The first value of the first row as an integer; nil where there is no row, or NULL.
+  /// The first value of the first row as an integer; nil without a row, or for NULL.
   package func integer(_ sql: String, _ values: PostgresValue...) throws(BatchError) -> Int64? {
     try send(sql, values, .text)
     guard let result = try takeResults(), result.count > 0, result.columnCount > 0 else {
@@ -47,15 +47,15 @@ extension PostgresSession {
     return result.integer(0, 0)
   }
 
-  /// Runs statements of our own, with no values of anybody's, in one message: one journey to the server.
+  /// Runs our own statements, which contain no foreign values, in one message: one round trip.
   package func run(_ script: String) throws(BatchError) {
     guard !isClosed, unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
     try takeResults()
   }
 
-  /// Calls `body` with each row of a statement as it arrives; none is kept.
+  /// Calls `body` with each row of a statement as it arrives; keeps none.
   ///
-  /// - Returns: How many rows there were.
+  /// - Returns: The number of rows.
   @discardableResult
   package func forEachRow(
     _ sql: String,
@@ -86,19 +86,19 @@ extension PostgresSession {
     return count
   }
 
-  /// Has the server parse a statement and say what it would return; nothing is run.
+  /// Has the server parse a statement and describe its result; runs nothing.
   ///
   /// - Parameters:
   ///   - sql: The statement.
-  ///   - values: What would be bound, of which the types count.
-  /// - Returns: What its rows are like.
+  ///   - values: The values that would be bound; only their types matter.
+  /// - Returns: The columns of its rows.
   /// - Throws: `BatchError` by the server's code.
   @discardableResult
   package func describe(
     _ sql: String,
     _ values: [PostgresValue] = []
   ) throws(BatchError) -> PostgresResult {
-    // A statement without a name is gone with the next one, and needs none of PgBouncer's memory.
+    // The next statement replaces an unnamed one, which takes no memory in PgBouncer.
     let types = values.map(\.type)
     guard !isClosed, unsafe PQsendPrepare(handle, "", sql, Int32(types.count), types) == 1 else {
       throw sessionError()
@@ -109,7 +109,7 @@ extension PostgresSession {
     return result
   }
 
-  /// Has the server end what it does, and drops what it sends until then.
+  /// Makes the server stop its work, and discards what it sends until then.
   func abandon() {
     if isLost { return }
     if unsafe PQtransactionStatus(handle) == PQTRANS_ACTIVE { interrupter.cancel() }
@@ -139,7 +139,7 @@ extension PostgresSession {
     let status = unsafe bytes.withUnsafeBytes { bytes in
       let pointers: [UnsafePointer<CChar>?] = unsafe places.map { place in
         guard let place else { return nil }
-        // Each value has a NUL behind it, so that none is empty.
+        // Each value is followed by a NUL, so that none is empty.
         return unsafe bytes.baseAddress.map { unsafe $0 + place.lowerBound }?
           .assumingMemoryBound(to: CChar.self)
       }
@@ -158,7 +158,7 @@ extension PostgresSession {
   }
 }
 
-/// A row as it arrives.
+/// A row of a statement's result, as it arrives.
 package struct PostgresRow {
   private let result: PostgresResult
 
@@ -166,7 +166,7 @@ package struct PostgresRow {
     self.result = result
   }
 
-  /// Calls `body` with the bytes of a value, valid only inside; nil for NULL.
+  /// Calls `body` with the bytes of a value, which are valid only during the call; nil for NULL.
   package func withValue<Result, Failure: Error>(
     _ column: Int,
     _ body: (Span<UInt8>?) throws(Failure) -> Result

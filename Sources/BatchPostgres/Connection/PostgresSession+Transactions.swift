@@ -14,16 +14,16 @@ package struct TransactionOptions: Sendable {
 
   package var isolation: Isolation
   package var isReadOnly: Bool
-  /// How long a statement waits for a lock; nil for what the server has.
+  /// How long a statement waits for a lock; nil for the server's setting.
   package var lockTimeout: Duration?
-  /// How long a statement may take; nil for what the server has.
+  /// How long a statement may run; nil for the server's setting.
   package var statementTimeout: Duration?
-  /// How long the session may say nothing before the server ends it, so that a client that is gone holds no lock;
-  /// nil for what the server has.
+  /// How long the session may be idle before the server ends it, so that a vanished client holds no lock; nil for the
+  /// server's setting.
   package var idleTimeout: Duration?
-  /// Where names without a schema are looked up; nil for where the session looks.
+  /// Where names without a schema are looked up; nil for the session's setting.
   package var searchPath: SearchPath?
-  /// Whether the server tells how it has read each statement.
+  /// Whether the server reports the parse tree of each statement.
   var printsParseTrees = false
 
   package init(
@@ -42,26 +42,26 @@ package struct TransactionOptions: Sendable {
     self.searchPath = searchPath
   }
 
-  /// A transaction in which statements are parsed and none is run that writes.
+  /// A transaction that parses statements and runs none that writes.
   static func parsing(_ path: SearchPath) -> TransactionOptions {
     var options = TransactionOptions(isReadOnly: true, searchPath: path)
     options.printsParseTrees = true
     return options
   }
 
-  /// What begins it.
+  /// The statement that begins it.
   private var beginning: String {
     "BEGIN ISOLATION LEVEL \(isolation.rawValue), READ \(isReadOnly ? "ONLY" : "WRITE")"
   }
 
-  /// What begins it, as a script.
+  /// The script that begins it.
   var script: String {
     ([beginning]
       + settings.map { "SET LOCAL \($0.name) = \($0.isList ? $0.value : "'\($0.value)'")" })
       .joined(separator: "; ")
   }
 
-  /// What begins it, as statements of which each is by itself.
+  /// The single statements that begin it.
   package var statements: [PostgresStatement] {
     let calls = settings.indices.map {
       "pg_catalog.set_config($\(2 * $0 + 1), $\(2 * $0 + 2), true)"
@@ -75,7 +75,7 @@ package struct TransactionOptions: Sendable {
     ]
   }
 
-  /// The settings of the transaction, in their order.
+  /// The settings of the transaction, in order.
   private var settings: [(name: String, value: String, isList: Bool)] {
     var settings: [(name: String, value: String, isList: Bool)] = []
     for (name, limit) in [
@@ -83,13 +83,13 @@ package struct TransactionOptions: Sendable {
       ("idle_in_transaction_session_timeout", idleTimeout),
     ] {
       guard let limit else { continue }
-      // Zero would be no limit.
+      // Zero would mean no limit.
       settings.append((name, "\(min(max(1, limit.milliseconds), Int(Int32.max)))", false))
     }
     settings += Self.fixedSettings.map { ($0, $1, false) }
     if let searchPath { settings.append(("search_path", searchPath.sql, true)) }
     if printsParseTrees {
-      // The last one, so that only what follows is printed.
+      // The last setting, so that only what follows is printed.
       settings.append(("client_min_messages", "log", false))
       settings.append(("debug_pretty_print", "off", false))
       settings.append(("debug_print_parse", "on", false))
@@ -97,10 +97,10 @@ package struct TransactionOptions: Sendable {
     return settings
   }
 
-  /// What decides how values are written and read.
+  /// The settings that determine how values are written and read.
   ///
-  /// It is the same on every server and for every role, so that a text means on one host what it means on the
-  /// other. The time is that of UTC, as it is in SQLite.
+  /// They are the same on every server and for every role, so a text has the same meaning on every host. The time
+  /// zone is UTC, as in SQLite.
   private static let fixedSettings = [
     ("datestyle", "ISO, MDY"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
     ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
@@ -108,18 +108,18 @@ package struct TransactionOptions: Sendable {
   ]
 }
 
-/// Where names without a schema are looked up: in `pg_catalog` before all others, so that nobody's functions take the
-/// place of the server's, then in the schemas of the session, and last in that of temporary tables.
+/// Where names without a schema are looked up: first in `pg_catalog`, so that nobody can replace the server's
+/// functions; then in the session's schemas; last in the schema of temporary tables.
 package struct SearchPath: Sendable, Hashable {
   private let schemas: [String]
 
-  /// Asks which schemas the session has.
+  /// Asks the server for the session's schemas.
   package init(of session: PostgresSession) throws(BatchError) {
     let rows = try session.execute("SELECT unnest(current_schemas(false))")
     schemas = (0..<rows.count).compactMap { rows.text($0, 0) }
   }
 
-  /// What stands behind `search_path =`.
+  /// The value of `search_path`.
   var sql: String {
     (["pg_catalog"] + schemas.filter { $0 != "pg_catalog" } + ["pg_temp"])
       .map { "\"\($0.replacing("\"", with: "\"\""))\"" }.joined(separator: ", ")
@@ -127,10 +127,10 @@ package struct SearchPath: Sendable, Hashable {
 }
 
 extension PostgresSession {
-  /// Runs `body` in a transaction: committed if it returns, rolled back if it throws.
+  /// Runs `body` in a transaction: commits if it returns, rolls back if it throws.
   ///
-  /// - Throws: What `body` throws; of code `connectionLost`, with the state `transactionResolutionUnknown`, if the
-  ///   connection broke at COMMIT, so that nobody here knows whether it is done.
+  /// - Throws: The error of `body`; `connectionLost`, with the state `transactionResolutionUnknown`, if the
+  ///   connection broke at COMMIT, so that the outcome is unknown here.
   @discardableResult
   package func transaction<Result>(
     _ options: TransactionOptions = TransactionOptions(),
@@ -148,7 +148,7 @@ extension PostgresSession {
     return result
   }
 
-  /// Runs `body` inside an open transaction; what it did is undone if it throws.
+  /// Runs `body` inside an open transaction; undoes its changes if it throws.
   package func savepoint<Result>(
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -164,7 +164,7 @@ extension PostgresSession {
     return result
   }
 
-  /// Begins a transaction, for those that end it elsewhere.
+  /// Begins a transaction that the caller ends.
   package func begin(_ options: TransactionOptions) throws(BatchError) {
     if interrupter.isInterrupted {
       throw BatchError(.interrupted, "interrupted", at: address.description)
@@ -177,7 +177,7 @@ extension PostgresSession {
     }
   }
 
-  /// Ends a transaction, so that what it did is done.
+  /// Commits the transaction.
   package func commit() throws(BatchError) {
     let tag: String
     do {
@@ -192,17 +192,17 @@ extension PostgresSession {
       lost.message = "the connection broke at COMMIT: \(lost.message)"
       throw BatchError(lost, server: address.description)
     }
-    // The server rolls back what has failed, whatever it is asked.
+    // The server rolls back a failed transaction, even if asked to commit.
     guard tag == "COMMIT" else {
-      throw BatchError(.databaseAccess, "the transaction has failed", at: address.description)
+      throw BatchError(.databaseAccess, "the transaction failed", at: address.description)
     }
   }
 
-  /// Ends a transaction, if one is open, so that nothing of it is done.
+  /// Rolls back the transaction, if one is open.
   package func rollBack() {
     guard !isLost, isInTransaction else { return }
     abandon()
-    // Unlike other statements this one is due after an interrupt too.
+    // Unlike other statements, this one must also run after an interrupt.
     guard !isLost, unsafe PQsendQuery(handle, "ROLLBACK") == 1, (try? takeResults()) != nil else {
       return close()
     }

@@ -11,20 +11,20 @@ import Musl
 import Darwin
 #endif
 
-/// One session with a server, confined to whatever executor made it.
+/// A session with a server, confined to the executor that opened it.
 ///
-/// Nothing is set for longer than a transaction and no statement is prepared under a name, so that each transaction
-/// may be on another of PgBouncer's connections. It is not `Sendable`, since libpq must not be called from two
-/// threads at once; only its ``interrupter`` may be.
+/// It keeps no setting beyond a transaction and prepares no named statement, so PgBouncer may run each transaction on
+/// a different connection. It is not `Sendable`, since two threads must not call libpq at once; only its
+/// ``interrupter`` may cross threads.
 @safe
 package final class PostgresSession {
-  /// Where the database is.
+  /// The address of the database.
   package let address: ServerAddress
   /// Stops a running statement from another thread.
   package let interrupter: PostgresInterrupter
   /// The version of the server: 150017 for 15.17.
   package let serverVersion: Int
-  /// The oldest version that has what is used here: generated columns, `pg_partition_tree`.
+  /// The oldest version with generated columns and `pg_partition_tree`.
   static let oldestVersion = 120_000
 
   let handle: OpaquePointer
@@ -35,8 +35,8 @@ package final class PostgresSession {
 
   /// Connects.
   ///
-  /// - Throws: `BatchError` of code `connectionLost` if there is no server, `accessDenied` if it does not let
-  ///   the role in, `unsupportedVersion` if it is too old.
+  /// - Throws: `BatchError` of code `connectionLost` if no server answers, `accessDenied` if it does not admit the
+  ///   role, `unsupportedVersion` if it is too old.
   package init(
     _ address: ServerAddress,
     applicationName: String,
@@ -55,14 +55,14 @@ package final class PostgresSession {
         .unsupportedVersion,
         "the server is PostgreSQL \(serverVersion / 10_000)",
         at: address.description,
-        remedy: "version \(Self.oldestVersion / 10_000) is the oldest"
+        remedy: "use version \(Self.oldestVersion / 10_000) or later"
       )
     }
   }
 
   deinit { close() }
 
-  /// Ends the session now; it is of no use after that.
+  /// Ends the session now; no other call may follow.
   package func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -70,10 +70,10 @@ package final class PostgresSession {
     unsafe PQfinish(handle)
   }
 
-  /// Whether the session is over, by its own end or the server's.
+  /// Whether the session was ended, by a call or by the server.
   package var isLost: Bool { unsafe isClosed || PQstatus(handle) != CONNECTION_OK }
 
-  /// The socket by which the server is spoken to.
+  /// The socket of the connection.
   var socket: Int32 { unsafe PQsocket(handle) }
 
   /// Whether a transaction is open, failed or not.
@@ -81,7 +81,7 @@ package final class PostgresSession {
     unsafe !isClosed && PQtransactionStatus(handle) != PQTRANS_IDLE
   }
 
-  /// Runs `body`, and gives what the server tells meanwhile to `listener`.
+  /// Runs `body`, and passes the server's notices meanwhile to `listener`.
   package func listening<Result>(
     _ listener: (PostgresNotice) -> Void,
     during body: () throws(BatchError) -> Result
@@ -109,7 +109,7 @@ package final class PostgresSession {
     guard let handle = unsafe handle else {
       throw BatchError(.databaseAccess, "out of memory", at: address.description)
     }
-    // With codes, which nothing else tells of an error before the session has begun.
+    // With SQLSTATEs, which are otherwise missing from errors before the session begins.
     unsafe PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
     let deadline = ContinuousClock.now + address.connectTimeout
     var status = PGRES_POLLING_WRITING
@@ -124,7 +124,7 @@ package final class PostgresSession {
           .connectionLost,
           "the server has not answered for \(address.connectTimeout)",
           at: address.description,
-          remedy: "see that it can be reached, or raise connect_timeout in the URL"
+          remedy: "check that it is reachable, or raise connect_timeout in the URL"
         )
       }
       if let problem {
@@ -139,7 +139,7 @@ package final class PostgresSession {
     return unsafe handle
   }
 
-  /// The error about a connection that could not be made.
+  /// The error about a failed connection.
   private static func connectError(
     _ handle: OpaquePointer,
     _ address: ServerAddress
@@ -159,15 +159,15 @@ package final class PostgresSession {
     )
     error.remedy =
       needsPassword
-      ? "give the password in PGPASSWORD or in a password file" : "see that the server runs"
+      ? "give the password in PGPASSWORD or in a password file" : "check that the server is running"
     return error
   }
 
-  /// Waits until a socket can be read from or written to.
+  /// Waits until a socket is readable or writable.
   ///
-  /// - Returns: Whether it can; not when the time has gone by.
+  /// - Returns: Whether it is; false after the time limit.
   private static func isReady(_ socket: Int32, for events: Int16, within time: Int32) -> Bool {
-    // Without a socket there is nothing to wait for, and libpq says why.
+    // Without a socket there is nothing to wait for, and libpq reports why.
     guard socket >= 0 else { return true }
     var descriptor = pollfd(fd: socket, events: events, revents: 0)
     return unsafe poll(&descriptor, 1, time) > 0
@@ -177,11 +177,11 @@ package final class PostgresSession {
 
   /// Waits until the server has sent something.
   ///
-  /// - Returns: Whether the session is still there. Where it is not, libpq's calls return at once and change nothing, so
-  ///   nobody may go on asking.
+  /// - Returns: Whether the session still exists. Without it, libpq's calls return at once and change nothing, so the
+  ///   caller must not ask again.
   func waitForInput() -> Bool {
     while !Self.isReady(socket, for: Int16(POLLIN), within: 1_000) {
-      // A request that reached the server before the statement did has ended nothing.
+      // A request that reached the server before the statement did ended nothing.
       if interrupter.isInterrupted { interrupter.cancel() }
     }
     return unsafe PQconsumeInput(handle) == 1
@@ -189,12 +189,12 @@ package final class PostgresSession {
 
   /// The next answer to what was sent; nil if there are no more.
   func nextResult() -> PostgresResult? {
-    // Of a session that is gone the next answer is an error.
+    // For a lost session, the next answer is an error.
     while unsafe PQisBusy(handle) != 0, waitForInput() {}
     return unsafe PQgetResult(handle).map { unsafe PostgresResult($0) }
   }
 
-  /// Takes all answers to what was sent.
+  /// Reads all answers to what was sent.
   ///
   /// - Returns: The last one.
   /// - Throws: The first error.
@@ -216,9 +216,9 @@ package final class PostgresSession {
     return last
   }
 
-  /// Ends a COPY that nobody wants to go on with; its result is the next answer.
+  /// Ends an unwanted COPY; its result is the next answer.
   ///
-  /// libpq gives the same answer again and again until this is done.
+  /// Until then, libpq returns the same answer again and again.
   func leaveCopy(_ status: ExecStatusType) {
     switch status {
     case PGRES_COPY_OUT:
@@ -230,12 +230,12 @@ package final class PostgresSession {
         guard count > 0 || count == 0 && waitForInput() else { return }
       }
     case PGRES_COPY_IN:
-      if unsafe PQputCopyEnd(handle, "given up by the client") != 1 { close() }
+      if unsafe PQputCopyEnd(handle, "cancelled by the client") != 1 { close() }
     default: close()
     }
   }
 
-  /// The error that a result is.
+  /// The error for a result.
   func error(_ result: PostgresResult) -> BatchError {
     var error = result.error
     if error.state == nil, unsafe PQstatus(handle) != CONNECTION_OK {
@@ -248,7 +248,7 @@ package final class PostgresSession {
     )
   }
 
-  /// What libpq says is wrong with the session.
+  /// libpq's error about the session.
   func sessionError() -> BatchError {
     guard !isClosed else {
       let error = PostgresError("the connection is closed", state: .connectionFailure)
@@ -261,7 +261,7 @@ package final class PostgresSession {
   }
 }
 
-/// Calls `body` with texts as C has them, and a null pointer behind the last.
+/// Calls `body` with null-terminated C strings, followed by a null pointer.
 private func withCStrings<Result>(
   _ texts: [String],
   _ body: (UnsafeBufferPointer<UnsafePointer<CChar>?>) -> Result

@@ -1,7 +1,9 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// A value that is bound to a parameter, which is how values get into statements: never as text of SQL.
+/// A value bound to a parameter.
+///
+/// Values reach statements only in this way, never as SQL text.
 package enum PostgresValue: Sendable, Hashable {
   /// A NULL, of type `text` until it is cast.
   case null
@@ -12,10 +14,10 @@ package enum PostgresValue: Sendable, Hashable {
   case blob([UInt8])
   /// An array.
   case array(PostgresArray)
-  /// The text form of a value, of whatever type the server finds for the parameter.
+  /// The text form of a value, of whatever type the server infers for the parameter.
   case literal(String)
 
-  /// The type that the parameter is declared with: an OID of `pg_type`, 0 for the one the server finds.
+  /// The declared type of the parameter: an OID of `pg_type`; 0 to let the server infer it.
   var type: UInt32 {
     switch self {
     case .literal: 0
@@ -35,9 +37,9 @@ package enum PostgresValue: Sendable, Hashable {
     }
   }
 
-  /// Appends the value as it is sent; nothing for NULL.
+  /// Appends the value in the form in which it is sent; nothing for NULL.
   ///
-  /// - Throws: `BatchError` of code `invalidValue` for a text with a NUL, which PostgreSQL does not have.
+  /// - Throws: `BatchError` of code `invalidValue` for a text with a NUL character, which PostgreSQL cannot store.
   func append(to bytes: inout [UInt8]) throws(BatchError) {
     switch self {
     case .null: break
@@ -48,7 +50,7 @@ package enum PostgresValue: Sendable, Hashable {
       guard !text.utf8.contains(0) else {
         throw BatchError(
           .invalidValue,
-          "the text \(text.quotedForMessage) holds a NUL character, which PostgreSQL cannot keep"
+          "the text \(text.quotedForMessage) holds a NUL character, which PostgreSQL cannot store"
         )
       }
       bytes.append(contentsOf: text.utf8)
@@ -65,7 +67,7 @@ package enum PostgresValue: Sendable, Hashable {
 }
 
 extension [UInt8] {
-  /// Appends an integer in the order of the network.
+  /// Appends an integer in network byte order.
   mutating func append(bigEndian value: some FixedWidthInteger) {
     for shift in stride(from: type(of: value).bitWidth - 8, through: 0, by: -8) {
       append(UInt8(truncatingIfNeeded: value >> shift))

@@ -2,10 +2,10 @@
 package import BatchIdentifiers
 import CPostgres
 
-/// Where a database is, in the three ways of libpq: a URL, a service, or the environment alone.
+/// The address of a database, in one of libpq's three ways: a URL, a service, or the environment alone.
 ///
-/// What a URL or a service leaves out comes from libpq's environment (`PGHOST`, `PGPASSWORD`, …) and its password
-/// file. A password in the URL is used and never shown: ``description`` is made anew of the other parts.
+/// What a URL or a service omits comes from libpq's environment (`PGHOST`, `PGPASSWORD`, …) and its password file. A
+/// password in the URL is used but never shown: ``description`` is built from the other parts.
 package struct ServerAddress: Sendable, CustomStringConvertible {
   private enum Source {
     case url(String)
@@ -14,20 +14,20 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
   }
 
   private let source: Source
-  /// The options of the URL.
+  /// The URL's options.
   private let options: [String: String]
 
-  /// The database and where it is, without a password.
+  /// The server and database, without a password.
   package let description: String
 
-  /// The address of a URL: `postgres://user@host:5432/database?sslmode=require`.
+  /// Parses a URL: `postgres://user@host:5432/database?sslmode=require`.
   ///
-  /// - Throws: `BatchError` of code `databaseAccess` if libpq cannot read it.
+  /// - Throws: `BatchError` of code `databaseAccess` if libpq cannot parse it.
   package init(url: String) throws(BatchError) {
     guard ["postgres://", "postgresql://"].contains(where: url.hasPrefix) else {
       throw BatchError(
         .databaseAccess,
-        "this is no URL of PostgreSQL",
+        "this is not a PostgreSQL URL",
         remedy: "write postgres://user@host/database"
       )
     }
@@ -40,7 +40,7 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     description = "postgres://\(user)\(host)\(name)\(service)".onOneLine
   }
 
-  /// The address of a service of `pg_service.conf`.
+  /// The address of a service in `pg_service.conf`.
   package init(service: String) {
     source = .service(service)
     options = [:]
@@ -50,42 +50,42 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
   private init() {
     source = .environment
     options = [:]
-    description = "postgres (by the environment)"
+    description = "postgres (from the environment)"
   }
 
-  /// The address that libpq's environment has.
+  /// The address given by libpq's environment.
   package static let environment = ServerAddress()
 
-  /// Hosts with their ports, as they stand in a URL: libpq keeps the two apart, separated by commas.
+  /// Hosts with their ports, as a URL writes them; libpq keeps two comma-separated lists.
   private static func hosts(_ hosts: String, _ ports: String) -> String {
     let ports = ports.split(separator: ",", omittingEmptySubsequences: false)
     return hosts.split(separator: ",", omittingEmptySubsequences: false).enumerated()
       .map { index, host in
-        // One port alone is that of all hosts.
+        // A single port applies to all hosts.
         let port = index < ports.count ? ports[index] : ports.count == 1 ? ports[0] : ""
         return port.isEmpty ? String(host) : "\(host):\(port)"
       }.joined(separator: ",")
   }
 
-  /// The options of a URL by libpq's names.
+  /// The options of a URL, by libpq's names.
   private static func parse(_ url: String) throws(BatchError) -> [String: String] {
     var message: UnsafeMutablePointer<CChar>?
     guard let first = unsafe PQconninfoParse(url, &message) else {
       let text = unsafe message.map { unsafe String(cString: $0) } ?? "out of memory"
       unsafe PQfreemem(message)
-      // Behind the colon libpq repeats the URL, password and all.
+      // After the colon libpq repeats the URL, including the password.
       let reason = text.split(separator: ": ").first.map { String($0).onOneLine } ?? ""
       throw BatchError(
         .databaseAccess,
         "the URL cannot be read (\(reason))",
         remedy:
-          "write postgres://user@host/database, with %40 and the like for what is special in them"
+          "write postgres://user@host/database; percent-encode special characters, such as @ as %40"
       )
     }
     defer { unsafe PQconninfoFree(first) }
     var options: [String: String] = [:]
     var option = unsafe first
-    // The one behind the last has no keyword.
+    // The entry after the last has no keyword.
     while let keyword = unsafe option.pointee.keyword {
       if let value = unsafe option.pointee.val {
         unsafe options[String(cString: keyword)] = String(cString: value)
@@ -95,9 +95,9 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     return options
   }
 
-  /// How long a connection may take to be made.
+  /// How long connecting may take.
   var connectTimeout: Duration {
-    // libpq has it in seconds, and zero for ever.
+    // libpq counts in seconds; zero means no limit.
     switch options["connect_timeout"].flatMap(Int.init) {
     case .some(let seconds) where seconds > 0: .seconds(seconds)
     case .some: .seconds(3600)
@@ -105,7 +105,7 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     }
   }
 
-  /// What libpq is given: names and values, of which later ones win.
+  /// The names and values for libpq; later ones override earlier ones.
   func parameters(applicationName: String) -> [(name: String, value: String)] {
     var parameters = [
       ("fallback_application_name", applicationName),
@@ -119,13 +119,13 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     return parameters
   }
 
-  /// A host that is gone is noticed after a minute and not, as by default, after two hours.
+  /// A vanished host is noticed after a minute instead of the default two hours.
   private static let keepalives = [
     ("keepalives_idle", "30"), ("keepalives_interval", "10"), ("keepalives_count", "3"),
     ("tcp_user_timeout", "60000"),
   ]
 
-  /// The options of libpq, some of newer versions, whose values nobody may see.
+  /// libpq's options, some only of newer versions, whose values must stay secret.
   private static let secretNames = [
     "password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key",
   ]
@@ -134,10 +134,10 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     Self.secretNames.compactMap { options[$0] }.filter { !$0.isEmpty }
   }
 
-  /// Whether the URL holds a password.
+  /// Whether the URL contains a password.
   package var holdsPassword: Bool { !secrets.isEmpty }
 
-  /// A text without the passwords of the URL.
+  /// Removes the URL's passwords from a text.
   func withoutSecrets(_ text: String) -> String {
     secrets.reduce(text) { $0.replacing($1, with: "***") }
   }

@@ -12,11 +12,23 @@ package struct PostgresExport: Sendable {
     case csv
   }
 
+  /// What makes lines of rows.
+  private enum Encoder {
+    /// Of their values.
+    case values(LineEncoder)
+    /// Of lines that the server has written.
+    case fields(CSVLineEncoder)
+  }
+
   private let reader: RowReader
-  private let encoder: LineEncoder
+  private let encoder: Encoder
   private let isRequired: Bool
+  /// What a file begins with, before any row.
+  package let header: [UInt8]
 
   /// An export of some columns of the rows that a key identifies; all of them if none is named.
+  ///
+  /// The server may write the fields of CSV, which is faster than to make them of values; the lines are the same.
   ///
   /// - Throws: `BatchError` of code `unknownAttribute` for a column that is not there.
   package init(
@@ -26,13 +38,19 @@ package struct PostgresExport: Sendable {
     as format: Format,
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
-    path: SearchPath
+    path: SearchPath,
+    byServer isByServer: Bool = true
   ) throws(BatchError) {
     var columns = table.columns
     if let names {
       columns = []
       for name in names { columns.append(try table.requireColumn(named: name)) }
     }
+    let values = LineEncoder(format, columns)
+    header = values.header
+    // A `bytea` would cross as digits, of which a large one has more than a row may have.
+    let isByServer = isByServer && format == .csv && !columns.contains { $0.form == .blob }
+    encoder = isByServer ? .fields(CSVLineEncoder(columns)) : .values(values)
     reader = RowReader(
       table: table,
       key: key,
@@ -40,9 +58,9 @@ package struct PostgresExport: Sendable {
       condition: condition.predicate,
       parameters: parameters,
       path: path,
-      hasVersions: false
+      hasVersions: false,
+      format: isByServer ? .csv : .binary
     )
-    encoder = LineEncoder(format, columns)
     isRequired = condition.isRequired
   }
 
@@ -71,9 +89,6 @@ package struct PostgresExport: Sendable {
   ) throws(BatchError) -> [PreviewedRow] {
     try query.preview(limit, of: columns, in: session)
   }
-
-  /// What a file begins with, before any row.
-  package var header: [UInt8] { encoder.header }
 
   /// Finds out, before the first chunk, whether rows can be read at all.
   ///
@@ -153,38 +168,65 @@ package struct PostgresExport: Sendable {
     to lines: inout Lines,
     in session: PostgresSession
   ) throws(BatchError) {
-    var succeeded = 0
-    var passedOver = PassedOver()
-    var next = 0
+    var reached = ReachedKeys()
     // Taken out meanwhile, so that each byte has one owner.
     var bytes: [UInt8] = []
     swap(&bytes, &lines.bytes)
     defer { swap(&bytes, &lines.bytes) }
     var isWhole = true
-    // Apart from all else, of which a copy would be made for each row.
-    let encoder = encoder
-    try reader.forEachRow(of: keys, within: limit, in: session) { row, values throws(BatchError) in
-      passedOver.vanished.insert(contentsOf: next..<row.number)
-      next = row.number + 1
-      guard row.isMatching else {
-        passedOver.noLongerMatching.insert(row.number)
-        return true
+    switch encoder {
+    case .values(let encoder):
+      try reader.forEachRow(of: keys, within: limit, in: session) {
+        row,
+        values throws(BatchError) in
+        if reached.take(row.number, row.isMatching) { encoder.append(&row, values, to: &bytes) }
+        isWhole = bytes.count < byteLimit
+        return isWhole
       }
-      encoder.append(&row, values, to: &bytes)
-      succeeded += 1
-      isWhole = bytes.count < byteLimit
-      return isWhole
+    case .fields(let encoder):
+      try reader.forEachLine(
+        of: keys,
+        within: limit,
+        in: session
+      ) { number, isMatching, line, start throws(BatchError) in
+        if reached.take(number, isMatching) { try encoder.append(line, from: start, to: &bytes) }
+        isWhole = bytes.count < byteLimit
+        return isWhole
+      }
     }
-    if isWhole {
-      passedOver.vanished.insert(contentsOf: next..<keys.count)
-      next = keys.count
+    if isWhole { reached.end(at: keys.count) }
+    if isRequired, !reached.passedOver.noLongerMatching.isEmpty {
+      throw .noLongerMatching(reached.passedOver.noLongerMatching.indexCount)
     }
-    if isRequired, !passedOver.noLongerMatching.isEmpty {
-      throw .noLongerMatching(passedOver.noLongerMatching.indexCount)
-    }
-    lines.written.succeeded += succeeded
-    lines.written.passedOver.formUnion(passedOver, from: first)
-    lines.count = first + next
+    lines.written.succeeded += reached.succeeded
+    lines.written.passedOver.formUnion(reached.passedOver, from: first)
+    lines.count = first + reached.count
+  }
+}
+
+/// What became of the keys of a part as their rows arrive.
+private struct ReachedKeys {
+  /// How many have a line.
+  private(set) var succeeded = 0
+  private(set) var passedOver = PassedOver()
+  /// How many were reached.
+  private(set) var count = 0
+
+  /// Takes the number of the next key that has a row.
+  ///
+  /// - Returns: Whether the row has a line.
+  mutating func take(_ number: Int, _ isMatching: Bool) -> Bool {
+    end(at: number)
+    count = number + 1
+    if isMatching { succeeded += 1 } else { passedOver.noLongerMatching.insert(number) }
+    return isMatching
+  }
+
+  /// Takes note that no key before a number has a row any more.
+  mutating func end(at number: Int) {
+    guard count < number else { return }
+    passedOver.vanished.insert(contentsOf: count..<number)
+    count = number
   }
 }
 #endif

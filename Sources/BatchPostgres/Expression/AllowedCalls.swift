@@ -1,38 +1,38 @@
 #if PostgreSQL
-/// What an expression may consist of.
+/// What an expression may contain.
 ///
-/// - Functions of `pg_catalog` that the server calls `IMMUTABLE` or `STABLE`, operators and casts by the functions behind
-///   them. What writes, reads files, sleeps, locks, sends or changes settings is `VOLATILE` there.
-/// - Of the volatile ones, those that only make up values: ``volatileFunctions``.
-/// - None whose name begins with `pg_`, but for ``harmlessNames``, and none of ``hidingNames``: these look into
-///   the server, or at tables that are named in a text.
-/// - Functions of the extensions in ``extensions`` that are not volatile, so that `citext`, `hstore` and their operators
-///   work. Not those of others: `crosstab` of `tablefunc` and `xpath_table` of `xml2` are `STABLE` and run SQL that is in a
-///   text. No functions of anybody else, since nobody knows what they do.
-/// - Types of `pg_catalog` and of extensions, enumerations, and types of the columns of tables that the expression
-///   reads: a domain's condition calls what its owner likes.
-/// - Tables, partitioned and materialized ones, and views, which read what their owners let them. No foreign table,
-///   which is another server's, and no table of the system.
+/// - Functions of `pg_catalog` that the server declares `IMMUTABLE` or `STABLE`, and the operators and casts that use
+///   them. Whatever writes, reads files, sleeps, locks, sends or changes settings is `VOLATILE` there.
+/// - Of the volatile functions, those that only produce values: ``volatileFunctions``.
+/// - No function whose name begins with `pg_`, except ``harmlessNames``, and none of ``hidingNames``: these inspect
+///   the server, or tables named in a text.
+/// - Functions of the extensions in ``extensions`` that are not volatile, so that `citext`, `hstore` and their
+///   operators work. Not those of other extensions: `crosstab` of `tablefunc` and `xpath_table` of `xml2` are
+///   `STABLE` and run SQL given as text. No other functions, since nobody knows what they do.
+/// - Types of `pg_catalog` and of extensions, enumerations, and the column types of tables that the expression reads:
+///   the check of a domain can call anything.
+/// - Tables, also partitioned ones, and views, also materialized ones, which read what their owners allow. No foreign
+///   tables, since they belong to other servers, and no system tables.
 /// - No `FOR UPDATE`, `TABLESAMPLE`, `CURRENT OF`, `XMLTABLE`, and no kind of node that is not in ``nodes``.
 enum AllowedCalls {
-  /// Volatile functions that only make up values.
+  /// Volatile functions that only produce values.
   static let volatileFunctions: Set<String> = [
     "random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp",
     "timeofday",
   ]
 
-  /// Extensions whose functions compute with their arguments, as far as they are not volatile.
+  /// Extensions whose functions only compute, unless they are volatile.
   static let extensions: Set<String> = [
     "btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
     "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp",
   ]
 
-  /// Functions whose names begin with `pg_` and that only look at their arguments.
+  /// Functions whose names begin with `pg_` but that only inspect their arguments.
   static let harmlessNames: Set<String> = [
     "pg_typeof", "pg_column_size", "pg_size_pretty", "pg_size_bytes",
   ]
 
-  /// Functions that are `STABLE` or `IMMUTABLE` and look at what is not in their arguments.
+  /// Functions that are `STABLE` or `IMMUTABLE` but read more than their arguments.
   static let hidingNames: Set<String> = [
     "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
     "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
@@ -43,13 +43,13 @@ enum AllowedCalls {
     "fmgr_internal_validator", "plpgsql_validator", "current_setting",
   ]
 
-  /// Whether a function may be called.
+  /// Whether an expression may call a function.
   ///
   /// - Parameters:
   ///   - name: Its name.
-  ///   - extensionName: The extension that it belongs to, wherever that has put it; nil for none.
+  ///   - extensionName: The extension that it belongs to, in whatever schema; nil for none.
   ///   - isBuiltIn: Whether it is the server's own.
-  ///   - isVolatile: Whether it may give another value each time, or do something.
+  ///   - isVolatile: Whether its result may vary, or it may have side effects.
   /// - Returns: Whether it only computes.
   static func admits(
     function name: String,
@@ -64,8 +64,7 @@ enum AllowedCalls {
     return !name.hasPrefix("pg_") || harmlessNames.contains(name)
   }
 
-  /// The kinds of nodes of a parse tree that are known to do no harm, by the names that versions 12 to 18 have for
-  /// them.
+  /// The node kinds of a parse tree that are known to be harmless, by their names in versions 12 to 18.
   static let nodes: Set<String> = [
     // Queries.
     "QUERY", "FROMEXPR", "RANGETBLREF", "RTE", "RANGETBLENTRY", "RTEPERMISSIONINFO", "ALIAS",

@@ -1,17 +1,17 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Reads an expression as far as is needed to know that it stays inside the parentheses that will be put around it, and where
-/// its parameters are.
+/// Reads an expression just far enough to know where its parameters are, and that it stays inside the parentheses put
+/// around it.
 ///
-/// The rules are those of the server's own lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings` on, which every
-/// transaction here has. Where versions of it differ, or a rule is hard to follow, the text is refused: dollar quotes, a
-/// quote right behind a number, a string behind an `E''` string, which would continue it.
+/// It follows the server's lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings` on, as in every
+/// transaction here. Where versions differ, or a rule is hard to follow, it refuses the text: dollar quotes, a quote
+/// directly after a number, a string after an `E''` string, which would continue it.
 struct ExpressionLexer {
   /// A part of the text.
   enum Piece: Sendable, Hashable {
     case text(String)
-    /// A text in quotes whose type is decided by what stands around it; several that continue each other are one.
+    /// A quoted text whose type depends on the context; several that continue each other are one.
     case literal(String)
     /// `:name`, without the colon.
     case parameter(String)
@@ -28,23 +28,23 @@ struct ExpressionLexer {
     }
   }
 
-  /// The text, cut where parameters are.
+  /// The text, split at its parameters.
   private(set) var pieces: [Piece] = []
 
   private let bytes: [UInt8]
   private var index = 0
   private var depth = 0
-  /// Where the text begins that is in no piece yet.
+  /// Where the text begins that belongs to no piece yet.
   private var pieceStart = 0
   private var tokenCount = 0
-  /// The last tokens, the last one first.
+  /// The last two tokens, in reverse order.
   private var last = Token.none
   private var beforeLast = Token.none
 
-  /// What a token is, as far as those behind it care.
+  /// What later tokens need to know about a token.
   private enum Token: Equatable {
     case none
-    /// A word without quotes, in lower case; none that names something in a schema.
+    /// An unquoted word, in lower case; not part of a qualified name.
     case word(String)
     case literal(hasEscapes: Bool)
     case other(UInt8)
@@ -95,7 +95,7 @@ struct ExpressionLexer {
       index += 1
     case UInt8(ascii: ")"):
       depth -= 1
-      if depth < 0 { throw Refusal("a parenthesis closes that was not opened") }
+      if depth < 0 { throw Refusal("a closing parenthesis has no opening one") }
       index += 1
     case UInt8(ascii: ";"):
       throw Refusal(
@@ -104,7 +104,7 @@ struct ExpressionLexer {
       )
     case UInt8(ascii: "$"):
       throw Refusal(
-        "\"$\" begins no value here",
+        "a value cannot begin with \"$\" here",
         remedy: "write texts in single quotes, and :name for a parameter"
       )
     case UInt8(ascii: ":"): try colon()
@@ -122,21 +122,24 @@ struct ExpressionLexer {
     if last == .literal(hasEscapes: true) {
       throw Refusal("a string follows an E'' string", remedy: "join the two with ||")
     }
-    // `U&'…'`, with a UESCAPE somewhere behind it.
+    // `U&'…'`, with a UESCAPE somewhere after it.
     if start >= 2, bytes[start - 1] == UInt8(ascii: "&"),
       bytes[start - 2] | 0x20 == UInt8(ascii: "u"),
       start == 2 || !Self.isNameByte(bytes[start - 3])
     {
-      throw Refusal("a U&'' string has no place", remedy: "write the characters, or an E'' string")
+      throw Refusal(
+        "a U&'' string is not allowed",
+        remedy: "write the characters, or an E'' string"
+      )
     }
     let isTyped = isBehindType(at: start)
     try quoted(by: UInt8(ascii: "'"))
     if !isTyped { endLiteral(from: start) }
   }
 
-  /// Ends the piece of a literal.
+  /// Ends a literal's piece.
   private mutating func endLiteral(from start: Int) {
-    // The first part of it, and what separates the two.
+    // The first part of the literal, and the separator.
     if case .literal = last, case .literal(let part) = pieces.last {
       pieces.removeLast()
       pieces.append(.literal(part + String(decoding: bytes[pieceStart..<index], as: UTF8.self)))
@@ -147,7 +150,8 @@ struct ExpressionLexer {
     pieceStart = index
   }
 
-  /// Whether words of SQL, which nobody can give another meaning, say what the text is that begins here: `interval '1 day'`, `B'01'`.
+  /// Whether the text that begins here follows SQL words that fix its type and that nobody can redefine, as in
+  /// `interval '1 day'` and `B'01'`.
   private func isBehindType(at start: Int) -> Bool {
     guard case .word(let word) = last else {
       return last == .other(UInt8(ascii: "(")) && beforeLast == .word("extract")
@@ -164,9 +168,9 @@ struct ExpressionLexer {
   ]
 
   private mutating func number() throws(Refusal) {
-    // Digits, exponents, `0x…`, and what is no number for the server to refuse.
+    // Digits, exponents, `0x…`; the server refuses what is not a number.
     while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: ".") { index += 1 }
-    // Some versions end a number before the e of `1e'…'`, which is then an E'' string.
+    // Some versions end a number before the e of `1e'…'`, which then starts an E'' string.
     if let next = peek(), next == UInt8(ascii: "'") || next == UInt8(ascii: "\"") {
       throw Refusal("a quote follows a number", remedy: "write a space between the two")
     }
@@ -199,7 +203,7 @@ struct ExpressionLexer {
     throw Refusal("a \(Character(Unicode.Scalar(quote))) is not closed")
   }
 
-  /// Block comments hold others.
+  /// Block comments nest.
   private mutating func blockComment() throws(Refusal) {
     var level = 0
     while let next = peek() {
@@ -224,7 +228,7 @@ struct ExpressionLexer {
       return
     }
     guard let first = peek(1), Self.isNameByte(first), !Self.isDigit(first) else {
-      // The two ends of a slice: the server knows whether it is in one.
+      // The colon of a slice `[a:b]`; the server refuses any other.
       index += 1
       return
     }
@@ -233,7 +237,7 @@ struct ExpressionLexer {
     let start = index
     while let next = peek(), Self.isNameByte(next) { index += 1 }
     if peek() == UInt8(ascii: "$") || peek() == UInt8(ascii: "'") || peek() == UInt8(ascii: "\"") {
-      throw Refusal("a colon starts no parameter name", remedy: "write :name")
+      throw Refusal("a colon is not followed by a parameter name", remedy: "write :name")
     }
     pieces.append(.parameter(String(decoding: bytes[start..<index], as: UTF8.self)))
     pieceStart = index

@@ -1,8 +1,8 @@
 #if PostgreSQL
-/// What the server made of a statement: the text form of its parse tree, as far as it says what is called and read.
+/// The text form of the server's parse tree of a statement, reduced to what it calls and reads.
 ///
-/// The form is `{NODE :field value :field {NODE …} …}`. Texts in it have a backslash before whatever could be taken for
-/// structure, so that words split at white space and brackets are words of the server's.
+/// The form is `{NODE :field value :field {NODE …} …}`. Texts in it have a backslash before every character that
+/// could pass for structure, so words split at white space and brackets are the server's own.
 struct ParseTree: Equatable {
   /// The kinds of nodes.
   private(set) var nodes: Set<String> = []
@@ -12,16 +12,16 @@ struct ParseTree: Equatable {
   private(set) var operators: Set<Int64> = []
   /// The types, by their OIDs in `pg_type`.
   private(set) var types: Set<Int64> = []
-  /// Those of them that values are made of here, and not only read from columns.
+  /// Those of them whose values are constructed here, not just read from columns.
   private(set) var madeTypes: Set<Int64> = []
-  /// Those of which the greatest or the least value is looked for.
+  /// Those whose greatest or least value is computed.
   private(set) var rankedTypes: Set<Int64> = []
   /// The tables, by their OIDs in `pg_class`.
   private(set) var relations: Set<Int64> = []
-  /// What each query in it does, the outermost first: the numbers of the server's `CmdType`.
+  /// What each query does, the outermost first: numbers of the server's `CmdType`.
   private(set) var commands: [Int64] = []
 
-  /// Reads a tree.
+  /// Parses a tree.
   init(_ text: String) {
     var field: Field?
     // `:opnos (o 97 98)`: a list belongs to the field before it.
@@ -57,7 +57,7 @@ struct ParseTree: Equatable {
     }
   }
 
-  /// What a field's number stands for, in the fields that are looked at.
+  /// What the number in a field refers to.
   private enum Field {
     case function
     case `operator`
@@ -65,7 +65,7 @@ struct ParseTree: Equatable {
     case relation
     case command
 
-    /// What is done with values of a type.
+    /// How values of a type are used.
     enum Use {
       case read
       case made
@@ -91,7 +91,7 @@ struct ParseTree: Equatable {
     }
   }
 
-  /// The words of a tree: `{NODE`, `:field`, `(`, `)` and values; `}` ends a word and is none.
+  /// The words of a tree: `{NODE`, `:field`, `(`, `)` and values; `}` ends a word but is not one itself.
   private struct Words: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var index = 0
@@ -112,7 +112,7 @@ struct ParseTree: Equatable {
       while index < bytes.count, !Self.separates(bytes[index]), !Self.isParenthesis(bytes[index]),
         bytes[index] != UInt8(ascii: "{")
       {
-        // What follows a backslash is a part of the word, whatever it is.
+        // The character after a backslash always belongs to the word.
         index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
       }
       index = Swift.min(index, bytes.count)

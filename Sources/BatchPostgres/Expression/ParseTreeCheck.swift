@@ -1,7 +1,8 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Looks up what a parse tree speaks of, and what is called beside that for the values of its types.
+/// Checks the functions, tables and types in a parse tree, and the functions that the server calls implicitly for its
+/// types.
 struct ParseTreeCheck {
   let session: PostgresSession
   let table: PostgresTable
@@ -9,31 +10,31 @@ struct ParseTreeCheck {
 
   func check(_ expression: PostgresExpression) throws(BatchError) {
     if let node = tree.nodes.subtracting(AllowedCalls.nodes).sorted().first {
-      throw expression.refusal("\(node) has no place")
+      throw expression.refusal("\(node) is not allowed")
     }
-    // The statement around it is the first; all others only read.
+    // The first one is the statement around the expression; all others must only read.
     guard tree.commands.dropFirst().allSatisfy({ $0 == 1 }) else {
-      throw expression.refusal("a statement that writes has no place")
+      throw expression.refusal("a statement that writes is not allowed")
     }
     if let name = try refusedFunction() {
       throw expression.refusal(
         "the function \(name) is not allowed",
-        "use functions of PostgreSQL that only compute, or have the database compute it: a view, a generated column"
+        "use PostgreSQL functions that only compute, or let a view or a generated column compute the value"
       )
     }
     if let name = try refusedRelation() { throw expression.refusal("\(name) may not be read") }
     if let name = try refusedType() {
-      throw expression.refusal("the type \(name) is not allowed", "cast to a type of PostgreSQL")
+      throw expression.refusal("the type \(name) is not allowed", "cast to a PostgreSQL type")
     }
     if let (name, use) = try typeWithFunctions() {
       throw expression.refusal(
-        "\(use) of the type \(name) calls functions of somebody's own",
-        "cast to a type of PostgreSQL, or name the columns that are meant"
+        "\(use) of the type \(name) calls user-defined functions",
+        "cast to a PostgreSQL type, or name the columns instead of the row"
       )
     }
   }
 
-  /// Whether the expression reads nothing but the row, and calls nothing volatile.
+  /// Whether the expression reads only its row and calls no volatile function.
   func isAboutRow() throws(BatchError) -> Bool {
     if tree.nodes.contains("SUBLINK") { return false }
     let volatile = try session.text(
@@ -47,7 +48,7 @@ struct ParseTreeCheck {
     return volatile == nil
   }
 
-  /// The first function, called or behind an operator, that may not be.
+  /// The first function, called directly or by an operator, that is not allowed.
   private func refusedFunction() throws(BatchError) -> String? {
     let rows = try session.execute(
       """
@@ -56,7 +57,7 @@ struct ParseTreeCheck {
             JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
           WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
             AND d.refclassid = 'pg_catalog.pg_extension'::regclass),
-        -- What is made after the cluster has greater numbers, in whatever schema.
+        -- Objects created after the cluster have higher OIDs, in whatever schema.
         p.oid < 16384 AND n.nspname = 'pg_catalog'
       FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
       WHERE p.oid = ANY ($1::oid[]) OR p.oid IN (
@@ -79,7 +80,7 @@ struct ParseTreeCheck {
     return nil
   }
 
-  /// The first table that may not be read, the job's own apart.
+  /// The first table that may not be read, other than the job's own.
   private func refusedRelation() throws(BatchError) -> String? {
     try session.text(
       """
@@ -94,7 +95,7 @@ struct ParseTreeCheck {
     )
   }
 
-  /// The first type that may not be computed with.
+  /// The first type that is not allowed.
   private func refusedType() throws(BatchError) -> String? {
     try session.text(
       """
@@ -116,9 +117,9 @@ struct ParseTreeCheck {
     )
   }
 
-  /// The first type for whose values functions are called that stand nowhere in the tree and may be anybody's: the conditions of
-  /// domains and the functions of ranges within values that are made here; casts to JSON; comparisons and hashes, of values within
-  /// others and of those that are sorted.
+  /// The first type whose values make the server call functions that the tree does not show and that may be anyone's:
+  /// checks of domains and functions of ranges within constructed values; casts to JSON; comparison and hash
+  /// functions of values that are sorted or part of others.
   private func typeWithFunctions() throws(BatchError) -> (name: String, use: String)? {
     let compares = !tree.nodes.isDisjoint(with: Self.comparingNodes)
     let found = try session.execute(
@@ -129,7 +130,7 @@ struct ParseTreeCheck {
           SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
           WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
             AND d.refclassid = 'pg_catalog.pg_extension'::regclass AND e.extname = ANY ($5))),
-      -- The types, and those of the values within theirs.
+      -- The types, and the types of the values inside theirs.
       part (root, type, is_within) AS (
         SELECT t, t, false FROM unnest($1::oid[]) AS t
         UNION
@@ -140,7 +141,7 @@ struct ParseTreeCheck {
           UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
             WHERE t.typrelid <> 0 AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
           UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range AS r WHERE r.rngtypid = t.oid
-          -- Before version 14 there is no such column.
+          -- Versions before 14 do not have this column.
           UNION ALL SELECT r.rngtypid FROM pg_catalog.pg_range AS r
             WHERE t.typtype = 'm' AND (to_jsonb(r) ->> 'rngmultitypid')::oid = t.oid) AS w),
       comparing AS (
@@ -194,7 +195,7 @@ struct ParseTreeCheck {
     return (found.text(0, 0) ?? "", found.text(0, 1) ?? "")
   }
 
-  /// The nodes that have values sorted or compared by what their types say.
+  /// The nodes that sort or compare values by the rules of their types.
   private static let comparingNodes: Set<String> = [
     "SORTGROUPCLAUSE", "GROUPINGSET", "WINDOWCLAUSE", "SETOPERATIONSTMT", "ROW", "ROWEXPR",
     "ROWCOMPARE",

@@ -1,14 +1,14 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// An expression of SQL as its author wrote it, and where.
+/// An SQL expression as its author wrote it, and its place.
 ///
-/// The text comes from a job file and is not trusted: it goes into a statement only after ``PostgresExpressionCompiler`` has
-/// shown that it is one expression that reads and does nothing else.
+/// The text comes from a job file and is not trusted: it enters a statement only after ``PostgresExpressionCompiler``
+/// has shown that it is a single expression that only reads.
 package struct PostgresExpression: Sendable, Hashable {
   /// The expression.
   package let text: String
-  /// Where it stands, such as `job.json:9:14: source.where`.
+  /// Where it is, such as `job.json:9:14: source.where`.
   package let place: String?
 
   package init(_ text: String, at place: String? = nil) {
@@ -16,7 +16,7 @@ package struct PostgresExpression: Sendable, Hashable {
     self.place = place
   }
 
-  /// The error about an expression that is refused.
+  /// The error for a refused expression.
   func refusal(_ message: String, _ advice: Remedy? = nil) -> BatchError {
     let line = text.onOneLine
     let shown = line.count > 120 ? line.prefix(117) + "…" : line[...]
@@ -29,13 +29,13 @@ package struct PostgresExpression: Sendable, Hashable {
   }
 }
 
-/// An expression that was found to be one, to be put into statements.
+/// An expression that passed the check and may be used in statements.
 package struct CheckedExpression: Sendable {
   /// The expression.
   package let expression: PostgresExpression
   let pieces: [ExpressionLexer.Piece]
-  /// Whether nothing but the row, the parameters and the time decides what it gives: it reads no other rows, and calls
-  /// nothing that gives another value each time.
+  /// Whether the result depends only on the row, the parameters and the time: it reads no other rows, and calls
+  /// nothing whose result varies.
   package var isAboutRow = true
 
   /// The names of the parameters that it uses.
@@ -48,10 +48,11 @@ package struct CheckedExpression: Sendable {
     sql(parameters, form) { $0 }
   }
 
-  /// The same with NULL in place of each text in quotes, which the server takes to be of the same type as the text and for which it
-  /// calls nothing.
+  /// The same with NULL instead of each quoted text.
+  ///
+  /// The server gives the NULL the same type but calls no function for it.
   func sqlWithoutLiterals(_ parameters: PostgresParameters) -> String {
-    // Not the bare word, which is something else behind IS DISTINCT FROM.
+    // Not the bare word, which has another meaning after IS DISTINCT FROM.
     sql(parameters, .place) { _ in " (NULL::pg_catalog.unknown) " }
   }
 
@@ -71,20 +72,21 @@ package struct CheckedExpression: Sendable {
   }
 }
 
-/// The values of the parameters that expressions name: each has the type of its value, and is cast where another is
-/// meant: `placed < :day::date`.
+/// The values of an expression's parameters.
+///
+/// Each has the type of its value; cast it for another type: `placed < :day::date`.
 package struct PostgresParameters: Sendable {
   /// How a statement refers to a value.
   package enum Form {
-    /// By its place, `$1`, for statements that take values.
+    /// By number, `$1`, for statements that take values.
     case place
-    /// As a setting of the transaction, for COPY, which takes none.
+    /// As a setting of the transaction, for COPY, which takes no values.
     case setting
   }
 
-  /// The names in the order of their places.
+  /// The names, in the order of their numbers.
   private let names: [String]
-  /// The values in the order of their places.
+  /// The values, in the order of their numbers.
   package let values: [PostgresValue]
 
   package init(_ values: [String: PostgresValue] = [:]) {
@@ -92,10 +94,10 @@ package struct PostgresParameters: Sendable {
     self.values = names.map { values[$0] ?? .null }
   }
 
-  /// The names that may be used.
+  /// The names of the parameters.
   package var knownNames: [String] { names }
 
-  /// What stands for a value in a statement.
+  /// The SQL for a value in a statement.
   fileprivate func sql(_ name: String, _ form: Form) -> String {
     guard let index = names.firstIndex(of: name) else {
       preconditionFailure("an unknown parameter")
@@ -124,8 +126,8 @@ package struct PostgresParameters: Sendable {
     }
   }
 
-  /// The statement that makes the values settings of the transaction, for scripts, which take no values; empty if there
-  /// is nothing to set.
+  /// The statement that turns the values into settings of the transaction, for scripts, which take no values; empty
+  /// if there are none.
   var script: String {
     let calls = values.enumerated().compactMap { index, value in
       value.settingText.map {
@@ -135,7 +137,7 @@ package struct PostgresParameters: Sendable {
     return calls.isEmpty ? "" : "SELECT \(calls.joined(separator: ", "))"
   }
 
-  /// Makes the values settings of the transaction, without any of them becoming SQL.
+  /// Turns the values into settings of the transaction; none becomes SQL.
   package func apply(in session: PostgresSession) throws(BatchError) {
     var bound: [PostgresValue] = []
     var calls: [String] = []
@@ -150,7 +152,7 @@ package struct PostgresParameters: Sendable {
 }
 
 extension PostgresValue {
-  /// The value as the text of a setting; nil for NULL, which a setting cannot be.
+  /// The value as the text of a setting; nil for NULL, which a setting cannot hold.
   fileprivate var settingText: String? {
     switch self {
     case .null: nil

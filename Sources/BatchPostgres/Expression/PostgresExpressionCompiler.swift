@@ -1,28 +1,28 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// Shows that an expression is one expression over a table's row and the job's parameters, and that it only reads.
+/// Verifies that a text is a single expression over a table's row and the job's parameters, and that it only reads.
 ///
-/// Three things stand between the text and the database. ``ExpressionLexer`` keeps it inside its parentheses. The server
-/// parses the statement around it, in a transaction that is for reading only, and runs nothing: a message of the
-/// extended protocol is one statement, and this one must have the columns that were put around the expression.
-/// Then the server's own parse tree is looked at, which has every function, operator, cast and table as the server has
-/// found them, whatever they are called in the text: all must be among ``AllowedCalls``, and the types must
-/// call nothing else either: ``ParseTreeCheck``.
+/// Three checks protect the database. ``ExpressionLexer`` keeps the text inside its parentheses. The server parses
+/// the statement around it in a read-only transaction, without running it: a message of the extended protocol is one
+/// statement, and this one must return the column that was put around the expression. Finally, ``ParseTreeCheck``
+/// inspects the server's own parse tree, which contains every function, operator, cast and table as the server
+/// resolved it, whatever the text calls it: all must be among ``AllowedCalls``, and the types must not call anything
+/// else.
 ///
-/// A text in quotes becomes a value when the server parses it, and what belongs to its type is called for that, such as the conditions
-/// of domains within it. So the server is first given the statement with NULL in place of each text.
+/// The server turns a quoted text into a value while it parses, which calls functions of its type, such as the checks
+/// of domains in it. So the server first gets the statement with NULL instead of each text.
 ///
-/// The tree comes by `debug_print_parse`, a setting that everybody may change for a transaction. It also
-/// goes to the server's log, once for each expression and run. Names are looked up in `pg_catalog` first, and then
-/// in the schemas of ``SearchPath``, the same when the expression is checked and when it is used.
+/// The tree comes from `debug_print_parse`, a setting that any role may change in a transaction. The tree is also
+/// written to the server's log, once for each expression and run. Names are looked up in `pg_catalog` first, and then
+/// in the schemas of ``SearchPath``, both when the expression is checked and when it is used.
 package struct PostgresExpressionCompiler {
   private let session: PostgresSession
   private let table: PostgresTable
   private let parameters: PostgresParameters
   private let path: SearchPath
 
-  /// A compiler of expressions over the rows of a table, in which the parameters may be used as `:name`.
+  /// A compiler of expressions over the rows of a table, which may use the parameters as `:name`.
   package init(
     session: PostgresSession,
     table: PostgresTable,
@@ -46,10 +46,10 @@ package struct PostgresExpressionCompiler {
     return checked
   }
 
-  /// Checks the value that a column is to get.
+  /// Checks the new value of a column.
   ///
-  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression, `unknownAttribute` if there
-  ///   is no such column.
+  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression, `unknownAttribute` if the column
+  ///   does not exist.
   package func assignment(
     of expression: PostgresExpression,
     to column: String
@@ -80,7 +80,7 @@ package struct PostgresExpressionCompiler {
         "there is no parameter \":\(name)\"",
         Remedy(
           stringLiteral: meant
-            ?? "declare it under parameters, or write a space behind the colon of a slice"
+            ?? "declare it under parameters, or write a space after the colon of a slice"
         )
       )
     }
@@ -89,7 +89,7 @@ package struct PostgresExpressionCompiler {
 
   // MARK: The statement
 
-  /// - Returns: Whether the expression is about the row alone.
+  /// - Returns: Whether the expression depends on the row alone.
   private func check(
     _ checked: CheckedExpression,
     in statement: (_ sql: String, _ guardName: String) -> String
@@ -101,12 +101,12 @@ package struct PostgresExpressionCompiler {
     return try tree == blank ? isAboutRow : check(tree, expression)
   }
 
-  /// - Returns: Whether the expression is about the row alone.
+  /// - Returns: Whether the expression depends on the row alone.
   private func check(
     _ tree: ParseTree,
     _ expression: PostgresExpression
   ) throws(BatchError) -> Bool {
-    // In a transaction of its own, of which the server does not print what it reads.
+    // In a separate transaction, in which the server does not print parse trees.
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
       let check = ParseTreeCheck(session: session, table: table, tree: tree)
@@ -120,7 +120,7 @@ package struct PostgresExpressionCompiler {
     in statement: (_ sql: String, _ guardName: String) -> String,
     _ expression: PostgresExpression
   ) throws(BatchError) -> ParseTree {
-    // Nobody can write text that ends the statement early and still has this column behind it.
+    // No text can end the statement early and still be followed by this column.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     let sql = statement(operand, PostgresName.quoted(guardName))
     return try session.transaction(.parsing(path)) { () throws(BatchError) in
@@ -128,7 +128,7 @@ package struct PostgresExpressionCompiler {
     }
   }
 
-  /// What the server makes of a statement.
+  /// The server's parse tree of a statement.
   private func tree(
     of sql: String,
     guardedBy guardName: String,
@@ -153,23 +153,24 @@ package struct PostgresExpressionCompiler {
     }
     guard trees.count < 2 else {
       throw expression.refusal(
-        "a function of somebody's own is called when the server reads a text"
+        "a quoted text makes the server call a user-defined function"
       )
     }
     guard let tree = trees.first else {
       throw BatchError(
         .databaseAccess,
-        "the expression cannot be checked: the server's messages of level LOG do not arrive",
+        "the expression cannot be checked: the server's LOG messages do not arrive",
         at: session.address.description,
-        remedy: "name the server itself, and not a pooler or proxy that keeps its messages back"
+        remedy:
+          "connect to the server itself, not through a pooler or proxy that drops its messages"
       )
     }
     return ParseTree(tree)
   }
 
-  /// The classes of errors that are about the expression: syntax and names, values, limits, and what comes of types
-  /// whose values are written as text, which the server reads at once, by functions of somebody's own for a
-  /// domain within a composite type: a refusal to write, a condition.
+  /// The classes of errors that are about the expression: syntax and names, values, limits; and the errors of
+  /// functions that a user wrote for a domain within a composite type, which the server calls as soon as it reads
+  /// such a value written as text: a refused write, a violated check.
   private static let refusals: [String?] = ["42", "22", "0A", "54", "25", "23", "P0"]
 
   private func remedy(_ error: PostgresError) -> Remedy? {

@@ -1,7 +1,7 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Makes a list of keys in the binary form of the server, of which it keeps no more than the list and a row.
+/// Builds a list of keys from the server's binary form; holds only the list and one row.
 struct KeyCollector: ~Copyable {
   private let query: PostgresQuery
   private let forms: [PostgresKey.Form]
@@ -11,7 +11,7 @@ struct KeyCollector: ~Copyable {
   private var scratch: [UInt8] = []
   private var rows: BinaryCopyRows
 
-  /// A collector of no keys yet.
+  /// A collector without keys.
   init(_ query: PostgresQuery, store: String) {
     self.query = query
     forms = query.key.columns.map(\.form)
@@ -29,7 +29,7 @@ struct KeyCollector: ~Copyable {
 
   // MARK: Rows
 
-  /// Takes the value of a column of a row; the columns come in the order of the key.
+  /// Takes the value of one column of a row; columns come in key order.
   ///
   /// - Throws: `BatchError` of code `unstableKey` for a value that no key can hold.
   mutating func append(_ value: Span<UInt8>?, _ column: Int) throws(BatchError) {
@@ -49,14 +49,14 @@ struct KeyCollector: ~Copyable {
     }
   }
 
-  /// Ends a row of which all columns were taken.
+  /// Ends a row whose columns were all taken.
   mutating func endRow() throws(BatchError) {
     if isInteger { return }
     guard encoder.bytes.count <= EncodedKey.maximumByteCount else {
       throw BatchError(
         .unstableKey,
-        "a row of \(query.table.title.quotedForMessage) has a key of \(encoder.bytes.count) bytes,"
-          + " and \(EncodedKey.maximumByteCount) are the most",
+        "a row of \(query.table.title.quotedForMessage) has a key of \(encoder.bytes.count.grouped) bytes,"
+          + " and \(EncodedKey.maximumByteCount.grouped) are the most",
         remedy: "leave such rows out"
       )
     }
@@ -81,7 +81,7 @@ struct KeyCollector: ~Copyable {
     return integer
   }
 
-  /// Writes the text of a UUID: 36 characters in lower case.
+  /// Writes a UUID as text: 36 characters in lower case.
   private mutating func writeUUID(_ value: Span<UInt8>) throws(BatchError) {
     guard value.count == 16 else { throw damaged("a UUID of \(value.count) bytes") }
     scratch.removeAll(keepingCapacity: true)
@@ -97,12 +97,12 @@ struct KeyCollector: ~Copyable {
   }
 
   private func damaged(_ what: String) -> BatchError {
-    BatchError(.databaseAccess, "the server has sent \(what) for a key")
+    BatchError(.databaseAccess, "the server sent \(what) for a key")
   }
 
   // MARK: COPY
 
-  /// Takes bytes of a `COPY … (FORMAT binary)`, wherever they end.
+  /// Takes bytes of a `COPY … (FORMAT binary)`, cut anywhere.
   mutating func append(copied bytes: Span<UInt8>) throws(BatchError) {
     // Taken out meanwhile, since the keys go to this collector.
     var rows = BinaryCopyRows(columns: forms.count)
@@ -121,7 +121,7 @@ struct KeyCollector: ~Copyable {
     }
   }
 
-  /// Whether all has arrived.
+  /// Whether everything has arrived.
   var isComplete: Bool { rows.isComplete }
 }
 #endif

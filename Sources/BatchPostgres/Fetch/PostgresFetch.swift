@@ -2,30 +2,32 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// A fetch of identifiers by one or several readers, which can be interrupted.
+/// An interruptible fetch of identifiers by one or several readers.
 ///
-/// The keys come by `COPY … TO STDOUT (FORMAT binary)` straight into the list, in one short transaction that is for reading only. Several readers
-/// share the work where an index finds the rows of a range of integer keys: then each fetches ranges of its own, on a
-/// connection of its own, all in one snapshot. A server that has no such COPY is asked by a SELECT.
+/// The keys come by `COPY … TO STDOUT (FORMAT binary)` straight into the list, in one short read-only transaction.
+/// Several readers share the work if an index finds the rows of a range of integer keys: each then fetches ranges of
+/// its own on its own connection, all in one snapshot. If the server does not support this COPY, a SELECT replaces
+/// it.
 package struct PostgresFetch: Sendable {
-  /// How the keys come.
+  /// How keys are read.
   package enum Method: Sendable {
     case copy
     /// Row by row.
     case select
   }
 
-  /// How many ranges a reader gets, more or less: the next one takes it when it is done with one, since rows need not
-  /// be spread evenly.
+  /// About how many ranges each reader gets.
+  ///
+  /// A reader takes the next range when it finishes one, since rows need not be spread evenly.
   private static let rangesPerReader = 8
-  /// A smaller span of keys is not worth a second connection.
+  /// A smaller span of keys does not justify a second connection.
   private static let smallestSpan = 100_000
 
   private let query: PostgresQuery
   private let readers: [PostgresConnection]
   private let method: Method
 
-  /// Prepares a fetch by at most so many connections at once; reads nothing.
+  /// Prepares a fetch by at most `count` connections at once; reads nothing.
   package init(
     _ query: PostgresQuery,
     from address: ServerAddress,
@@ -39,12 +41,12 @@ package struct PostgresFetch: Sendable {
     }
   }
 
-  /// Makes the fetch fail with `BatchError` of code `interrupted`; from any thread.
+  /// Makes the fetch fail with `BatchError` of code `interrupted`; callable from any thread.
   package func interrupt() {
     for reader in readers { reader.interrupt() }
   }
 
-  /// The identifiers of committed rows, all of one moment.
+  /// Fetches the identifiers of committed rows, all as of one moment.
   ///
   /// - Parameter store: The UUID that the identifiers carry.
   /// - Returns: The identifiers, in the order of the query.
@@ -90,16 +92,16 @@ package struct PostgresFetch: Sendable {
     }
   }
 
-  /// One state of the database for all statements of a transaction.
+  /// One snapshot of the database for all statements of a transaction.
   private static func options(_ query: PostgresQuery) -> TransactionOptions {
     TransactionOptions(.repeatableRead, isReadOnly: true, searchPath: query.path)
   }
 
   // MARK: Several readers
 
-  /// Begins a transaction of each reader in the same state of the database.
+  /// Begins a transaction of each reader in the same snapshot.
   ///
-  /// - Returns: Ranges to be fetched; nil, with no transaction begun, if one reader is to do it.
+  /// - Returns: The ranges to fetch; nil, with no transaction open, if one reader should fetch everything.
   private func beginTogether() async throws(BatchError) -> [ClosedRange<Int64>]? {
     let query = query
     let begun = try await readers[0].perform {
@@ -128,14 +130,14 @@ package struct PostgresFetch: Sendable {
       }
     } catch {
       for reader in readers { await Self.rollBack(reader) }
-      // Another server behind the same address does not know the snapshot: one reader can do without.
+      // Another server at the same address does not know the snapshot: one reader needs none.
       guard error.postgres?.isConnectionLoss == false else { throw error }
       return nil
     }
     return begun.range.split(into: readers.count * Self.rangesPerReader)
   }
 
-  /// Begins a transaction that sees what the one sees that has exported a snapshot.
+  /// Begins a transaction in the snapshot that another one exported.
   private static func begin(
     _ session: PostgresSession,
     _ query: PostgresQuery,
@@ -143,9 +145,9 @@ package struct PostgresFetch: Sendable {
   ) throws(BatchError) {
     try session.begin(options(query))
     do throws(BatchError) {
-      // The statement takes no values, and the server's own are letters, digits and hyphens.
+      // The statement takes no values; the server's names consist of letters, digits and hyphens.
       guard snapshot.wholeMatch(of: /[0-9A-Za-z\-]+/) != nil else {
-        throw BatchError(.databaseAccess, "the server's snapshot has no name that can be used")
+        throw BatchError(.databaseAccess, "the server's snapshot has an unexpected name")
       }
       try session.run("SET TRANSACTION SNAPSHOT '\(snapshot)'")
       try query.parameters.apply(in: session)
@@ -165,7 +167,7 @@ package struct PostgresFetch: Sendable {
   ) async throws(BatchError) -> IdentifierList {
     let next = Lock(0)
     let query = query
-    // Group tasks throw any error, so theirs are values.
+    // Group tasks throw untyped errors, so the tasks return theirs as values.
     let answers = await withTaskGroup(of: Result<[(Int, IdentifierList)], BatchError>.self) {
       group in
       for reader in readers {
@@ -201,7 +203,7 @@ package struct PostgresFetch: Sendable {
 }
 
 extension PostgresQuery {
-  /// Fetches the identifiers, inside a transaction of the caller.
+  /// Fetches the identifiers, inside the caller's transaction.
   fileprivate func fetch(
     _ method: PostgresFetch.Method,
     in session: PostgresSession,
@@ -247,7 +249,7 @@ extension PostgresQuery {
     guard keys.isComplete else {
       throw BatchError(
         .databaseAccess,
-        "the server has not sent all identifiers",
+        "the server did not send all identifiers",
         at: session.address.description
       )
     }

@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Which identifiers to fetch, and in which order: the SQL that selects the keys of rows.
+/// Which identifiers to fetch, and in which order: builds the SQL that selects the keys of rows.
 package struct PostgresQuery: Sendable {
   /// A term of an order.
   package struct SortTerm: Sendable, Hashable {
@@ -23,7 +23,7 @@ package struct PostgresQuery: Sendable {
   package let table: PostgresTable
   package let key: PostgresKey
   package let parameters: PostgresParameters
-  /// Where names in the condition are looked up, as they were when it was checked.
+  /// Where names in the condition are looked up, as when it was checked.
   package let path: SearchPath
   private let condition: CheckedExpression?
   private let orderBy: [SortTerm]
@@ -38,10 +38,11 @@ package struct PostgresQuery: Sendable {
     let order: String
   }
 
-  /// A query for the keys of the rows that satisfy a condition; the key decides the order where `orderBy` leaves rows
-  /// equal, and alone where that is empty.
+  /// A query for the keys of the rows that satisfy a condition.
   ///
-  /// - Throws: `BatchError` that names the column which is not there.
+  /// The key breaks ties of `orderBy`, and alone decides the order if that is empty.
+  ///
+  /// - Throws: `BatchError` that names the missing column.
   package init(
     table: PostgresTable,
     key: PostgresKey,
@@ -65,17 +66,17 @@ package struct PostgresQuery: Sendable {
     self.orderBy = terms
   }
 
-  /// The SELECT, with values in the form that suits the statement that it is in.
+  /// The SELECT, with values in the form that the surrounding statement needs.
   ///
   /// - Parameters:
   ///   - form: How it refers to values.
-  ///   - range: The integer keys that are meant; nil for all.
-  /// - Returns: A statement without values of anybody's.
+  ///   - range: The integer keys to select; nil for all.
+  /// - Returns: A statement without foreign values.
   func sql(_ form: PostgresParameters.Form, in range: ClosedRange<Int64>? = nil) -> String {
     sql(form, selecting: key.columns.map(\.selection), in: range, atMost: limit)
   }
 
-  /// The SELECT of other columns of the same rows, of the first ones alone if there is a limit.
+  /// The SELECT of other columns of the same rows; with a limit, of the first rows only.
   func sql(
     _ form: PostgresParameters.Form,
     selecting columns: [String],
@@ -91,7 +92,7 @@ package struct PostgresQuery: Sendable {
     var conditions = condition.map { [$0.sql(parameters, form)] } ?? []
     if let range {
       let name = PostgresName.quoted(key.columns[0].name)
-      // With parentheses: a minus binds less than a cast does.
+      // With parentheses: a minus sign binds less tightly than a cast.
       conditions.append("\(name) BETWEEN (\(range.lowerBound)) AND (\(range.upperBound))")
     }
     if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
@@ -103,11 +104,11 @@ package struct PostgresQuery: Sendable {
     return sql
   }
 
-  /// Whether this asks for integer keys in ascending order, of all rows that satisfy the condition.
+  /// Whether this selects integer keys in ascending order, of all rows that satisfy the condition.
   var isOfIntegersInOrder: Bool { key.isInteger && orderBy.isEmpty && limit == nil }
 
-  /// The least and the greatest key, if the rows of a range of keys can be found without looking at others; nil
-  /// otherwise, and for a table without rows.
+  /// The least and the greatest key, if an index finds the rows of a key range without reading others; nil otherwise,
+  /// and for an empty table.
   func rangeOfKeys(in session: PostgresSession) throws(BatchError) -> ClosedRange<Int64>? {
     guard isOfIntegersInOrder, let index = key.index else { return nil }
     let name = PostgresName.quoted(key.columns[0].name)
@@ -115,7 +116,7 @@ package struct PostgresQuery: Sendable {
     guard let least = bounds.integer(0, 0), let greatest = bounds.integer(0, 1), least <= greatest
     else { return nil }
     let range = least...greatest
-    // A sixteenth, as a reader would get: of a greater part the server rather reads the whole table.
+    // A sixteenth, about what a reader gets: for a greater part the server may prefer to scan the table.
     guard let part = range.split(into: 16).first else { return nil }
     let text = try session.text("EXPLAIN (FORMAT JSON) \(sql(.setting, in: part))") ?? ""
     let plan = try? JSONDecoder().decode([Explanation].self, from: Data(text.utf8)).first?.plan
@@ -123,10 +124,10 @@ package struct PostgresQuery: Sendable {
     return isByKey ? range : nil
   }
 
-  /// What EXPLAIN tells, as far as it is looked at.
+  /// The part of EXPLAIN's answer that is used.
   private struct Explanation: Decodable {
     struct Plan: Decodable {
-      /// The index, if the outermost step looks into one.
+      /// The index, if the outermost step uses one.
       let index: String?
       let indexCondition: String?
 
@@ -143,10 +144,10 @@ package struct PostgresQuery: Sendable {
     }
   }
 
-  /// Refuses a key that the database does not itself keep unique, if a selected row shares one with another row,
-  /// selected or not: the key alone finds the rows again.
+  /// Refuses a key that the database does not keep unique if a selected row shares it with another row, selected or
+  /// not: rows are found again by their key alone.
   ///
-  /// Inside a transaction that has the parameters as settings.
+  /// Call it inside a transaction that has the parameters as settings.
   package func refuseDuplicates(in session: PostgresSession) throws(BatchError) {
     guard key.origin == .declared else { return }
     let columns = PostgresName.list(key.columns.map(\.name))

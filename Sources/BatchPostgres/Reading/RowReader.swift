@@ -1,18 +1,18 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Reads columns of the rows of chunks, in the order of their keys, by a binary COPY, of which no more than a row is held.
+/// Reads columns of the rows of chunks, in key order, by a COPY; holds at most one row.
 ///
-/// All of it is one message: the transaction begins, the rows come, the transaction ends. COPY takes no values; those of
-/// the job and the keys are in the message as digits.
+/// Everything is one message: the transaction begins, the rows come, the transaction ends. COPY takes no values, so
+/// the message contains the parameters and the keys as hexadecimal digits.
 struct RowReader: Sendable {
-  /// A row as it arrives; its values are valid only inside the call.
+  /// A row as it arrives; its values are valid only during the call.
   struct Row: ~Copyable {
-    /// The number of its key in the chunk, from 0 on.
+    /// The position of its key in the chunk, from 0.
     let number: Int
-    /// Whether the condition holds of it.
+    /// Whether the condition holds for it.
     let isMatching: Bool
-    /// What is not the same when the row has changed; 0 where that is not asked for.
+    /// Changes whenever the row changes; 0 if versions are not read.
     let version: Int64
     /// Where the values of the columns begin.
     fileprivate(set) var fields: BinaryFields
@@ -20,10 +20,18 @@ struct RowReader: Sendable {
 
   /// How the rows are read.
   enum Mode {
-    /// In a transaction of its own.
+    /// In its own transaction.
     case alone
-    /// In the transaction of the caller, in which nobody else changes them any more.
+    /// In the caller's transaction, in which nobody else can change them any more.
     case locking
+  }
+
+  /// How the server writes the rows.
+  enum Format: String {
+    /// The bytes of the values, for ``RowReader/forEachRow(of:_:within:in:_:)``.
+    case binary
+    /// Lines, for ``RowReader/forEachLine(of:within:in:_:)``.
+    case csv
   }
 
   let table: PostgresTable
@@ -32,12 +40,14 @@ struct RowReader: Sendable {
   let condition: CheckedExpression?
   let parameters: PostgresParameters
   let path: SearchPath
-  /// Whether it is asked for what tells a row from what it was.
+  /// Whether to read what shows that a row has changed.
   let hasVersions: Bool
+  var format = Format.binary
 
   /// The version of a row in SQL.
   ///
-  /// The transaction that wrote it. A view has no such column, and the columns that are read stand for it.
+  /// This is the ID of the transaction that wrote it. A view has no such column; the columns that are read replace
+  /// it.
   var version: String {
     if table.kind != .view { return PostgresName.qualified(table.name, "xmin") }
     let values = columns.map { PostgresName.qualified(table.name, $0.name) }
@@ -47,24 +57,27 @@ struct RowReader: Sendable {
   /// The query that reads the rows.
   func query(for keys: RowKeys, _ mode: Mode = .alone) throws(BatchError) -> String {
     let (source, found, number) = try keys.reading(in: table)
+    // The keys of a range are in their own order, in which an index has the rows.
+    let isRange = keys.bounds(in: table) != nil
+    let order = isRange ? PostgresName.qualified(table.name, key.columns[0].name) : number
     var selected = ["(\(number))::pg_catalog.int8"]
     if let condition { selected.append("\(condition.sql(parameters, .setting)) IS TRUE") }
     if hasVersions { selected.append(version) }
-    selected += columns.map { $0.selection(in: table) }
+    selected += columns.map { format == .csv ? $0.field(in: table) : $0.selection(in: table) }
     let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
     return
-      "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(number)\(lock)"
+      "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)"
   }
 
   /// Calls `body` with each row.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - mode: In which transaction.
-  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - mode: The transaction to use.
+  ///   - limit: How long the statement may run; nil for the server's setting.
   ///   - session: The session, in no transaction unless the rows are locked.
-  ///   - body: What is done with a row and the bytes in which its values are. If it returns false, that was the last.
-  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; what the server says.
+  ///   - body: Called with each row and the bytes that contain its values. Return false to stop.
+  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; the server's error.
   func forEachRow(
     of keys: RowKeys,
     _ mode: Mode = .alone,
@@ -72,23 +85,17 @@ struct RowReader: Sendable {
     in session: PostgresSession,
     _ body: (inout Row, Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) {
-    let copy = "COPY (\(try query(for: keys, mode))) TO STDOUT (FORMAT binary)"
-    var script = [parameters.script, copy]
-    if mode == .alone {
-      var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
-      options.statementTimeout = limit
-      script = [options.script] + script + ["COMMIT"]
-    }
     var last = -1
-    // Apart from all else, of which a copy would be made for each row.
+    // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, hasVersions, count) = (condition != nil, hasVersions, keys.count)
+    let ambiguous = table.ambiguous(key)
     try session.copyRows(
-      script.filter { !$0.isEmpty }.joined(separator: "; "),
+      script(for: keys, mode, within: limit),
       columns: 1 + (hasCondition ? 1 : 0) + (hasVersions ? 1 : 0) + columns.count
     ) { bytes throws(BatchError) in
       var fields = BinaryFields()
       let number = try Self.integer(fields.next(in: bytes), bytes) - 1
-      guard number > last, number < count else { throw table.ambiguous(key) }
+      guard number > last, number < count else { throw ambiguous }
       last = Int(number)
       var isMatching = true
       if hasCondition { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
@@ -99,17 +106,70 @@ struct RowReader: Sendable {
     }
   }
 
+  /// Calls `body` with each row as the server has written it in CSV.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - session: The session, in no transaction.
+  ///   - body: What is done with the number of a row's key, whether the condition holds of the row, and its line, with
+  ///     where in it the columns begin. If it returns false, that was the last.
+  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; what the server says.
+  func forEachLine(
+    of keys: RowKeys,
+    within limit: Duration? = nil,
+    in session: PostgresSession,
+    _ body: (_ number: Int, _ isMatching: Bool, Span<UInt8>, _ start: Int) throws(BatchError) ->
+      Bool
+  ) throws(BatchError) {
+    var last = 0
+    // Apart from all else, of which a copy would be made for each row.
+    let (hasCondition, count) = (condition != nil, keys.count)
+    let ambiguous = table.ambiguous(key)
+    try session.copyLines(script(for: keys, .alone, within: limit)) { line throws(BatchError) in
+      var number = 0
+      var start = 0
+      while start < line.count, case let digit = line[start] &- UInt8(ascii: "0"), digit < 10 {
+        number = number &* 10 &+ Int(digit)
+        start += 1
+      }
+      guard number > last, number <= count else { throw ambiguous }
+      last = number
+      start += 1
+      guard hasCondition else { return try body(number - 1, true, line, start) }
+      // `t`, `f` and a comma.
+      guard start < line.count else { throw .damagedLine }
+      return try body(number - 1, line[start] == UInt8(ascii: "t"), line, start + 2)
+    }
+  }
+
+  /// The statements that copy the rows.
+  private func script(
+    for keys: RowKeys,
+    _ mode: Mode,
+    within limit: Duration?
+  ) throws(BatchError) -> String {
+    let query = try query(for: keys, mode)
+    var script = [parameters.script, "COPY (\(query)) TO STDOUT (FORMAT \(format.rawValue))"]
+    if mode == .alone {
+      var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
+      options.statementTimeout = limit
+      script = [options.script] + script + ["COMMIT"]
+    }
+    return script.filter { !$0.isEmpty }.joined(separator: "; ")
+  }
+
   private static func integer(_ place: Range<Int>?, _ row: Span<UInt8>) throws(BatchError) -> Int64
   {
     guard let place, let integer = row.extracting(place).bigEndianInteger() else {
-      throw BatchError(.databaseAccess, "the server has sent no integer where one must be")
+      throw BatchError(.databaseAccess, "the server sent no integer where one was expected")
     }
     return integer
   }
 }
 
 extension RowReader.Row {
-  /// Where the next column's value is in the row; nil for NULL.
+  /// The place of the next column's value in the row; nil for NULL.
   mutating func next(in row: Span<UInt8>) -> Range<Int>? { fields.next(in: row) }
 }
 #endif

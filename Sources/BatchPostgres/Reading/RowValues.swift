@@ -1,20 +1,20 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The values of some columns of some rows, row by row, in three arrays whatever the number of values.
+/// Values of some columns of some rows, row by row, in three arrays regardless of the number of values.
 ///
-/// A value is a kind and a word: the integer, the bits of the floating-point number, or where in the bytes the text or blob
-/// is.
+/// A value is a kind and a word: the integer, the bits of the floating-point number, or where the text or blob is
+/// among the bytes.
 package struct RowValues: Sendable, Equatable {
-  /// What a value is.
+  /// The kind of a value.
   package enum Kind: UInt8, Sendable {
     case null, integer, real, text, blob
-    /// No value was given: the column stays as it is.
+    /// No value was given: the column keeps its own.
     case unset
   }
 
   package let columnCount: Int
-  /// How many rows there are.
+  /// The number of rows.
   package private(set) var count = 0
   private var kinds: [UInt8] = []
   private var words: [Int64] = []
@@ -24,7 +24,7 @@ package struct RowValues: Sendable, Equatable {
     columnCount = count
   }
 
-  /// About how many bytes the values hold.
+  /// The approximate size of the values in bytes.
   package var byteCount: Int { bytes.count + kinds.count * 9 }
 
   // MARK: Reading
@@ -33,10 +33,10 @@ package struct RowValues: Sendable, Equatable {
     Kind(rawValue: kinds[row * columnCount + column]) ?? .null
   }
 
-  /// The integer of an integer.
+  /// The value, if it is an integer.
   package func integer(_ row: Int, _ column: Int) -> Int64 { words[row * columnCount + column] }
 
-  /// The number of a floating-point number.
+  /// The value, if it is a floating-point number.
   package func real(_ row: Int, _ column: Int) -> Double {
     Double(bitPattern: UInt64(bitPattern: integer(row, column)))
   }
@@ -48,7 +48,7 @@ package struct RowValues: Sendable, Equatable {
     return bytes[start..<start + Int(word >> 32)]
   }
 
-  /// The text of a text.
+  /// The value, if it is a text.
   package func text(_ row: Int, _ column: Int) -> String {
     String(decoding: bytes(row, column), as: UTF8.self)
   }
@@ -70,7 +70,7 @@ package struct RowValues: Sendable, Equatable {
 
   /// Appends a text.
   ///
-  /// - Throws: `BatchError` of code `invalidValue` if the texts and blobs are too many to be held.
+  /// - Throws: `BatchError` of code `invalidValue` if the texts and blobs exceed 4 GB.
   package mutating func append(text: Span<UInt8>) throws(BatchError) { try append(.text, text) }
 
   /// Appends a text.
@@ -81,7 +81,7 @@ package struct RowValues: Sendable, Equatable {
   /// Appends a blob.
   package mutating func append(blob: Span<UInt8>) throws(BatchError) { try append(.blob, blob) }
 
-  /// Ends a row of which each column was given a value.
+  /// Ends a row whose columns all have a value.
   package mutating func endRow() {
     count += 1
     precondition(kinds.count == count * columnCount, "a row has a value for each column")
@@ -99,13 +99,13 @@ package struct RowValues: Sendable, Equatable {
     endRow()
   }
 
-  /// Appends a row of which nothing is set.
+  /// Appends a row without values.
   package mutating func appendUnsetRow() {
     for _ in 0..<columnCount { appendUnset() }
     endRow()
   }
 
-  /// The first rows.
+  /// The first `length` rows.
   func prefix(_ length: Int) -> RowValues {
     var part = self
     part.count = length
@@ -114,7 +114,7 @@ package struct RowValues: Sendable, Equatable {
     return part
   }
 
-  /// Whether a row has the same values as one of others.
+  /// Whether two rows have the same values.
   func isSame(_ row: Int, as other: RowValues, _ otherRow: Int) -> Bool {
     (0..<columnCount).allSatisfy { column in
       let kind = kind(row, column)

@@ -1,17 +1,17 @@
 #if PostgreSQL
 extension PostgresColumn {
-  /// How a value crosses between the server and whatever computes with it.
+  /// The form in which a value is exchanged with the code that computes with it.
   package enum Form: Sendable, Hashable {
     case boolean
     /// `smallint`, `integer`, `bigint`, `oid`.
     case integer
-    /// `real`, of which the shortest digits are fewer.
+    /// `real`, which has fewer significant digits.
     case singleReal
     case real
     case blob
-    /// The text form of a number of any length.
+    /// The text form of a number of any precision.
     case number
-    /// The text form of anything else: texts, times, JSON, arrays, ranges, enumerations, composites.
+    /// The text form of any other type: texts, times, JSON, arrays, ranges, enumerations, composites.
     case text
   }
 
@@ -27,9 +27,9 @@ extension PostgresColumn {
     }
   }
 
-  /// What is selected of a table: a value whose binary form is that of ``form``.
+  /// The SQL that selects a value in the binary form that ``form`` describes.
   ///
-  /// The cast is there even if the column has the type: somebody may change that while a run goes on.
+  /// The cast is needed even if the column has this type: its type may change during a run.
   func selection(in table: PostgresTable) -> String {
     let type =
       switch form {
@@ -38,16 +38,33 @@ extension PostgresColumn {
       case .singleReal: "float4"
       case .real: "float8"
       case .blob: "bytea"
-      // As a text it would lose the spaces at its end.
+      // As text it would lose its trailing spaces.
       case .text where baseType == 1042: "bpchar"
       case .number, .text: "text"
       }
     return "\(PostgresName.qualified(table.name, name))::pg_catalog.\(type)"
   }
 
-  /// The type in which values are compared with those that are there, and to which texts are cast.
+  /// What is selected of a table for a CSV copy: a value that the server writes in its text form.
   ///
-  /// A text that is too long for the column shall be refused, and not be cut off by a cast.
+  /// That of most types is what a cast to text would make of the value, which costs more. Nor is a cast needed in case somebody
+  /// changes the column's type: a text form has no layout that could be misread.
+  func field(in table: PostgresTable) -> String {
+    let name = PostgresName.qualified(table.name, name)
+    switch (form, baseType) {
+    case (.integer, _), (.singleReal, _), (.real, _), (.number, _): return name
+    case (.text, 1082), (.text, 1083), (.text, 1114), (.text, 1184), (.text, 1266), (.text, 1186):
+      return name  // Dates, times and intervals.
+    case (.text, 114), (.text, 3802), (.text, 2950): return name  // JSON and UUIDs.
+    case (.text, 1042): return "\(name)::pg_catalog.bpchar"
+    // A truth value is `t` in its own form, and an address has no mask in it.
+    default: return "\(name)::pg_catalog.text"
+    }
+  }
+
+  /// The type in which values are compared with existing ones, and to which texts are cast.
+  ///
+  /// A text too long for the column must be refused, not truncated by a cast.
   var comparedType: String {
     switch baseType {
     case 1043: "pg_catalog.varchar"

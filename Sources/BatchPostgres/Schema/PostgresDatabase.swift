@@ -1,21 +1,22 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// What a session finds at its other end.
+/// The database that a session is connected to.
 package struct PostgresDatabase: Sendable, Hashable {
   package let name: String
   package let role: String
   /// `15.17 (Debian 15.17-0+deb12u1)`.
   package let version: String
-  /// Whether the server is a standby, on which nobody writes.
+  /// Whether the server is a standby, which is read-only.
   package let isInRecovery: Bool
-  /// Whether transactions are for reading unless they say otherwise.
+  /// Whether transactions are read-only by default.
   package let isReadOnlyByDefault: Bool
-  /// The UUID that identifiers carry of a database which holds none: of the cluster and the database's number
-  /// in it, so that a standby and a physical backup have the same one.
+  /// The UUID for identifiers of a database that stores none.
+  ///
+  /// It derives from the cluster and the database's OID, so a standby and a physical backup share it.
   package let derivedIdentity: String
 
-  /// Asks the server; not inside a transaction, which a refusal would end.
+  /// Asks the server; not inside a transaction, since a refusal would abort it.
   package init(of session: PostgresSession) throws(BatchError) {
     let facts = try session.execute(
       """
@@ -33,7 +34,7 @@ package struct PostgresDatabase: Sendable, Hashable {
     do {
       cluster = try session.text("SELECT system_identifier FROM pg_control_system()") ?? ""
     } catch {
-      // Where the server does not tell, its address stands for it.
+      // If the server does not reveal its identity, its address replaces it.
       guard [.insufficientPrivilege, .undefinedFunction].contains(error.postgres?.state) else {
         throw error
       }

@@ -3,32 +3,31 @@ package import BatchIdentifiers
 
 /// What identifies the rows of a table, and how its values become keys of identifiers.
 ///
-/// An integer column is an integer key. All else is an encoded key, a component a column:
+/// A single integer column is an integer key. Any other key is encoded, with one component for each column:
 ///
 /// | type | component | order of the list |
 /// | --- | --- | --- |
 /// | `smallint`, `integer`, `bigint`, `oid` | INTEGER | by value |
-/// | `uuid` | TEXT, 36 characters in lower case, which a list keeps in 16 bytes | by bytes |
+/// | `uuid` | TEXT, 36 characters in lower case, which a list packs into 16 bytes | by bytes |
 /// | `text`, `varchar`, `name` | TEXT | by bytes (`COLLATE "C"`), whatever the collation |
 /// | `bytea` | BLOB | by bytes |
 /// | `numeric`, `real`, `double precision`, `boolean`, `char(n)`, dates and times, `interval`, `inet`, `cidr`, `macaddr`, `bit`, enumerations | TEXT, the text form | the server's |
 ///
-/// The text form is exact: cast to the type again, it is the value that it was, since the settings on which it
-/// depends (time zone, style of dates, digits of floating-point numbers) are the same in every transaction. Its order is
-/// that of the type and not that of its text, so that an index serves it; a list of such keys need not be sorted.
-/// Other types (arrays, JSON, geometry, composites) are no keys.
+/// The text form is exact: cast back to its type, it yields the original value, since the settings that affect it
+/// (time zone, date style, digits of floating-point numbers) are the same in every transaction. The list follows the
+/// order of the type, not of the text, so that an index can provide it; a list of such keys need not be sorted. Other
+/// types (arrays, JSON, geometry, composites) cannot be keys.
 package struct PostgresKey: Sendable, Hashable {
-  /// Where the key comes from, which says how far it can be trusted.
+  /// Where the key comes from, which decides how far it can be trusted.
   package enum Origin: String, Sendable {
     case primaryKey
-    /// A unique index over columns that admit no NULL, in a table without a primary key.
+    /// A unique index over `NOT NULL` columns, in a table without a primary key.
     case uniqueIndex
-    /// Columns that nothing keeps unique: those that the job names, or those of a table whose children have rows of
-    /// their own.
+    /// Columns that nothing keeps unique: those named by the job, or those of a table whose children contain rows.
     case declared
   }
 
-  /// How a value crosses from the server.
+  /// The form in which the server sends a value.
   package enum Form: Sendable, Hashable {
     case integer
     case uuid
@@ -51,25 +50,25 @@ package struct PostgresKey: Sendable, Hashable {
   /// The columns, in the order of the key.
   package let columns: [Column]
   package let origin: Origin
-  /// The index that finds rows by the key, if there is one.
+  /// The index that finds rows by key, if there is one.
   package let index: String?
 
-  /// Whether keys are integers by themselves.
+  /// Whether the key is a single integer column.
   package var isInteger: Bool { columns.count == 1 && columns[0].form == .integer }
 
-  /// Whether the rows between two keys have keys between them, and no two have the same.
+  /// Whether the rows between two keys have keys between them, all of them different.
   var canBeRange: Bool { isInteger && !columns[0].isUnsigned && origin != .declared }
 }
 
 extension PostgresKey.Column {
-  /// What is selected: a value whose binary form is the key's.
+  /// The SQL that selects the value in the key's binary form.
   var selection: String {
     let name = PostgresName.quoted(name)
     if isUnsigned { return "\(name)::bigint" }
     return form == .other ? "\(name)::text" : name
   }
 
-  /// An array of keys in SQL, with elements that are compared with the column, by an index if there is one.
+  /// An array of keys in SQL whose elements can be compared with the column, by an index if there is one.
   func comparable(_ array: String) -> String {
     switch form {
     case .integer: isUnsigned ? "\(array)::pg_catalog.oid[]" : array
@@ -78,16 +77,16 @@ extension PostgresKey.Column {
     }
   }
 
-  /// What stands behind `ORDER BY`, with the table's name: a bare name would be that of the column which is
-  /// selected, and that has the type of the text form.
+  /// The term of `ORDER BY`, with the table's name: the bare name would refer to the selected column, which has the
+  /// type of the text form.
   func order(in table: PostgresTable) -> String {
     let name = PostgresName.qualified(table.name, name)
     return form == .text && !isOrderedByBytes ? "\(name) COLLATE \"C\"" : name
   }
 
-  /// The column of a key that a column of a table is.
+  /// The key column for a column of a table.
   ///
-  /// - Throws: `BatchError` of code `unstableKey` for a type that is no key.
+  /// - Throws: `BatchError` of code `unstableKey` for a type that cannot be a key.
   init(_ column: PostgresColumn, of table: PostgresTable) throws(BatchError) {
     name = column.name
     type = column.type
@@ -100,8 +99,8 @@ extension PostgresKey.Column {
     } else {
       throw BatchError(
         .unstableKey,
-        "the column \(column.name.quotedForMessage) of \(table.title.quotedForMessage) is of the type"
-          + " \(column.type), which is none of a key",
+        "the column \(column.name.quotedForMessage) of \(table.title.quotedForMessage) has the type"
+          + " \(column.type), which cannot be a key",
         advice: "name other columns in \(.key) that identify a row"
       ).about(.attribute(column.name))
     }
@@ -109,7 +108,7 @@ extension PostgresKey.Column {
 
   private static let oid: UInt32 = 26
 
-  /// The forms of types by their OIDs, which are the same on every server.
+  /// The forms of types by OID; these OIDs are the same on every server.
   private static let forms: [UInt32: PostgresKey.Form] = [
     20: .integer, 21: .integer, 23: .integer, oid: .integer, 2950: .uuid, 25: .text, 1043: .text,
     19: .text, 17: .blob,
@@ -123,8 +122,8 @@ extension PostgresKey.Column {
 }
 
 extension PostgresTable {
-  /// The key by which the rows are identified: the columns that somebody names, the primary key, or the smallest unique
-  /// index that admits no NULL.
+  /// The key of the rows: the declared columns, the primary key, or the smallest unique index over `NOT NULL`
+  /// columns.
   ///
   /// - Throws: `BatchError` of code `unstableKey` if there is none.
   package func requireKey(declared names: [String]? = nil) throws(BatchError) -> PostgresKey {
@@ -161,10 +160,9 @@ extension PostgresTable {
     )
   }
 
-  /// The column of this name, which can be set in rows that a key identifies.
+  /// The column of this name, which a job can set in rows that a key identifies.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for one of
-  ///   the key.
+  /// - Throws: `BatchError` of code `unknownAttribute` for a generated column, `unstableKey` for a key column.
   package func requireSettableColumn(
     named name: String,
     besides key: PostgresKey
@@ -187,7 +185,7 @@ extension PostgresTable {
     return column
   }
 
-  /// Whether an index lets no two rows have the same key, at any moment.
+  /// Whether an index ensures at every moment that no two rows have the same key.
   private func isUsable(_ index: Index) -> Bool {
     index.isUnique && index.isValid && index.isImmediate && !index.isPartial
       && index.columns.allSatisfy { name in

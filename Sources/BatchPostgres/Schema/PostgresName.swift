@@ -1,9 +1,9 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Names as they are written in SQL.
+/// Writes names in SQL.
 package enum PostgresName {
-  /// The name in double quotes, so that spaces, quotes, keywords and any script work in it.
+  /// The name in double quotes, which spaces, quotes, keywords and letters of any script need.
   package static func quoted(_ name: String) -> String {
     "\"\(name.replacing("\"", with: "\"\""))\""
   }
@@ -13,18 +13,18 @@ package enum PostgresName {
     names.map(quoted).joined(separator: ", ")
   }
 
-  /// A name with that of what it is in: a table with its schema, a column with its table.
+  /// A qualified name: a table with its schema, a column with its table.
   package static func qualified(_ whole: String, _ name: String) -> String {
     "\(quoted(whole)).\(quoted(name))"
   }
 }
 
-/// The name of a table as somebody wrote it: `orders`, `sales.orders`, `sales."Order Lines"`.
+/// The name of a table as a user wrote it: `orders`, `sales.orders`, `sales."Order Lines"`.
 ///
-/// A part in double quotes is meant to the letter. Others are too, if there is such a name; if there is none,
-/// the server's rule holds, which is to take them in lower case.
+/// A part in double quotes is taken literally. So is any other part if such a name exists; if not, it is folded to
+/// lower case, as the server does.
 struct WrittenName {
-  /// A part, and what it may stand for beside its own letters.
+  /// A part of a name, exact and folded.
   struct Part: Equatable {
     let exact: String
     let folded: String
@@ -33,9 +33,9 @@ struct WrittenName {
   let schema: Part?
   let table: Part
 
-  /// Reads a name.
+  /// Parses a name.
   ///
-  /// - Throws: `BatchError` of code `unknownEntity` if it has an open quote, an empty part or too many.
+  /// - Throws: `BatchError` of code `unknownEntity` for an open quote, an empty part or too many parts.
   init(_ text: String) throws(BatchError) {
     var parts: [Part] = []
     var rest = text[...]
@@ -50,7 +50,7 @@ struct WrittenName {
     schema = parts.first
   }
 
-  /// Takes a part off the front: what is in quotes, or what comes before the next period.
+  /// Removes the first part: a quoted name, or everything before the next period.
   private static func takePart(_ rest: inout Substring) -> Part? {
     guard rest.first == "\"" else {
       let name = String(rest.prefix { $0 != "." })
@@ -80,8 +80,8 @@ struct WrittenName {
   private static func refusal(_ text: String) -> BatchError {
     BatchError(
       .unknownEntity,
-      "\(text.quotedForMessage) is no name of a table",
-      remedy: "write table or schema.table, and in double quotes what has periods in it"
+      "\(text.quotedForMessage) is not a table name",
+      remedy: "write table or schema.table; put a name that contains a period in double quotes"
     ).about(.entity(text))
   }
 }

@@ -8,13 +8,12 @@ import Foundation
 #endif
 
 extension PostgresTable {
-  /// Reads what the catalog has of a table, inside a transaction of the caller.
+  /// Reads a table's description from the catalog, inside the caller's transaction.
   ///
   /// - Parameters:
-  ///   - name: `orders`, `sales.orders`, `"Orders"`; without a schema it is looked for in those of the
-  ///     session's `search_path`.
-  ///   - session: Where to ask.
-  /// - Throws: `BatchError` of code `unknownEntity` with the nearest name there is.
+  ///   - name: `orders`, `sales.orders`, `"Orders"`; without a schema it is looked up in the session's `search_path`.
+  ///   - session: The session to use.
+  /// - Throws: `BatchError` of code `unknownEntity` with the nearest existing name.
   package init(named name: String, in session: PostgresSession) throws(BatchError) {
     let written = try WrittenName(name)
     let found = try session.execute(
@@ -119,7 +118,7 @@ extension PostgresTable {
     _ name: String,
     in session: PostgresSession
   ) throws(BatchError) -> BatchError {
-    // Bounded: there are databases with a hundred thousand tables.
+    // Bounded: some databases have a hundred thousand tables.
     let rows = try session.execute(
       """
       SELECT CASE WHEN n.nspname = ANY (current_schemas(false)) THEN '' ELSE n.nspname || '.' END || c.relname
@@ -241,7 +240,7 @@ extension PostgresTable.Trigger {
 }
 
 extension PostgresTable.ForeignKey {
-  /// The foreign keys in which a table stands in a column of `pg_constraint`.
+  /// Selects the foreign keys that have the table in the given column of `pg_constraint`.
   fileprivate static func sql(_ side: StaticString) -> String {
     func names(_ numbers: String, _ table: String) -> String {
       """
@@ -251,7 +250,7 @@ extension PostgresTable.ForeignKey {
         ORDER BY k.place))
       """
     }
-    // Those that a partition has of its table are told once.
+    // Without the copies that a partition inherits.
     return """
       SELECT c.conname, c.conrelid::regclass, \(names("conkey", "conrelid")), c.confrelid::regclass,
         \(names("confkey", "confrelid")), c.confdeltype, c.condeferred, c.confupdtype

@@ -1,9 +1,9 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A table or view as the catalog has it, with all that a job may meet there.
+/// A table or view as described by the catalog, with everything there that can affect a job.
 package struct PostgresTable: Sendable {
-  /// What the rows are kept in, by the letters of `pg_class.relkind`.
+  /// The kind of relation, by the letters of `pg_class.relkind`.
   package enum Kind: String, Sendable {
     case table = "r"
     case partitionedTable = "p"
@@ -12,18 +12,18 @@ package struct PostgresTable: Sendable {
     case foreignTable = "f"
   }
 
-  /// What the role of the session may do.
+  /// The privileges of the session's role.
   package struct Rights: Sendable, Hashable {
     /// Whether it may use the schema.
     package var usesSchema = false
-    /// Whether it may read every column, or some.
+    /// Whether it may read any column.
     package var selects = false
     package var updates = false
     package var inserts = false
     package var deletes = false
   }
 
-  /// What is done when rows are written.
+  /// A function that the server calls when rows are written.
   package struct Trigger: Sendable, Hashable {
     package let name: String
     package let function: String
@@ -42,40 +42,40 @@ package struct PostgresTable: Sendable {
   /// Columns that refer to the rows of a table.
   package struct ForeignKey: Sendable, Hashable {
     package let name: String
-    /// The table that has the columns, and those.
+    /// The referencing table and its columns.
     package let table: String
     package let columns: [String]
-    /// The table that is referred to, and the columns there.
+    /// The referenced table and its columns.
     package let target: String
     package let targetColumns: [String]
-    /// What is done when the row there is deleted: `CASCADE`, `SET NULL`, ….
+    /// What happens when the referenced row is deleted: `CASCADE`, `SET NULL`, ….
     package let onDelete: String
-    /// What is done when its key is changed.
+    /// What happens when the referenced key changes.
     package let onUpdate: String
-    /// Whether it is looked at in the end of the transaction.
+    /// Whether it is checked at the end of the transaction.
     package let isDeferred: Bool
   }
 
   package struct Index: Sendable, Hashable {
     package let name: String
-    /// The columns of the key; nil for an expression.
+    /// The key columns; nil for an expression.
     package let columns: [String?]
     /// Which of them are in descending order.
     package let isDescending: [Bool]
     package let isPrimary: Bool
     package let isUnique: Bool
-    /// Whether it finds rows, of which one that is being made or whose making failed finds none.
+    /// Whether queries can use it; false while it is being built, or if building it failed.
     package let isValid: Bool
-    /// Whether it holds at once, and not at the end of the transaction.
+    /// Whether it is enforced at once, not at the end of the transaction.
     package let isImmediate: Bool
-    /// Whether it leaves rows out.
+    /// Whether it omits rows.
     package let isPartial: Bool
     /// Whether a constraint of the table has it.
     package let isOfConstraint: Bool
     package let definition: String
   }
 
-  /// What identifies it in the catalog.
+  /// The table's OID in the catalog.
   package let oid: Int64
   package let schema: String
   package let name: String
@@ -85,20 +85,20 @@ package struct PostgresTable: Sendable {
   package let columns: [PostgresColumn]
   package let indexes: [Index]
   package let triggers: [Trigger]
-  /// The rules of the table, which rewrite statements.
+  /// The table's rules, which rewrite statements.
   package let rules: [String]
   /// The foreign keys of its own columns.
   package let references: [ForeignKey]
-  /// The foreign keys of this and other tables that refer to its rows.
+  /// The foreign keys, of this and other tables, that refer to its rows.
   package let referrers: [ForeignKey]
-  /// How many tables the rows are in, if it is partitioned.
+  /// The number of partitions, if it is partitioned.
   package let partitionCount: Int
-  /// Whether the rows of other tables are among its own, by inheritance, so that no index keeps a key unique.
+  /// Whether other tables inherit from it, so that no index keeps a key unique over all its rows.
   package let hasChildren: Bool
-  /// Whether policies decide which rows the role sees and may write.
+  /// Whether policies decide which rows the role may see and write.
   package let hasRowSecurity: Bool
   package let rights: Rights
-  /// How many rows there were when the table, or its partitions, were last analyzed; nil if they never were, and for a view.
+  /// The number of rows at the last ANALYZE of the table or its partitions; nil if there was none, and for a view.
   package let estimatedCount: Int?
 
   /// The table in SQL.
@@ -114,7 +114,7 @@ package struct PostgresTable: Sendable {
 
   /// The column of this name.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` with the nearest name there is.
+  /// - Throws: `BatchError` of code `unknownAttribute` with the nearest existing name.
   package func requireColumn(named name: String) throws(BatchError) -> PostgresColumn {
     if let column = columns.first(where: { $0.name.hasSameBytes(as: name) })
       ?? columns.first(where: { $0.name.hasSameBytes(as: name.lowercased()) })
@@ -128,12 +128,12 @@ package struct PostgresTable: Sendable {
     ).about(.attribute(name))
   }
 
-  /// Refuses what the role may not do.
+  /// Checks the role's privileges.
   ///
   /// - Parameters:
-  ///   - columns: The columns that are to be set.
-  ///   - deletes: Whether rows are to be deleted.
-  /// - Throws: `BatchError` of code `accessDenied` that says what to grant.
+  ///   - columns: The columns to set.
+  ///   - deletes: Whether to delete rows.
+  /// - Throws: `BatchError` of code `accessDenied` that names the missing privilege.
   package func requireRights(setting columns: [String] = [], deletes: Bool = false)
     throws(BatchError)
   {
@@ -159,22 +159,22 @@ package struct PostgresTable: Sendable {
 
 /// A column of a table.
 package struct PostgresColumn: Sendable, Hashable {
-  /// Where values come from that nobody gives.
+  /// Where the values of an identity column come from.
   package enum Identity: String, Sendable {
     /// From a sequence, always.
     case always = "a"
-    /// From a sequence, unless one is given.
+    /// From a sequence, unless a value is given.
     case byDefault = "d"
   }
 
   package let name: String
-  /// The type as it was declared: `numeric(10,2)`, `text[]`.
+  /// The declared type: `numeric(10,2)`, `text[]`.
   package let type: String
-  /// The type of which it is a domain, and otherwise its own, by its OID in `pg_type`.
+  /// The OID in `pg_type` of the type beneath the domain; of the type itself if it is not a domain.
   package let baseType: UInt32
-  /// The kind of that type, by the letters of `pg_type.typtype`: `b` a base type, `e` an enumeration.
+  /// The kind of that type, by the letters of `pg_type.typtype`: `b` for a base type, `e` for an enumeration.
   package let baseKind: String
-  /// Whether the type is a domain, whose conditions hold for each value.
+  /// Whether the type is a domain, whose checks apply to each value.
   package let isDomain: Bool
   package let isOptional: Bool
   /// Whether the server computes the value, so that it cannot be set.

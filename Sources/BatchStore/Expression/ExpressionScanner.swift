@@ -203,7 +203,7 @@ struct ExpressionScanner {
     // parentheses and quotes from this scanner.
     guard !name.isEmpty, peek() != UInt8(ascii: "("), peek() != UInt8(ascii: ":"),
       peek() != UInt8(ascii: "$")
-    else { throw Refusal("a colon starts no parameter name", remedy: "write :name") }
+    else { throw Refusal("a colon is not followed by a parameter name", remedy: "write :name") }
     parameters.insert(name)
   }
 

@@ -491,7 +491,7 @@ package struct IdentifierQuery: Sendable {
     let length = columns.map { "coalesce(length(CAST(\($0) AS BLOB)), 0)" }
     return BatchError(
       .unstableKey,
-      "a row of \"\(entity.name)\" has a key of \(byteCount) bytes in"
+      "a row of \"\(entity.name)\" has a key of \(byteCount.grouped) bytes in"
         + " \(columns.joined(separator: ", ")); the maximum is \(EncodedKey.maximumByteCount)",
       remedy: "leave such rows out with \(length.joined(separator: " + ")) < 500000"
     )

@@ -208,8 +208,8 @@ public struct TransformChunk: ~Copyable {
     guard number == count else {
       throw BatchError(
         .handlerFailed,
-        "the handler set \(number) values of column \(writes[column].quotedForMessage) for"
-          + " \(count) rows"
+        "the handler set \(number.grouped) values of column \(writes[column].quotedForMessage) for"
+          + " \(count.grouped) rows"
       )
     }
   }

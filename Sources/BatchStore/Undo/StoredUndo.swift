@@ -165,7 +165,7 @@ package struct StoredUndo: Sendable {
     guard let recordedRows, recordedRows != rows else { return }
     throw BatchError(
       .damagedFile,
-      "table _batch_undo has \(rows) rows of run \(run), which has recorded \(recordedRows)",
+      "table _batch_undo has \(rows.grouped) rows of run \(run), which has recorded \(recordedRows.grouped)",
       at: path,
       remedy: "records were removed or added by hand; restore a backup of the database, or undo"
         + " with --ids the remaining rows"

@@ -124,7 +124,9 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     guard case .blob(let bytes) = bytes else { throw damaged }
     let record = try Record(bytes, shape)
     guard record.count == rowCount else {
-      throw .damagedRecord("it has \(record.count) rows, and the table says \(rowCount)")
+      throw .damagedRecord(
+        "it has \(record.count.grouped) rows, and the table says \(rowCount.grouped)"
+      )
     }
     return record
   }

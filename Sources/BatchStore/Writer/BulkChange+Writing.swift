@@ -64,7 +64,7 @@ extension BulkChange {
     if let archived, archived != written.succeeded {
       throw BatchError(
         .constraint,
-        "\(archived) rows were archived but \(written.succeeded) would be deleted",
+        "\(archived.grouped) rows were archived but \(written.succeeded.grouped) would be deleted",
         remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
       )
     }

@@ -7,7 +7,7 @@ extension Recheck {
     guard self == .fail, outcomes.noLongerMatching > 0 else { return }
     throw BatchError(
       .noLongerMatching,
-      "\(outcomes.noLongerMatching) selected rows no longer satisfy where",
+      "\(outcomes.noLongerMatching.grouped) selected rows no longer satisfy where",
       advice: "remove \(.recheck) to skip such rows"
     )
   }

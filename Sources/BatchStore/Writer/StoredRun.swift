@@ -223,7 +223,8 @@ extension StoredRun {
     let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
     let (kind, count) =
       done.count < total
-      ? ("unfinished", "\(done.count) of \(total)") : ("finished", "all \(total)")
+      ? ("unfinished", "\(done.count.grouped) of \(total.grouped)")
+      : ("finished", "all \(total.grouped)")
     return BatchError(
       .unfinishedRun,
       "the database has the \(kind) \(name) of this job, with \(count) identifiers done, and the"

@@ -4,8 +4,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Problems of a server, a role or a table are reported in one line, with the right status, and
-/// lose nothing.
+/// Problems of a server, a role or a table are reported in one line with the right status, and lose nothing.
 @Suite(.timeLimit(.minutes(5))) struct BadServerTests {
   private func expect(
     _ job: SharedJob,
@@ -24,7 +23,7 @@ import Testing
   @Test func `a run on a server that is down can be retried`() throws {
     let job = try SharedJob(rows: 1)
     try job.writeJob(["database": ["url": "postgres://nobody@127.0.0.1:1/shop"]])
-    try expect(job, status: 1, saying: "see that the server runs")
+    try expect(job, status: 1, saying: "check that the server is running")
   }
 
   @Test func `a wrong password is refused and not shown`() throws {

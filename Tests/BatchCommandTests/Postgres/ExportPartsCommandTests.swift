@@ -23,7 +23,7 @@ import Testing
     try #require(manifest(job)["parts"] as? [[String: Any]])
   }
 
-  /// The parts one after the other, each checked by what the manifest says of it.
+  /// The concatenated parts, each checked against the manifest.
   private static func text(_ job: SharedJob) throws -> String {
     var bytes: [UInt8] = []
     var next = 0
@@ -41,7 +41,7 @@ import Testing
     Set(try FileManager.default.contentsOfDirectory(atPath: job.directory.file("out")))
   }
 
-  /// The names that the manifest has, and its own.
+  /// The names in the manifest, and the manifest's own.
   private static func named(_ job: SharedJob) throws -> Set<String> {
     Set(try parts(job).compactMap { $0["file"] as? String } + ["manifest.json"])
   }
@@ -59,7 +59,7 @@ import Testing
     #expect(try Self.manifest(job)["rows"] as? Int == 30_000)
     #expect(try Self.parts(job).count == 3)
     #expect(try Self.files(job) == Self.named(job))
-    // A new run takes the place of the last one; another job's is left alone.
+    // A new run replaces the files of the last one, but not those of another job.
     let before = try Self.named(job)
     #expect(try job.start().wait().status == 0)
     #expect(try Self.files(job) == Self.named(job))

@@ -4,7 +4,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// The commands on a job on PostgreSQL, as a user gives them.
+/// The commands on a PostgreSQL job, as a user runs them.
 @Suite(.timeLimit(.minutes(5))) struct PostgresCommandTests {
   @Test func `validate and plan read, and write nothing`() throws {
     let job = try SharedJob(

@@ -88,7 +88,7 @@ import Testing
     #expect(try Self.text(job, "t.ndjson").split(separator: "\n").count == 250)
     #expect(try Self.text(job, "t.ndjson").hasPrefix("{\"id\":4,\"n\":0}\n{\"id\":8,"))
     #expect(try job.database.text("SELECT 1 FROM pg_class WHERE relname LIKE '\\_batch%'") == nil)
-    // What is known of the run is in the checkpoint, as on SQLite.
+    // The checkpoint has everything known about the run, as on SQLite.
     let status = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
     #expect(status["state"] as? String == "completed")
     #expect(try job.batch("ids", "job.json", "--count").output == "250\n")
@@ -186,7 +186,7 @@ import Testing
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
     var generator = SeededGenerator(seed: seed)
     let job = try SharedJob(rows: 40_000)
-    // In an order that is not that of the keys.
+    // In an order other than that of the keys.
     try Self.write(
       job,
       to: "t.csv",

@@ -3,9 +3,9 @@ import BatchPostgres
 import BatchTestSupport
 import Foundation
 
-/// A job on a table of a test's own that adds one to `n` of each row, and the processes that run it.
+/// A job that adds one to `n` in each row of a test's own table, and the processes that run it.
 ///
-/// The update is not idempotent, so that a row that is done twice shows, as does one that is left out.
+/// The update is not idempotent, so a row that is done twice shows, and so does one that is left out.
 struct SharedJob {
   /// A lease short enough for a test to wait for.
   static let lease = "2s"
@@ -13,7 +13,7 @@ struct SharedJob {
   let directory: TemporaryDirectory
   let database: TestPostgres
 
-  /// Creates a table `t` of a number of rows, and a job in small chunks.
+  /// Creates a table `t` and a job in small chunks.
   init(
     rows: Int,
     _ script: String = "",
@@ -32,7 +32,7 @@ struct SharedJob {
     try writeJob(more)
   }
 
-  /// Settings by which a process does so little at a time that there is time to do something to it.
+  /// Settings that slow a process down so much that a test can interfere.
   static var slowly: [String: Any] { ["throttle": ["identifiersPerSecond": 5_000]] }
 
   /// The URL of the database, for a role.
@@ -56,7 +56,7 @@ struct SharedJob {
     try BatchProgram(["run", "job.json", "--json"] + more, in: directory)
   }
 
-  /// Runs a command to its end.
+  /// Runs a command to completion.
   @discardableResult
   func batch(
     _ arguments: String...,
@@ -65,7 +65,7 @@ struct SharedJob {
     try BatchProgram(arguments, in: directory, environment: environment).wait()
   }
 
-  /// How often rows were done, with how many rows that is true of: `1 x 500`.
+  /// How often rows were done, and how many of them: `1 x 500`.
   func counts() throws -> [String] {
     let rows = try database.session().execute(
       "SELECT n || ' x ' || count(*) FROM t GROUP BY n ORDER BY n"
@@ -73,7 +73,7 @@ struct SharedJob {
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }
 
-  /// Waits until some rows are done; the server does the waiting.
+  /// Waits until some rows are done; the waiting happens on the server.
   func untilDone(_ count: Int) throws {
     try database.run(
       """
@@ -90,9 +90,9 @@ struct SharedJob {
 }
 
 extension BatchProgram {
-  /// Reads events until one of those names.
+  /// Reads events until one has the name.
   ///
-  /// - Returns: The event; nil if the program ended before.
+  /// - Returns: The event; nil if the program ended first.
   func event(_ names: String...) throws -> [String: Any]? {
     while let line = nextLine() {
       let event = try JSONOutput.object(line)

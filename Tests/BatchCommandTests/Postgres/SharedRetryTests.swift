@@ -4,7 +4,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// `batch retry-failed` on PostgreSQL, as a user runs it after having corrected what was wrong.
+/// `batch retry-failed` on PostgreSQL, as a user runs it after correcting the cause.
 @Suite(.timeLimit(.minutes(5))) struct SharedRetryTests {
   private static func poison(_ job: SharedJob, _ identifiers: String) throws {
     try job.database.run(

@@ -4,9 +4,9 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What becomes of a run whose connections break while it begins.
+/// What happens to a run whose connections break while it begins.
 @Suite(.timeLimit(.minutes(5))) struct SharedRunBeginningTests {
-  /// A condition that waits until nobody has a lock, so that a selection takes as long as a test wants.
+  /// A condition that waits for a lock, so that a selection takes as long as a test needs.
   private static let gate = """
     CREATE FUNCTION wait() RETURNS boolean LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_advisory_xact_lock_shared(5); RETURN true; END $$;
@@ -29,9 +29,9 @@ import Testing
     return job
   }
 
-  /// Waits for a selection that waits; `besides` is one that is gone.
+  /// Waits until a selection waits for the lock, in a process other than `besides`.
   ///
-  /// - Returns: The number of the server's process.
+  /// - Returns: The ID of the server's process.
   private func selection(of job: SharedJob, besides: String = "0") async throws -> String {
     let query = """
       SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
@@ -48,7 +48,7 @@ import Testing
     try gate.execute("SELECT pg_advisory_lock(5)")
     let process = try job.start()
     let first = try await selection(of: job)
-    // What it selects with; what has the job locked; both.
+    // The selecting session; the one that holds the job's lock; both.
     for condition in ["query LIKE 'COPY%'", "query NOT LIKE 'COPY%'", "true"] {
       try job.database.run(
         """
@@ -72,7 +72,7 @@ import Testing
   ) async throws {
     let job = try job(pooled: pooled)
     let process = try job.start()
-    // Until the first connection is there: whoever cannot connect at all is told so at once.
+    // Until the first connection exists: a process that cannot connect at all fails at once.
     try await job.database.wait(
       until: """
         SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -122,7 +122,7 @@ import Testing
 }
 
 extension PostgresSession {
-  /// The number of the server's process.
+  /// The ID of the server's process.
   fileprivate func backend() throws -> String { try text("SELECT pg_backend_pid()") ?? "" }
 }
 #endif

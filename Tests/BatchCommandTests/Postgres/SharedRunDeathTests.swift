@@ -63,7 +63,7 @@ import Testing
   @Test func `a run continues after a server crash, and no row is done twice`() throws {
     let cluster = try TestCluster()
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly, in: cluster)
-    // The waits for rows have separate sessions, which the crash ends.
+    // The waits for rows use separate sessions, which the crash ends.
     let process = try job.start()
     try job.untilDone(5_000)
     try cluster.crash()
@@ -89,7 +89,7 @@ import Testing
     let stopped = second.wait()
     #expect(stopped.status == 3, "\(stopped.errors)")
     #expect(try stopped.last["state"] as? String == "stopped")
-    // It has left properly, so nobody waits for its lease; the killed one has not.
+    // It left properly, so nobody waits for its lease; the killed one did not.
     #expect(try job.database.text("SELECT count(*) FROM _batch_host") == "1")
     try job.writeJob()
     let third = try job.start().wait()
@@ -113,7 +113,7 @@ import Testing
     #expect(try job.counts() == ["2 x 500"])
   }
 
-  /// Kills of three processes at random: Scripts/kill-postgres asks for hundreds.
+  /// Random kills of three processes; Scripts/kill-postgres requests hundreds.
   @Test func `killed processes change each row exactly once`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
@@ -123,7 +123,7 @@ import Testing
     var (kills, rounds) = (0, 0)
     while kills < KillLoop.kills {
       rounds += 1
-      // A late process finds the work done, and begins no other run.
+      // A late process finds the work done and begins no other run.
       let command = ["run", "job.json", "--quiet", "--run-id", "round \(rounds)"]
       func start() throws -> BatchProgram { try BatchProgram(command, in: job.directory) }
       var processes = [try start(), try start(), try start()]

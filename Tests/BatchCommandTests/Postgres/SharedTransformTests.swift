@@ -8,7 +8,7 @@ import Testing
 
 /// Transforms on PostgreSQL, as a user runs them.
 @Suite(.timeLimit(.minutes(5))) struct SharedTransformTests {
-  /// Answers each row with `n` and one more.
+  /// Answers each row with `n` plus one.
   private static let addOne = #"""
     while read -r line; do
       n=${line#*'"n":'}; n=${n%%[,\}]*}
@@ -97,7 +97,7 @@ import Testing
       UPDATE t SET price = 'NaN', ratio = 'NaN' WHERE id = 2;
       """
     )
-    // Each row comes back as it was, but for its identifier.
+    // Each row comes back unchanged except for its identifier.
     try Self.write(
       job,
       #"while IFS= read -r line; do printf '%s\n' "$line" >>rows; printf '%s\n' "$line"; done"#,
@@ -157,7 +157,7 @@ import Testing
 
   @Test func `a row that somebody changes while it is computed is computed again`() throws {
     let job = try SharedJob(rows: 1_000)
-    // The program has read a chunk, and says so, before it answers.
+    // The program reports that it has read a chunk before it answers.
     try Self.write(
       job,
       #"""
@@ -202,7 +202,7 @@ import Testing
     #expect(try job.counts() == ["0 x 300"])
   }
 
-  /// Kills of three processes at random, each of which has programs compute.
+  /// Random kills of three processes, each of which runs programs.
   @Test func `killed processes have each row computed and set exactly once`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))

@@ -194,7 +194,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(
       try TestDatabase.rows(library, "SELECT author_id FROM fans") == [[.null], [.integer(2)]]
     )
-    // Here the foreign keys would refuse it.
+    // In this schema the foreign keys would refuse it.
     let market = try Market.make(in: directory)
     try TestDatabase.make("market.db", in: directory, "INSERT INTO cards VALUES (7, 1)")
     let other = ModelContext(try await Market.open(market))
@@ -213,7 +213,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(market, "SELECT id FROM purchases") == ["3"])
     #expect(try TestDatabase.texts(market, "SELECT purchase FROM purchase_tags") == ["3"])
     #expect(try TestDatabase.integrity(market) == ["ok"])
-    // Objects of all of them learn of it at once.
+    // Objects in all contexts change at once.
     #expect(card.customer === ada && !ada.isDeleted && !purchases[0].isDeleted)
     other.mergeChanges(result)
     #expect(card.customer == nil && ada.isDeleted)
@@ -318,7 +318,7 @@ private final class Ratio: ManagedObject, PersistentModel {
       try TestDatabase.texts(library, "SELECT title || revision FROM books ORDER BY code")
     }
     #expect(code { try context.execute(request()) } == .constraint)
-    // What chunks before committed stays.
+    // The changes of earlier chunks stay.
     try TestDatabase.make("library.db", in: directory, "DELETE FROM books WHERE id > 3")
     var ignoring = request()
     ignoring.conflict = .ignore
@@ -338,7 +338,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     let context = ModelContext(try await Shop.open(path))
     let sports = try context.fetchIdentifierList(FetchDescriptor<SportCar>())
     let count = sports.count
-    // One of them becomes a plain car after it was selected.
+    // One of them becomes a plain car after the selection.
     let id = try #require(TestDatabase.texts(path, "SELECT min(id) FROM cars WHERE kind = 2").first)
     try TestDatabase.make(in: directory, "UPDATE cars SET kind = 1 WHERE id = \(id)")
     #expect(

@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Batch requests that set relationships to one.
+/// Batch requests that set to-one relationships.
 @Suite struct BatchRelationshipConformanceTests {
   let directory: TemporaryDirectory
   let path: String

@@ -1,10 +1,9 @@
 import Foundation
 import Testing
 
-/// Holds `Documentation/Conformance.md` to the tests in this folder.
+/// Checks `Documentation/Conformance.md` against the tests in this folder.
 ///
-/// The page is made of their names: `BATCH_WRITE_PAGES=1 swift test --filter ConformancePageTests`
-/// writes it anew.
+/// The page consists of their names: `BATCH_WRITE_PAGES=1 swift test --filter ConformancePageTests` rewrites it.
 @Suite struct ConformancePageTests {
   /// Where a behaviour comes from, by the numbers of the items.
   private static let sources: [(ClosedRange<Int>, String)] = [

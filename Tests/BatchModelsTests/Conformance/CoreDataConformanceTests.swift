@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Stores that Core Data made, by their model: each of the fixtures as a whole.
+/// Stores written by Core Data, read by their model; each fixture as a whole.
 @Suite struct CoreDataConformanceTests {
   private let directory: TemporaryDirectory
 
@@ -23,7 +23,7 @@ import Testing
     )
   }
 
-  /// What a statement says of the store's own tables.
+  /// The result of a statement on the store's own tables.
   private func rows(_ fixture: CoreDataFixture, _ sql: String) throws -> [[SQLValue]] {
     try fixture.copy(to: directory, as: "own.sqlite")
     defer { try? FileManager.default.removeItem(atPath: directory.file("own.sqlite")) }
@@ -178,7 +178,7 @@ import Testing
             case .integer(let seconds): Double(seconds)
             default: nil
             }
-          // A moment after the year 9999 has no such text.
+          // A time after the year 9999 has no such text.
           guard let seconds, seconds < 1e12 else {
             #expect(object[name] == row[0])
             continue
@@ -332,7 +332,7 @@ import Testing
     #expect(
       try tag.relatedObjects(forKey: "people").map { $0["name"] } == [.text("Ada"), .text("Ben")]
     )
-    // Tables of pairs are no entities.
+    // Join tables are not entities.
     #expect(context.container.stores[0].schema.entities.allSatisfy { !$0.name.hasPrefix("Z") })
   }
 
@@ -350,7 +350,7 @@ import Testing
     #expect(senders.map { $0["name"] } == [.text("Ada"), .text("Works")])
   }
 
-  // MARK: What is not there
+  // MARK: What is missing
 
   @Test func `C177 a store without its model has the entities, and attributes named after columns`()
     async throws
@@ -364,7 +364,7 @@ import Testing
     #expect(person.persistentModelID.uriString.hasSuffix("/Person/p1"))
     #expect(person["firstname"] == .text("Victoria"))
     #expect(person["updatedat"] == .text("2021-04-07T15:52:49.639Z"))
-    // Case does not matter to SQLite.
+    // SQLite ignores case.
     #expect(
       try context.fetchCount(
         FetchRequest(entity: "Person", where: "firstName = 'Victoria' AND LASTNAME = 'Coster'")
@@ -406,7 +406,7 @@ import Testing
   @Test func `C180 reading a store with a write-ahead log changes no byte, and creates no file`()
     async throws
   {
-    // As an app that was killed leaves it: the log has a row that the file has not.
+    // As a killed app leaves it: the log has a row that the file lacks.
     let path = try CoreDataFixture.cars.copy(to: directory)
     let writer = try Connection(path: path)
     try writer.execute("PRAGMA journal_mode = WAL")
@@ -435,7 +435,7 @@ import Testing
 }
 
 extension UUID {
-  /// A UUID of sixteen bytes.
+  /// A UUID of 16 bytes.
   fileprivate init(_ bytes: [UInt8]) {
     self = bytes.withUnsafeBytes { $0.loadUnaligned(as: UUID.self) }
   }

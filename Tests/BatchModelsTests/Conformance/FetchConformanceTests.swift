@@ -14,8 +14,8 @@ import Testing
     path = try Shop.make(in: directory)
   }
 
-  /// The example that FreeCoreData checks against Core Data: three rows, each of which but one is
-  /// changed or deleted, and two new objects.
+  /// The example that FreeCoreData checks against Core Data: three rows, all but one of them changed or deleted, and
+  /// two new objects.
   private func pending() async throws -> (ModelContext, [Employee]) {
     let path = try TestDatabase.make(
       "pending.db",

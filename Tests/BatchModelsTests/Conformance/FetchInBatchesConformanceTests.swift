@@ -55,7 +55,7 @@ import Testing
     #expect(context.registeredModels.isEmpty)
     for position in [979, 0, 504] {
       #expect(employees[position].salary == position + 21)
-      // The batch that the position is in, and nothing else, with its rows.
+      // Only the batch that contains the position, with its rows.
       let salaries = context.registeredModels.filter { !$0.isFault }.map { $0["salary"] }
       let batch = (position / 10 * 10)..<(position / 10 * 10 + 10)
       #expect(Set(salaries) == Set(batch.map { .integer(Int64($0 + 21)) }))
@@ -166,7 +166,7 @@ import Testing
     }
     #expect(error?.code == .objectNotFound)
     #expect(error?.message == "2 of 5 identifiers have no row")
-    // All that were asked for are counted, however many statements it takes.
+    // Counts all that were requested, however many statements that takes.
     let many = #expect(throws: BatchError.self) {
       try context.fetch(Array(list[0..<600]) + list[0..<5], as: Employee.self)
     }

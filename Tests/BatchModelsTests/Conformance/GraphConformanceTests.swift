@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Objects that are related to each other: how they come into contexts, and what becomes of them.
+/// Related objects: how they are inserted into contexts, and what happens to them.
 @Suite struct GraphConformanceTests {
   private let directory: TemporaryDirectory
 
@@ -34,7 +34,7 @@ import Testing
     #expect(throws: BatchError.self) { _ = try body() }?.code
   }
 
-  // MARK: Coming into a context
+  // MARK: Insertion into a context
 
   @Test(arguments: Family.Place.allCases)
   func
@@ -53,7 +53,7 @@ import Testing
     let other = ModelContext(context.container)
     #expect(try person("Ada", in: other).pets.map(\.name) == ["Rex", "Tom", "Ned"])
 
-    // One that is kept by the other side's row, and an object that has values already.
+    // A relationship stored in the other side's row, and an object that already has values.
     let (passport, dan) = (Passport(33), Person("Dan"))
     dan.passport = passport
     dan.boss = ada
@@ -93,7 +93,7 @@ import Testing
   {
     let context = try await context()
     let ada = try person("Ada", in: context)
-    // From the far end: nobody but the pet knows of the toy's pet, and it is told of its owner last.
+    // From the far end: only the pet knows the toy's pet, and it gets its owner last.
     let (toy, pet, other) = (Toy("bone"), Pet("Ned"), Toy("rope"))
     toy.pet = pet
     pet.toys.append(other)
@@ -101,7 +101,7 @@ import Testing
     pet.owner = ada
     for object in [toy, pet, other] { #expect(object.modelContext === context) }
     #expect(Set(pet.toys.map(\.name)) == ["bone", "rope"])
-    // What is not related to it any more stays where it is.
+    // An object that is no longer related stays where it is.
     let (left, free) = (Person("Left"), Pet("Free"))
     free.owner = left
     free.owner = nil
@@ -137,7 +137,7 @@ import Testing
     #expect(error.code == .noContext && error.remedy != nil)
     #expect(error.place == bob.persistentModelID.description)
     #expect(pet.owner === ada)
-    // Nothing comes into a context if it is to be related to both.
+    // An object related to objects of both contexts enters neither.
     let club = Circle("both")
     #expect(code { try club.setRelatedObjects([ada, bob], forKey: "people") } == .noContext)
     #expect(code { try club.setRelatedObject(ada, forKey: "persons") } == .unknownRelationship)
@@ -165,7 +165,7 @@ import Testing
     #expect(pets.prefix(2).allSatisfy { $0.isDeleted })
     #expect(ned.modelContext == nil)
     #expect(context.deletedModelsArray.count == 4)
-    // It is undone as a whole.
+    // The undo is complete.
     context.rollback()
     #expect(try context.fetchCount(FetchDescriptor<Pet>()) == 3)
     #expect(pets[0].toys.count == 1 && ada.pets.count == 2)
@@ -185,7 +185,7 @@ import Testing
     #expect(bob.boss == nil && passport.owner == nil)
     let free = FetchDescriptor<Person>(predicate: #Predicate { $0.boss == nil })
     #expect(try context.fetch(free).map(\.name).sorted() == ["Bob", "Cleo"])
-    // What was related to another one in the meantime stays with it.
+    // An object that got another owner meanwhile keeps it.
     bob.passport = passport
     try context.save()
     let other = ModelContext(context.container)
@@ -252,12 +252,12 @@ import Testing
     let bridge = Circle("bridge")
     bridge.people = [bob, dan]
     #expect(try people(#Predicate { $0.clubs.contains { $0.name == "bridge" } }) == ["Bob", "Dan"])
-    // One that is deleted.
+    // A deleted one.
     context.delete(ada)
     #expect(try people(#Predicate { $0.boss != nil }).isEmpty)
     #expect(try pets(#Predicate { $0.toys.isEmpty }).isEmpty)
     #expect(try pets(#Predicate { $0.owner != nil }) == ["Kit"])
-    // What is not to count does not.
+    // Unsaved changes that should not count do not.
     var stored = FetchDescriptor<Pet>(predicate: #Predicate { $0.owner?.name == "Ada" })
     stored.includePendingChanges = false
     #expect(try context.fetchCount(stored) == 2)
@@ -282,7 +282,7 @@ import Testing
     let other = ModelContext(context.container)
     #expect(try person("Ada", in: other).passport?.number == 22)
     #expect(try person("Bob", in: other).passport?.number == 11)
-    // From the other side, around three.
+    // From the other side, in a cycle of three.
     let cleo = try person("Cleo", in: context)
     let third = Passport(33)
     third.owner = cleo
@@ -308,7 +308,7 @@ import Testing
     let other = ModelContext(context.container)
     let rows = try other.fetch(FetchDescriptor<Passport>())
     #expect(rows.map(\.number) == [22, 44] && rows.map { $0.owner?.name } == ["Ada", "Bob"])
-    // A row that somebody else has changed is a conflict as ever.
+    // A row that somebody else changed is a conflict as always.
     try person("Ada", in: other).passport?.number = 23
     try other.save()
     ada.passport = bob.passport

@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// An employee of whom the name is remembered.
+/// An employee whose name is preserved after deletion.
 private final class Remembered: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Remembered.self,
@@ -72,7 +72,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     )
     #expect(history[0].changes.map(\.updatedAttributes) == [["salary"], ["salary"]])
 
-    // Another context of another container reads the same, in parts too.
+    // Another context of another container reads the same, also in parts.
     let other = ModelContext(try await open())
     #expect(try other.fetchHistory().map(\.changes) == history.map(\.changes))
     #expect(
@@ -99,7 +99,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     #expect(deletion.kind == .delete && deletion.updatedAttributes.isEmpty)
     #expect(deletion.tombstone == ["name": .text("Alice")])
 
-    // A fault that is deleted unread leaves the same.
+    // A fault that is deleted before it is read leaves the same.
     let bob = try #require(context.fetchIdentifiers(FetchRequest(entity: "Remembered")).first)
     let fresh = ModelContext(context.container)
     fresh.delete(fresh.model(for: bob))
@@ -126,7 +126,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     try context.execute(insert)
     let alice = #Predicate<Remembered> { $0.name == "Alice" }
     try context.execute(BatchDeleteRequest(where: alice))
-    // Nothing is changed, and nothing recorded.
+    // Nothing changes, so nothing is recorded.
     try context.execute(BatchDeleteRequest(where: alice))
     try context.execute(BatchInsertRequest<Remembered> { _ in true })
 

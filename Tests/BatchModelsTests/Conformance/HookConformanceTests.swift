@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// A class with all hooks, which keeps a record of them.
+/// A class that implements all hooks and records their calls.
 final class Article: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Article.self,
@@ -39,9 +39,9 @@ final class Article: ManagedObject, PersistentModel {
     set { self[\.parts] = newValue }
   }
 
-  /// The hooks that were called, in their order.
+  /// The hooks called, in order.
   var calls: [String] = []
-  /// What `willSave` does beside counting.
+  /// What `willSave` does besides counting.
   var onSave: ((Article) -> Void)?
 
   convenience init(_ title: String, words: Int = 0) {
@@ -113,7 +113,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(try rows() == ["one 1", "two 0", "new 1"])
     try context.save()
     #expect(new.calls.count == 3)
-    // What it sets on another object is saved, and that one is told.
+    // The change that it makes to another object is saved, and that object's hook is called.
     let two = try #require(one.parts.first)
     one.onSave = { $0.parts.first?.title = "second" }
     one.words = 12
@@ -145,7 +145,7 @@ final class Article: ManagedObject, PersistentModel {
     context.insert(other)
     try context.save()
     #expect(code == .nestedSave)
-    // What a hook cannot set, the save says.
+    // The save reports what a hook cannot set.
     other.onSave = { $0["saves"] = .text("many") }
     other.words = 1
     error = try #require(throws: BatchError.self) { try context.save() }

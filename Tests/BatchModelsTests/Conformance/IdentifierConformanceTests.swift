@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What Core Data and SwiftData promise of identifiers.
+/// The promises of Core Data and SwiftData about identifiers.
 @Suite struct IdentifierConformanceTests {
   let directory: TemporaryDirectory
   let path: String

@@ -24,7 +24,7 @@ import Testing
     )
   }
 
-  /// Takes the table away, so that any reading of it fails.
+  /// Removes the table, so that every read of it fails.
   private func forbidReading(_ table: String) throws {
     try TestDatabase.make(in: directory, "DROP TABLE \(table)")
   }
@@ -40,7 +40,7 @@ import Testing
     car.maker = "Lotus"
     own.insert(car)
     let identifier = car.persistentModelID
-    // Neither before the object is saved nor after.
+    // Both before and after the object is saved.
     for isSaved in [false, true] {
       let registered: ManagedObject? = context.registeredModel(for: identifier)
       #expect(registered == nil)
@@ -124,7 +124,7 @@ import Testing
     )
     #expect(Set(cars.map(\.persistentModelID.primaryKey)).count == 4)
     #expect((cars[1] as? SportCar)?.topSpeed == 330)
-    // The id of a super-entity finds the object; that of a sibling or a sub-entity finds none.
+    // The identifier of a super-entity finds the object; that of a sibling or sub-entity does not.
     let found: Car = try context.existingModel(for: identifier("Car", 3, in: container))
     #expect(found === cars[2])
     #expect(context[identifier("SportCar", 1, in: container), as: Car.self] == nil)
@@ -151,7 +151,7 @@ import Testing
     let context = ModelContext(container)
     try forbidReading("orders")
     #expect(context.model(for: identifier("Order", 999, in: container)).isFault)
-    // Of which class a row of a hierarchy is, only the row says: the exception.
+    // The exception: only the row knows its class within a hierarchy.
     #expect(!context.model(for: identifier("Car", 1, in: container)).isFault)
     #expect(context.model(for: identifier("Car", 999, in: container)).isFault)
     try forbidReading("cars")
@@ -200,7 +200,7 @@ import Testing
     try TestDatabase.make(in: directory, "DELETE FROM orders WHERE id = 2")
     #expect(code { try context.existingModel(for: fault.persistentModelID) } == .objectNotFound)
     #expect(fault.isFault)
-    // What is set on a fault does not stand for its row.
+    // A property set on a fault does not prove that its row exists.
     let order: Order = try context.existingModel(for: identifier("Order", 1, in: container))
     order.price = 99
     context.refresh(order, mergeChanges: true)
@@ -225,7 +225,7 @@ import Testing
     #expect(try first.existingModel(for: identifier) === order)
     #expect(try first.fetch(Order.self, limit: 1).first === order)
     #expect(second.model(for: identifier) !== order)
-    // The identifiers of a row's entity and of those that it extends are of one object.
+    // Identifiers of a row's entity and of its super-entities refer to one object.
     for entities in [["Car", "SportCar"], ["SportCar", "Car"]] {
       let context = ModelContext(container)
       let cars = entities.map { context.model(for: self.identifier($0, 3, in: container)) }
@@ -279,7 +279,7 @@ import Testing
         context.delete(context.model(for: other))
       }
     }
-    // What is to be deleted under another key is nobody.
+    // No object is to be deleted under the other key.
     try context.save()
     for (entity, _, _) in keys {
       #expect(try context.fetchCount(FetchRequest(entity: entity)) == 1)
@@ -288,7 +288,7 @@ import Testing
       let object = try context.existingModel(for: identifier("cases", .text(name)))
       #expect(object["n"] == .integer(n))
     }
-    // References may write a key in another way, and mean the one object.
+    // References may write a key differently but mean the same object.
     let uses = try context.fetch(FetchRequest(entity: "uses"))
     for name in ["code", "name", "size"] {
       let related = try uses.map { try $0.relatedObject(forKey: name) }
@@ -332,7 +332,7 @@ import Testing
       "UPDATE cars SET kind = 2 WHERE id IN (1, 4)",
       "INSERT INTO cars VALUES (9, 2, 'Lotus', 240)"
     )
-    // Using what was there says so.
+    // Using the existing objects reports the move.
     context.refresh(cars[0], mergeChanges: false)
     #expect(code { try cars[0].value(forKey: "maker") } == .modelTypeMismatch)
     #expect(code { try ghost.value(forKey: "maker") } == .modelTypeMismatch)
@@ -340,7 +340,7 @@ import Testing
     #expect(sportCars.map(\.maker) == ["FIAT", "McLaren", "Lotus"])
     #expect(sportCars[1] === cars[1])
     #expect(cars[0].modelContext == nil && ghost.modelContext == nil)
-    // What is unsaved is not lost.
+    // Unsaved changes are not lost.
     cars[3].maker = "Fiat"
     #expect(code { try context.fetch(SportCar.self) } == .mergeConflict)
     #expect(code { try context.save() } == .mergeConflict)

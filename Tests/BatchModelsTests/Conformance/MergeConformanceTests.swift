@@ -42,7 +42,7 @@ import Testing
     #expect(conflict.persistedSnapshot == ["name": .text("FromCtx1"), "salary": .integer(10)])
     #expect(two.isUpdated && two.name == "FromCtx2")
     #expect(try stored() == [.text("FromCtx1"), .integer(10)])
-    // Once it is refreshed, the same change can be saved, however long rows may be kept.
+    // After a refresh, the same change can be saved, whatever the staleness interval.
     one.salary = 50
     try first.save()
     second.refresh(two, mergeChanges: true)
@@ -51,8 +51,8 @@ import Testing
     #expect(try stored() == [.text("FromCtx2"), .integer(51)])
   }
 
-  /// What comes of Alice, named by two contexts, when the second is saved after the first; they set
-  /// these salaries beside the name.
+  /// The outcome for Alice, whose name two contexts set, when the second one saves after the first; they also set
+  /// these salaries.
   private func expect(
     _ name: String,
     _ salary: Int,
@@ -216,7 +216,7 @@ import Testing
     try second.save()
     #expect(two[0].revision == 3 && two[0].salary == 11)
     #expect(throws: BatchError.self) { try two[0].setValue(.integer(9), forKey: "revision") }
-    // What is outside the version's sight is no conflict.
+    // A change to something that the version does not cover is not a conflict.
     two[0].salary = 12
     try TestDatabase.make("staff.db", in: directory, "UPDATE versioned SET name = 'Zoe'")
     try second.save()
@@ -295,12 +295,12 @@ import Testing
     employees[1].salary = 77
     for employee in try first.fetch(Employee.self) { employee.name = "😀" }
     try first.save()
-    // Not in the midst of what is done with an object.
+    // Not while the object is in use.
     #expect(employees.map(\.name) == ["Alice", "Bob"])
     _ = try second.fetchCount(FetchRequest(entity: "Employee"))
     #expect(employees.map(\.name) == ["😀", "😀"])
     #expect(employees[1].salary == 77)
-    // Another attribute than was changed there is no conflict.
+    // A change to another attribute than the one changed there is not a conflict.
     try second.save()
     #expect(
       try TestDatabase.rows(path, "SELECT name, salary FROM employees WHERE id = 2")
@@ -362,7 +362,7 @@ import Testing
     employees[1].salary = 99
     for number in 0..<10_001 { first.insert(Employee("E", salary: number)) }
     try first.save()
-    // Not told of by anybody, and seen all the same.
+    // Nobody reported the change, but the context notices it.
     try TestDatabase.make("staff.db", in: directory, "UPDATE employees SET name = 'Eve'")
     _ = try second.fetchCount(FetchRequest(entity: "Employee"))
     #expect(employees[0].name == "Eve")
@@ -393,7 +393,7 @@ import Testing
   }
 }
 
-/// An actor that keeps an object of its context from one piece of work to the next.
+/// An actor that keeps an object of its context between calls.
 private actor Reader: ModelActor {
   nonisolated let modelContainer: ModelContainer
   nonisolated let modelExecutor: any SerialModelExecutor

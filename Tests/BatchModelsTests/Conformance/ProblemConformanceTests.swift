@@ -22,7 +22,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
   var friend: Forgetful? { self[\.friend] }
 }
 
-/// What keeps objects from being saved, and what new objects are before they are.
+/// The problems that keep objects from being saved, and the state of new objects before a save.
 @Suite struct ProblemConformanceTests {
   let directory: TemporaryDirectory
   let path: String
@@ -91,7 +91,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     context.insert(locker)
     locker.code = "L9"
     locker.owner = 99
-    // Ada's locker refers to her.
+    // Ada's locker refers to Ada.
     context.delete(try applicant("Eve", in: context))
     let error = try failure(context)
     #expect(error.code == .constraint)
@@ -262,7 +262,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(ada.email == "bob@x" && bob.email == "ada@x" && !context.hasChanges)
     let rows = "SELECT name || ' ' || mail FROM members ORDER BY id"
     #expect(try TestDatabase.texts(path, rows) == ["Ada bob@x", "Bob ada@x", "Eve eve@x"])
-    // What somebody else has changed in the meantime is a conflict all the same.
+    // A change by somebody else meanwhile is still a conflict.
     (ada.email, bob.email) = (bob.email, ada.email)
     try TestDatabase.make("club.db", in: directory, "UPDATE members SET age = 99 WHERE id = 2")
     #expect(try failure(context).code == .mergeConflict)

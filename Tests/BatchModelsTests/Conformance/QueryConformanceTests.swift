@@ -5,13 +5,13 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// A class with an enumeration that takes any text, and one that takes any case.
+/// A class with one enumeration that admits any text, and one that admits any case.
 final class Shade: ManagedObject, PersistentModel {
   enum Color: RawRepresentable, Codable {
     case red, other
 
     init(rawValue: String) { self = rawValue == "red" ? .red : .other }
-    // `==` would ask for raw values.
+    // `==` would require raw values.
     var rawValue: String {
       switch self {
       case .red: "red"
@@ -47,7 +47,7 @@ final class Shade: ManagedObject, PersistentModel {
   var tone: Tone { self[\.tone] }
 }
 
-/// What can be asked of a store.
+/// The queries that a store supports.
 @Suite struct QueryConformanceTests {
   let directory: TemporaryDirectory
 
@@ -177,11 +177,11 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try totals(.all(of: [])) == [10, 20, 30, 40, 50])
     #expect(try totals(.any(of: [])).isEmpty)
     #expect(try totals(.all(of: [.not(isDear), .any(of: [isOfAda, isDear])])) == [10, 20])
-    // As many as a program has.
+    // As many as a typical program has.
     let numbers = (1...2_000).map { number in #Predicate<Purchase> { $0.total == number } }
     #expect(try totals(.any(of: numbers)) == [10, 20, 30, 40, 50])
     #expect(try totals(.not(.any(of: numbers))).isEmpty)
-    // Those that can fail are asked one after the other.
+    // Those that can fail are tried one at a time.
     let sums = (1...100).map { number in #Predicate<Purchase> { $0.total - number == 9 } }
     #expect(try totals(.any(of: sums)) == [10, 20, 30, 40, 50])
     #expect(try totals(.any(of: [.all(of: [isDear, .any(of: sums)]), .not(isDear)])).count == 5)
@@ -223,7 +223,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try keys(isCafe) == ["p2"])
     let isBoth = #Predicate<Sample> { $0.text.caseInsensitiveCompare("café éclair") == same }
     #expect(try keys(isBoth) == ["p1"])
-    // It can be printed, as any other.
+    // It can be printed like any other.
     #expect("\(Predicate<Sample>.not(isCafe))".contains("cafe"))
   }
 
@@ -239,7 +239,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(
       try totals(.related(\.customer, .reverse(\.name)), .forward(\.total)) == [30, 10, 20, 50, 40]
     )
-    // With changes that were not saved, too.
+    // With unsaved changes too.
     let purchase = try #require(try context.fetch(FetchDescriptor<Purchase>()).first)
     purchase.total = 60
     #expect(try totals(byName, .reverse(\.total)) == [40, 60, 50, 20, 30])
@@ -303,7 +303,7 @@ final class Shade: ManagedObject, PersistentModel {
     )
     let (noCount, noSum, noAverage, noGreatest) = try context.fetch(none)[0]
     #expect(noCount == 0 && noSum == 0 && noAverage == nil && noGreatest == nil)
-    // Of the rows that the descriptor describes, and of no others.
+    // Only rows that the descriptor selects.
     let first = AggregateQuery(
       FetchDescriptor<Purchase>(sortBy: [.reverse(\.total)], fetchLimit: 2),
       .sum(\.total)
@@ -348,7 +348,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(least.map(\.0) == ["Bob"])
     let dear = query.having(.min(\.total)) { $0 ?? 0 > 20 }
     #expect(try context.fetch(dear).map(\.0) == ["Bob"])
-    // What was not saved does not count.
+    // Unsaved changes do not count.
     let purchase = Purchase(1_000)
     context.insert(purchase)
     let all = try context.fetch(AggregateQuery(FetchDescriptor<Purchase>(), .max(\.total)))
@@ -413,7 +413,7 @@ final class Shade: ManagedObject, PersistentModel {
     let better = try ModelContext(context.container).explain(query)
     #expect(better.missingIndexes.isEmpty)
     #expect(better.steps.first?.contains("INDEX purchases_total (total=?)") == true)
-    // Every row counts, and no index can help that.
+    // Every row counts, and no index helps.
     let all = AggregateQuery(FetchDescriptor<Purchase>(), .group(by: \.total), .count())
     #expect(try ModelContext(try await Market.open(path)).explain(all).missingIndexes.isEmpty)
   }

@@ -38,7 +38,7 @@ import Testing
     try people[0].addRelatedObject(people[1], forKey: "knows_b")
     #expect(try people[1].relatedObjects(forKey: "knows_a") == [people[0]])
     #expect(try people[1].relatedObjects(forKey: "knows_b").isEmpty)
-    // A key may be made of the key of something new.
+    // A key may include the key of a new object.
     let newClub = try context.insertNewObject(ofEntity: "clubs")
     let line = try context.insertNewObject(ofEntity: "lines")
     line["no"] = .integer(1)
@@ -62,7 +62,7 @@ import Testing
     let registered = context.registeredModels.count
     #expect(purchases.allSatisfy { $0.customer?.isFault == false })
     #expect(purchases.flatMap(\.tags).allSatisfy { !$0.isFault })
-    // Nothing more was read for that.
+    // This read nothing more.
     #expect(context.registeredModels.count == registered)
     withExtendedLifetime(purchases) {}
 

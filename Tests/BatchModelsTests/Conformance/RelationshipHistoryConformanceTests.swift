@@ -4,7 +4,7 @@ import BatchStore
 import BatchTestSupport
 import Testing
 
-/// What a store's history tells of relationships.
+/// What a store's history records about relationships.
 @Suite struct RelationshipHistoryConformanceTests {
   private let directory: TemporaryDirectory
 
@@ -12,7 +12,7 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  /// The changes of the last transaction, in words.
+  /// The last transaction's changes as text.
   private func last(_ context: ModelContext) throws -> [String] {
     let changes = try context.fetchHistory().last?.changes ?? []
     return changes.map { change in
@@ -44,7 +44,7 @@ import Testing
     people[1].name = "Bill"
     try context.save()
     #expect(try last(context) == ["update Person p2 name pets", "update Pet p1 owner"])
-    // The sides of one to one, and of an entity with itself.
+    // The two sides of a one-to-one relationship, and of an entity with itself.
     people[2].passport = people[0].passport
     people[2].boss = people[1]
     try context.save()
@@ -93,7 +93,7 @@ import Testing
     )
     context.delete(pet)
     try context.save()
-    // A deletion says itself that its relationships end; what rules do to others is an update of those.
+    // A deletion implies the end of its relationships; the effect of delete rules on others is an update of those.
     #expect(try last(context) == ["delete Pet p4"])
     context.delete(people[0])
     try context.save()
@@ -105,7 +105,7 @@ import Testing
     )
     let deletion = try context.fetchHistory().last?.changes.first { $0.kind == .delete }
     #expect(deletion?.tombstone.isEmpty == false || deletion?.identifier.entityName != "Person")
-    // A save that changes nothing of a relationship tells nothing of it.
+    // A save that changes no relationship records none.
     people[1].boss = nil
     people[1].name = "Bill"
     try context.save()

@@ -91,7 +91,7 @@ private final class Parent: ManagedObject, PersistentModel {
     try context.save()
     #expect(employee.persistentModelID == permanent)
     #expect(try rows().count == 3)
-    // Keys that are set are those that the columns make of them.
+    // A key that was set is stored as its columns convert it.
     try TestDatabase.make(
       "staff.db",
       in: directory,
@@ -140,7 +140,7 @@ private final class Parent: ManagedObject, PersistentModel {
       context.delete(employee)
       try context.save()
     }
-    // A row that another program inserted is remembered as well when it is deleted here.
+    // The history also preserves values of a row that another program inserted, when it is deleted here.
     try TestDatabase.make("staff.db", in: directory, "INSERT INTO employees VALUES (50, 'Z', 1)")
     let context = ModelContext(try await Staff.open(path))
     context.delete(try employee("Z", in: context))
@@ -151,7 +151,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(last.persistentModelID.primaryKey == "p51")
   }
 
-  /// Parents with children that foreign keys delete with them, of one column and of two.
+  /// Parents whose children are deleted by foreign keys of one column and of two.
   private func family() throws -> String {
     try TestDatabase.make(
       "family.db",
@@ -170,7 +170,7 @@ private final class Parent: ManagedObject, PersistentModel {
     )
   }
 
-  /// The keys that new rows get.
+  /// The keys of new rows.
   private func nextKeys(_ path: String) async throws -> [String] {
     let container = try await ModelContainer(configurations: ModelConfiguration(path: path))
     let context = ModelContext(container)
@@ -208,7 +208,7 @@ private final class Parent: ManagedObject, PersistentModel {
   ) async throws {
     let path = try family()
     if isManaged { #expect(try await nextKeys(path) == ["p10", "p21", "p31", "p41"]) }
-    // Another program inserts what the job deletes.
+    // Another program inserts the rows that the job deletes.
     try TestDatabase.make(
       "family.db",
       in: directory,
@@ -239,7 +239,7 @@ private final class Parent: ManagedObject, PersistentModel {
         at: 0..<list.count
       )
     }
-    // A job makes no table for contexts that there never were.
+    // A job creates no table for contexts that never existed.
     let sequences = try TestDatabase.texts(
       path,
       "SELECT name FROM sqlite_schema WHERE name = '_batch_sequence'"
@@ -315,7 +315,7 @@ private final class Parent: ManagedObject, PersistentModel {
     context.refresh(alice, mergeChanges: true)
     #expect(alice.salary == 99)
     #expect(alice.name == "Eve")
-    // What was refreshed does not conflict.
+    // A refreshed object does not conflict.
     try context.save()
     #expect(try rows().first == [.text("Eve"), .integer(99)])
   }
@@ -383,7 +383,7 @@ private final class Parent: ManagedObject, PersistentModel {
     let path = path
     let identifiers = try await withThrowingTaskGroup(of: [String].self) { group in
       for writer in 0..<4 {
-        // Containers of their own share nothing but the file.
+        // Separate containers share nothing but the file.
         let background = try await Staff.open(path).newBackgroundContext()
         group.addTask {
           try await background.perform { context throws(BatchError) in

@@ -49,7 +49,7 @@ import Testing
   {
     let container = try await Family.open(tracksHistory: true)
     let (context, other) = (ModelContext(container), ModelContext(container))
-    // Faults, members, and a policy that reads, while the save has the store.
+    // Faults, members, and a policy that reads, while the save holds the store.
     context.mergePolicy = .mergeByPropertyObjectTrump
     let pet = try context.fetch(FetchDescriptor<Pet>())[0]
     let toy = try context.fetch(FetchDescriptor<Toy>())[0]
@@ -60,14 +60,14 @@ import Testing
     toy.pet = try context.fetch(FetchDescriptor<Pet>())[1]
     try context.save()
     #expect(pet.name == "Max")
-    // Prefetching, then a save while what was read is kept.
+    // Prefetching, then a save while the fetched rows are kept.
     var descriptor = FetchDescriptor<Person>()
     descriptor.relationshipKeyPathsForPrefetching = [\.pets, \.boss, \.clubs, \.passport]
     let people = try context.fetch(descriptor)
     for person in people { person.clubs = [] }
     context.delete(people[1])
     try context.save()
-    // Objects that are enumerated, and fetched in batches, are changed and saved.
+    // Changes objects that are enumerated and fetched in batches.
     try context.enumerate(FetchDescriptor<Pet>(), batchSize: 1) { pet in
       pet.name += "!"
       try context.save()
@@ -76,7 +76,7 @@ import Testing
       pet.name += "!"
       try context.save()
     }
-    // Batch requests, of which one asks for objects of the same context while it fills its rows.
+    // Batch requests, one of which asks for objects of the same context while it fills its rows.
     var names = ["Una", "Vic"]
     try context.execute(
       BatchInsertRequest<Person> { row in
@@ -104,9 +104,9 @@ import Testing
     #expect(try other.fetchCount(FetchDescriptor<Person>()) == 4)
   }
 
-  // MARK: What others saved
+  // MARK: Changes saved elsewhere
 
-  /// Has another context name Ada anew.
+  /// Renames Ada in another context.
   private func rename(_ name: String, in container: ModelContainer) throws {
     let other = ModelContext(container)
     try #require(other.fetch(Person.self, where: "id = 1").first).name = name
@@ -121,12 +121,12 @@ import Testing
     #expect(ada.name == "Ada")
     context.refresh(ada, mergeChanges: false)
     #expect(ada.isFault && ada.name == "Ana")
-    // What was made a fault before is not kept from it either.
+    // An object that became a fault earlier sees it too.
     context.refresh(ada, mergeChanges: true)
     try rename("Ann", in: container)
     context.refresh(ada, mergeChanges: true)
     #expect(ada.name == "Ann")
-    // Changes stay, and are no conflict with what was refreshed.
+    // Changes are kept, and do not conflict with the refreshed values.
     try rename("Amy", in: container)
     ada.boss = try person("Bob", in: context)
     context.refresh(ada, mergeChanges: true)
@@ -165,7 +165,7 @@ import Testing
     let other = ModelContext(container)
     try person("Cleo", in: other).pets = [Pet("Ned")]
     try other.save()
-    // Objects that a fetch does not find keep what they have.
+    // Objects that a fetch does not find keep their values.
     #expect(try context.fetch(FetchDescriptor<Pet>()).count == 4)
     #expect(people[0].name == "Ada")
     _ = try context.fetch(FetchDescriptor<Person>())
@@ -203,7 +203,7 @@ import Testing
     let context = ModelContext(container)
     let people = try context.fetch(FetchDescriptor<Person>())
     try ModelContext(container).execute(BatchUpdateRequest<Person>([.set(\.name, to: "X")]))
-    // A save of another row says nothing of this one.
+    // A save of another row does not affect this one.
     let other = ModelContext(container)
     try #require(other.fetch(Person.self, where: "id = 2").first).name = "Y"
     try other.save()
@@ -214,7 +214,7 @@ import Testing
     #expect(people.map(\.name) == ["X", "Y", "X"])
   }
 
-  // MARK: Contexts that are gone
+  // MARK: Released contexts
 
   @Test func `C112 an object that outlives its context throws where it would have to be read`()
     async throws
@@ -227,7 +227,7 @@ import Testing
     let new = Pet("Ned")
     new.owner = ada
     context = nil
-    // What it has read it has.
+    // It keeps what it has read.
     #expect(ada.name == "Ada" && new.name == "Ned")
     #expect(code { try bob.value(forKey: "name") } == .noContext)
     #expect(code { try ada.relatedObjects(forKey: "pets") } == .noContext)
@@ -280,14 +280,14 @@ import Testing
             try contexts[0].performAndWait { try $0.save() }
           }
           #expect(error?.remedy != nil)
-          // Its own work goes on, and so does that of others.
+          // Its own work continues, and so does that of others.
           try contexts[2].performAndWait { try $0.save() }
           return error?.code
         }
       }
     }
     #expect(code == .deadlock)
-    // It is over when it is over.
+    // It ends when its work does.
     let count = try contexts[2].performAndWait { _ in
       try contexts[0].performAndWait { try $0.fetchCount(FetchDescriptor<Person>()) }
     }

@@ -12,7 +12,7 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  /// A store as Core Data leaves it, as far as it matters here.
+  /// A store as Core Data leaves it, as far as these tests need it.
   private func makeCoreDataStore(uuid: String = "71A0D3AB-4E6B-4A04-B4A3-9A0C2F9F9C57") throws
     -> String
   {

@@ -5,7 +5,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// A class that says more of its table than that sees to.
+/// A class that declares more constraints than its table has.
 private final class Optimist: ManagedObject, PersistentModel {
   static let mapping = ModelMapping(
     Optimist.self,
@@ -120,7 +120,7 @@ private let busMapping = ModelMapping(
     try context.save()
     #expect(new.persistentModelID.primaryKey == "p1" && other.persistentModelID.primaryKey == "p4")
     #expect(!new.hasChanges && !context.hasChanges)
-    // What was not set is as it was.
+    // Properties that were not set are unchanged.
     #expect(new.age == 36 && new.team?.name == "Red" && new.name == "Ada Lovelace")
     #expect(
       try rows() == [
@@ -131,11 +131,11 @@ private let busMapping = ModelMapping(
     #expect(context.registeredModel(for: new.persistentModelID) === new)
     let old: Member? = context.registeredModel(for: temporary)
     #expect(old == nil)
-    // From now on it is an object as others are.
+    // From now on it is an ordinary object.
     new.age = 37
     try context.save()
     #expect(try rows()[0] == "1 ada@x Ada Lovelace 37 gold")
-    // One that says nothing new changes nothing.
+    // One without new values changes nothing.
     let same = Member("ada@x", "Ada Lovelace")
     let third = ModelContext(context.container)
     third.insert(same)
@@ -148,7 +148,7 @@ private let busMapping = ModelMapping(
     let context = ModelContext(try await Club.open(path))
     let (ada, bob) = (try member("Ada", in: context), try member("Bob", in: context))
     bob.age = 21
-    // What somebody else has written is there too, where nothing was set here.
+    // Values that somebody else wrote appear too, where nothing was set here.
     try TestDatabase.make("club.db", in: directory, "UPDATE members SET level = 'old' WHERE id = 1")
     let new = Member("ada@x", "Ada Lovelace")
     let newBob = Member("bob@x", "Robert")
@@ -160,7 +160,7 @@ private let busMapping = ModelMapping(
     #expect(bob.name == "Robert" && bob.age == 21 && newBob.age == 21)
     #expect(context.registeredModel(for: ada.persistentModelID) === ada)
     #expect(try rows()[0...1] == ["1 ada@x Ada Lovelace 36 old", "2 bob@x Robert 21 guest"])
-    // What was set here on what somebody else has changed is a conflict still.
+    // Setting a value that somebody else has changed is still a conflict.
     ada.age = 40
     try TestDatabase.make("club.db", in: directory, "UPDATE members SET age = 41 WHERE id = 1")
     let newer = Member("ada@x", "A.")
@@ -187,7 +187,7 @@ private let busMapping = ModelMapping(
     #expect(Set(objects.map(\.persistentModelID)).count == 1)
     #expect(objects.allSatisfy { $0.name == "N3" && $0.age == 2 && !$0.hasChanges })
     #expect(context.registeredModel(for: objects[0].persistentModelID) === objects[0])
-    // The table compares names of teams without regard to case.
+    // The table compares team names without regard to case.
     let teams = ["green", "GREEN", "RED"].map { Team($0) }
     for team in teams { context.insert(team) }
     try context.save()
@@ -206,7 +206,7 @@ private let busMapping = ModelMapping(
     context.insert(skill)
     skill.name = "dance"
     new.skills = [go, skill]
-    // Teams that are there, and one that is not; members of them by their numbers.
+    // Existing teams and a new one; their members, by number.
     let (red, green) = (Team("red"), Team("green"))
     let (second, first) = (Member("b@x", "B"), Member("g@x", "G"))
     for object in [second, first] { context.insert(object) }
@@ -223,7 +223,7 @@ private let busMapping = ModelMapping(
     #expect(try rows("SELECT skill FROM member_skills WHERE member = 1") == ["1", "2", "3"])
     #expect(new.skills.map(\.name) == ["chess", "go", "dance"])
     #expect(red.members.map(\.name) == ["Ada L.", "B"])
-    // A new object that stands for another new one is referred to as that one.
+    // A reference to a new object that was merged into another new one refers to that one.
     let twins = [Team("violet"), Team("Violet")]
     let pair = [Member("v1@x", "V1"), Member("v2@x", "V2")]
     for object in pair { context.insert(object) }
@@ -281,7 +281,7 @@ private let busMapping = ModelMapping(
       members.map(\.persistentModelID.primaryKey) == ["p1", "p4", "p5", "p6", "p7", "p8"]
     )
     #expect(try rows("SELECT mail FROM members WHERE id = 1") == ["r1@x"])
-    // A value that a row of the save gets, or loses, counts as it will be.
+    // A value that a row gains or loses in this save counts as it will be.
     let eve = try member("Eve", in: context)
     eve.email = "moved@x"
     let (taken, moved) = (Member("eve@x", "New Eve"), Member("moved@x", "Same Eve"))
@@ -290,7 +290,7 @@ private let busMapping = ModelMapping(
     try context.save()
     #expect(taken.persistentModelID.primaryKey == "p9")
     #expect(moved.persistentModelID == eve.persistentModelID && eve.name == "Same Eve")
-    // A row that is deleted makes room for a new one.
+    // A deleted row makes room for a new one.
     context.delete(eve)
     let again = Member("moved@x", "Again")
     context.insert(again)
@@ -366,7 +366,7 @@ private let busMapping = ModelMapping(
 
   @Test func `a failing save leaves new objects in their order`() async throws {
     let context = ModelContext(try await Club.open(path))
-    // One that sets nothing but what its row has is not written, and is unsaved again all the same.
+    // An object that sets only the values its row already has is not written, but an undo makes it unsaved again.
     let same = Member("ada@x", "Ada")
     let (new, wrong) = (Member("new@x", "New"), Member("wrong@x", "Wrong"))
     for member in [same, new, wrong] { context.insert(member) }
@@ -404,7 +404,7 @@ private let busMapping = ModelMapping(
     context.insert(other)
     try context.save()
     #expect(try rows() == ["1truckTblue", "2busBred", "3vehicleVblue"])
-    // The row's object is a truck, which the new one is not.
+    // The row's object is a truck; the new one is not.
     let trucks = try context.fetch(FetchDescriptor<Truck>())
     #expect(trucks.map(\.color) == ["blue"] && new.modelContext == nil)
     context.insert(Truck("B", "green"))

@@ -133,7 +133,7 @@ import Testing
       "UPDATE OR REPLACE people SET later = id, mail = mail || 'x' WHERE id > \(id)",
       "INSERT INTO pets SELECT 'new\(id)', id FROM people WHERE id = \(other)",
       "DELETE FROM pets WHERE name LIKE '%\(id % 10)'",
-      "UPDATE pets SET rowid = rowid + 1000 WHERE rowid = \(id)",
+      "UPDATE OR REPLACE pets SET rowid = rowid + 1000 WHERE rowid = \(id)",
       "UPDATE OR REPLACE places SET n = n + 1 WHERE n > \(id)",
       "UPDATE OR IGNORE places SET a = 'X', b = \(other) WHERE b = \(id)",
       "REPLACE INTO places (a, b, n) VALUES ('ä\(id % 5)', \(id), \(other))",

@@ -140,9 +140,9 @@ import Testing
     let error = #expect(throws: BatchError.self) {
       try JSONReader.read([UInt8](repeating: 0x20, count: JSONReader.byteLimit + 1), file: "f")
     }
-    #expect(error?.message == "the file has more than 16777216 bytes")
+    #expect(error?.message == "the file has more than 16,777,216 bytes")
     let values = "[" + String(repeating: "0,", count: JSONReader.valueLimit) + "0]"
-    #expect(message(values).contains("more than 1000000 values"))
+    #expect(message(values).contains("more than 1,000,000 values"))
   }
 
   @Test func `an error stays on one line whatever it quotes`() {

@@ -23,7 +23,7 @@ import Testing
 
   @Test func `a file without end is refused`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/dev/zero") }
-    #expect(error?.message == "the file has more than 16777216 bytes")
+    #expect(error?.message == "the file has more than 16,777,216 bytes")
   }
 
   @Test func `a job file is not taken for its own checkpoint or export`() {
@@ -44,7 +44,7 @@ import Testing
   @Test func `a file of nothing but unknown keys gives a short error`() {
     let keys = (0..<20_000).map { "\"key\($0)\":0" }.joined(separator: ",")
     let error = #expect(throws: BatchError.self) { try Job(json: Array("{\(keys)}".utf8)) }
-    #expect(error?.message.hasSuffix("and 19995 more") == true)
+    #expect(error?.message.hasSuffix("and 19,995 more") == true)
   }
 
   @Test(arguments: ["delays", "purge", "export"])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Chunks against a model that handles each row by itself.
+/// Chunks checked against a model that handles each row by itself.
 @Suite struct ChangeModelTests {
   @Test(arguments: 0..<12)
   func `rows fare as they would one by one`(seed: UInt64) async throws {
@@ -23,7 +23,7 @@ import Testing
       """,
       where: "kind = 0"
     )
-    // What others do between the selection and the chunk: 1 gone, 2 no match, 3 there already, 4 refused.
+    // What others did between the selection and the chunk: 1 deleted, 2 no match, 3 already changed, 4 refused.
     var fates: [Int] = []
     var script = ""
     let weight = Int.random(in: 1...20, using: &generator)

@@ -86,7 +86,7 @@ import Testing
       orderBy: [.init("id", descending: true)]
     )
     #expect(try change.countingStatement(for: backwards.keys())?.sql.contains("BETWEEN") == false)
-    // The outcome of the key with this number, whatever the order.
+    // The outcome of the key with this number, in any order.
     try backwards.session.execute("DELETE FROM t WHERE id = 49")
     let written = try backwards.write(backwards.update(["n": "n + 1"]))
     #expect(written.passedOver.vanished == RangeSet([1], within: 0..<50))

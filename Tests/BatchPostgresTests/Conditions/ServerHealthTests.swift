@@ -83,7 +83,7 @@ import Testing
     let connection = PostgresConnection(label: "batch.vacuum", address: try database.address)
     let vacuum = Task {
       try await connection.perform { session throws(BatchError) in
-        // It rests all the time, so that its work can be observed.
+        // It rests most of the time, so that the test can observe its work.
         try session.run("SET vacuum_cost_delay = 100")
         try session.run("SET vacuum_cost_limit = 1")
         try session.run("VACUUM t")
@@ -138,7 +138,7 @@ import Testing
     let health = try Self.health(database)
     #expect((3...6).contains(health.unarchived ?? 0))
     #expect(health.hold(.init(lag: nil, lagBytes: nil, unarchived: 2))?.name == "archiveBacklog")
-    // It has received the changes, and does not apply them for an hour.
+    // It has received the changes but does not apply them for an hour.
     #expect(health.standby?.name == "walreceiver")
     #expect(health.hold(.init(lag: nil, lagBytes: 1 << 20))?.name == "replicationLag")
     try session.run("ALTER SYSTEM SET archive_command = 'true'")
@@ -160,14 +160,14 @@ import Testing
     var limits = ServerHealth.Limits()
     #expect(health.hold(limits) == .init("replicationLag", "standby b is 41 s behind"))
     limits.lag = .seconds(60)
-    #expect(health.hold(limits) == .init("replicationLag", "standby b is 3072 MB behind"))
+    #expect(health.hold(limits) == .init("replicationLag", "standby b is 3.2 GB behind"))
     limits.lagBytes = nil
     #expect(
       health.hold(limits)
         == .init("archiveBacklog", "70 files of the write-ahead log wait to be archived")
     )
     limits.unarchived = 70
-    #expect(health.hold(limits) == .init("connections", "1 connections are left"))
+    #expect(health.hold(limits) == .init("connections", "1 connection is left"))
     limits.spareConnections = nil
     #expect(health.hold(limits) == nil)
   }

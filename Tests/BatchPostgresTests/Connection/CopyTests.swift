@@ -21,7 +21,7 @@ import Testing
     let count = try session.copyIn("COPY t FROM STDIN (FORMAT csv)") { input throws(BatchError) in
       for line in lines {
         let bytes = Array(line.utf8)
-        // Where a piece ends means nothing.
+        // Pieces may end anywhere.
         let middle = bytes.count / 2
         try input.write(bytes.span.extracting(0..<middle))
         try input.write(bytes.span.extracting(middle..<bytes.count))
@@ -62,7 +62,7 @@ import Testing
     let enough = BatchError(.invalidValue, "enough")
     var count = 0
     let error = #expect(throws: BatchError.self) {
-      // 100 GB, and years of it.
+      // 100 GB, which would take years.
       try session.copyOut(
         "COPY (SELECT repeat('x', 1000000) FROM generate_series(1, 100000)) TO STDOUT"
       ) { bytes throws(BatchError) in

@@ -109,7 +109,7 @@ import Testing
       "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)"
     )
     let (session, other) = (try database.session(), try database.session())
-    // 40001: both have read what the other one writes.
+    // 40001: each has read what the other writes.
     try session.begin(TransactionOptions(.repeatableRead))
     try session.execute("SELECT * FROM t")
     try other.execute("UPDATE t SET n = 2")
@@ -150,7 +150,7 @@ import Testing
               try session.transaction { () throws(BatchError) in
                 try session.run("SET LOCAL deadlock_timeout = '10ms'")
                 try session.execute("UPDATE t SET n = 1 WHERE id = \(first)")
-                // Until the other one has its first row, too.
+                // Until the other one has its first row too.
                 try session.execute("SELECT pg_advisory_xact_lock_shared(1)")
                 while try session.integer(others) ?? 0 < 2 {}
                 try session.execute("UPDATE t SET n = 1 WHERE id = \(second)")

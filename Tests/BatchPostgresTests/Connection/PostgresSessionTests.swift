@@ -87,7 +87,7 @@ import Testing
     #expect(throws: BatchError.self) {
       try session.transaction { () throws(BatchError) in
         try session.execute("INSERT INTO t VALUES (3)")
-        // Nobody notices, but the server has rolled back the transaction.
+        // No error reports it, but the server has rolled back the transaction.
         _ = try? session.execute("SELECT 1 / 0")
       }
     }

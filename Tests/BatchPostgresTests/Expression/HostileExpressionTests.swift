@@ -5,13 +5,13 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Expressions that want more than to be computed.
+/// Expressions that try to do more than compute.
 @Suite struct HostileExpressionTests {
   private let database: TestPostgres
   private let session: PostgresSession
   private let compiler: PostgresExpressionCompiler
 
-  /// The database of all tests that leave it as it is.
+  /// The database shared by all tests that do not change it.
   private static let shared = Result { try TestPostgres(script) }
 
   private static let script =
@@ -67,7 +67,7 @@ import Testing
   }
 
   static let hostile: [String] = [
-    // Ends of the parentheses and of the statement.
+    // Closing the parentheses or ending the statement.
     "true) OR (true", "true); DROP TABLE other; --", "true; DROP TABLE other", "true)--", "true/*",
     "true /* /* */", "(true", "true))((", "'a", "\"n", "E'\\'", "E'\\') OR true --'", "$$a$$ = 'a'",
     "$x$)$x$ = ''", "1$$ = 1", "n = 1$$)$$", "1e'a\\'' = ')' OR '('",
@@ -86,7 +86,7 @@ import Testing
     "EXISTS (SELECT * INTO new FROM other)", "EXISTS (TABLE other FOR UPDATE)",
     "EXISTS (SELECT 1 FROM other TABLESAMPLE SYSTEM (1))", "CURRENT OF c",
     "(COPY other TO '/tmp/x')", "(EXPLAIN ANALYZE DELETE FROM other)", "(CALL evil())", "(DO 'x')",
-    // Functions that write, read files, sleep, lock, send, look into the server or change settings.
+    // Functions that write, read files, sleep, lock, send, inspect the server or change settings.
     "evil() = 1", "public.evil() = 1", "\"public\" . \"evil\" /* */ () = 1", "quiet() = 1",
     "evil(n) = 1",
     "id = ANY (ARRAY[evil()])", "EXISTS (SELECT evil() OFFSET 0)", "EXISTS (SELECT FROM evil())",
@@ -120,7 +120,7 @@ import Testing
     "currval('seq') > 0", "pg_logical_emit_message(false, 'a', 'b') IS NULL",
     "pg_switch_wal() IS NULL",
     "EXISTS (SELECT FROM xmltable('/a' PASSING '<a/>' COLUMNS b int))",
-    // Functions of extensions that are called stable and run SQL.
+    // Functions of extensions that are declared stable but run SQL.
     "EXISTS (SELECT FROM crosstab('SELECT evil(), 1, 1') AS c (a int, b int))",
     "EXISTS (SELECT FROM connectby('other', 'id', 'n', '1', 0) AS c (a int, b int, l int))",
     "EXISTS (SELECT FROM xpath_table('n', 's', 'other', '/', 'evil() = 1') AS x (a int, b text))",
@@ -133,12 +133,12 @@ import Testing
     "domain_in('1', 'evil_domain'::regtype, -1) IS NULL",
     "EXISTS (SELECT FROM json_to_record('{}') AS x (a evil_domain))",
     "(s + s) = 'aa' AND evil() = 1",
-    // Tables that are not the database's own.
+    // Tables outside the database.
     "EXISTS (SELECT FROM passwords)", "(SELECT rolpassword FROM pg_authid LIMIT 1) > ''",
     "EXISTS (SELECT FROM pg_catalog.pg_file_settings)",
     "EXISTS (SELECT FROM information_schema.tables)",
     "EXISTS (SELECT FROM pg_stat_activity)", "EXISTS (SELECT FROM nowhere)",
-    // Texts that are not a condition.
+    // Texts that are not conditions.
     "n", "s", "ROW(1, 2)", "SELECT id, n FROM t", "count(*) > 0", "sum(n) > 1",
     "row_number() OVER () = 1",
     "nothing = 1", "id = :nothing", "id = $1", "id = ?", "tags[1:p] IS NULL", "DEFAULT",
@@ -222,7 +222,7 @@ import Testing
   ])
   func `what people write is allowed`(text: String) throws {
     let checked = try compiler.condition(PostgresExpression(text))
-    // And it runs as it was checked.
+    // And it runs in the form that was checked.
     let parameters = PostgresParameters(["p": .integer(1), "text": .text("x")])
     try session.execute(
       "SELECT 1 FROM t WHERE \(checked.sql(parameters, .place)) AND $1 IS NOT NULL AND $2 <> ''",

@@ -5,15 +5,16 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Functions that stand in no expression and are called for the types in it: conditions of domains, casts to JSON, operator classes.
+/// Functions that do not appear in an expression but are called for its types: checks of domains, casts to JSON,
+/// operator classes.
 @Suite struct TypeFunctionTests {
   private let session: PostgresSession
   private let compiler: PostgresExpressionCompiler
 
-  /// Nobody changes it.
+  /// No test changes it.
   private static let shared = Result { try TestPostgres(script) }
 
-  /// A lock of the session tells of a call, which a transaction that is for reading only does not prevent.
+  /// A session lock shows that a function was called; a read-only transaction does not prevent it.
   private static let script = """
     CREATE FUNCTION call() RETURNS void LANGUAGE sql AS 'SELECT pg_advisory_lock(77)';
     CREATE FUNCTION checks(int) RETURNS boolean LANGUAGE plpgsql AS
@@ -64,7 +65,7 @@ import Testing
   }
 
   static let hostile = [
-    // Texts that become values when the server reads them.
+    // Quoted texts that the server turns into values while it parses.
     "'{1}'::checked[] IS NULL", "cs = '{1}'", "cs IS DISTINCT FROM '{1}'", "cs = E'{1}'",
     "cs && '{1}'",
     "cs IN ('{1}')", "CASE WHEN true THEN '{1}' ELSE cs END IS NULL", "coalesce(cs, '{2}') IS NULL",
@@ -73,7 +74,7 @@ import Testing
     "p IS DISTINCT FROM '(1,2)'", "ARRAY[p, '(1,2)'] IS NULL", "t = '(1,1,1)'", "s = '[1,2]'",
     "s @> '[1,2]'",
     "(SELECT cs FROM t UNION SELECT '{1}') IS NULL", "nullif(cs, '{1}') IS NULL",
-    // Values that functions make.
+    // Values returned by functions.
     "jsonb_populate_record(t, '{\"c\": 1}') IS NULL",
     "jsonb_populate_record(p, '{\"a\": 1}') IS NULL",
     "ARRAY[n]::checked[] IS NULL", "(:p::text)::checked[] IS NULL",

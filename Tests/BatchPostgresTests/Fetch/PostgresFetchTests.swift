@@ -86,7 +86,7 @@ import Testing
     #expect(list.count == 601)
     #expect(try keys(list) == keys(try await fetch(query, method: .select)))
     if query.key.columns[0].form != .other { #expect(list.isSorted) }
-    // Every key, as its text form and cast back, is one of another row.
+    // Every key, as text and cast back, belongs to another row.
     let session = try database.session()
     let texts = try (0..<list.count).map { position in
       switch try list.key(at: position).components[0] {
@@ -99,7 +99,7 @@ import Testing
     }
     let base = query.key.columns[0].type
     try session.transaction { () throws(BatchError) in
-      // In the order of the type, not of its texts.
+      // In the order of the type, not of its text.
       if query.key.columns[0].form == .other {
         let first = try session.text("SELECT k::text FROM t ORDER BY t.k LIMIT 1")
         #expect(texts[0] == first)
@@ -242,7 +242,7 @@ import Testing
   }
 
   @Test func `all readers see one moment`() async throws {
-    // A writer keeps moving one from one end to the other.
+    // A writer keeps moving one row from one end to the other.
     try database.run(
       """
       CREATE TABLE t (id bigint PRIMARY KEY);

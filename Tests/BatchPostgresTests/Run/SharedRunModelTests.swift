@@ -7,8 +7,7 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Several processes working on one run, whose connections are ended and whose spans are taken over
-/// at any moment.
+/// Several processes working on one run while their connections are ended and their spans taken over at any moment.
 @Suite struct SharedRunModelTests {
   @Test(arguments: [1, 2, 3])
   func `each row is changed once, whatever happens to connections and leases`(
@@ -40,7 +39,7 @@ import Testing
     #expect(ended > 0)
   }
 
-  /// Ends connections of the hosts, again and again.
+  /// Ends connections of the hosts repeatedly.
   private static func endConnections(
     at address: ServerAddress,
     until end: Lock<Bool>
@@ -56,7 +55,7 @@ import Testing
             AND state <> 'idle' LIMIT 1
           """
         )
-        // The tests of other databases must make progress as well.
+        // Tests of other databases must make progress too.
         try session.execute("SELECT pg_sleep(0.01)")
         return ended == "t" ? 1 : 0
       }
@@ -66,7 +65,7 @@ import Testing
   }
 }
 
-/// A process that takes part until all is done.
+/// A process that takes part until everything is done.
 private struct TestHost: Sendable {
   let list: IdentifierList
   let key: PostgresKey
@@ -87,11 +86,11 @@ private struct TestHost: Sendable {
       run: trial.run,
       host: UUID().uuidString.lowercased()
     )
-    // No time at all: a process that finds nothing else free takes over another one's work.
+    // A lease of zero: a process that finds no free span takes over another's.
     claims = SpanClaims(heartbeat, lease: .zero)
   }
 
-  /// Does something again until the connection holds.
+  /// Retries until the connection holds.
   private func insisting<Result: Sendable>(
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {

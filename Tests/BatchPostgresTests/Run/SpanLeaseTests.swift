@@ -65,7 +65,7 @@ import Testing
     #expect(early?.code == .leaseLost)
     #expect(try a.commit(4..<10, under: first).succeeded == 6)
     try a.claims.close(first, in: a.session)
-    // The answer was lost, and it is asked again.
+    // The answer was lost, and it asks again.
     let twice = #expect(throws: BatchError.self) { try a.claims.close(first, in: a.session) }
     #expect(twice?.code == .leaseLost)
     let late = #expect(throws: BatchError.self) { try a.commit(0..<4, under: first) }
@@ -76,7 +76,7 @@ import Testing
     try b.claims.close(second, in: b.session)
     #expect(try a.claim() == .exhausted)
     #expect(try b.claim() == .exhausted)
-    // One of them tells the end.
+    // Only one of them reports the end.
     #expect(try trial.tables.finish(trial.run, in: b.session))
     #expect(try !trial.tables.finish(trial.run, in: a.session))
     try trial.tables.acknowledge(trial.run, in: a.session)
@@ -175,7 +175,7 @@ import Testing
     try a.session.begin(TransactionOptions(idleTimeout: .milliseconds(50)))
     _ = try SpanFence(trial.tables, run: trial.run).enter(0..<8, under: lease, in: a.session)
     try a.fallSilent()
-    // It is silent, and holds its lock until the server ends it.
+    // It sends nothing, and holds its lock until the server ends it.
     try await trial.database.wait(
       until:
         "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_locks WHERE relation = '_batch_ledger'::regclass AND mode = 'RowExclusiveLock')"
@@ -185,7 +185,7 @@ import Testing
     #expect(ended?.isTransient == true)
   }
 
-  // MARK: What comes of a commit
+  // MARK: The outcome of a commit
 
   @Test func `a chunk that is entered again waits for the first attempt and finds it done`()
     async throws
@@ -250,7 +250,7 @@ import Testing
           """
       )
     }
-    // The server is at the COMMIT when the connection breaks, and does not know of that.
+    // The connection breaks while the server is at the COMMIT, and the server does not notice.
     try gate.execute("SELECT pg_advisory_lock(5)")
     let first = Task { try await commit() }
     try await wait(for: "advisory")
@@ -259,7 +259,7 @@ import Testing
     #expect(lost?.code == .connectionLost)
     #expect(lost?.postgres?.state == .transactionResolutionUnknown)
     #expect(lost?.isTransient == true)
-    // The same chunk again waits for the server's decision.
+    // The same chunk waits for the server's decision.
     let second = Task { try await commit() }
     try await wait(for: "transactionid")
     try gate.execute("SELECT pg_advisory_unlock(5)")
@@ -326,7 +326,7 @@ import Testing
     #expect(method == .listing)
     #expect(try run(10..<20, lease).succeeded == 10)
     #expect(method == .counting)
-    // It is the ledger that answers, the second time.
+    // The second time, the ledger answers.
     #expect(try run(0..<10, lease) == first)
     let second = try a.lease(knowing: [0]).lease
     let refused = #expect(throws: BatchError.self) { try run(20..<40, second) }

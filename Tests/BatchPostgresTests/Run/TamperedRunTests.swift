@@ -6,7 +6,7 @@ import Testing
 
 @testable import BatchPostgres
 
-/// Tables that somebody changes, empties or replaces while a run is at work on them.
+/// Tables that somebody changes, empties or replaces during a run.
 @Suite struct TamperedRunTests {
   static let edits = [
     "TRUNCATE _batch_ledger", "DELETE FROM _batch_ledger WHERE first = 10",

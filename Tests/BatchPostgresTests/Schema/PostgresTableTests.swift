@@ -131,7 +131,7 @@ import Testing
     #expect(throws: BatchError.self) { try c.requireKey(declared: ["nothing"]) }
   }
 
-  // MARK: What a job meets there
+  // MARK: What affects a job
 
   @Test func `partitions, triggers, rules and foreign keys in both directions are reported`() throws
   {

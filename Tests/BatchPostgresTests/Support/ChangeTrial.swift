@@ -5,7 +5,7 @@ import BatchTestSupport
 
 @testable import BatchPostgres
 
-/// A table of a test's own whose selected rows are changed.
+/// A test's own table, whose selected rows are changed.
 struct ChangeTrial {
   let database: TestPostgres
   let session: PostgresSession
@@ -167,7 +167,8 @@ struct ChangeTrial {
   func export(
     _ columns: [String]? = nil,
     as format: PostgresExport.Format,
-    if condition: String? = nil
+    if condition: String? = nil,
+    byServer isByServer: Bool = true
   ) throws -> PostgresExport {
     try PostgresExport(
       of: table,
@@ -176,7 +177,8 @@ struct ChangeTrial {
       as: format,
       condition: .init(try condition.map { try compiler.condition(PostgresExpression($0)) }),
       parameters: parameters,
-      path: path
+      path: path,
+      byServer: isByServer
     )
   }
 
@@ -185,8 +187,8 @@ struct ChangeTrial {
     try RowKeys(list.packed, positions ?? 0..<list.count, key: key)
   }
 
-  /// Changes the rows of all keys in one transaction, as a chunk is: by counting if a method is not given and that is
-  /// enough.
+  /// Changes the rows of all keys in one transaction, as a chunk does; only counts the rows if no method is given and
+  /// that is enough.
   @discardableResult
   func write(
     _ change: PostgresChange,

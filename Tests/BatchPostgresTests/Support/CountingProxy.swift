@@ -3,17 +3,17 @@ import BatchIdentifiers
 import BatchTestSupport
 import Foundation
 
-/// Proxies one session, and counts how often it waits for an answer of the server.
+/// Proxies one session, and counts how often it waits for the server's answer.
 final class CountingProxy: Sendable {
-  /// The folder of its socket, which is that of port 5432.
+  /// The folder of its socket, named for port 5432.
   let folder: String
   private let listener: Int32
   private let state = Lock((journeys: 0, isAsking: false))
 
-  /// How often something was sent to the server after the server had answered.
+  /// How often something was sent after the server had answered.
   var journeys: Int { state.withLock { $0.journeys } }
 
-  /// Begins to listen, for a server's socket.
+  /// Starts listening, on behalf of a server's socket.
   init(to socket: String) throws {
     folder = "\(NSTemporaryDirectory())/proxy-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -38,7 +38,7 @@ final class CountingProxy: Sendable {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
-  /// Passes on what comes, after `body`, on a thread that ends with the connection.
+  /// Forwards data after calling `body`, on a thread that ends with the connection.
   private static func pass(from: Int32, to: Int32, _ body: @escaping @Sendable () -> Void) {
     Thread.detachNewThread {
       var bytes = [UInt8](repeating: 0, count: 1 << 16)

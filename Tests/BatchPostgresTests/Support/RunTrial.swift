@@ -6,7 +6,7 @@ import Foundation
 
 @testable import BatchPostgres
 
-/// A run over the rows of a table of a test's own, and processes that take part in it.
+/// A run over the rows of a test's own table, and the processes that take part in it.
 struct RunTrial {
   let trial: ChangeTrial
   let tables: RunTables
@@ -14,7 +14,7 @@ struct RunTrial {
 
   var database: TestPostgres { trial.database }
 
-  /// Begins a run that adds one to `n` of a number of rows, in spans of some length.
+  /// Begins a run that adds one to `n` in `count` rows, in spans of a given length.
   init(_ count: Int, spansOf length: Int, _ script: String = "") async throws {
     trial = try await ChangeTrial(
       """
@@ -71,7 +71,7 @@ struct RunTrial {
   }
 }
 
-/// A process on its own host, as far as its session goes.
+/// A process on its own host, as far as the server can tell.
 final class RunTrialHost {
   let trial: RunTrial
   let session: PostgresSession
@@ -93,7 +93,7 @@ final class RunTrialHost {
     try claims.claim(knowing: known, in: session)
   }
 
-  /// Claims a span that must be there.
+  /// Claims a span, which must exist.
   func lease(knowing known: [Int] = []) throws -> (lease: SpanLease, remaining: [Range<Int>]) {
     guard case .granted(let lease, let remaining) = try claim(knowing: known) else {
       throw TestCluster.Failure(description: "there is no free span")

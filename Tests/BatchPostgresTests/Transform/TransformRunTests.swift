@@ -8,7 +8,7 @@ import Testing
 
 /// Transforms in the transactions of a run's chunks.
 @Suite struct TransformRunTests {
-  /// Adds one to `n`, after `before` was called.
+  /// Adds one to `n`, after calling `before`.
   private static func addOne(
     _ before: @escaping @Sendable (ReadRows) -> Void = { _ in }
   ) -> RowComputation {
@@ -50,7 +50,7 @@ import Testing
         calls.append(rows.count)
         return calls.count
       }
-      // After they were read, twice.
+      // After the rows were read, twice.
       if call < 3 { try? database.run("UPDATE t SET n = n + 10 WHERE id IN (5, 6, \(30 + call))") }
     }
     let keys = try trial.trial.keys()
@@ -67,7 +67,7 @@ import Testing
     #expect(calls.withLock { $0 } == [40, 3, 3])
     #expect(try trial.counts() == ["1 x 36", "11 x 2", "21 x 2"])
     #expect(try database.text("SELECT succeeded FROM _batch_ledger") == "40")
-    // The ledger answers, the second time.
+    // The second time, the ledger answers.
     let again = try Self.transaction(trial, transform).run(
       chunk,
       at: 0..<40,

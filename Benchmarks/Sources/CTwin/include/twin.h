@@ -1,4 +1,4 @@
-// What the twins in C share: how they fail, and the arithmetic of the transforms.
+// Shared by the twins in C: error handling, and the arithmetic of the transforms.
 
 #ifndef TWIN_H
 #define TWIN_H
@@ -23,7 +23,7 @@ static inline sqlite3 *open_database(const char *path, int flags) {
     fprintf(stderr, "%s: %s\n", path, sqlite3_errmsg(database));
     exit(1);
   }
-  // Of two connections of a program one waits for the other.
+  // One of a program's two connections waits for the other.
   sqlite3_busy_timeout(database, 60000);
   return database;
 }
@@ -38,7 +38,7 @@ static inline sqlite3_stmt *prepare(sqlite3 *database, const char *sql) {
   return statement;
 }
 
-// A writer as most would set one up: the write-ahead log, a sync at each checkpoint only.
+// A typical writer: the write-ahead log, and a sync at checkpoints only.
 static inline sqlite3 *open_for_writing(const char *path) {
   sqlite3 *database = open_database(path, SQLITE_OPEN_READWRITE);
   execute(database, "PRAGMA journal_mode = WAL");
@@ -46,16 +46,15 @@ static inline sqlite3 *open_for_writing(const char *path) {
   return database;
 }
 
-// Columns of the flights, as `SELECT *` gives them.
+// The columns of the flights, in the order of `SELECT *`.
 enum { ID, DEP_DELAY = 6, CARRIER = 10, DEST = 14, AIR_TIME = 15, DISTANCE = 16, COLUMNS = 20 };
 
-// The new arr_delay, of three columns.
+// The new arr_delay, from three columns.
 static inline int64_t delay_of_three(int64_t dep_delay, double distance, int64_t air_time) {
   return dep_delay + (int64_t)distance / 10 - air_time;
 }
 
-// One column's part of the new arr_delay that is of all columns: NULL counts nothing, a text its
-// bytes.
+// One column's part of the new arr_delay from all columns: a NULL adds nothing, a text its length in bytes.
 static inline int64_t part_of_delay(sqlite3_stmt *row, int column) {
   switch (sqlite3_column_type(row, column)) {
     case SQLITE_INTEGER: return sqlite3_column_int64(row, column);

@@ -28,7 +28,7 @@ extension JSONReader {
     let text = String(decoding: bytes[start..<offset], as: UTF8.self)
     let position = position(at: start)
     guard text.utf8.count <= Self.numberLimit else {
-      throw error("a number of \(text.utf8.count) characters", at: position)
+      throw error("a number of \(text.utf8.count.grouped) characters", at: position)
     }
     if isReal {
       guard let value = Double(text), value.isFinite else {

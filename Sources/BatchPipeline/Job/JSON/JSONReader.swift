@@ -56,7 +56,7 @@ extension JSONReader {
     let position = position(at: offset)
     valueCount += 1
     guard valueCount <= Self.valueLimit else {
-      throw error("more than \(Self.valueLimit) values in one file")
+      throw error("more than \(Self.valueLimit.grouped) values in one file")
     }
     let content: JSONValue.Content =
       switch peek ?? 0 {
@@ -187,7 +187,7 @@ extension JSONReader {
     guard bytes.count <= Self.byteLimit else {
       throw BatchError(
         .invalidJSON,
-        "the file has more than \(Self.byteLimit) bytes",
+        "the file has more than \(Self.byteLimit.grouped) bytes",
         at: file,
         remedy: "is it the right file?"
       )
