@@ -205,6 +205,13 @@ package struct RowKeys: Sendable {
       "\(column) BETWEEN \(Self.literal(range.lowerBound)) AND \(Self.literal(range.upperBound))"
   }
 
+  /// The number of a row's key from 1 on, by the key alone; nil where that does not say it.
+  func number(in table: PostgresTable) -> String? {
+    guard case .range(let range) = keys else { return nil }
+    let column = PostgresName.qualified(table.name, key.columns[0].name)
+    return "\(column) - \(Self.literal(range.lowerBound)) + 1"
+  }
+
   private static func literal(_ integer: Int64) -> String { "'\(integer)'::pg_catalog.int8" }
 
   /// The condition that joins the relation with the rows.

@@ -37,6 +37,14 @@ package struct PostgresArray: Sendable, Hashable {
       }
     }
 
+    /// Whether all elements have the same size, so that the server finds one by its number without reading those before it.
+    var hasFixedSize: Bool {
+      switch self {
+      case .boolean, .integer, .real, .transaction: true
+      case .text, .blob: false
+      }
+    }
+
     /// The array type in SQL.
     var arrayName: String {
       switch self {

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+import BatchEngine
 package import BatchIdentifiers
 
 extension RunTables {

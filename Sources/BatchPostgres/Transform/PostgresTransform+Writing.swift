@@ -98,81 +98,165 @@ extension PostgresTransform: ChunkChange {
   // MARK: The statement
 
   /// The statement that sets some of the rows of a chunk, if they are what was read.
+  ///
+  /// If the keys are a range of integers and most rows get numbers, each row finds its values in the arrays by its key.
+  /// This costs the server no more than computing the values itself. Otherwise the statement joins the rows with the
+  /// arrays. Texts and blobs always need the join: the server reads an array of them from its start to find an element.
   func statement(
     for chunk: TransformedRows,
     _ rows: [Int],
     returning output: String = ""
   ) throws(BatchError) -> PostgresStatement {
+    let elements = writes.indices.map { element(of: $0, chunk.values, rows) }
+    let first = parameters.values.count
+    if output.isEmpty, table.kind != .view, 2 * rows.count >= chunk.count,
+      elements.allSatisfy(\.hasFixedSize), let number = chunk.rows.keys.number(in: table),
+      let bounds = chunk.rows.keys.bounds(in: table)
+    {
+      // Zero is no row's version, so that a row without values stays as it is.
+      var places = [Int?](repeating: nil, count: chunk.count)
+      for row in rows { places[chunk.rows.numbers[row]] = row }
+      let companions = companions(of: chunk, places, elements)
+      let assignments = assignments(companions) {
+        "($\(first + $0 + 1)::\(companions[$0].values.element.arrayName))[\(number)]"
+      }
+      return .init(
+        sql: "UPDATE \(table.sql) SET \(assignments.sets) WHERE "
+          + ([bounds, assignments.isCurrent] + matching).joined(separator: " AND "),
+        values: parameters.values + companions.map { .array($0.values) }
+      )
+    }
     let isWhole = rows.count == chunk.count
     let keys =
       isWhole ? chunk.rows.keys : chunk.rows.keys.selecting(rows.map { chunk.rows.numbers[$0] })
-    let version = RowKeys.Companion(name: "_batch_version", values: versions(of: chunk.rows, rows))
-    var companions = [version]
-    var assignments: [String] = []
-    for (index, column) in writes.enumerated() {
-      let (value, flags) = try sent(index, chunk.values, rows)
-      companions.append(value)
-      let name = PostgresName.quoted(column.name)
-      var assigned = value.sql
-      if value.values.element == .text { assigned += "::\(column.comparedType)" }
-      if let flags {
-        companions.append(flags)
-        let own = PostgresName.qualified(table.name, column.name)
-        assigned = "CASE WHEN \(flags.sql) THEN \(assigned) ELSE \(own) END"
-      }
-      assignments.append("\(name) = \(assigned)")
-    }
-    let (relation, join) = try keys.relation(
-      in: table,
-      after: parameters.values.count,
-      with: companions
-    )
-    var conditions = [join, "\(reader.version) = \(version.sql)"]
+    let companions = companions(of: chunk, rows, elements)
+    let assignments = assignments(companions) { companions[$0].sql }
+    let (relation, join) = try keys.relation(in: table, after: first, with: companions)
+    var conditions = [join, assignments.isCurrent]
     if let bounds = keys.bounds(in: table) { conditions.append(bounds) }
-    if let predicate = condition.predicate { conditions.append(predicate.sql(parameters, .place)) }
     return .init(
-      sql: "UPDATE \(table.sql) SET \(assignments.joined(separator: ", ")) FROM \(relation.sql)"
-        + " WHERE \(conditions.joined(separator: " AND "))\(output)",
+      sql: "UPDATE \(table.sql) SET \(assignments.sets) FROM \(relation.sql)"
+        + " WHERE \((conditions + matching).joined(separator: " AND "))\(output)",
       values: parameters.values + relation.values
     )
   }
 
-  private func versions(of chunk: ReadRows, _ rows: [Int]) -> PostgresArray {
-    if table.kind == .view { return PostgresArray(rows.map { chunk.versions[$0] }) }
+  private var matching: [String] {
+    condition.predicate.map { [$0.sql(parameters, .place)] } ?? []
+  }
+
+  /// - Parameters:
+  ///   - companions: The result of ``companions(of:_:_:)``.
+  ///   - sql: The value of a companion for a row, given its index.
+  /// - Returns: The `SET` list, and the condition that a row is what was read.
+  private func assignments(
+    _ companions: [RowKeys.Companion],
+    _ sql: (Int) -> String
+  ) -> (sets: String, isCurrent: String) {
+    let places = Dictionary(uniqueKeysWithValues: companions.enumerated().map { ($1.name, $0) })
+    let sets = writes.enumerated().map { index, column in
+      var assigned = "NULL"
+      if let place = places[Companion.value(of: index)] {
+        let type = companions[place].values.element == .text ? "::\(column.comparedType)" : ""
+        assigned = sql(place) + type
+      }
+      if let place = places[Companion.nulls(of: index)] {
+        assigned = "CASE WHEN \(sql(place)) THEN NULL ELSE \(assigned) END"
+      }
+      if let place = places[Companion.flags(of: index)] {
+        let own = PostgresName.qualified(table.name, column.name)
+        assigned = "CASE WHEN \(sql(place)) THEN \(assigned) ELSE \(own) END"
+      }
+      return "\(PostgresName.quoted(column.name)) = \(assigned)"
+    }
+    return (sets.joined(separator: ", "), "\(reader.version) = \(sql(0))")
+  }
+
+  /// The names of the arrays sent with the keys.
+  private enum Companion {
+    static let version = "_batch_version"
+    static func value(of column: Int) -> String { "_batch_value_\(column + 1)" }
+    /// Which rows get NULL, where the array of values has no NULLs.
+    static func nulls(of column: Int) -> String { "_batch_null_\(column + 1)" }
+    /// Which rows get a value, if not all do.
+    static func flags(of column: Int) -> String { "_batch_set_\(column + 1)" }
+  }
+
+  /// The arrays sent with the keys.
+  ///
+  /// - Parameters:
+  ///   - chunk: The chunk that has the values.
+  ///   - rows: The row for each element of the arrays; nil for none.
+  ///   - elements: How the values of each column are sent.
+  /// - Returns: The versions, then the values.
+  private func companions(
+    of chunk: TransformedRows,
+    _ rows: [Int?],
+    _ elements: [PostgresArray.Element]
+  ) -> [RowKeys.Companion] {
+    var companions = [
+      RowKeys.Companion(name: Companion.version, values: versions(of: chunk.rows, rows))
+    ]
+    for (column, element) in elements.enumerated() {
+      let sent = sent(column, chunk.values, rows, as: element)
+      companions.append(.init(name: Companion.value(of: column), values: sent.values))
+      if let nulls = sent.nulls {
+        companions.append(.init(name: Companion.nulls(of: column), values: nulls))
+      }
+      if let flags = sent.flags {
+        companions.append(.init(name: Companion.flags(of: column), values: flags))
+      }
+    }
+    return companions
+  }
+
+  private func versions(of chunk: ReadRows, _ rows: [Int?]) -> PostgresArray {
+    if table.kind == .view {
+      return PostgresArray(rows.map { row in row.map { chunk.versions[$0] } ?? 0 })
+    }
     var array = PostgresArray(of: .transaction)
     for row in rows {
-      array.append(transaction: UInt32(truncatingIfNeeded: chunk.versions[row]))
+      array.append(transaction: row.map { UInt32(truncatingIfNeeded: chunk.versions[$0]) } ?? 0)
     }
     return array
   }
 
-  /// The values of a written column, and which rows have one if not all do.
+  /// The values of a written column; flags for NULLs, if the values themselves cannot be NULL; flags for rows with a
+  /// value, if not all have one.
   private func sent(
     _ column: Int,
     _ values: RowValues,
-    _ rows: [Int]
-  ) throws(BatchError) -> (values: RowKeys.Companion, flags: RowKeys.Companion?) {
-    var array = PostgresArray(of: element(of: column, values, rows))
-    var flags = PostgresArray(of: .boolean)
-    var isPartial = false
+    _ rows: [Int?],
+    as element: PostgresArray.Element
+  ) -> (values: PostgresArray, nulls: PostgresArray?, flags: PostgresArray?) {
+    var array = PostgresArray(of: element)
+    var (nulls, flags) = (PostgresArray(of: .boolean), PostgresArray(of: .boolean))
+    var (hasNull, isPartial) = (false, false)
     for row in rows {
-      let kind = values.kind(row, column)
+      let kind = row.map { values.kind($0, column) }
+      nulls.append(kind == .null)
       flags.append(kind != .unset)
-      if kind == .unset { isPartial = true }
-      switch (kind, array.element) {
-      case (.null, _), (.unset, _): array.appendNull()
+      hasNull = hasNull || kind == .null
+      isPartial = isPartial || kind == .unset
+      guard let row, let kind, kind != .null, kind != .unset else {
+        switch element {
+        case .integer: array.append(Int64(0))
+        case .real: array.append(0.0)
+        default: array.appendNull()
+        }
+        continue
+      }
+      switch (kind, element) {
       case (.integer, .integer): array.append(values.integer(row, column))
       case (.integer, .real): array.append(Double(values.integer(row, column)))
       case (.real, .real): array.append(values.real(row, column))
       case (.integer, _): array.append(bytes: Array(String(values.integer(row, column)).utf8).span)
       case (.real, _):
         array.append(bytes: Array(PostgresValue.text(of: values.real(row, column)).utf8).span)
-      case (.text, _), (.blob, _): array.append(bytes: Array(values.bytes(row, column)).span)
+      default: array.append(bytes: Array(values.bytes(row, column)).span)
       }
     }
-    let own = RowKeys.Companion(name: "_batch_value_\(column + 1)", values: array)
-    let set = RowKeys.Companion(name: "_batch_set_\(column + 1)", values: flags)
-    return (own, isPartial ? set : nil)
+    return (array, hasNull && element.hasFixedSize ? nulls : nil, isPartial ? flags : nil)
   }
 
   /// What the values of a column are sent as: numbers and blobs where all of them are, and texts otherwise, of which the server
@@ -184,7 +268,8 @@ extension PostgresTransform: ChunkChange {
   ) -> PostgresArray.Element {
     func are(_ kinds: RowValues.Kind...) -> Bool {
       rows.allSatisfy {
-        [.null, .unset].contains(values.kind($0, column)) || kinds.contains(values.kind($0, column))
+        let kind = values.kind($0, column)
+        return kind == .null || kind == .unset || kinds.contains(kind)
       }
     }
     switch writes[column].form {

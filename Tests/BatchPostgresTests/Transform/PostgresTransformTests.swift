@@ -180,6 +180,87 @@ import Testing
     #expect(try trial.session.integer("SELECT count(DISTINCT xmin::text) FROM t") == 2)
   }
 
+  // MARK: By position and by join
+
+  /// What a row of the model test gets: for each column a text, "-" for NULL, and nil to leave it as it is.
+  private static func choice(of id: Int64, seed: Int, rate: Double, columns: Int) -> [String?] {
+    var generator = SeededGenerator(seed: UInt64(bitPattern: id) &* 31 &+ UInt64(seed))
+    if Double.random(in: 0..<1, using: &generator) > rate {
+      return [String?](repeating: nil, count: columns)
+    }
+    return (0..<columns).map { column in
+      let number = Int.random(in: 0..<100, using: &generator)
+      switch number {
+      case ..<20: return nil
+      case ..<40: return "-"
+      default: return ["\(number)", "\(number).5", "\(number).25", "w\(number)"][column]
+      }
+    }
+  }
+
+  @Test(arguments: 0..<12, ["int", "smallint", "bigint"])
+  func `each row gets what was computed for it, with gaps in the keys and without`(
+    seed: Int,
+    type: String
+  ) async throws {
+    var generator = SeededGenerator(seed: UInt64(seed))
+    let count = Int.random(in: 2...90, using: &generator)
+    let last = type == "bigint" ? Int64.max : Int64.random(in: 0...200, using: &generator)
+    let gap = Int.random(in: 0..<3 * count, using: &generator)
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id \(type) PRIMARY KEY, i int DEFAULT 5, r real DEFAULT 0.5, d float8, w text DEFAULT 'own');
+      INSERT INTO t (id) SELECT \(last) - g FROM generate_series(0, \(count - 1)) AS g WHERE g <> \(gap)
+      """
+    )
+    let columns = seed % 3 == 0 ? ["i", "r", "d", "w"] : ["i", "r", "d"]
+    let rate = [0.1, 0.4, 0.7, 1.0][seed % 4]
+    let text = """
+      concat_ws(' ', id, coalesce(i::text, '-'), coalesce(r::text, '-'), coalesce(d::text, '-'), coalesce(w, '-'))
+      """
+    var expected: [String] = []
+    var changed = 0
+    for row in try trial.texts(text, orderBy: "id") {
+      var words = row.split(separator: " ").map(String.init)
+      let id = try #require(Int64(words[0]))
+      let choice = Self.choice(of: id, seed: seed, rate: rate, columns: columns.count)
+      for (column, value) in choice.enumerated() { words[column + 1] = value ?? words[column + 1] }
+      if choice.contains(where: { $0 != nil }) { changed += 1 }
+      expected.append(words.joined(separator: " "))
+    }
+    let transform = try trial.transform(["id"], columns)
+    let chunk = try transform.prepare(trial.keys(), in: trial.session) { rows throws(BatchError) in
+      var values = RowValues(columns: columns.count)
+      for row in 0..<rows.count {
+        let id = rows.values.integer(row, 0)
+        for value in Self.choice(of: id, seed: seed, rate: rate, columns: columns.count) {
+          switch value {
+          case nil: values.appendUnset()
+          case "-": values.appendNull()
+          case let text?:
+            if let integer = Int64(text) {
+              values.append(integer: integer)
+            } else if let real = Double(text) {
+              values.append(real: real)
+            } else {
+              try values.append(text: text)
+            }
+          }
+        }
+        values.endRow()
+      }
+      return ComputedRows(values)
+    }
+    let written = try Self.write(trial, transform, chunk, .counting)
+    #expect(written.succeeded == changed)
+    #expect(try trial.texts(text, orderBy: "id") == expected)
+    let versions = try trial.session.integer("SELECT count(DISTINCT xmin::text) FROM t")
+    #expect(versions == (changed == 0 || changed == expected.count ? 1 : 2))
+    let statement = try transform.statement(for: chunk, chunk.changed)
+    let isByPosition = gap >= count && columns.count == 3 && 2 * changed >= count
+    #expect(statement.sql.contains("unnest") == !isByPosition, "\(statement.sql)")
+  }
+
   @Test func `a column that changes its type is not read with the old type`() async throws {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, n int, w text); INSERT INTO t SELECT g, g, g FROM generate_series(1, 9) AS g"
