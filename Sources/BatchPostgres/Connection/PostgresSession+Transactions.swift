@@ -42,6 +42,11 @@ package struct TransactionOptions: Sendable {
     self.searchPath = searchPath
   }
 
+  /// A transaction over the rows of a run itself, in which the process only asks the server.
+  ///
+  /// If the process stops in the middle, the server frees the locks after ten seconds, so that other hosts go on.
+  static let bookkeeping = TransactionOptions(.readCommitted, idleTimeout: .seconds(10))
+
   /// A transaction that parses statements and runs none that writes.
   static func parsing(_ path: SearchPath) -> TransactionOptions {
     var options = TransactionOptions(isReadOnly: true, searchPath: path)

@@ -72,7 +72,7 @@ package struct ExportParts: Sendable {
     onFailure policy: FailurePolicy = .failChunk,
     in session: PostgresSession
   ) throws(BatchError) {
-    try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
+    try session.transaction(.bookkeeping) { () throws(BatchError) in
       guard try fence.enter(part.positions, under: lease, in: session) == .entered else { return }
       if policy != .failChunk {
         let policy = policy.after(try fence.tables.failureCount(ofRun: fence.run, in: session))

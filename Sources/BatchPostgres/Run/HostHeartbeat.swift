@@ -82,7 +82,7 @@ package struct HostHeartbeat: Sendable {
 
   /// Takes the process out of the run, and gives back what it has.
   package func leave(in session: PostgresSession) throws(BatchError) {
-    try session.transaction { () throws(BatchError) in
+    try session.transaction(.bookkeeping) { () throws(BatchError) in
       try session.execute(
         """
         UPDATE \(tables.span) SET host = NULL, token = token + 1

@@ -190,7 +190,7 @@ extension RunTables {
   /// - Returns: Whether this has ended the run: true for one host alone, which tells the end.
   /// - Throws: `BatchError` of code `damagedFile` if the spans are not all that the run began with.
   package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
-    try session.transaction { () throws(BatchError) in
+    try session.transaction(.bookkeeping) { () throws(BatchError) in
       // What is told to be done must be on the disk, with all that was committed before, whatever the role has.
       try session.execute(
         """

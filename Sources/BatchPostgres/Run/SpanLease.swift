@@ -58,7 +58,7 @@ package struct SpanClaims: Sendable {
   ) throws(BatchError) -> Answer {
     // What was committed before the span was locked is to be seen by the statement after it, and only that isolation
     // has it so.
-    try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
+    try session.transaction(.bookkeeping) { () throws(BatchError) in
       // Whoever sets the run aside waits for this, and takes back what it has granted.
       let run = try session.execute(
         "SELECT FROM \(tables.run) WHERE run = $1::uuid AND state = 'running' FOR SHARE",
@@ -113,7 +113,7 @@ package struct SpanClaims: Sendable {
   ///   all of it is done: a server that has crashed, or taken over from another one, may have lost the last chunks.
   ///   Of code `damagedFile` if somebody has changed the ledger.
   package func close(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
-    try session.transaction(TransactionOptions(.readCommitted)) { () throws(BatchError) in
+    try session.transaction(.bookkeeping) { () throws(BatchError) in
       // A change of the key, which waits for the chunks of the span that are not committed.
       let locked = try session.execute(
         """
