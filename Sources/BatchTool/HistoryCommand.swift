@@ -10,7 +10,8 @@ struct HistoryCommand: AsyncParsableCommand {
     abstract: "Lists the last runs of a job, newest first.",
     discussion: """
       A run is named by the first characters of its UUID: give them to --run of status, ids, verify, \
-      report and undo. The job's "history" says how many records to keep; default: 20.
+      report and undo. The job's "history" says how many records to keep; default: 20. \
+      Runs on PostgreSQL stay in the database until batch cleanup.
       """
   )
 
@@ -24,7 +25,9 @@ struct HistoryCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    let history = try await JobHistory(of: Job(ofRecordNamed: job, for: "batch history"))
+    let job = try Job(ofRunNamed: job)
+    try job.requireSupport()
+    let history = try await JobHistory(of: job)
     if json { return try Terminal.printJSON(history, pretty: true) }
     if history.runs.isEmpty { return try Terminal.print("the job has not run") }
     try Terminal.print(

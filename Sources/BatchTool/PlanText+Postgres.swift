@@ -29,6 +29,7 @@ extension PlanText {
       "matches   \(report.matches.grouped) in \(Format.count(report.chunks, "chunk"))"
     )
     try printLines("fetch", [report.sql.fetch.onOneLine] + report.queryPlan)
+    try printLines("archive", report.archiveCreation.map { ["\($0), when a run begins"] } ?? [])
     try printLines("apply", [report.sql.apply.onOneLine] + report.lookUp)
     try printLines("recheck", [report.recheck])
     try printLines("locks", report.locks)

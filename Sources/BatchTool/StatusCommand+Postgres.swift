@@ -4,14 +4,13 @@ import BatchIdentifiers
 import BatchPipeline
 
 extension StatusCommand {
-  /// Shows the state of the last run of a job on PostgreSQL.
+  /// Shows the state of the last run of a job on PostgreSQL, or of the one that is named.
   func showSharedRun(of job: Job) async throws {
-    if recorded.run != nil { try job.requireRecord(for: "a run of the history") }
     var shown = 0
     var last: String?
     while true {
       let status = try await waitingForRun(of: job) { () async throws(BatchError) in
-        try await SharedRunStatus(of: job, runID: runID.value)
+        try await SharedRunStatus(of: job, runID: runID.value, run: recorded.run)
       }
       let isOver = !watch || !status.isLive && !status.isBeginning
       let isDrawn = watch && !json && Terminal.canRedraw

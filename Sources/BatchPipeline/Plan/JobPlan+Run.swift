@@ -20,30 +20,10 @@ extension JobPlan {
 
   /// The identifiers in the file that the job's source names, with a hash of them.
   func importedIdentifiers() throws(BatchError) -> (list: PackedIdentifiers, hash: String)? {
-    guard let path = job.source.identifiers else { return nil }
-    do throws(BatchError) {
-      let file = try IdentifierFile(opening: path)
-      let header = file.list.header
-      guard header.entityName == entity.name else {
-        throw BatchError(
-          .otherRun,
-          "the identifiers belong to entity \"\(header.entityName)\"",
-          at: path.string,
-          remedy: "name a file of \"\(entity.name)\" identifiers"
-        )
-      }
-      guard store.identity.admits(header.storeIdentifier, atPath: store.path) else {
-        throw BatchError(
-          .otherRun,
-          "the identifiers belong to store \(header.storeIdentifier), the database is"
-            + " \(store.identity.uuid)",
-          at: path.string
-        )
-      }
-      return (file.list, file.contentHash)
-    } catch {
-      throw error.located(at: job.place(of: .identifiers))
+    let file = try job.identifierFile(of: entity.name, in: store.identity.uuid) {
+      store.identity.admits($0, atPath: store.path)
     }
+    return file.map { ($0.list, $0.contentHash) }
   }
 }
 

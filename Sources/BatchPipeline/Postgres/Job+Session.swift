@@ -2,6 +2,25 @@
 import BatchIdentifiers
 import BatchPostgres
 
+extension Job.DatabaseOptions.Server {
+  /// Does something with a session, which ends with it.
+  ///
+  /// - Throws: What `body` throws, or what keeps the session from being made.
+  func inSession<Result: Sendable>(
+    _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    let connection = PostgresConnection(label: "batch", address: try address())
+    let result: Swift.Result<Result, BatchError>
+    do throws(BatchError) {
+      result = .success(try await connection.perform(body))
+    } catch {
+      result = .failure(error)
+    }
+    await connection.close()
+    return try result.get()
+  }
+}
+
 extension Job {
   /// Does something with a session of the job's server, which ends with it.
   ///
@@ -12,15 +31,7 @@ extension Job {
     guard let server = database.server else {
       preconditionFailure("a job on a file has no server")
     }
-    let connection = PostgresConnection(label: "batch", address: try server.address())
-    let result: Swift.Result<Result, BatchError>
-    do throws(BatchError) {
-      result = .success(try await connection.perform(body))
-    } catch {
-      result = .failure(error)
-    }
-    await connection.close()
-    return try result.get()
+    return try await server.inSession(body)
   }
 
   /// Whether a host has the job locked, to begin a run; not if the server cannot be asked.
@@ -34,22 +45,31 @@ extension Job {
 
   /// The job's run that was begun last, or one by its UUID or the first characters of that.
   ///
-  /// - Throws: `BatchError` of code `fileAccess` if there is none.
+  /// - Throws: `BatchError` of code `fileAccess` if there is none, `unknownRun` if none has the name, or several have.
   func sharedRun(
     _ name: String? = nil,
     _ tables: RunTables,
     in session: PostgresSession
   ) throws(BatchError) -> SharedRun {
     let runs = try tables.runs(ofJobIfThere: self.name, in: session)
-    let found = name.map { name in runs.last { $0.run.hasPrefix(name.lowercased()) } } ?? runs.last
-    if let found { return found }
-    let what = name.map { "has no run \($0.quotedForMessage)" } ?? "has not been run"
-    throw BatchError(
-      .fileAccess,
-      "job \"\(self.name)\" \(what)",
-      at: session.address.description,
-      remedy: name == nil ? "run it first" : "see batch status for the last one"
-    )
+    guard let name else {
+      if let last = runs.last { return last }
+      throw BatchError(
+        .fileAccess,
+        "job \"\(self.name)\" has not been run",
+        at: session.address.description,
+        remedy: "run it first"
+      )
+    }
+    let found = runs.filter { !name.isEmpty && $0.run.hasPrefix(name.lowercased()) }
+    guard let run = found.first, found.count == 1 else {
+      throw BatchError.unknownRun(
+        name,
+        count: found.count,
+        at: session.address.description
+      )
+    }
+    return run
   }
 }
 

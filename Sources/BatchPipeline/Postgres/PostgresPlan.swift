@@ -12,6 +12,8 @@ package struct PostgresPlan: Sendable {
   package let parameters: ParameterValues
   /// Which identifiers are selected.
   package let query: PostgresQuery
+  /// The file that has the identifiers, if none are selected.
+  package let identifiers: IdentifierFile?
   /// What selects them; nil for all rows.
   package let condition: CheckedExpression?
   /// What must still hold of a row when its turn comes.
@@ -25,6 +27,8 @@ package struct PostgresPlan: Sendable {
   package enum Work: Sendable {
     /// Rows are changed by SQL.
     case change(PostgresChange)
+    /// Rows are deleted, once the run has made their archive when it begins; the change is that without one.
+    case archiving(PostgresChange, NewArchive)
     /// Rows are read and computed, and what came of it is set.
     case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
     /// Rows are read and written to a file.
@@ -40,6 +44,7 @@ package struct PostgresPlan: Sendable {
   ///   - job: The job.
   ///   - parameters: The values of its parameters.
   ///   - handlers: What the `handler` of a transform may name.
+  ///   - createsArchive: Whether a run is to begin, which may make the archive that the job names.
   ///   - session: A session of its database.
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an expression that is none, what
   ///   the role may not do.
@@ -47,6 +52,7 @@ package struct PostgresPlan: Sendable {
     _ job: Job,
     parameters: ParameterValues,
     handlers: [String: TransformHandler] = [:],
+    creatingArchive createsArchive: Bool = false,
     in session: PostgresSession
   ) throws(BatchError) {
     self.job = job
@@ -90,6 +96,7 @@ package struct PostgresPlan: Sendable {
     }
     self.condition = condition
     self.query = query
+    identifiers = try Self.identifiers(of: job, query, database)
     recheck = .init(
       job.source.recheck.applies(to: condition) ? condition : nil,
       isRequired: job.source.recheck == .fail
@@ -99,23 +106,29 @@ package struct PostgresPlan: Sendable {
       work = try Self.transform(transform, of: job, query, recheck, parameters, handlers)
     case .export(let export): work = try Self.export(export, of: job, query, recheck)
     case .update, .delete, .contexts, .undo:
-      work = .change(
+      let recheck = recheck
+      func change(_ action: PostgresChange.Action) -> PostgresChange {
         PostgresChange(
           of: table,
           key: key,
-          try Self.action(of: job, table, key, compiler, in: session),
+          action,
           condition: recheck,
           leavesUnchanged: job.action.leavesUnchanged,
           parameters: values,
           path: path
         )
-      )
+      }
+      if createsArchive, let archive = try Self.newArchive(of: job, for: table, in: session) {
+        work = .archiving(change(.delete(archive: nil)), archive)
+      } else {
+        work = .change(change(try Self.action(of: job, table, key, compiler, in: session)))
+      }
     }
     let work = work
     let checked = try Self.located(at: job.place(of: .entity)) {
       () throws(BatchError) -> [String] in
       switch work {
-      case .change(let change): return try change.check(in: session)
+      case .change(let change), .archiving(let change, _): return try change.check(in: session)
       case .transform(let transform, _, _, _): return try transform.check(in: session)
       case .export(let export, _):
         try export.check(in: session)
@@ -165,6 +178,52 @@ package struct PostgresPlan: Sendable {
     case .export, .transform, .contexts, .undo:
       preconditionFailure("an action that a valid job on PostgreSQL does not have")
     }
+  }
+
+  /// The archive that a run of the job has to make; nil if it is there, or need not be.
+  private static func newArchive(
+    of job: Job,
+    for table: PostgresTable,
+    in session: PostgresSession
+  ) throws(BatchError) -> NewArchive? {
+    guard case .delete(let delete) = job.action, delete.createsArchive, let name = delete.archive
+    else { return nil }
+    return try located(at: job.place(of: .archive)) { () throws(BatchError) in
+      try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
+        try NewArchive(ifMissing: name, for: table, in: session)
+      }
+    }
+  }
+
+  /// The file of identifiers that a job names.
+  private static func identifiers(
+    of job: Job,
+    _ query: PostgresQuery,
+    _ database: PostgresDatabase
+  ) throws(BatchError) -> IdentifierFile? {
+    let store = database.derivedIdentity
+    let file = try job.identifierFile(of: query.table.title, in: store) { $0 == store }
+    guard let file, file.list.count > 0,
+      (file.list.header.keyKind == .integer) != query.key.isInteger
+    else { return file }
+    throw BatchError(
+      .otherRun,
+      "the keys of the identifiers are not \(query.key.columns.map(\.name).joined(separator: ", "))",
+      at: job.place(of: .identifiers),
+      remedy: "name a file of identifiers that a job with the same key has made"
+    )
+  }
+
+  /// The identifiers of the file, if the job names one; inside a transaction of the caller.
+  func givenIdentifiers(in session: PostgresSession) throws(BatchError) -> IdentifierList? {
+    guard let identifiers else { return nil }
+    try query.refuseDuplicates(in: session)
+    return try identifiers.load()
+  }
+
+  /// The archive that is to be made when a run begins.
+  var newArchive: NewArchive? {
+    if case .archiving(_, let archive) = work { archive } else { nil }
   }
 
   /// The export of a job, its columns found.
@@ -243,7 +302,14 @@ package struct PostgresPlan: Sendable {
   var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
 
   /// What decides which rows are changed, and to what.
-  var fingerprint: JobFingerprint { JobFingerprint(job: job, parameters: parameters, store: "") }
+  var fingerprint: JobFingerprint {
+    JobFingerprint(
+      job: job,
+      parameters: parameters,
+      store: "",
+      identifiersHash: identifiers?.contentHash
+    )
+  }
 }
 
 extension Recheck {

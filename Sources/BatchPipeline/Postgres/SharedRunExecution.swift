@@ -143,6 +143,7 @@ struct SharedRunExecution {
         reconnectingFor: lease
       )
       ended = await loop(processor, spans, policy, presence, session, health)
+    case .archiving: preconditionFailure("the archive is made before the run has a chunk")
     case .transform(let transform, let action, let handler, let children):
       let processor = SharedTransformProcessor(
         chunks(of: transform),

@@ -36,14 +36,24 @@ package struct SharedRunStatus: Sendable, Encodable {
 
   /// Asks the database.
   ///
-  /// - Throws: `BatchError` of code `fileAccess` if the job has not been run.
-  package init(of job: Job, runID: String? = nil) async throws(BatchError) {
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - runID: The identifier of the work; nil for any.
+  ///   - name: One of its runs, by its UUID or the first characters of that; nil for the last.
+  /// - Throws: `BatchError` of code `fileAccess` if the job has not been run, `unknownRun` if it has no such run.
+  package init(
+    of job: Job,
+    runID: String? = nil,
+    run name: String? = nil
+  ) async throws(BatchError) {
     let (lease, request) = (job.database.lease, BatchRunRequest(runID: runID))
     self = try await job.inSession { session throws(BatchError) in
       let tables = try RunTables(of: session)
-      var run = try job.sharedRun(nil, tables, in: session)
+      var run = try job.sharedRun(name, tables, in: session)
       let runs = try tables.runs(ofJob: job.name, in: session)
-      if let runID, let asked = runs.last(where: { $0.runID?.hasSameBytes(as: runID) == true }) {
+      if name == nil, let runID,
+        let asked = runs.last(where: { $0.runID?.hasSameBytes(as: runID) == true })
+      {
         run = asked
       }
       guard let standing = try tables.standing(ofRun: run.run, in: session) else {

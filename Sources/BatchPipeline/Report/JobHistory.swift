@@ -5,10 +5,12 @@ public import SystemPackage
 
 /// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's
 /// `history` says, and those that were set aside.
+///
+/// Of runs that hosts share on PostgreSQL, those that the database knows.
 public struct JobHistory: Sendable, Encodable {
-  /// The folder with the records of earlier runs.
+  /// The folder with the records of earlier runs, or the database that has them.
   public let folder: String
-  /// The size of these records, in bytes.
+  /// The size of these records, in bytes; 0 of those in a database.
   public let bytes: Int64
   /// The runs, newest first.
   public let runs: [RecordedRun]
@@ -17,6 +19,12 @@ public struct JobHistory: Sendable, Encodable {
   ///
   /// - Throws: `BatchError` if the last one cannot be read; other unreadable ones are left out.
   public init(of job: Job) async throws(BatchError) {
+    #if PostgreSQL
+    if job.sharedServer != nil {
+      self = try await JobHistory(ofSharedRunsOf: job)
+      return
+    }
+    #endif
     let history = RunHistory(of: job.files)
     let entries = history.entries
     folder = history.folder.string
@@ -26,6 +34,11 @@ public struct JobHistory: Sendable, Encodable {
       runs.append(try await RecordedRun(checkpoint, of: job))
     }
     self.runs = runs.sorted { $1.place < $0.place }
+  }
+
+  /// The runs that some place has, newest first.
+  init(folder: String, bytes: Int64, runs: [RecordedRun]) {
+    (self.folder, self.bytes, self.runs) = (folder, bytes, runs)
   }
 }
 
@@ -94,17 +107,41 @@ public struct RecordedRun: Sendable, Encodable {
     {
       summary.state = .stopped
     }
+    self.init(
+      metadata,
+      summary,
+      entity: checkpoint.list.header.entityName,
+      recordedAt: progress.recordedAt,
+      undo: metadata.undone == nil ? CompletedUndo(of: metadata.run, ofJob: job) : nil
+    )
+  }
+
+  /// A run by what is known of it.
+  ///
+  /// - Parameters:
+  ///   - metadata: What it began with.
+  ///   - summary: How it stands.
+  ///   - entity: The entity of its rows; nil for the one of its job.
+  ///   - recordedAt: When that was written.
+  ///   - undo: The run that undid it.
+  init(
+    _ metadata: RunMetadata,
+    _ summary: RunSummary,
+    entity: String? = nil,
+    recordedAt: Double? = nil,
+    undo: CompletedUndo? = nil
+  ) {
     self.summary = summary
     startedAt = metadata.startedAt
     place = (
-      metadata.startedAt, metadata.startedMicroseconds ?? 0, progress.recordedAt ?? 0, metadata.run
+      metadata.startedAt, metadata.startedMicroseconds ?? 0, recordedAt ?? 0, metadata.run
     )
-    entity = checkpoint.list.header.entityName
     parameters = metadata.parameters ?? [:]
     invocation = metadata.invocation
     undone = metadata.undone
-    undo = metadata.undone == nil ? CompletedUndo(of: metadata.run, ofJob: job) : nil
+    self.undo = undo
     let fingerprint = try? JSONReader.read(Array(metadata.fingerprint.utf8), file: "fingerprint")
+    self.entity = entity ?? fingerprint?.member("entity")?.text ?? ""
     condition = fingerprint?.member("where")?.text
     action = fingerprint?.member("action")?.member("type")?.text
   }
@@ -166,16 +203,23 @@ extension Checkpoint {
     let known = try recorded(ofJob: job, RunHistory(of: job.files).entries)
     let found = known.filter { !wanted.isEmpty && $0.metadata.run.hasPrefix(wanted) }
     guard let checkpoint = found.first, found.count == 1 else {
-      throw BatchError(
-        .unknownRun,
-        found.isEmpty
-          ? "there is no record of run \(run.quotedForMessage)"
-          : "\(run.quotedForMessage) begins the names of \(found.count) runs",
-        at: job.checkpointPath.string,
-        remedy: "batch history lists the runs"
-      )
+      throw .unknownRun(run, count: found.count, at: job.checkpointPath.string)
     }
     return checkpoint
+  }
+}
+
+extension BatchError {
+  /// The error about the name of a run that no record has, or several have.
+  static func unknownRun(_ name: String, count: Int, at place: String) -> BatchError {
+    BatchError(
+      .unknownRun,
+      count == 0
+        ? "there is no record of run \(name.quotedForMessage)"
+        : "\(name.quotedForMessage) begins the names of \(count) runs",
+      at: place,
+      remedy: "batch history lists the runs"
+    )
   }
 }
 

@@ -68,10 +68,12 @@ extension BatchRun {
       return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
     case .begin:
       let begun = try await begin(tables, address, opening, onEvent)
-      guard let (run, plan) = begun else {
+      guard let (run, begunPlan) = begun else {
         // Another host was faster.
         return try await share(server, opening, onEvent, answer)
       }
+      let plan =
+        begunPlan.newArchive == nil ? begunPlan : try await plan(of: run, by: opening)
       return try await takePart(
         in: run,
         plan,
@@ -124,13 +126,14 @@ extension BatchRun {
     }
     // Before anything is written: another job is refused.
     _ = try await plan(of: run, by: opening)
-    let count = try await opening.perform { session throws(BatchError) in
+    let isOpen = try await opening.persistently(within: job.database.lease) {
+      session throws(BatchError) in
       try session.transaction { () throws(BatchError) in
         try tables.lock(job: job.name, in: session)
         return try tables.reopen(run.run, in: session)
       }
     }
-    guard count > 0 else {
+    guard isOpen else {
       onEvent(.message("nothing has failed; nothing to retry"))
       return tell(try await summary(of: run, tables, opening), answer).summary
     }
@@ -147,13 +150,20 @@ extension BatchRun {
 
   private func plan(
     of run: RunIdentity,
+    creatingArchive createsArchive: Bool = false,
     by connection: PostgresConnection
   ) async throws(BatchError) -> PostgresPlan {
     let (job, handlers) = (job, jobWork.handlers)
     let parameters = try jobWork.parameters(of: run)
     return try await connection.persistently(within: job.database.lease) {
       session throws(BatchError) in
-      try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
+      try PostgresPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        creatingArchive: createsArchive,
+        in: session
+      )
     }
   }
 
@@ -203,14 +213,20 @@ extension BatchRun {
         ) ?? ""
       }
     )
-    let plan = try await plan(of: identity, by: opening)
+    let plan = try await plan(of: identity, creatingArchive: true, by: opening)
     // Whoever cannot write its files or start its programs is refused before there is a run.
     try job.refuseMissingFolders()
     try plan.refuseOccupiedFolder()
     _ = try RunHooks(job, parameters: plan.parameters)
-    return try await PostgresConnection.persistently(within: lease) { () async throws(BatchError) in
-      try await begin(identity, plan, tables, address, opening, onEvent)
+    // Known before the COMMIT, which may be done without an answer.
+    var replaced: [SharedRun] = []
+    let begun = try await PostgresConnection.persistently(within: lease) {
+      () async throws(BatchError) in
+      try await begin(identity, plan, tables, address, opening, replacing: &replaced)
     }
+    guard let begun else { return nil }
+    for other in replaced { onEvent(.setAside("run \(other.run)")) }
+    return begun
   }
 
   /// Tries once to begin a run.
@@ -223,7 +239,7 @@ extension BatchRun {
     _ tables: RunTables,
     _ address: ServerAddress,
     _ opening: PostgresConnection,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+    replacing replaced: inout [SharedRun]
   ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
     let place = address.description
     let fetch = PostgresFetch(plan.query, from: address, readers: workerCount)
@@ -234,7 +250,7 @@ extension BatchRun {
     return try await interruptible(at: place, by: interrupt) {
       () throws(BatchError) -> (SharedRun, PostgresPlan)? in
       let (name, request, lease) = (job.name, options.request, job.database.lease)
-      let (replaced, own) = try await opening.perform {
+      let (unfinished, own) = try await opening.perform {
         session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
         try session.transaction { () throws(BatchError) in try tables.create(in: session) }
         try session.begin(TransactionOptions(idleTimeout: lease))
@@ -255,11 +271,20 @@ extension BatchRun {
           throw error
         }
       }
-      guard let replaced else { return own.map { ($0, plan) } }
+      guard let unfinished else { return own.map { ($0, plan) } }
+      replaced = unfinished
       let staying = Task { await opening.stayInTransaction(endingAfter: lease) }
       defer { staying.cancel() }
       do throws(BatchError) {
-        let list = try await fetch.run(store: plan.database.derivedIdentity)
+        let given = try await opening.perform { session throws(BatchError) in
+          try plan.givenIdentifiers(in: session)
+        }
+        let list: IdentifierList
+        if let given {
+          list = given
+        } else {
+          list = try await fetch.run(store: plan.database.derivedIdentity)
+        }
         let description = try description(of: identity, plan)
         let run = identity.run
         // Whoever cannot start its programs is refused before there is a run.
@@ -269,7 +294,8 @@ extension BatchRun {
             let error = PostgresError("the connection broke", state: .connectionFailure)
             throw BatchError(error, server: place)
           }
-          for other in replaced { try tables.setAside(other.run, in: session) }
+          for other in unfinished { try tables.setAside(other.run, in: session) }
+          try plan.newArchive?.create(in: session)
           try tables.begin(run, description, over: list, in: session)
           try session.commit()
           return try tables.runs(ofJob: name, in: session).first { $0.run == run }
@@ -278,7 +304,6 @@ extension BatchRun {
           try plan.stop()
           return nil
         }
-        for other in replaced { onEvent(.setAside("run \(other.run)")) }
         return (begun, plan)
       } catch {
         try? await opening.perform { session throws(BatchError) in session.rollBack() }

@@ -54,6 +54,15 @@ struct PostgresExportPlan: RunPlan {
     for run: BatchRun,
     _ identity: StoreIdentity
   ) async throws(BatchError) -> RunSelection {
+    let plan = plan
+    if plan.identifiers != nil {
+      let given = try await job.inSession { session throws(BatchError) in
+        try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
+          try plan.givenIdentifiers(in: session)
+        }
+      }
+      if let given { return RunSelection(list: given.packed, isGiven: true) }
+    }
     let fetch = PostgresFetch(plan.query, from: plan.address, readers: run.workerCount)
     let list = try await run.interruptible(
       at: plan.address.description,

@@ -33,8 +33,12 @@ package struct PostgresPlanReport: Sendable, Encodable {
   package let role: String
   package let entity: String
   package let key: [String]
+  /// The file that has the identifiers, if none are selected.
+  package let identifiers: String?
   package let matches: Int
   package let chunks: Int
+  /// The statement that makes the archive when a run begins; nil if none is to be made.
+  package let archiveCreation: String?
   package let sql: SQL
   /// How the server finds the rows that are selected, and those of a chunk.
   package let queryPlan: [String]
@@ -71,7 +75,13 @@ package struct PostgresPlanReport: Sendable, Encodable {
     // Of an export to one file the files say it.
     let step = job.sharedServer == nil ? await NextStep(of: job, options: options) : nil
     self = try await job.inSession { session throws(BatchError) in
-      let plan = try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
+      let plan = try PostgresPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        creatingArchive: true,
+        in: session
+      )
       let next: (String, String)
       if let step {
         next = (step.name, step.words)
@@ -106,13 +116,22 @@ package struct PostgresPlanReport: Sendable, Encodable {
     do {
       try query.parameters.apply(in: session)
       try query.refuseDuplicates(in: session)
-      matches = try query.count(in: session)
+      if let identifiers = plan.identifiers {
+        matches = identifiers.list.count
+      } else {
+        matches = try query.count(in: session)
+      }
     } catch {
       throw query.explained(error)
     }
     chunks = (matches + chunkSize - 1) / chunkSize
-    sql = SQL(fetch: query.statementText, apply: try plan.statementText())
-    queryPlan = try query.explanation(in: session)
+    identifiers = plan.identifiers?.path.string
+    archiveCreation = plan.newArchive?.statement
+    sql = SQL(
+      fetch: identifiers.map { "the identifiers of \($0)" } ?? query.statementText,
+      apply: try plan.statementText()
+    )
+    queryPlan = identifiers == nil ? try query.explanation(in: session) : []
     lookUp = try plan.lookUp(in: session)
     recheck = plan.recheckWords
     locks = plan.locks
@@ -160,7 +179,7 @@ extension PostgresPlan {
   /// What is run for each chunk.
   fileprivate func statementText() throws(BatchError) -> String {
     switch work {
-    case .change(let change): try change.statementText()
+    case .change(let change), .archiving(let change, _): try change.statementText()
     case .transform(let transform, _, _, _): try transform.statementText()
     case .export(let export, _): try export.statementText()
     }
@@ -169,7 +188,7 @@ extension PostgresPlan {
   /// How the server finds the rows of a chunk.
   fileprivate func lookUp(in session: PostgresSession) throws(BatchError) -> [String] {
     switch work {
-    case .change(let change): try change.explanation(in: session)
+    case .change(let change), .archiving(let change, _): try change.explanation(in: session)
     case .transform(let transform, _, _, _): try transform.explanation(in: session)
     case .export(let export, _): try export.explanation(in: session)
     }
@@ -178,7 +197,7 @@ extension PostgresPlan {
   /// The columns that are shown of the first rows.
   fileprivate var previewedColumns: [String] {
     switch work {
-    case .change(let change): change.previewedColumns
+    case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.reads.map(\.name)
     case .export(let export, _): export.columns
     }
@@ -187,7 +206,7 @@ extension PostgresPlan {
   /// The columns that are set, or all of a row that is deleted.
   private var changedColumns: [String] {
     switch work {
-    case .change(let change): change.previewedColumns
+    case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.writes.map(\.name)
     case .export: []
     }
@@ -198,11 +217,19 @@ extension PostgresPlan {
     _ limit: Int,
     in session: PostgresSession
   ) throws(BatchError) -> [PreviewedRow] {
-    switch work {
-    case .change(let change): try change.preview(limit, of: query, in: session)
+    let query = try shownQuery(limit)
+    return switch work {
+    case .change(let change), .archiving(let change, _):
+      try change.preview(limit, of: query, in: session)
     case .transform(let transform, _, _, _): try transform.preview(limit, of: query, in: session)
     case .export(let export, _): try export.preview(limit, of: query, in: session)
     }
+  }
+
+  /// What selects the first rows, or those of the first identifiers.
+  private func shownQuery(_ limit: Int) throws(BatchError) -> PostgresQuery {
+    guard let list = identifiers?.list, list.count > 0 else { return query }
+    return try query.restricted(to: RowKeys(list, 0..<min(limit, list.count), key: key))
   }
 
   /// What must still hold of a row when its turn comes.
@@ -290,7 +317,13 @@ package struct PostgresValidation: Sendable {
     try job.refuseMissingFolders()
     try job.refuseOccupiedOutput()
     (entity, notes) = try await job.inSession { session throws(BatchError) in
-      let plan = try PostgresPlan(job, parameters: parameters, handlers: handlers, in: session)
+      let plan = try PostgresPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        creatingArchive: true,
+        in: session
+      )
       try plan.refuseOccupiedFolder()
       return (plan.table.title, plan.notes)
     }

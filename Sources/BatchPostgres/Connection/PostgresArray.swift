@@ -66,8 +66,10 @@ package struct PostgresArray: Sendable, Hashable {
   /// The elements, each preceded by its length.
   private var elements: [UInt8] = []
 
-  package init(of element: Element) {
+  /// An array without elements, with room for some numbers.
+  package init(of element: Element, capacity: Int = 0) {
     self.element = element
+    elements.reserveCapacity(capacity * 12)
   }
 
   /// Creates an array of integers.

@@ -30,6 +30,8 @@ package final class PostgresSession {
   let handle: OpaquePointer
   private let notices: PostgresNotices
   private(set) var isClosed = false
+  /// Whether it has done a chunk of a run.
+  var hasDoneChunk = false
 
   /// Connects.
   ///

@@ -36,7 +36,8 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     let user = options["user"].map { "\($0)@" } ?? ""
     let host = Self.hosts(options["host"] ?? options["hostaddr"] ?? "", options["port"] ?? "")
     let name = options["dbname"].map { "/\($0)" } ?? ""
-    description = "postgres://\(user)\(host)\(name)".onOneLine
+    let service = options["service"].map { "?service=\($0)" } ?? ""
+    description = "postgres://\(user)\(host)\(name)\(service)".onOneLine
   }
 
   /// The address of a service in `pg_service.conf`.

@@ -28,6 +28,15 @@ package struct PostgresQuery: Sendable {
   private let condition: CheckedExpression?
   private let orderBy: [SortTerm]
   private let limit: Int?
+  /// The rows of some keys, in their order, instead of those of the condition.
+  var selection: Selection?
+
+  /// Rows that were found otherwise: where they are read from, the condition, and their order.
+  struct Selection {
+    let source: String
+    let condition: String
+    let order: String
+  }
 
   /// A query for the keys of the rows that satisfy a condition.
   ///
@@ -74,7 +83,12 @@ package struct PostgresQuery: Sendable {
     in range: ClosedRange<Int64>? = nil,
     atMost limit: Int?
   ) -> String {
-    var sql = "SELECT \(columns.joined(separator: ", ")) FROM \(table.sql)"
+    var sql = "SELECT \(columns.joined(separator: ", ")) FROM "
+    if let selection {
+      return sql
+        + "\(selection.source) WHERE \(selection.condition) ORDER BY \(selection.order)"
+    }
+    sql += table.sql
     var conditions = condition.map { [$0.sql(parameters, form)] } ?? []
     if let range {
       let name = PostgresName.quoted(key.columns[0].name)

@@ -88,14 +88,17 @@ struct RowReader: Sendable {
     var last = -1
     // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, hasVersions, count) = (condition != nil, hasVersions, keys.count)
-    let ambiguous = table.ambiguous(key)
+    var isAmbiguous = false
     try session.copyRows(
       script(for: keys, mode, within: limit),
       columns: 1 + (hasCondition ? 1 : 0) + (hasVersions ? 1 : 0) + columns.count
     ) { bytes throws(BatchError) in
       var fields = BinaryFields()
       let number = try Self.integer(fields.next(in: bytes), bytes) - 1
-      guard number > last, number < count else { throw ambiguous }
+      guard number > last, number < count else {
+        isAmbiguous = true
+        return false
+      }
       last = Int(number)
       var isMatching = true
       if hasCondition { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
@@ -104,17 +107,18 @@ struct RowReader: Sendable {
       var row = Row(number: last, isMatching: isMatching, version: version, fields: fields)
       return try body(&row, bytes)
     }
+    if isAmbiguous { throw table.ambiguous(key) }
   }
 
-  /// Calls `body` with each row as the server has written it in CSV.
+  /// Calls `body` with each row as a line of CSV that the server wrote.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - limit: How long the statement may run; nil for the server's setting.
   ///   - session: The session, in no transaction.
-  ///   - body: What is done with the number of a row's key, whether the condition holds of the row, and its line, with
-  ///     where in it the columns begin. If it returns false, that was the last.
-  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; what the server says.
+  ///   - body: Called with the number of the row's key, whether the condition holds for the row, its line, and where the
+  ///     columns begin in the line. Return false to stop.
+  /// - Throws: `BatchError` of code `unstableKey` if a key has several rows; the server's error.
   func forEachLine(
     of keys: RowKeys,
     within limit: Duration? = nil,
@@ -123,9 +127,9 @@ struct RowReader: Sendable {
       Bool
   ) throws(BatchError) {
     var last = 0
-    // Apart from all else, of which a copy would be made for each row.
+    // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, count) = (condition != nil, keys.count)
-    let ambiguous = table.ambiguous(key)
+    var isAmbiguous = false
     try session.copyLines(script(for: keys, .alone, within: limit)) { line throws(BatchError) in
       var number = 0
       var start = 0
@@ -133,7 +137,10 @@ struct RowReader: Sendable {
         number = number &* 10 &+ Int(digit)
         start += 1
       }
-      guard number > last, number <= count else { throw ambiguous }
+      guard number > last, number <= count else {
+        isAmbiguous = true
+        return false
+      }
       last = number
       start += 1
       guard hasCondition else { return try body(number - 1, true, line, start) }
@@ -141,6 +148,7 @@ struct RowReader: Sendable {
       guard start < line.count else { throw .damagedLine }
       return try body(number - 1, line[start] == UInt8(ascii: "t"), line, start + 2)
     }
+    if isAmbiguous { throw table.ambiguous(key) }
   }
 
   /// The statements that copy the rows.

@@ -40,7 +40,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
 
   /// Does a chunk.
   ///
-  /// After an error of code `connectionLost` it may be done or not: the same chunk again, on a new connection, finds out.
+  /// After an error of code `connectionLost` it may be done or not: the same chunk again, on a new connection, finds out. It is the
+  /// first of a session then, and with that it is seen whether the ledger is whole.
   ///
   /// - Parameters:
   ///   - rows: The rows of the chunk.
@@ -50,7 +51,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   ///     with many. It is what this chunk had to be done by afterwards.
   ///   - session: The session, in no transaction.
   /// - Returns: What became of the identifiers.
-  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now; what is about the chunk.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, `damagedFile` if somebody has changed the
+  ///   ledger; what is about the chunk.
   package func run(
     _ rows: Change.Rows,
     at positions: Range<Int>,
@@ -58,7 +60,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     by method: inout WritingMethod,
     in session: PostgresSession
   ) throws(BatchError) -> Outcomes {
-    if method == .counting {
+    if method == .counting, session.hasDoneChunk {
       do {
         if let statement = try change.countingStatement(for: rows),
           let outcomes = try attempt(rows, statement, at: positions, under: lease, in: session)
@@ -77,6 +79,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       by: method == .counting ? .listing : method,
       in: session
     )
+    session.hasDoneChunk = true
     // Where a chunk takes too long, others of its size do.
     if method == .listing, outcomes.succeeded == positions.count { method = .counting }
     return outcomes
@@ -137,6 +140,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       if case .isThere(let outcomes) = try fence.enter(positions, under: lease, in: session) {
         return outcomes
       }
+      if !session.hasDoneChunk { try fence.requireCounted(lease, in: session) }
       var policy = onFailure
       if onFailure != .failChunk {
         policy = onFailure.after(try fence.tables.failureCount(ofRun: fence.run, in: session))

@@ -31,15 +31,37 @@ extension RunTables {
       ),
     ])
     let done = try Self.doneRanges(answers[0], ofRun: run)
-    guard let entered = answers[1].integer(0, 0) else {
-      throw Self.damaged("\(Self.place(of: span, run)) have no count in _batch_tally")
+    try Self.requireCounted(
+      done: Int64(done.count),
+      entered: answers[1].integer(0, 0),
+      of: span,
+      ofRun: run
+    )
+    return done
+  }
+
+  /// Refuses a ledger that has more or less of a span than was counted.
+  ///
+  /// - Parameters:
+  ///   - done: How many positions are done by the ledger.
+  ///   - entered: How many were counted; nil for no count.
+  ///   - span: The positions of the span.
+  ///   - run: The run.
+  /// - Throws: `BatchError` of code `damagedFile`.
+  static func requireCounted(
+    done: Int64,
+    entered: Int64?,
+    of span: Range<Int>,
+    ofRun run: String
+  ) throws(BatchError) {
+    guard let entered else {
+      throw damaged("\(place(of: span, run)) have no count in _batch_tally")
     }
-    guard entered == Int64(done.count) else {
-      throw Self.damaged(
-        "\(Self.place(of: span, run)): \(done.count) are done by _batch_ledger, and \(entered) by _batch_tally"
+    guard entered == done else {
+      throw damaged(
+        "\(place(of: span, run)): \(done) are done by _batch_ledger, and \(entered) by _batch_tally"
       )
     }
-    return done
   }
 
   private static func doneRanges(

@@ -6,21 +6,37 @@ extension RunTables {
   /// Reopens a finished run so that what has failed is to do again, inside a transaction of the caller that has locked the
   /// job: any number of processes then take part in it, as in a run that was stopped.
   ///
+  /// One that is open stays so: another host has reopened it, or this one has, by a COMMIT that got no answer.
+  ///
   /// The spans with failures are no longer done, and the ledger has all of their other positions as it was.
   ///
-  /// - Returns: How many identifiers had failed; if that is none, or the run is not finished, nothing is changed.
-  /// - Throws: `BatchError` of code `damagedFile` if the tables contradict themselves.
-  package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Int {
+  /// - Returns: Whether it is open; not, and nothing is changed, if nothing has failed.
+  /// - Throws: `BatchError` of code `otherRun` for a run that was set aside, or removed, `damagedFile` if the tables contradict
+  ///   themselves.
+  package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    let state = try session.text("SELECT state FROM \(self.run) WHERE run = $1::uuid", .text(run))
+    switch state.flatMap(SharedRun.State.init) {
+    case .running: return true
+    case .setAside, nil:
+      throw BatchError(
+        .otherRun,
+        state == nil
+          ? "run \(run) is no longer in the database"
+          : "run \(run) was set aside by --fresh: nothing of it is done any more",
+        at: session.address.description,
+        remedy: "begin a run: batch run"
+      )
+    case .finished, .acknowledged: break
+    }
     let failed = try failed(ofRun: run, in: session).map(\.position)
-    guard !failed.isEmpty else { return 0 }
-    let opened = try session.execute(
+    guard !failed.isEmpty else { return false }
+    try session.execute(
       """
       UPDATE \(self.run) SET state = 'running', ended_at = NULL, control = NULL, attempt = attempt + 1
-      WHERE run = $1::uuid AND state IN ('finished', 'acknowledged')
+      WHERE run = $1::uuid
       """,
       .text(run)
     )
-    guard opened.affectedCount == 1 else { return 0 }
     let spans = try session.execute(
       """
       SELECT first, next FROM \(span) AS s WHERE run = $1::uuid AND EXISTS (
@@ -40,7 +56,7 @@ extension RunTables {
     }
     guard rest.isEmpty else { throw Self.damaged("run \(run) has failures in no span") }
     try session.execute("DELETE FROM \(failure) WHERE run = $1::uuid", .text(run))
-    return failed.count
+    return true
   }
 
   /// Has some positions of a span be to do again.

@@ -101,6 +101,8 @@ extension RunTables {
 
   /// Begins a run, inside a transaction of the caller that has locked the job: its row, its spans and their lists.
   ///
+  /// One of no identifiers has no spans, and is left to be ended, by the process that tells so.
+  ///
   /// - Parameters:
   ///   - run: The run's UUID.
   ///   - description: What is said of it.
@@ -118,9 +120,8 @@ extension RunTables {
     try session.execute(
       """
       INSERT INTO \(self.run) (
-        run, version, job, run_id, state, fingerprint, metadata, total, started_at, ended_at)
-      VALUES ($1::uuid, $2, $3, $4, CASE $7 WHEN 0 THEN 'finished' ELSE 'running' END, $5, $6, $7,
-        clock_timestamp(), CASE $7 WHEN 0 THEN clock_timestamp() END)
+        run, version, job, run_id, state, fingerprint, metadata, total, started_at)
+      VALUES ($1::uuid, $2, $3, $4, 'running', $5, $6, $7, clock_timestamp())
       """,
       .text(run),
       .integer(Int64(Self.version)),

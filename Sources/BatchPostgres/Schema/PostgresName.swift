@@ -72,6 +72,11 @@ struct WrittenName {
     return nil
   }
 
+  /// A part as it is written to be meant to the letter.
+  static func text(_ part: String) -> String {
+    part.contains(".") || part.contains("\"") ? PostgresName.quoted(part) : part
+  }
+
   private static func refusal(_ text: String) -> BatchError {
     BatchError(
       .unknownEntity,

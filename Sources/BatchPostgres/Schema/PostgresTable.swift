@@ -29,9 +29,14 @@ package struct PostgresTable: Sendable {
     package let function: String
     /// `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE`.
     package let events: [String]
+    /// The columns whose update it is about; empty for all.
+    package let columns: [String]
+    /// `BEFORE`, `AFTER`, `INSTEAD OF`.
+    package let time: String
     package let isForEachRow: Bool
     /// Whether it fires in ordinary sessions.
     package let isEnabled: Bool
+    package let definition: String
   }
 
   /// Columns that refer to the rows of a table.
@@ -45,6 +50,8 @@ package struct PostgresTable: Sendable {
     package let targetColumns: [String]
     /// What happens when the referenced row is deleted: `CASCADE`, `SET NULL`, ….
     package let onDelete: String
+    /// What happens when the referenced key changes.
+    package let onUpdate: String
     /// Whether it is checked at the end of the transaction.
     package let isDeferred: Bool
   }
@@ -53,6 +60,8 @@ package struct PostgresTable: Sendable {
     package let name: String
     /// The key columns; nil for an expression.
     package let columns: [String?]
+    /// Which of them are in descending order.
+    package let isDescending: [Bool]
     package let isPrimary: Bool
     package let isUnique: Bool
     /// Whether queries can use it; false while it is being built, or if building it failed.
@@ -61,6 +70,8 @@ package struct PostgresTable: Sendable {
     package let isImmediate: Bool
     /// Whether it omits rows.
     package let isPartial: Bool
+    /// Whether a constraint of the table has it.
+    package let isOfConstraint: Bool
     package let definition: String
   }
 
@@ -68,6 +79,8 @@ package struct PostgresTable: Sendable {
   package let oid: Int64
   package let schema: String
   package let name: String
+  /// Whether its name alone finds it.
+  package let isVisible: Bool
   package let kind: Kind
   package let columns: [PostgresColumn]
   package let indexes: [Index]
@@ -85,11 +98,16 @@ package struct PostgresTable: Sendable {
   /// Whether policies decide which rows the role may see and write.
   package let hasRowSecurity: Bool
   package let rights: Rights
-  /// The number of rows at the last ANALYZE; nil if it was never analyzed.
+  /// The number of rows at the last ANALYZE of the table or its partitions; nil if there was none, and for a view.
   package let estimatedCount: Int?
 
   /// The table in SQL.
   package var sql: String { PostgresName.qualified(schema, name) }
+
+  /// The table as a job names it.
+  package var written: String {
+    isVisible ? WrittenName.text(name) : "\(WrittenName.text(schema)).\(WrittenName.text(name))"
+  }
 
   /// The table as messages name it.
   package var title: String { schema == "public" ? name : "\(schema).\(name)" }

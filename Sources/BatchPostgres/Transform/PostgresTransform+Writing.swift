@@ -214,7 +214,7 @@ extension PostgresTransform: ChunkChange {
     if table.kind == .view {
       return PostgresArray(rows.map { row in row.map { chunk.versions[$0] } ?? 0 })
     }
-    var array = PostgresArray(of: .transaction)
+    var array = PostgresArray(of: .transaction, capacity: rows.count)
     for row in rows {
       array.append(transaction: row.map { UInt32(truncatingIfNeeded: chunk.versions[$0]) } ?? 0)
     }
@@ -229,7 +229,7 @@ extension PostgresTransform: ChunkChange {
     _ rows: [Int?],
     as element: PostgresArray.Element
   ) -> (values: PostgresArray, nulls: PostgresArray?, flags: PostgresArray?) {
-    var array = PostgresArray(of: element)
+    var array = PostgresArray(of: element, capacity: rows.count)
     var (nulls, flags) = (PostgresArray(of: .boolean), PostgresArray(of: .boolean))
     var (hasNull, isPartial) = (false, false)
     for row in rows {

@@ -144,6 +144,8 @@ package struct PostgresTransform: Sendable {
   ) throws(BatchError) -> ReadRows {
     var rows = ReadRows(of: reads, keys: keys)
     var reached = keys.count
+    // In a constant: capturing the columns would copy their names for each row.
+    let forms = reads.map(\.form)
     try reader.forEachRow(of: keys, mode, within: limit, in: session) {
       row,
       bytes throws(BatchError) in
@@ -151,9 +153,9 @@ package struct PostgresTransform: Sendable {
         rows.notMatching.append(row.number)
         return true
       }
-      for column in reads {
+      for form in forms {
         if let place = row.next(in: bytes) {
-          try rows.values.append(bytes.extracting(place), as: column.form)
+          try rows.values.append(bytes.extracting(place), as: form)
         } else {
           rows.values.appendNull()
         }

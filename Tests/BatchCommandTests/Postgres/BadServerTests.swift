@@ -141,7 +141,7 @@ import Testing
       #expect(result.errors.contains(words), "\(result.errors)")
     }
     try job.writeJob()
-    for command in ["rehearse", "history", "verify", "undo"] {
+    for command in ["rehearse", "verify", "undo"] {
       let result = try job.batch(command, "job.json")
       #expect(result.status == 2)
       #expect(result.errors.contains("on PostgreSQL yet"), "\(command): \(result.errors)")
@@ -151,7 +151,7 @@ import Testing
   @Test func `commands for files of SQLite say so of a URL`() throws {
     let job = try SharedJob(rows: 1)
     let commands = [
-      ["schema", job.url()], ["generate", "models", job.url()],
+      ["generate", "models", job.url()],
       ["ids", "from", "x.txt", "--database", job.url(), "--entity", "t"],
       ["new", "update", job.url(), "t", "--set", "n = 1", "--everything"],
     ]
@@ -273,6 +273,9 @@ import Testing
       #expect(result.status == 2)
       #expect(result.errors.contains("--product batch --traits PostgreSQL"), "\(result.errors)")
     }
+    let schema = try BatchProgram(["schema", "postgres://h/d"], in: directory).wait()
+    #expect(schema.status == 2)
+    #expect(schema.errors.contains("--product batch --traits PostgreSQL"), "\(schema.errors)")
   }
 }
 #endif

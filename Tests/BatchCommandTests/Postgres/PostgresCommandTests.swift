@@ -54,6 +54,170 @@ import Testing
     #expect(try job.batch("ids", "job.json", "--outcome", "succeeded").output.hasPrefix("4\n8\n"))
   }
 
+  @Test func `hosts that begin at once make the archive once`() throws {
+    let job = try SharedJob(rows: 10_000, "ALTER TABLE t ADD email text UNIQUE CHECK (n = 0)")
+    let action: [String: Any] = ["type": "delete", "archive": ["entity": "kept", "create": true]]
+    func write(_ name: String, _ condition: String) throws {
+      try job.writeJob([
+        "name": name, "action": action, "source": ["entity": "t", "where": condition],
+      ])
+    }
+    try write("odd", "id % 2 = 1")
+    let valid = try job.batch("validate", "job.json")
+    #expect(valid.status == 0, "\(valid.errors)")
+    let plan = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    let statement = "CREATE TABLE \"public\".\"kept\" (LIKE \"public\".\"t\", PRIMARY KEY (\"id\"))"
+    #expect(plan["archiveCreation"] as? String == statement)
+    #expect(try job.batch("plan", "job.json").output.contains("archive   CREATE TABLE"))
+    #expect(try job.database.text("SELECT to_regclass('kept')") == nil)
+    // Hosts of one run, and of another run with the same archive.
+    let text = try job.directory.read("job.json")
+    var programs = try (0..<3).map { _ in try job.start() }
+    try job.directory.write(
+      String(decoding: text, as: UTF8.self).replacing("odd", with: "even")
+        .replacing("% 2 = 1", with: "% 2 = 0"),
+      to: "even.json"
+    )
+    programs += try (0..<3).map { _ in
+      try BatchProgram(["run", "even.json", "--json", "--run-id", "x"], in: job.directory)
+    }
+    for program in programs {
+      let result = program.wait()
+      #expect(result.status == 0, "\(result.errors)")
+    }
+    #expect(try job.database.text("SELECT count(*) FROM t") == "0")
+    #expect(try job.database.text("SELECT count(*) FROM kept") == "10000")
+    let constraints =
+      "SELECT string_agg(contype::text, '') FROM pg_constraint WHERE conrelid = 'kept'::regclass AND contype <> 'n'"
+    #expect(try job.database.text(constraints) == "p")
+  }
+
+  @Test func `an archive is made in the schema that its name has, by a role that may`() throws {
+    let job = try SharedJob(
+      rows: 10,
+      "CREATE SCHEMA old; ALTER TABLE t ADD twice int GENERATED ALWAYS AS (id * 2) STORED"
+    )
+    let role = "r\(job.database.name)"
+    try job.database.run(
+      "CREATE ROLE \(role) LOGIN; GRANT SELECT, DELETE ON t TO \(role); GRANT CREATE ON SCHEMA public TO \(role)"
+    )
+    func write(_ archive: String) throws {
+      try job.writeJob([
+        "database": ["url": job.url(role: role)], "source": ["entity": "t", "where": "id > 5"],
+        "action": ["type": "delete", "archive": ["entity": archive, "create": true]],
+      ])
+    }
+    for (archive, words) in [
+      ("none.kept", "there is no schema for the archive"),
+      ("old.kept", "have it granted CREATE on the schema"),
+    ] {
+      try write(archive)
+      let result = try job.batch("validate", "job.json")
+      #expect(result.status == 2)
+      #expect(result.errors.contains(words), "\(result.errors)")
+    }
+    try job.database.run("GRANT CREATE, USAGE ON SCHEMA old TO \(role)")
+    let result = try job.start().wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.database.text("SELECT sum(twice) FROM old.kept") == "80")
+    // A run whose archive is gone does not go on without one.
+    try job.database.run("INSERT INTO t SELECT generate_series(11, 20010)")
+    try job.writeJob([
+      "database": ["url": job.url(role: role)], "source": ["entity": "t", "where": "id > 10"],
+      "action": ["type": "delete", "archive": ["entity": "old.kept", "create": true]],
+      "throttle": ["identifiersPerSecond": 1_000],
+    ])
+    let process = try job.start()
+    #expect(try process.event("started") != nil)
+    process.send(SIGKILL)
+    _ = process.wait()
+    try job.database.run("DROP TABLE old.kept")
+    let resumed = try job.start().wait()
+    #expect(resumed.status == 2, "\(resumed.errors)")
+    #expect(resumed.errors.contains("there is no table \"old.kept\" for the archive"))
+    try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
+  }
+
+  @Test func `the identifiers of a file are the rows, in its order`() throws {
+    let job = try SharedJob(rows: 1_000, "CREATE TABLE u (k text PRIMARY KEY, n int DEFAULT 0)")
+    try job.writeJob(["source": ["entity": "t", "where": "id % 10 = 0", "orderBy": ["-id"]]])
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.batch("ids", "job.json", "--output", "tens.ids").status == 0)
+    try job.database.run("DELETE FROM t WHERE id = 1000")
+
+    let source = ["entity": "t", "identifiers": "tens.ids"]
+    try job.writeJob(["name": "second", "source": source])
+    let valid = try job.batch("validate", "job.json")
+    #expect(valid.status == 0, "\(valid.errors)")
+    let plan = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    #expect(plan["matches"] as? Int == 100)
+    #expect((plan["identifiers"] as? String)?.hasSuffix("tens.ids") == true)
+    let sample = try #require(plan["sample"] as? [[String: Any]])
+    #expect(sample.map { $0["identifier"] as? String } == ["990", "980", "970", "960"])
+    let result = try job.start().wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect((try result.last["outcomes"] as? [String: Any])?["vanished"] as? Int == 1)
+    #expect(try job.counts() == ["0 x 900", "2 x 99"])
+    #expect(try job.batch("ids", "job.json").output.hasPrefix("1000\n990\n"))
+
+    // An export to one file, whose record is in files, has them too.
+    try job.writeJob([
+      "name": "third", "source": source,
+      "action": ["type": "export", "file": "tens.csv", "format": "csv", "columns": ["id"]],
+    ])
+    #expect(try job.start().wait().status == 0)
+    let lines = try String(decoding: job.directory.read("tens.csv"), as: UTF8.self)
+    #expect(lines.hasPrefix("id\r\n990\r\n980\r\n"))
+
+    for (entity, words) in [("u", "belong to entity \"t\""), ("t", "No such file")] {
+      let file = entity == "u" ? "tens.ids" : "none.ids"
+      try job.writeJob(["name": "fourth", "source": ["entity": entity, "identifiers": file]])
+      let refused = try job.batch("run", "job.json")
+      #expect(refused.status == 2, "\(refused.errors)")
+      #expect(refused.errors.contains(words), "\(refused.errors)")
+    }
+    let other = try SharedJob(rows: 10)
+    try other.writeJob([
+      "source": ["entity": "t", "identifiers": job.directory.file("tens.ids")]
+    ])
+    let refused = try other.batch("run", "job.json")
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("the identifiers belong to store"), "\(refused.errors)")
+    try job.writeJob([
+      "name": "fifth", "source": ["entity": "t", "identifiers": "tens.ids", "key": ["id", "n"]],
+    ])
+    let key = try job.batch("run", "job.json")
+    #expect(key.status == 2)
+    #expect(key.errors.contains("the keys of the identifiers are not id, n"), "\(key.errors)")
+  }
+
+  @Test func `a run whose file of identifiers has changed is not taken part in`() throws {
+    let job = try SharedJob(rows: 30_000)
+    try job.writeJob(["source": ["entity": "t", "where": "id <= 20000"]])
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.batch("ids", "job.json", "--output", "some.ids").status == 0)
+    let more: [String: Any] = [
+      "name": "second", "source": ["entity": "t", "identifiers": "some.ids"],
+    ]
+    try job.writeJob(more.merging(SharedJob.slowly) { $1 })
+    let process = try job.start()
+    #expect(try process.event("started") != nil)
+    process.send(SIGKILL)
+    _ = process.wait()
+    let bytes = try job.directory.read("some.ids")
+    let split = try job.batch("ids", "split", "2", "some.ids", "--output", "part.ids")
+    #expect(split.status == 0, "\(split.errors)")
+    let file = URL(fileURLWithPath: job.directory.file("some.ids"))
+    try Data(job.directory.read("part.1.ids")).write(to: file)
+    let refused = try job.start().wait()
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("the job has changed since the run began"))
+    try Data(bytes).write(to: file)
+    try job.writeJob(more)
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["0 x 10000", "2 x 20000"])
+  }
+
   @Test func `identifiers that fail are passed over and named`() throws {
     let job = try SharedJob(rows: 1_000, "ALTER TABLE t ADD CHECK (id NOT IN (7, 700) OR n = 0)")
     try job.writeJob(["skip": ["limit": 5]])
@@ -78,6 +242,18 @@ import Testing
     #expect(result.output.contains("2,000 of 2,000 done"), "\(result.output)")
   }
 
+  @Test func `a run over no rows is over when it ends, and the next one begins anew`() throws {
+    let job = try SharedJob(rows: 10)
+    try job.writeJob(["source": ["entity": "t", "where": "id > 10"]])
+    let result = try job.start().wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try result.last["total"] as? Int == 0)
+    #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
+    try job.database.run("INSERT INTO t VALUES (11)")
+    #expect(try job.start().wait().status == 0)
+    #expect(try job.counts() == ["0 x 10", "1 x 1"])
+  }
+
   @Test func `the work of a run ID is done once`() throws {
     let job = try SharedJob(rows: 500)
     #expect(try job.start("--run-id", "monday").wait().status == 0)
@@ -90,6 +266,30 @@ import Testing
     #expect(try job.batch("run", "job.json", "--join-only").status == 2)
     let cleanup = try job.batch("cleanup", "job.json")
     #expect(cleanup.output == "removed 0 runs from the database\n", "\(cleanup.errors)")
+  }
+
+  @Test func `the history has the runs that the database knows, and status shows each`() throws {
+    let job = try SharedJob(rows: 500, "ALTER TABLE t ADD CHECK (id <> 7 OR n < 2)")
+    #expect(try job.batch("history", "job.json").output == "the job has not run\n")
+    #expect(try job.start("--run-id", "monday").wait().status == 0)
+    try job.writeJob(["skip": ["limit": 5]])
+    #expect(try job.start("--run-id", "tuesday").wait().status == 4)
+    let history = try JSONOutput.object(job.batch("history", "job.json", "--json").output)
+    let runs = try #require(history["runs"] as? [[String: Any]])
+    #expect(runs.map { $0["runID"] as? String } == ["tuesday", "monday"])
+    #expect(runs.map { $0["action"] as? String } == ["update", "update"])
+    #expect(runs.map { $0["entity"] as? String } == ["t", "t"])
+    let lines = try job.batch("history", "job.json").output.split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines.allSatisfy { $0.count <= 80 })
+    #expect(lines[1].contains(" failures ") && lines[2].contains(" completed "), "\(lines)")
+    let first = try #require(runs[1]["run"] as? String)
+    let status = try job.batch("status", "job.json", "--json", "--run", String(first.prefix(8)))
+    #expect(try JSONOutput.object(status.output)["runID"] as? String == "monday")
+    let other = try job.batch("status", "job.json", "--run", "nosuch")
+    #expect(other.status == 2)
+    #expect(other.errors.contains("there is no record of run \"nosuch\""), "\(other.errors)")
+    #expect(try job.batch("ids", "job.json", "--run", "nosuch").status == 2)
   }
 
   @Test func `a run is paused, resumed, set and cancelled from anywhere`() throws {

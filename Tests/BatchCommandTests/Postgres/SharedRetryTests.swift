@@ -65,6 +65,52 @@ import Testing
     #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
   }
 
+  @Test func `a run that was set aside is not retried, and says so`() throws {
+    let job = try SharedJob(rows: 1_000)
+    try Self.poison(job, "5")
+    try job.writeJob(["skip": ["limit": 10]])
+    #expect(try job.start().wait().status == 4)
+    // As an operator who wants it to be left alone may do.
+    try job.database.run("UPDATE _batch_run SET state = 'setAside'")
+    let result = try job.batch("retry-failed", "job.json")
+    #expect(result.status == 2, "\(result.errors)")
+    #expect(result.errors.contains("was set aside"), "\(result.errors)")
+    #expect(try job.counts() == ["0 x 1", "1 x 999"])
+  }
+
+  @Test func `two hosts that retry at once both take part`() throws {
+    let job = try SharedJob(rows: 1_000)
+    try Self.poison(job, "5")
+    try job.writeJob(["skip": ["limit": 10]])
+    #expect(try job.start().wait().status == 4)
+    try job.database.run("ALTER TABLE t DROP CONSTRAINT poison")
+    let gate = try job.database.session()
+    try gate.run("BEGIN; LOCK TABLE _batch_failure")
+    let programs = try (0..<2).map { _ in
+      try BatchProgram(["retry-failed", "job.json", "--json"], in: job.directory)
+    }
+    // One is about to reopen the run, and the other waits for it.
+    try job.database.run(
+      """
+      DO $$ BEGIN
+        FOR attempt IN 1..12000 LOOP
+          IF (SELECT count(*) FROM pg_locks WHERE NOT granted) >= 2 THEN RETURN; END IF;
+          PERFORM pg_sleep(0.005);
+        END LOOP;
+        RAISE EXCEPTION 'nobody waits';
+      END $$
+      """
+    )
+    try gate.run("COMMIT")
+    for program in programs {
+      let result = program.wait()
+      #expect(result.status == 0, "\(result.errors)")
+      #expect(!result.errors.contains("nothing has failed"), "\(result.errors)")
+      #expect(try result.last["state"] as? String == "completed")
+    }
+    #expect(try job.counts() == ["1 x 1000"])
+  }
+
   @Test func `a retry that was killed goes on, and each row is changed once`() throws {
     let job = try SharedJob(rows: 30_000)
     try job.database.run(

@@ -50,10 +50,13 @@ import Testing
     #expect(last.elementsEqual(trial.list[20_000..<25_000]))
   }
 
-  @Test func `an empty run has ended when it begins`() async throws {
+  @Test func `an empty run has nothing to do, and one process ends it`() async throws {
     let trial = try await RunTrial(0, spansOf: 10)
-    #expect(try trial.tables.runs(ofJob: "job", in: trial.trial.session)[0].state == .finished)
+    let session = trial.trial.session
     #expect(try trial.host().claim() == .exhausted)
+    #expect(try trial.tables.finish(trial.run, in: session))
+    #expect(try !trial.tables.finish(trial.run, in: session))
+    #expect(try trial.tables.runs(ofJob: "job", in: session)[0].state == .finished)
   }
 
   @Test(arguments: [

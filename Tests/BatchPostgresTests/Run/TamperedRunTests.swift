@@ -51,6 +51,28 @@ import Testing
     #expect(try trial.counts() == ["1 x 20"])
   }
 
+  @Test(arguments: [
+    "TRUNCATE _batch_ledger", "DELETE FROM _batch_ledger WHERE first = 5",
+    "TRUNCATE _batch_ledger, _batch_tally",
+  ])
+  func `a chunk whose COMMIT got no answer is not done again if the ledger has forgotten it`(
+    edit: String
+  ) async throws {
+    for method in [WritingMethod.counting, .listing] {
+      let trial = try await RunTrial(20, spansOf: 20)
+      let a = try trial.host()
+      let lease = try a.lease().lease
+      try a.commit(0..<5, under: lease)
+      try a.commit(5..<10, under: lease)
+      try trial.database.run(edit)
+      // The process comes again with the same chunk and the same lease, by a new connection.
+      let again = try trial.host()
+      again.method = method
+      expectRefusal { try again.commit(5..<10, under: lease) }
+      #expect(try trial.counts() == ["0 x 10", "1 x 10"])
+    }
+  }
+
   @Test func `what is counted is what is entered, and is gone with the span`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.host())

@@ -11,6 +11,23 @@ extension BatchError.Code {
   public static let postgreSQLMissing = Self(rawValue: "postgreSQLMissing")
 }
 
+extension BatchError {
+  /// The error of a program that was built without PostgreSQL.
+  ///
+  /// - Parameters:
+  ///   - what: What needs it, such as "the job is for PostgreSQL".
+  ///   - place: Where that stands.
+  /// - Returns: The error, with the build command.
+  static func postgreSQLMissing(_ what: String, at place: String? = nil) -> BatchError {
+    BatchError(
+      .postgreSQLMissing,
+      "\(what), and this program was built without it",
+      at: place,
+      remedy: "build it with: swift build -c release --product batch --traits PostgreSQL"
+    )
+  }
+}
+
 extension Job {
   /// Refuses a job on PostgreSQL if this program was built without it.
   ///
@@ -18,12 +35,7 @@ extension Job {
   package func requireSupport() throws(BatchError) {
     #if !PostgreSQL
     guard let server = database.server else { return }
-    throw BatchError(
-      .postgreSQLMissing,
-      "the job is for PostgreSQL, and this program was built without it",
-      at: place(of: server.path),
-      remedy: "build it with: swift build -c release --product batch --traits PostgreSQL"
-    )
+    throw .postgreSQLMissing("the job is for PostgreSQL", at: place(of: server.path))
     #endif
   }
 
@@ -88,6 +100,21 @@ extension Job.DatabaseOptions.Server {
     throw BatchError(.invalidJob, "\(what) does not work on PostgreSQL yet", remedy: remedy)
   }
 
+  /// Refuses a URL of a command line that holds a password.
+  ///
+  /// - Throws: `BatchError` of code `invalidJob`, without the password.
+  func refusePassword() throws(BatchError) {
+    guard case .url(let url) = self, Self.holdsPassword(url) else { return }
+    throw BatchError(
+      .invalidJob,
+      "the URL contains a password, which everybody sees who lists processes",
+      remedy: Self.remedyForPassword
+    )
+  }
+
+  fileprivate static let remedyForPassword =
+    "give it in PGPASSWORD, in a password file (~/.pgpass), or in a service"
+
   /// Whether a URL holds a password, by libpq's reading of it.
   fileprivate static func holdsPassword(_ url: String) -> Bool {
     #if PostgreSQL
@@ -149,7 +176,7 @@ extension Job {
           JobProblem(
             server.path,
             "contains a password, which every reader of the job file sees",
-            remedy: "give it in PGPASSWORD, in a password file (~/.pgpass), or in a service"
+            remedy: DatabaseOptions.Server.remedyForPassword
           )
         )
       }
@@ -249,22 +276,11 @@ extension Job {
       )
     }
     switch action {
-    case .update, .transform, .export: break
-    case .delete(let delete):
-      if delete.createsArchive {
-        problems.append(
-          JobProblem(
-            JobPath("action", "archive", "create"),
-            "archives are not created on PostgreSQL",
-            remedy: "create it first: CREATE TABLE … (LIKE …)"
-          )
-        )
-      }
+    case .update, .delete, .transform, .export: break
     case .contexts, .undo:
       refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
-    if source.identifiers != nil { refuse(.identifiers, "a list of identifiers") }
     if undo != nil { refuse(JobPath("undo"), "undo") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems

@@ -1,0 +1,26 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import BatchPostgres
+
+extension JobHistory {
+  /// The runs of a job that the database knows: those that `batch cleanup` has not removed.
+  init(ofSharedRunsOf job: Job) async throws(BatchError) {
+    let lease = job.database.lease
+    self = try await job.inSession { session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      var runs: [RecordedRun] = []
+      for run in try tables.runs(ofJobIfThere: job.name, in: session) {
+        guard let standing = try tables.standing(ofRun: run.run, in: session) else { continue }
+        let hosts = try tables.hosts(ofRun: run.run, in: session)
+        var summary = RunSummary(standing)
+        if summary.state == .running, !hosts.contains(where: { $0.silence < lease }) {
+          summary.state = .stopped
+        }
+        runs.append(RecordedRun(try run.described(), summary))
+      }
+      return JobHistory(folder: session.address.description, bytes: 0, runs: runs.reversed())
+    }
+  }
+}
+#endif

@@ -1,0 +1,76 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+/// An archive that is not there, and that a run makes in the transaction in which it begins.
+///
+/// It has the columns of the table whose rows go there, with their types, collations and NOT NULL, and its primary key, and nothing that
+/// could refuse an old row: no other unique constraint, no foreign key, no check, no default. A column that the server computes is an
+/// ordinary one there, and keeps the value that it had.
+package struct NewArchive: Sendable {
+  private let name: String
+  private let definition: String
+
+  /// Looks whether there is such a table, inside a transaction of the caller; nil if there is.
+  ///
+  /// - Parameters:
+  ///   - written: The name of the archive, as a job has it.
+  ///   - source: The table whose rows go there.
+  ///   - session: The session.
+  /// - Throws: `BatchError` of code `unknownEntity` if there is no such schema, `accessDenied` that says what to grant.
+  package init?(
+    ifMissing written: String,
+    for source: PostgresTable,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    do {
+      _ = try PostgresTable(named: written, in: session)
+      return nil
+    } catch {
+      guard error.code == .unknownEntity else { throw error }
+    }
+    let parts = try WrittenName(written)
+    let found = try session.execute(
+      """
+      SELECT n.nspname, has_schema_privilege(n.oid, 'CREATE') FROM pg_catalog.pg_namespace AS n
+      WHERE n.nspname IN ($1, $2) OR $1 IS NULL AND n.nspname = current_schema()
+      ORDER BY n.nspname = $1 DESC LIMIT 1
+      """,
+      parts.schema.map { .text($0.exact) } ?? .null,
+      parts.schema.map { .text($0.folded) } ?? .null
+    )
+    guard found.count == 1, let schema = found.text(0, 0) else {
+      throw BatchError(
+        .unknownEntity,
+        "there is no schema for the archive \(written.quotedForMessage)",
+        remedy: "make it, or name another"
+      ).about(.entity(written))
+    }
+    guard found.isTrue(0, 1) else {
+      throw BatchError(
+        .accessDenied,
+        "the role may not make the archive \(written.quotedForMessage) in the schema \(schema.quotedForMessage)",
+        remedy: "have it granted CREATE on the schema, or the archive made by somebody else"
+      ).about(.entity(written))
+    }
+    name = PostgresName.qualified(schema, parts.table.exact)
+    // Rows of tables that inherit may share a key.
+    let key = source.hasChildren ? nil : source.indexes.first(where: \.isPrimary)
+    let names = (key?.columns ?? []).compactMap(\.self)
+    definition =
+      "(LIKE \(source.sql)\(names.isEmpty ? "" : ", PRIMARY KEY (\(PostgresName.list(names)))"))"
+  }
+
+  /// The statement that makes it, for people.
+  package var statement: String { "CREATE TABLE \(name) \(definition)" }
+
+  /// Makes it, inside a transaction of the caller, if nobody has meanwhile.
+  package func create(in session: PostgresSession) throws(BatchError) {
+    // Two runs may make it at once, which IF NOT EXISTS does not care for.
+    try session.execute(
+      "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+      .text("batch archive \(name)")
+    )
+    try session.execute("CREATE TABLE IF NOT EXISTS \(name) \(definition)")
+  }
+}
+#endif
