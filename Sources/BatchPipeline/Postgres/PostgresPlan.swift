@@ -214,7 +214,7 @@ package struct PostgresPlan: Sendable {
     )
   }
 
-  /// The identifiers of the file, if the job names one; inside a transaction of the caller.
+  /// The identifiers of the file, if the job names one; inside the caller's transaction.
   func givenIdentifiers(in session: PostgresSession) throws(BatchError) -> IdentifierList? {
     guard let identifiers else { return nil }
     try query.refuseDuplicates(in: session)

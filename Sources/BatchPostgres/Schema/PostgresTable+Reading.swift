@@ -33,7 +33,7 @@ extension PostgresTable {
     try self.init(found, 0, in: session)
   }
 
-  /// All tables and views of the database that are neither the server's nor those of runs, inside a transaction of the caller.
+  /// All tables and views of the database except those of the server and of runs, inside the caller's transaction.
   ///
   /// Partitions are a part of their table. What is found by its name alone comes first.
   package static func all(in session: PostgresSession) throws(BatchError) -> [PostgresTable] {
