@@ -169,7 +169,7 @@ import Testing
   {
     let cluster = try TestCluster.shared()
     let cases: [(url: String, status: Int32, words: String)] = [
-      ("postgres://nobody@127.0.0.1:1/shop", 1, "see that the server runs"),
+      ("postgres://nobody@127.0.0.1:1/shop", 1, "check that the server is running"),
       (cluster.url(database: "nowhere"), 2, "database \"nowhere\" does not exist"),
       ("postgres://postgres@127.0.0.1:\(cluster.port)/postgres", 2, "password"),
       ("postgres://postgres:hunter2@/postgres?host=\(cluster.folder)", 2, "contains a password"),
