@@ -60,11 +60,12 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     by method: inout WritingMethod,
     in session: PostgresSession
   ) throws(BatchError) -> Outcomes {
-    if method == .counting, session.hasDoneChunk {
+    if method == .counting {
       do {
         if let statement = try change.countingStatement(for: rows),
           let outcomes = try attempt(rows, statement, at: positions, under: lease, in: session)
         {
+          session.hasDoneChunk = true
           return outcomes
         }
       } catch {
@@ -109,15 +110,16 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     let outcomes: Outcomes
     do {
       let entry = fence.entry(of: positions, under: lease)
+      let checks = checks(under: lease, in: session)
       let answers = try session.execute(
-        together: options.statements + [entry, statement, change.identities]
-      )
-      guard answers.count >= 3, answers[answers.count - 3].affectedCount == 1 else {
+        together: options.statements + [entry, statement] + checks
+      ).suffix(2 + checks.count)
+      guard let entered = answers.first, entered.affectedCount == 1 else {
         session.rollBack()
         return nil
       }
-      try change.requireSameTables(by: answers[answers.count - 1])
-      let written = try change.counted(rows, by: answers[answers.count - 2])
+      try check(answers.suffix(checks.count), under: lease)
+      let written = try change.counted(rows, by: answers[answers.startIndex + 1])
       try fence.complete(positions, written, in: session)
       outcomes = written.outcomes
     } catch {
@@ -126,6 +128,26 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     }
     try session.commit()
     return outcomes
+  }
+
+  /// What is asked once the chunk is entered and its rows are written: whether the tables are the same, and with the first chunk of
+  /// a session, which may be one that is done, whether the ledger is whole.
+  private func checks(
+    under lease: SpanLease,
+    in session: PostgresSession
+  ) -> [PostgresStatement] {
+    [change.identities] + (session.hasDoneChunk ? [] : [fence.counts(under: lease)])
+  }
+
+  private func check(
+    _ answers: ArraySlice<PostgresResult>,
+    under lease: SpanLease
+  ) throws(BatchError) {
+    guard let identities = answers.first else {
+      preconditionFailure("a statement without an answer")
+    }
+    try change.requireSameTables(by: identities)
+    if let counts = answers.dropFirst().first { try fence.requireCounted(lease, by: counts) }
   }
 
   /// Does a chunk in parts.
@@ -140,14 +162,13 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       if case .isThere(let outcomes) = try fence.enter(positions, under: lease, in: session) {
         return outcomes
       }
-      if !session.hasDoneChunk { try fence.requireCounted(lease, in: session) }
       var policy = onFailure
       if onFailure != .failChunk {
         policy = onFailure.after(try fence.tables.failureCount(ofRun: fence.run, in: session))
       }
       let written = try change.list(rows, method, onFailure: policy, in: session)
-      let identities = change.identities
-      try change.requireSameTables(by: session.execute(identities.sql, identities.values))
+      let checks = checks(under: lease, in: session)
+      try check(session.execute(together: checks)[...], under: lease)
       try fence.complete(positions, written, in: session)
       return written.outcomes
     }

@@ -79,29 +79,33 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// Refuses a ledger that has other chunks of a span than were counted, inside a transaction that has entered one.
+  /// The statement that tells how much of a span is done by the ledger, and how much was counted; behind the entry of a chunk.
   ///
-  /// The entry comes first: a row that somebody removes after this has looked, and before the chunk is entered, would not be missed.
+  /// Before it, a row that somebody removes after this has looked, and before the chunk is entered, would not be missed.
+  func counts(under lease: SpanLease) -> PostgresStatement {
+    // One statement, which sees each chunk of others in both tables or in none.
+    PostgresStatement(
+      sql: """
+        SELECT (SELECT coalesce(sum(next - first), 0) FROM \(tables.ledger)
+            WHERE run = $1::uuid AND first >= $2 AND first < $3),
+          (SELECT CASE WHEN bool_or(backend = 0) THEN sum(entered) END FROM \(tables.tally)
+            WHERE run = $1::uuid AND first = $2)
+        """,
+      values: [
+        .text(run), .integer(Int64(lease.positions.lowerBound)),
+        .integer(Int64(lease.positions.upperBound)),
+      ]
+    )
+  }
+
+  /// Refuses a ledger that has other chunks of a span than were counted, by the answer to ``counts(under:)``.
   ///
   /// - Throws: `BatchError` of code `damagedFile`.
-  func requireCounted(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
-    let span = lease.positions
-    // One statement, which sees each chunk of others in both tables or in none.
-    let sums = try session.execute(
-      """
-      SELECT (SELECT coalesce(sum(next - first), 0) FROM \(tables.ledger)
-          WHERE run = $1::uuid AND first >= $2 AND first < $3),
-        (SELECT CASE WHEN bool_or(backend = 0) THEN sum(entered) END FROM \(tables.tally)
-          WHERE run = $1::uuid AND first = $2)
-      """,
-      .text(run),
-      .integer(Int64(span.lowerBound)),
-      .integer(Int64(span.upperBound))
-    )
+  func requireCounted(_ lease: SpanLease, by counts: PostgresResult) throws(BatchError) {
     try RunTables.requireCounted(
-      done: sums.integer(0, 0) ?? 0,
-      entered: sums.integer(0, 1),
-      of: span,
+      done: counts.integer(0, 0) ?? 0,
+      entered: counts.integer(0, 1),
+      of: lease.positions,
       ofRun: run
     )
   }
