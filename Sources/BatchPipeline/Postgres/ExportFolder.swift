@@ -50,7 +50,7 @@ struct ExportFolder: Sendable {
     }
     throw BatchError(
       .outputExists,
-      "the folder has an export, and this job did not make it",
+      "the folder has an export that this job did not make",
       at: manifest.string,
       advice: "move it away, name another folder, or set \(.overwrite) to true"
     )

@@ -22,7 +22,7 @@ package final class LeasedSpans: SpanSource {
     }
   }
 
-  /// How long to wait at most before asking again for a dead host's span, or for the end of the run.
+  /// The longest wait before asking again for a dead host's span, or for the end of the run.
   private static let longestRest = Duration.seconds(1)
 
   private let claims: SpanClaims
