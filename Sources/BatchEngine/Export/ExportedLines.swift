@@ -1,6 +1,6 @@
 package import BatchIdentifiers
 
-/// The lines of a chunk of an export and what became of its identifiers.
+/// The lines of an export's chunk and the outcomes of its identifiers.
 package struct ExportedLines: Sendable {
   package var bytes: [UInt8] = []
   /// How many rows have a line.

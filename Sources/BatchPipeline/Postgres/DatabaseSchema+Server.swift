@@ -5,11 +5,11 @@ import BatchPostgres
 #endif
 
 extension DatabaseSchema {
-  /// Reads the catalog of a database of PostgreSQL, at one moment; no row is read.
+  /// Reads the catalog of a PostgreSQL database, in one snapshot; reads no rows.
   ///
-  /// - Parameter url: Where it is, without a password.
-  /// - Throws: `BatchError` of code `invalidJob` for a password, `postgreSQLMissing` from a program that was built without
-  ///   PostgreSQL; what the server says.
+  /// - Parameter url: The URL of the database, without a password.
+  /// - Throws: `BatchError` of code `invalidJob` for a password, `postgreSQLMissing` from a program built without
+  ///   PostgreSQL; the server's error.
   package init(ofServerAt url: String) async throws(BatchError) {
     #if PostgreSQL
     let server = Job.DatabaseOptions.Server.url(url)
@@ -22,7 +22,7 @@ extension DatabaseSchema {
       return DatabaseSchema(database, tables)
     }
     #else
-    throw .postgreSQLMissing("the database is one of PostgreSQL")
+    throw .postgreSQLMissing("the URL is for PostgreSQL")
     #endif
   }
 }
@@ -59,7 +59,7 @@ extension DatabaseSchema.DescribedEntity {
     count = nil
     estimatedCount = table.estimatedCount
     readable = table.rights.usesSchema && table.rights.selects
-    // Rows without a key are shown as such.
+    // A table without a key is shown without one.
     keys = ((try? table.requireKey())?.columns ?? []).map { .init(name: $0.name, type: $0.type) }
     attributes = table.columns.map {
       .init(

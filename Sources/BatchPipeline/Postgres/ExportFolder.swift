@@ -10,9 +10,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The folder of an export that several hosts write: the parts, and the manifest that names them.
+/// The folder of an export that hosts share: the parts, and the manifest that names them.
 ///
-/// Each host has one of its own, or all have the same one.
+/// Each host has its own folder, or all share one.
 struct ExportFolder: Sendable {
   private static let manifestName = "manifest.json"
 
@@ -21,7 +21,7 @@ struct ExportFolder: Sendable {
 
   private var manifest: FilePath { path.appending(Self.manifestName) }
 
-  /// What is read of a manifest that is there.
+  /// The part of an existing manifest that is read.
   private struct Manifest: Decodable {
     let job: String
     let run: String
@@ -40,9 +40,9 @@ struct ExportFolder: Sendable {
     case .file, .link, .other:
       throw BatchError(
         .outputExists,
-        "this is no folder",
+        "this is not a folder",
         at: path.string,
-        remedy: "name a folder, new or of an earlier run of this job"
+        remedy: "name a new folder, or one of an earlier run of this job"
       )
     }
     guard !overwrites, FileSystem.status(of: manifest) != nil, existing()?.job != job.name else {
@@ -50,30 +50,30 @@ struct ExportFolder: Sendable {
     }
     throw BatchError(
       .outputExists,
-      "the folder has the export of something else than this job",
+      "the folder has an export that this job did not make",
       at: manifest.string,
       advice: "move it away, name another folder, or set \(.overwrite) to true"
     )
   }
 
-  /// Makes the folder, unless it is there.
+  /// Creates the folder, unless it exists.
   func make() throws(BatchError) {
     try FileSystem.makeFolder(path, permissions: FilePermissions(rawValue: 0o777))
   }
 
-  /// Begins a part, which has its name once it is published.
+  /// Begins a part, which gets its name when it is published.
   func makeFile(named name: String) throws(BatchError) -> NewFile {
     try NewFile(for: path.appending(name), permissions: permissions)
   }
 
-  /// Removes a part that is none of the export.
+  /// Removes a part that does not belong to the export.
   func remove(_ name: String) {
     try? FileSystem.remove(path.appending(name))
   }
 
-  /// Puts the manifest in its place, and removes what is here of the export before and of hosts that have lost their spans.
+  /// Publishes the manifest, and removes files of the previous export and of hosts that have lost their spans.
   ///
-  /// May be done again, and by each host.
+  /// May be repeated, and by each host.
   func publish(
     _ bytes: [UInt8],
     naming parts: [ExportPart],
@@ -85,7 +85,7 @@ struct ExportFolder: Sendable {
     let own = ExportParts.prefix(ofRun: run)
     let old = earlier.map { ExportParts.prefix(ofRun: $0.run) }
     for name in (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? [] {
-      // A process that is still there may be writing a file of this run that has no name yet.
+      // Another live process may be writing a file of this run that has no name yet.
       let isOfOwn = name.hasPrefix(own)
       let isOfOld = old.map { $0 != own && (name.hasPrefix($0) || name.hasPrefix(".\($0)")) }
       if (isOfOwn || isOfOld == true) && !named.contains(name) { remove(name) }

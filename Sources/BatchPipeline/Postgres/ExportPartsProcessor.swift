@@ -4,9 +4,10 @@ import BatchIdentifiers
 import BatchPostgres
 import SystemPackage
 
-/// Exports to parts: a worker reads the rows of a chunk bit by bit into a file of their own, and records it once it is on the disk.
+/// Exports to parts: a worker reads a chunk's rows piece by piece into a file of its own, and records the file once
+/// it is on disk.
 ///
-/// Chunks are as large as spans, so that there are few files; what is held of one at a time is small.
+/// Chunks are as large as spans, so there are few files; only a small piece is in memory at a time.
 struct ExportPartsProcessor: ChunkProcessor {
   struct Prepared: Sendable {
     let part: ExportPart
@@ -24,7 +25,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   let key: PostgresKey
   /// The machine's name.
   let host: String
-  /// How many identifiers are read at once.
+  /// The number of identifiers to read at once.
   let size: Int
   let onFailure: FailurePolicy
   let statementLimit: Duration
@@ -46,7 +47,7 @@ struct ExportPartsProcessor: ChunkProcessor {
     var written = WrittenRows()
     var bytes = 0
     do throws(BatchError) {
-      // So that the files one after the other are one.
+      // Only the first file has the header, so that the concatenated files are one export.
       if positions.lowerBound == 0 {
         try file.write(export.header)
         bytes = export.header.count
@@ -112,7 +113,7 @@ struct ExportPartsProcessor: ChunkProcessor {
     let (parts, policy) = (parts, onFailure)
     do throws(BatchError) {
       let lease = try spans.span(of: positions).lease
-      // After a break the ledger says what became of the part.
+      // After a broken connection, the ledger has the outcome of the part.
       try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
         try parts.record(
           prepared.part,
@@ -123,7 +124,7 @@ struct ExportPartsProcessor: ChunkProcessor {
         )
       }
     } catch {
-      // Of a connection that is lost for good nobody knows whether it is recorded.
+      // If the connection is lost for good, the part may have been recorded, so its file stays.
       if error.code == .leaseLost { folder.remove(prepared.part.file) }
       throw error
     }

@@ -3,9 +3,9 @@ import BatchIdentifiers
 import BatchPostgres
 
 extension Job.DatabaseOptions.Server {
-  /// Does something with a session, which ends with it.
+  /// Runs `body` with a session, and then ends the session.
   ///
-  /// - Throws: What `body` throws, or what keeps the session from being made.
+  /// - Throws: The error of `body`, or of the connection.
   func inSession<Result: Sendable>(
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
@@ -22,9 +22,9 @@ extension Job.DatabaseOptions.Server {
 }
 
 extension Job {
-  /// Does something with a session of the job's server, which ends with it.
+  /// Runs `body` with a session of the job's server, and then ends the session.
   ///
-  /// - Throws: What `body` throws, or what keeps the session from being made.
+  /// - Throws: The error of `body`, or of the connection.
   func inSession<Result: Sendable>(
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
@@ -34,7 +34,7 @@ extension Job {
     return try await server.inSession(body)
   }
 
-  /// Whether a host has the job locked, to begin a run; not if the server cannot be asked.
+  /// Whether a host has locked the job to begin a run; false if the server cannot be asked.
   func isLockedOnServer() async -> Bool {
     let name = name
     let isLocked = try? await inSession { session throws(BatchError) in
@@ -43,9 +43,10 @@ extension Job {
     return isLocked ?? false
   }
 
-  /// The job's run that was begun last, or one by its UUID or the first characters of that.
+  /// The job's last run, or the run with the given UUID or first characters of it.
   ///
-  /// - Throws: `BatchError` of code `fileAccess` if there is none, `unknownRun` if none has the name, or several have.
+  /// - Throws: `BatchError` of code `fileAccess` if there are no runs, `unknownRun` unless exactly one run matches
+  ///   the name.
   func sharedRun(
     _ name: String? = nil,
     _ tables: RunTables,

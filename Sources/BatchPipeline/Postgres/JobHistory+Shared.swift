@@ -4,7 +4,7 @@ import BatchIdentifiers
 import BatchPostgres
 
 extension JobHistory {
-  /// The runs of a job that the database knows: those that `batch cleanup` has not removed.
+  /// A job's runs in the database: those that `batch cleanup` has not removed.
   init(ofSharedRunsOf job: Job) async throws(BatchError) {
     let lease = job.database.lease
     self = try await job.inSession { session throws(BatchError) in

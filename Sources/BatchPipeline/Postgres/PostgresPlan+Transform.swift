@@ -5,7 +5,7 @@ import BatchPostgres
 import BatchStore
 
 extension PostgresPlan {
-  /// The transform of a job, its columns and its program found.
+  /// The transform of a job, with its columns and its program resolved.
   static func transform(
     _ transform: Job.Transform,
     of job: Job,
@@ -59,10 +59,10 @@ extension PostgresPlan {
     if case .transform(_, _, _, let children) = work { children } else { nil }
   }
 
-  /// While the programs of a command compute, one worker more has the next rows ready for them.
+  /// The number of extra workers: while a command's programs compute, one worker reads their next rows.
   var spareWorkers: Int { children == nil ? 0 : 1 }
 
-  /// Starts the first program of a command transform, which may fail.
+  /// Starts the first program of a command transform.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted`.
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
@@ -81,24 +81,24 @@ extension PostgresPlan {
     }
   }
 
-  /// What the programs have to tell since the last call.
+  /// The programs' messages since the last call.
   func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 
   /// Ends the programs.
   ///
-  /// - Throws: `BatchError` of code `commandUnreliable` if one has answered what nobody had asked.
+  /// - Throws: `BatchError` of code `commandUnreliable` if a program answered something that was not asked.
   func stop() throws(BatchError) { try children?.close() }
 }
 
 extension PostgresTransform {
-  /// Has a handler compute the rows of a run's chunks.
+  /// A computation of the rows of a run's chunks by a handler.
   ///
   /// - Parameters:
   ///   - handler: The handler.
   ///   - run: The run.
-  ///   - timeout: How long it has for a chunk; nil if it sees to that itself.
-  ///   - policy: What becomes of a chunk if an identifier fails.
-  /// - Returns: What computes, in the last try and in others.
+  ///   - timeout: How long the handler has for a chunk; nil if it enforces a limit itself.
+  ///   - policy: What happens to a chunk if an identifier fails.
+  /// - Returns: The computation, for the last try and for others.
   func computing(
     by handler: any RowHandler,
     run: String,
@@ -129,16 +129,16 @@ extension PostgresTransform {
 }
 
 extension [PostgresColumn] {
-  /// The places of the columns of a form.
+  /// The places of the columns with a form.
   fileprivate func places(of form: PostgresColumn.Form) -> Set<Int> {
     Set(indices.filter { self[$0].form == form })
   }
 }
 
 extension ChunkRows {
-  /// The rows of a chunk in the form that handlers know.
+  /// The rows of a chunk in the form that handlers expect.
   ///
-  /// A number that is none has no other form than its text, since SQLite has no such number.
+  /// NaN is passed as text, since SQLite has no such number.
   fileprivate init(_ rows: ReadRows) throws(BatchError) {
     let read = rows.values
     var values = ValueBlock(columns: read.columnCount, capacity: rows.count, count: rows.count)
@@ -169,7 +169,7 @@ extension ChunkRows {
 }
 
 extension RowValues {
-  /// The values that a handler has set, as they are sent.
+  /// The values that a handler has set, in the form that is sent.
   fileprivate init(_ block: ValueBlock) throws(BatchError) {
     self.init(columns: block.columnCount)
     for row in 0..<block.count {

@@ -4,34 +4,34 @@ package import BatchIdentifiers
 package import BatchPostgres
 import BatchStore
 
-/// A job resolved against a database of PostgreSQL: every name found, every expression checked, nothing run.
+/// A job resolved against a PostgreSQL database: every name found, every expression checked, nothing run.
 package struct PostgresPlan: Sendable {
   package let job: Job
   package let database: PostgresDatabase
   package let address: ServerAddress
   package let parameters: ParameterValues
-  /// Which identifiers are selected.
+  /// The query that selects identifiers.
   package let query: PostgresQuery
-  /// The file that has the identifiers, if none are selected.
+  /// The file with the identifiers, if the job names one instead of selecting them.
   package let identifiers: IdentifierFile?
-  /// What selects them; nil for all rows.
+  /// The condition of the selection; nil for all rows.
   package let condition: CheckedExpression?
-  /// What must still hold of a row when its turn comes.
+  /// The condition that a row must still satisfy when it is processed.
   package let recheck: PostgresChange.Condition
-  /// What is done with their rows.
+  /// What the run does with the rows.
   package let work: Work
-  /// What somebody should know who has the job run.
+  /// Notes for whoever runs the job.
   package let notes: [String]
 
   /// What a run does with each chunk.
   package enum Work: Sendable {
-    /// Rows are changed by SQL.
+    /// Changes rows by SQL.
     case change(PostgresChange)
-    /// Rows are deleted, once the run has made their archive when it begins; the change is that without one.
+    /// Deletes rows into an archive that the run creates when it begins; until then, the change has no archive.
     case archiving(PostgresChange, NewArchive)
-    /// Rows are read and computed, and what came of it is set.
+    /// Reads rows, computes their new values and sets them.
     case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
-    /// Rows are read and written to a file.
+    /// Reads rows and writes them to a file.
     case export(PostgresExport, Job.Export)
   }
 
@@ -43,11 +43,11 @@ package struct PostgresPlan: Sendable {
   /// - Parameters:
   ///   - job: The job.
   ///   - parameters: The values of its parameters.
-  ///   - handlers: What the `handler` of a transform may name.
-  ///   - createsArchive: Whether a run is to begin, which may make the archive that the job names.
-  ///   - session: A session of its database.
-  /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an expression that is none, what
-  ///   the role may not do.
+  ///   - handlers: The handlers that the `handler` of a transform may name.
+  ///   - createsArchive: Whether a run is to begin, which may create the archive that the job names.
+  ///   - session: A session of the job's database.
+  /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid expression, or a
+  ///   missing right of the role.
   package init(
     _ job: Job,
     parameters: ParameterValues,
@@ -135,7 +135,7 @@ package struct PostgresPlan: Sendable {
         return []
       }
     }
-    // Nobody is held up by who only reads.
+    // A job that only reads holds nobody up.
     notes = try checked + (job.action.writes ? ServerHealth.notes(for: session) : [])
   }
 
@@ -180,7 +180,7 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// The archive that a run of the job has to make; nil if it is there, or need not be.
+  /// The archive that a run of the job must create; nil if the archive exists or the job needs none.
   private static func newArchive(
     of job: Job,
     for table: PostgresTable,
@@ -195,7 +195,7 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// The file of identifiers that a job names.
+  /// The identifier file that a job names.
   private static func identifiers(
     of job: Job,
     _ query: PostgresQuery,
@@ -210,7 +210,7 @@ package struct PostgresPlan: Sendable {
       .otherRun,
       "the keys of the identifiers are not \(query.key.columns.map(\.name).joined(separator: ", "))",
       at: job.place(of: .identifiers),
-      remedy: "name a file of identifiers that a job with the same key has made"
+      remedy: "name an identifier file that a job with the same key has made"
     )
   }
 
@@ -221,12 +221,12 @@ package struct PostgresPlan: Sendable {
     return try identifiers.load()
   }
 
-  /// The archive that is to be made when a run begins.
+  /// The archive to create when a run begins.
   var newArchive: NewArchive? {
     if case .archiving(_, let archive) = work { archive } else { nil }
   }
 
-  /// The export of a job, its columns found.
+  /// The export of a job, with its columns resolved.
   private static func export(
     _ export: Job.Export,
     of job: Job,
@@ -268,12 +268,12 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// The table as a run remembers it, so that another one is noticed.
+  /// The table's columns as a run remembers them, to notice changes.
   var shape: [String] {
     table.columns.map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
   }
 
-  /// The folder of an export to parts; nil of any other work.
+  /// The folder of an export to parts; nil for any other work.
   var exportFolder: ExportFolder? {
     guard case .export(_, let action) = work, action.isInParts else { return nil }
     return ExportFolder(path: action.file, permissions: job.files.permissions)
@@ -287,7 +287,7 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// What has become of the table since a run remembered it; nil if nothing has.
+  /// How the table has changed since a run remembered it; nil if it has not.
   func change(since was: [String]) -> String? {
     let now = shape
     guard was != now else { return nil }
@@ -298,10 +298,10 @@ package struct PostgresPlan: Sendable {
       + (list.isEmpty ? "its columns have another order" : list)
   }
 
-  /// Which table it is, whatever its name and its columns.
+  /// The identity of the table, independent of its name and columns.
   var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
 
-  /// What decides which rows are changed, and to what.
+  /// The fingerprint of what determines which rows are changed, and to what.
   var fingerprint: JobFingerprint {
     JobFingerprint(
       job: job,
@@ -315,8 +315,8 @@ package struct PostgresPlan: Sendable {
 extension Recheck {
   /// Whether a condition must still hold when a row is written.
   ///
-  /// A condition that reads other rows, or gives another value each time, only if that is asked for: the run's own work might
-  /// answer it.
+  /// A condition that reads other rows or is volatile is checked again only if the job demands it: the run's own work
+  /// might affect it.
   fileprivate func applies(to condition: CheckedExpression?) -> Bool {
     switch self {
     case .off: false
@@ -339,7 +339,7 @@ extension Job.Action {
 }
 
 extension ParameterValues {
-  /// The values as they are bound in PostgreSQL.
+  /// The values in the form bound in PostgreSQL.
   fileprivate func postgresValues(
     declared declarations: [String: ParameterDeclaration]
   ) -> [String: PostgresValue] {
@@ -359,7 +359,7 @@ extension ParameterValues {
 }
 
 extension Job.DatabaseOptions.Server {
-  /// Where the database is, for libpq.
+  /// The database's address for libpq.
   package func address() throws(BatchError) -> ServerAddress {
     switch self {
     case .url(let url): try ServerAddress(url: url)

@@ -10,7 +10,7 @@ import Foundation
 #endif
 
 extension RunMetadata {
-  /// What stands in the row of a shared run.
+  /// The metadata in the row of a shared run.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
   init(ofSharedRun run: SharedRun) throws(BatchError) {
@@ -19,7 +19,7 @@ extension RunMetadata {
     } catch {
       throw BatchError(
         .damagedFile,
-        "what _batch_run says of run \(run.run) cannot be read",
+        "the metadata of run \(run.run) in _batch_run cannot be read",
         advice: "the tables were changed by hand; \(.beginAnew)",
         underlying: error
       )
@@ -28,7 +28,7 @@ extension RunMetadata {
 }
 
 extension RunSummary {
-  /// The summary of a shared run, by the server's word.
+  /// The summary of a shared run, according to the server.
   init(_ standing: SharedRunStanding) {
     let run = standing.run
     var metadata = RunMetadata(

@@ -3,28 +3,28 @@ import BatchEngine
 import BatchIdentifiers
 import BatchPostgres
 
-/// What `batch run` does on PostgreSQL, by the runs of the job that the database knows.
+/// What `batch run` does on PostgreSQL, given the job's runs in the database.
 ///
 /// A value that performs nothing.
 enum SharedRunDecision {
-  /// Selects identifiers and begins a run; those runs make way that are not finished.
+  /// Selects identifiers and begins a run; sets unfinished runs aside.
   case begin(settingAside: [SharedRun])
   /// Takes part in a run.
   case takePart(SharedRun)
-  /// Tells the end of a run that nobody may know of.
+  /// Reports the end of a run, which may not have been reported.
   case conclude(SharedRun)
-  /// The same, and then decides once more: other work is asked for.
+  /// The same, and then decides again: the requested work differs.
   case concludeFirst(SharedRun)
-  /// Tells what came of the work that is asked for, which was done before.
+  /// Reports the result of the requested work, which was done before.
   case repeatSummary(SharedRun)
 
   /// Decides.
   ///
   /// - Parameters:
   ///   - runs: The runs of the job, the newest last.
-  ///   - options: What is asked for.
+  ///   - options: The request.
   ///   - job: The job's name.
-  /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way, `notRunning` if none may be begun.
+  /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way, `notRunning` if no run may begin.
   init(_ runs: [SharedRun], _ options: BatchRunRequest, job: String) throws(BatchError) {
     let runs = runs.filter { $0.state != .setAside }
     let asked = options.runID.flatMap { id in
@@ -51,7 +51,7 @@ enum SharedRunDecision {
     if options.joinOnly {
       throw BatchError(
         .notRunning,
-        "no run of job \"\(job)\" is unfinished, and --join-only begins none",
+        "no run of job \"\(job)\" is unfinished, and --join-only does not begin one",
         remedy: "begin one without --join-only"
       )
     }
@@ -68,7 +68,7 @@ enum SharedRunDecision {
     )
   }
 
-  /// The decision in a word, as `status --json` has it.
+  /// The decision in a word, as in `status --json`.
   var name: String {
     switch self {
     case .begin: "begin"
@@ -82,17 +82,17 @@ enum SharedRunDecision {
   /// The decision in words.
   var words: String {
     switch self {
-    case .begin: "selects anew and begins a run"
+    case .begin: "starts a new run"
     case .takePart: "takes part in the unfinished run"
     case .conclude:
-      "does nothing to rows: the run is finished, and only its end is told once more"
-    case .concludeFirst: "tells the end of the last run once more, then begins a run"
+      "changes no row: concludes the finished run"
+    case .concludeFirst: "concludes the last run, then starts a new one"
     case .repeatSummary: "does nothing: the work of this run ID is done"
     }
   }
 }
 
-/// What somebody asks for who has a job run.
+/// The options of a request to run a job.
 struct BatchRunRequest: Sendable {
   var runID: String?
   var fresh = false
@@ -100,14 +100,14 @@ struct BatchRunRequest: Sendable {
 }
 
 extension SharedRun {
-  /// What the host that began the run has said of it.
+  /// The metadata that the host that began the run recorded.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
   func described() throws(BatchError) -> RunMetadata {
     try RunMetadata(ofSharedRun: self)
   }
 
-  /// The error for a job that is no longer what the run began with.
+  /// The error for a job that differs from the one that the run began with.
   private func refusal(_ reason: String) -> BatchError {
     BatchError(
       .otherRun,
@@ -117,7 +117,7 @@ extension SharedRun {
     )
   }
 
-  /// Refuses to take part with another job, other parameters, or a table that has changed since.
+  /// Refuses to take part with a changed job, changed parameters, or a changed table.
   func refuse(unless plan: PostgresPlan) throws(BatchError) {
     let then = JobFingerprint(text: fingerprint)
     let differences = plan.fingerprint.differences(from: then)
@@ -127,7 +127,7 @@ extension SharedRun {
       )
     }
     let metadata = try described()
-    // A database that was restored from a dump elsewhere has other numbers for the same tables.
+    // In a database restored from a dump elsewhere, the same tables have other OIDs.
     let place = "\(plan.database.derivedIdentity)/"
     if let table = metadata.table, table.hasPrefix(place), table != plan.tableIdentity {
       throw plan.table.isAnother.located(at: "run \(run)")

@@ -10,9 +10,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A shared run under way in this process: takes part in it until nothing is left to do, or until it is told to stop.
+/// This process's part of a shared run, until nothing is left to do or a stop is requested.
 struct SharedRunExecution {
-  /// What may differ between the processes of a run.
+  /// The settings that may differ between the processes of a run.
   struct Settings {
     var workers: Int
     var chunkSize: Int?
@@ -20,16 +20,16 @@ struct SharedRunExecution {
     var stopRequests: AsyncStream<Void>
   }
 
-  /// How a process's part has ended.
+  /// The end of a process's part.
   struct Ended {
     let summary: RunSummary
-    /// Whether it was this process that has ended the run, and tells the end.
+    /// Whether this process ended the run, and so reports the end.
     var hasEndedRun = false
   }
 
-  /// How long a statement of a chunk may take; then it is done in halves.
+  /// How long a chunk's statement may take before the chunk is halved.
   private static let statementLimit = Duration.seconds(120)
-  /// How often the server is asked how the run stands.
+  /// The interval at which the server is asked for the state of the run.
   private static let interval = Duration.seconds(1)
 
   let plan: PostgresPlan
@@ -42,11 +42,11 @@ struct SharedRunExecution {
   private var job: Job { plan.job }
   private var lease: Duration { job.database.lease }
 
-  /// Takes part.
+  /// Takes part in the run.
   ///
-  /// - Parameter begins: The event with which that begins.
-  /// - Returns: How that has ended.
-  /// - Throws: `BatchError` if nothing was done: the server does not answer.
+  /// - Parameter begins: The first event.
+  /// - Returns: The end of the process's part.
+  /// - Throws: `BatchError` if nothing was done, as when the server does not answer.
   func perform(
     _ begins: (RunSummary) -> RunEvent
   ) async throws(BatchError) -> Ended {
@@ -78,7 +78,7 @@ struct SharedRunExecution {
     let ended = await end(ending, failure, reason, session, own)
     attending.cancel()
     await attending.value
-    // What it has not given back is taken over when its lease is over.
+    // Spans that it fails to release are taken over when their leases expire.
     try? await presence.leave()
     await spans.end()
     await own.close()
@@ -98,11 +98,11 @@ struct SharedRunExecution {
       .otherRun,
       "run \(run) is no longer in the database",
       at: plan.address.description,
-      remedy: "see who has removed it, such as batch cleanup; run again to begin anew"
+      remedy: "find out who removed it (batch cleanup does), or run again to start a new run"
     )
   }
 
-  /// Asks now and then how the run stands, until the task is cancelled.
+  /// Asks regularly for the state of the run, until the task is cancelled.
   private func watch(
     _ connection: PostgresConnection,
     _ session: SharedSession,
@@ -131,7 +131,7 @@ struct SharedRunExecution {
     var policy = job.policy
     if let size = settings.chunkSize { policy.chunk = .init(size: size) }
     let health = ServerWatch(over: plan.table, at: plan.address, limits: .init())
-    // Before the first chunk, which might come between a lock and whoever waits for it.
+    // Before the first chunk, which might make others wait longer for a lock.
     await health.look()
     let looking = Task { await health.run() }
     let ended: (RunStateMachine.Ending, BatchError?, String?)
@@ -153,7 +153,7 @@ struct SharedRunExecution {
         transform.computing(
           by: handler,
           run: run.run,
-          // Programs are timed by those who wait for their answers.
+          // For programs, the code that waits for their answers enforces the timeout.
           timeout: children == nil ? action.timeout : nil,
           onFailure: job.skip.failurePolicy(of: run.total)
         )
@@ -255,8 +255,8 @@ struct SharedRunExecution {
     case .lost(let span):
       onEvent(
         .message(
-          "another process has taken positions \(span.lowerBound) to \(span.upperBound - 1) over,"
-            + " since this one was not heard of"
+          "another process has taken over positions \(span.lowerBound) to \(span.upperBound - 1),"
+            + " since this one sent no heartbeat"
         )
       )
     case .held(let hold):
@@ -267,7 +267,7 @@ struct SharedRunExecution {
     case .released: _ = session.hold(nil)
     case .message(let message): onEvent(.message(message))
     case .looked:
-      // Whoever watches sees that it is alive, however long a chunk or a hold.
+      // Shows an observer that the process is alive, even during a long chunk or hold.
       if session.shouldTell(every: max(settings.progressInterval, .seconds(1))) {
         onEvent(.progress(session.summary()))
       }
@@ -314,7 +314,7 @@ struct SharedRunExecution {
         .alreadyRunning,
         "another run of this job replaces this one",
         at: "run \(run.run)",
-        remedy: "look at it with batch status"
+        remedy: "see batch status"
       )
     }
     summary.throttle = nil
@@ -324,7 +324,7 @@ struct SharedRunExecution {
 }
 
 extension SharedRunExecution {
-  /// Puts the manifest of an export to parts in its place; each host does, before the run counts as finished.
+  /// Publishes the manifest of an export to parts; each host does so, before the run counts as finished.
   private func publishParts(_ connection: PostgresConnection) async throws(BatchError) {
     guard case .export(_, let action) = plan.work, let folder = plan.exportFolder else { return }
     let (parts, total) = (parts, run.total)
@@ -336,7 +336,7 @@ extension SharedRunExecution {
   }
 }
 
-/// What an operator asks of a shared run, as the signs of life of a process bring it.
+/// The operator's requests of a shared run, as the answers to a process's heartbeats bring them.
 struct SharedRequests: RunRequests {
   private let presence: HostPresence
   private var seen: String?
@@ -356,7 +356,7 @@ struct SharedRequests: RunRequests {
 }
 
 extension RunControl {
-  /// What `_batch_run.control` asks for; nil if it is something else.
+  /// The request in `_batch_run.control`; nil if it cannot be decoded.
   init?(sharedText text: String) {
     guard let control = try? JSONDecoder().decode(RunControl.self, from: Data(text.utf8)) else {
       return nil
@@ -367,7 +367,7 @@ extension RunControl {
   /// The text for `_batch_run.control`.
   var sharedText: String {
     guard let bytes = try? JSONEncoder().encode(self) else {
-      preconditionFailure("a request of texts that is no JSON")
+      preconditionFailure("a request of texts that cannot be encoded")
     }
     return String(decoding: bytes, as: UTF8.self)
   }

@@ -3,20 +3,20 @@ import BatchEngine
 package import BatchIdentifiers
 import BatchPostgres
 
-/// How the last run of a job on PostgreSQL stands, whoever takes part in it.
+/// The status of a job's last run on PostgreSQL, across all its processes.
 package struct SharedRunStatus: Sendable, Encodable {
-  /// A process that takes part, or did and was not heard of since.
+  /// A process that takes part, or did so and went silent.
   package struct Host: Sendable, Encodable {
     package let name: String
     package let process: Int32
-    /// How many spans it has.
+    /// The number of spans that it has.
     package let spans: Int
     package let identifiersPerSecond: Double?
-    /// Why it does nothing, in words.
+    /// Why it is held, in words.
     package let hold: String?
-    /// How long ago it was heard of, by the server's clock.
+    /// The time since its last heartbeat, by the server's clock.
     package let lastSeenSecondsAgo: Double
-    /// Whether it was heard of within a lease; the spans of others are free.
+    /// Whether its last heartbeat is within a lease; otherwise its spans are free.
     package let isAlive: Bool
   }
 
@@ -28,18 +28,18 @@ package struct SharedRunStatus: Sendable, Encodable {
   package let next: String
   package let nextWords: String
 
-  /// Whether it has just begun, so that its first process may not be entered yet.
+  /// Whether the run has just begun, so its first process may not have joined yet.
   package let isBeginning: Bool
 
-  /// Whether a process is at work on it.
+  /// Whether a process is working on it.
   package var isLive: Bool { summary.state.isGoingOn }
 
-  /// Asks the database.
+  /// Reads the status from the database.
   ///
   /// - Parameters:
   ///   - job: The job.
   ///   - runID: The identifier of the work; nil for any.
-  ///   - name: One of its runs, by its UUID or the first characters of that; nil for the last.
+  ///   - name: The UUID of one of its runs, or the first characters of it; nil for the last.
   /// - Throws: `BatchError` of code `fileAccess` if the job has not been run, `unknownRun` if it has no such run.
   package init(
     of job: Job,
@@ -128,9 +128,10 @@ package struct SharedRunStatus: Sendable, Encodable {
 }
 
 extension RunControl {
-  /// Changes what is asked of the processes that take part in the last run of a job.
+  /// Changes the request to the processes that take part in a job's last run.
   ///
-  /// - Throws: `BatchError` of code `notRunning` if none does, `invalidJob` if a setting is none or has a wrong value.
+  /// - Throws: `BatchError` of code `notRunning` if no process does, `invalidJob` if a setting is unknown or has an
+  ///   invalid value.
   package static func change(
     ofSharedRunOf job: Job,
     _ change: @escaping @Sendable (inout RunControl) -> Void
@@ -139,7 +140,7 @@ extension RunControl {
       let tables = try RunTables(of: session)
       let run = try job.sharedRun(nil, tables, in: session)
       try session.transaction { () throws(BatchError) in
-        // One request after the other: each replaces what stands there.
+        // One request at a time: each replaces the previous one.
         try tables.lock(job: job.name, in: session)
         let hosts = try tables.hosts(ofRun: run.run, in: session)
         guard run.state == .running,
@@ -170,12 +171,12 @@ extension RunControl {
 }
 
 extension IdentifierSelection {
-  /// Identifiers of a run of a job on PostgreSQL.
+  /// The identifiers of a run of a job on PostgreSQL.
   ///
   /// - Parameters:
   ///   - job: The job.
-  ///   - outcome: Which of them.
-  ///   - name: One of the runs, by its UUID or the first characters of that; nil for the last.
+  ///   - outcome: The outcome of the identifiers to select.
+  ///   - name: The UUID of one of the runs, or the first characters of it; nil for the last.
   /// - Throws: `BatchError` if there is no such run.
   package init(
     ofSharedRunOf job: Job,
@@ -191,7 +192,7 @@ extension IdentifierSelection {
           .outcomeNotRecorded,
           "the identifiers of run \(run.run) are gone from the database",
           at: session.address.description,
-          remedy: "batch cleanup removes them; nothing brings them back"
+          remedy: "batch cleanup removes them; they cannot be restored"
         )
       }
       guard outcome != .all else {
@@ -207,15 +208,15 @@ extension IdentifierSelection {
   }
 }
 
-/// What the past runs of a job on PostgreSQL have left, and nobody needs any more.
+/// Removes the records of a job's past runs on PostgreSQL that are no longer needed.
 ///
-/// The runs of work that has an identifier stay as long as the job remembers these, and so does the last run; what can be taken
-/// up stays in any case.
+/// Acknowledged runs with a run ID stay as long as the job remembers them, and the last run stays if its failures can
+/// be retried; unfinished and unacknowledged runs always stay.
 package struct SharedCleanup: Sendable {
-  /// How many runs were removed.
+  /// The number of runs removed.
   package let runCount: Int
 
-  /// Removes it.
+  /// Removes the records.
   package init(of job: Job) async throws(BatchError) {
     let oldest = job.checkpoint.oldestEnd
     runCount = try await job.inSession { session throws(BatchError) in

@@ -3,12 +3,13 @@ import BatchEngine
 import BatchIdentifiers
 import BatchPostgres
 
-/// One process's part of a shared run: what it has committed, what the server says of the whole run, and the events.
+/// The state of one process's part of a shared run: its commits, the state of the whole run on the server, and its
+/// events.
 final class SharedSession: Sendable {
   private struct State {
-    /// How the run stood when the server was asked last.
+    /// The run's state when the server was last asked.
     var standing: SharedRunStanding
-    /// What this process had done by then, and has done by now.
+    /// What this process had done by then (`counted…`), and has done by now (`…Here`).
     var countedHere = Outcomes()
     var countedChunks = 0
     var doneHere = Outcomes()
@@ -21,9 +22,9 @@ final class SharedSession: Sendable {
     var toldPaces: Set<RunThrottle.Hold.Cause> = []
   }
 
-  /// When this process began with the chunks.
+  /// When this process began to process chunks.
   let start = ContinuousClock.now
-  /// How much was done before.
+  /// The number of identifiers done before.
   private let doneBefore: Int
   private let state: Lock<State>
 
@@ -32,7 +33,7 @@ final class SharedSession: Sendable {
     state = Lock(State(standing: standing, toldAt: start))
   }
 
-  /// Takes note of what the server says.
+  /// Notes the server's answer.
   func update(_ standing: SharedRunStanding) {
     state.withLock { state in
       state.standing = standing
@@ -48,7 +49,7 @@ final class SharedSession: Sendable {
     }
   }
 
-  /// Whether nothing was told for `interval`; if so it counts as told.
+  /// Whether nothing was reported for `interval`; if so, counts this moment as a report.
   func shouldTell(every interval: Duration) -> Bool {
     state.withLock { state in
       guard state.toldAt.duration(to: .now) >= interval else { return false }
@@ -57,9 +58,9 @@ final class SharedSession: Sendable {
     }
   }
 
-  /// Notes that the run is held, or is no longer.
+  /// Notes that the run is held, or is no longer held.
   ///
-  /// - Returns: Whether that is worth telling: of a mere pace only the first time.
+  /// - Returns: Whether to report this: a pace only the first time.
   func hold(_ hold: RunThrottle.Hold?) -> Bool {
     state.withLock { state in
       let isNew = state.hold?.cause != hold?.cause
@@ -79,7 +80,7 @@ final class SharedSession: Sendable {
     }
   }
 
-  /// How many identifiers a second this process does, and why it does none.
+  /// The number of identifiers that this process completes per second, and why it is held.
   var pace: (rate: Double?, hold: String?) {
     state.withLock { state in
       let seconds = start.duration(to: .now) / .seconds(1)
@@ -91,7 +92,7 @@ final class SharedSession: Sendable {
     }
   }
 
-  /// How the run stands now.
+  /// The state of the run now.
   func summary() -> RunSummary {
     state.withLock { state in
       var summary = RunSummary(state.standing)
@@ -118,7 +119,7 @@ final class SharedSession: Sendable {
 }
 
 extension Outcomes {
-  /// Adds what one count has more than an earlier one.
+  /// Adds the difference between two counts.
   fileprivate mutating func add(_ now: Outcomes, since then: Outcomes) {
     succeeded += now.succeeded - then.succeeded
     unchanged += now.unchanged - then.unchanged

@@ -2,12 +2,12 @@
 package import BatchIdentifiers
 
 extension PostgresChange {
-  /// Finds out, before the first chunk, whether the change can be made at all; changes nothing.
+  /// Checks, before the first chunk, whether the change is possible at all; changes nothing.
   ///
   /// - Parameter session: The session, in no transaction.
-  /// - Returns: What somebody should know who has the change made.
-  /// - Throws: `BatchError` of code `readOnly` where nobody may write, `accessDenied` with what to grant, `invalidSQL` for a
-  ///   table or a statement for which a run cannot keep its word.
+  /// - Returns: Notes for whoever runs the change.
+  /// - Throws: `BatchError` of code `readOnly` if the server or the role is read-only, `accessDenied` with what to
+  ///   grant, `invalidSQL` for a table or a statement for which a run cannot keep its guarantees.
   package func check(in session: PostgresSession) throws(BatchError) -> [String] {
     let role = try session.requireWriting()
     try table.requireOwnTransaction()
@@ -31,7 +31,7 @@ extension PostgresChange {
 }
 
 extension PostgresSession {
-  /// Refuses a server on which nobody writes, and a role that does not.
+  /// Refuses a read-only server and a read-only role.
   ///
   /// - Returns: The role.
   func requireWriting() throws(BatchError) -> String {
@@ -39,7 +39,7 @@ extension PostgresSession {
     if database.isInRecovery {
       throw BatchError(
         .readOnly,
-        "the server is a standby, on which nobody writes",
+        "the server is a standby, which is read-only",
         at: address.description,
         remedy: "name the primary server, or add target_session_attrs=read-write to the URL"
       )
@@ -47,7 +47,7 @@ extension PostgresSession {
     if database.isReadOnlyByDefault {
       throw BatchError(
         .readOnly,
-        "the role \(database.role.quotedForMessage) only reads: default_transaction_read_only is on",
+        "the role \(database.role.quotedForMessage) is read-only: default_transaction_read_only is on",
         at: address.description,
         remedy: "name a role that may write"
       )
@@ -57,7 +57,7 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
-  /// Refuses what a transaction does not reach, or something else stands between.
+  /// Refuses a table whose rows are outside the transaction's reach, and one whose rules rewrite statements.
   func requireOwnTransaction() throws(BatchError) {
     switch kind {
     case .table, .partitionedTable, .view: break
@@ -71,8 +71,8 @@ extension PostgresTable {
     }
     guard rules.isEmpty else {
       throw refusal(
-        "the rule \(rules[0].quotedForMessage) rewrites statements, so that nobody knows what became of a row",
-        "have a trigger do what it does"
+        "the rule \(rules[0].quotedForMessage) rewrites statements, so the outcome of a row is unknown",
+        "replace it with a trigger"
       )
     }
   }
@@ -82,18 +82,18 @@ extension PostgresTable {
       .about(.entity(name))
   }
 
-  /// What somebody should know who has a role change rows.
+  /// Notes for whoever has a role change rows.
   func notes(for role: String) -> [String] {
     var notes: [String] = []
     if hasRowSecurity {
       notes.append(
         "row security is on for \(title.quotedForMessage): rows that its policies hide from"
-          + " the role \(role.quotedForMessage) are not selected, and those that they let nobody write fail"
+          + " the role \(role.quotedForMessage) are not selected, and rows that they forbid it to write fail"
       )
     }
     if hasChildren {
       notes.append(
-        "tables inherit from \(title.quotedForMessage), and nothing keeps a key unique over all of them:"
+        "tables inherit from \(title.quotedForMessage), and nothing keeps a key unique across all of them:"
           + " plan and run refuse rows that share one"
       )
     }
@@ -102,7 +102,7 @@ extension PostgresTable {
 }
 
 extension PostgresTable {
-  /// Refuses an archive into which the role may put nothing.
+  /// Refuses an archive into which the role may not insert.
   fileprivate func requireRight(toInsertInto columns: [String]) throws(BatchError) {
     guard !rights.usesSchema || !rights.inserts else { return }
     throw BatchError(

@@ -1,18 +1,18 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A row as it is, and as a change would leave it.
+/// A row before and after a change.
 package struct PreviewedRow: Sendable {
   /// The key, column by column, as text.
   package let key: [String?]
-  /// The values of the columns that are shown, as text; nil for NULL.
+  /// The values of the columns shown, as text; nil for NULL.
   package let before: [String?]
-  /// The values after an update; nil for a row that is deleted.
+  /// The values after an update; nil for a deleted row.
   package let after: [String?]?
 }
 
 extension PostgresChange {
-  /// The columns that a preview shows: those that are set, or all of a row that is deleted.
+  /// The columns that a preview shows: those that an update sets, or all columns of a deleted row.
   package var previewedColumns: [String] {
     switch action {
     case .update(let assignments): assignments.map(\.column.name)
@@ -20,7 +20,7 @@ extension PostgresChange {
     }
   }
 
-  /// What the first rows of a query are, and what they would be; inside a transaction of the caller that is for reading only.
+  /// The first rows of a query before and after the change; inside the caller's read-only transaction.
   package func preview(
     _ limit: Int,
     of query: PostgresQuery,
@@ -28,7 +28,7 @@ extension PostgresChange {
   ) throws(BatchError) -> [PreviewedRow] {
     var after: [String] = []
     if case .update(let assignments) = action {
-      // As the column would have it: a number is rounded, a text may be too long.
+      // Cast to the column's type: it may round a number, or reject a text as too long.
       after = assignments.map {
         "(\($0.value.sql(parameters, .place))::\($0.column.type))::text"
       }
@@ -36,12 +36,12 @@ extension PostgresChange {
     return try query.preview(limit, of: previewedColumns, after, in: session)
   }
 
-  /// The statement of a chunk, for people: with the places of its values.
+  /// The statement of a chunk, for display: with placeholders for its values.
   package func statementText() throws(BatchError) -> String {
     try statement(for: .sample(of: key)).sql
   }
 
-  /// How the server would find the rows of a chunk, line by line; runs nothing.
+  /// The lines of the server's plan for finding the rows of a chunk; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
     let statement = try statement(for: .sample(of: key))
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(statement.sql)", statement.values)
@@ -50,8 +50,8 @@ extension PostgresChange {
 }
 
 extension PostgresQuery {
-  /// What some columns of the first rows are, and what they would be by expressions for each of them, if there are
-  /// any; inside a transaction of the caller.
+  /// Some columns of the first rows, and their values after the change by one expression each, if there are any;
+  /// inside the caller's transaction.
   func preview(
     _ limit: Int,
     of columns: [String],
@@ -75,7 +75,7 @@ extension PostgresQuery {
     }
   }
 
-  /// An error of the server about reading the rows, with what it is about where the server does not say it.
+  /// A server's error while reading the rows, with its likely cause if the server does not name it.
   package func explained(_ error: BatchError) -> BatchError {
     guard error.postgres?.state == .readOnlyTransaction else { return error }
     let isView = table.kind == .view
@@ -83,7 +83,7 @@ extension PostgresQuery {
     return BatchError(
       .readOnly,
       (isView
-        ? "the view \(name) writes when it is read" : "something that is read with \(name) writes")
+        ? "the view \(name) writes when it is read" : "reading \(name) causes a write")
         + ": \(error.message)",
       remedy: isView
         ? "name the table behind it, or have the view call no function that writes"
@@ -92,16 +92,16 @@ extension PostgresQuery {
     ).about(.entity(table.name))
   }
 
-  /// The statement that selects keys, for people.
+  /// The statement that selects keys, for display.
   package var statementText: String { sql(.place) }
 
-  /// How many rows there are; inside a transaction of the caller.
+  /// The number of rows; inside the caller's transaction.
   package func count(in session: PostgresSession) throws(BatchError) -> Int {
     let sql = "SELECT count(*) FROM (\(sql(.place))) AS selected"
     return Int(try session.execute(sql, parameters.values).integer(0, 0) ?? 0)
   }
 
-  /// How the server would find the rows, line by line; runs nothing.
+  /// The lines of the server's plan for finding the rows; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(sql(.place))", parameters.values)
     return (0..<rows.count).compactMap { rows.text($0, 0) }

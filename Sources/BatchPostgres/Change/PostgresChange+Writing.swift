@@ -2,18 +2,18 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// What became of the rows of a chunk.
+/// The outcomes of a chunk's rows.
 package struct WrittenRows: Sendable {
-  /// How many rows were changed.
+  /// The number of rows changed.
   package var succeeded = 0
-  /// The identifiers that were neither changed nor failed, by their numbers in the chunk.
+  /// The identifiers that neither changed nor failed, by their numbers in the chunk.
   package var passedOver = PassedOver()
-  /// Those that failed, by their numbers in the chunk, ascending.
+  /// The identifiers that failed, by their numbers in the chunk, ascending.
   package var failures: [(number: Int, error: BatchError)] = []
 
   package init() {}
 
-  /// How many came to what.
+  /// The count of each outcome.
   package var outcomes: Outcomes {
     var outcomes = passedOver.counts
     outcomes.succeeded = succeeded
@@ -22,29 +22,29 @@ package struct WrittenRows: Sendable {
   }
 }
 
-/// What the transaction of a chunk does beside entering it in the ledger.
+/// The change that a chunk's transaction makes, besides entering the chunk in the ledger.
 package protocol ChunkChange: Sendable {
-  /// What it is given of a chunk.
+  /// What the change needs of a chunk.
   associatedtype Rows: Sendable
 
-  /// Where names in its expressions are looked up.
+  /// The search path for names in its expressions.
   var path: SearchPath { get }
 
-  /// The tables that it writes to.
+  /// The tables that the change writes to.
   var writtenTables: [PostgresTable] { get }
 
-  /// The one statement that changes the rows and says how many; nil where they cannot be changed so.
+  /// The single statement that changes the rows and returns their number; nil if one statement cannot do it.
   func countingStatement(for rows: Rows) throws(BatchError) -> PostgresStatement?
 
-  /// What became of the rows by the answer to ``countingStatement(for:)``.
+  /// The outcomes of the rows, from the answer to ``countingStatement(for:)``.
   ///
-  /// - Throws: An error of which ``canBeListed(_:)`` may be true.
+  /// - Throws: An error for which ``canBeListed(_:)`` may be true.
   func counted(_ rows: Rows, by answer: PostgresResult) throws(BatchError) -> WrittenRows
 
-  /// Whether a chunk that failed by counting may fare better by listing.
+  /// Whether listing may succeed for a chunk for which counting failed.
   func canBeListed(_ error: BatchError) -> Bool
 
-  /// Changes the rows in parts, each in a savepoint, and says which failed.
+  /// Changes the rows in parts, each in a savepoint, and returns which failed.
   func list(
     _ rows: Rows,
     _ method: WritingMethod,
@@ -55,36 +55,36 @@ package protocol ChunkChange: Sendable {
 
 /// How the rows of a chunk are changed.
 package enum WritingMethod: Sendable, Hashable {
-  /// By one statement that counts rows, which is enough where each key has one.
+  /// By one statement that counts rows: enough if each key has one row.
   case counting
-  /// By statements that name the rows, each in a savepoint, and halves of those that fail.
+  /// By statements that name the rows, each in a savepoint; a part that fails is halved.
   case listing
-  /// The same, from halves on: all at once has taken too long.
+  /// Like listing, but starting with halves: all rows at once took too long.
   case halving
 }
 
 extension BatchError.Code {
-  /// A selected row no longer satisfies `where`, and the job said to stop then: the code that SQLite's changes have.
+  /// A selected row no longer satisfies `where`, and the job demands a stop: the same code as for SQLite.
   fileprivate static let noLongerMatching = Self(rawValue: "noLongerMatching")
-  /// A chunk cannot be done as a whole: it is done again row by row, or nearly.
+  /// A chunk cannot be done as a whole: it is repeated in smaller parts, down to single rows.
   static let chunkNotWhole = Self(rawValue: "chunkNotWhole")
 }
 
 extension BatchError {
-  /// The error about rows that no longer satisfy `where` in a job that says to stop then.
+  /// The error about rows that no longer satisfy `where` in a job that demands a stop.
   static func noLongerMatching(_ count: Int) -> BatchError {
     BatchError(
       .noLongerMatching,
-      "\(count) selected rows no longer satisfy where",
-      advice: "leave \(.recheck) out to pass over such rows"
+      "\(count.grouped) selected rows no longer satisfy where",
+      advice: "remove \(.recheck) to skip such rows"
     )
   }
 }
 
 extension ChunkChange {
-  /// The statement that asks which tables have the names of those that are written to.
+  /// The statement that asks which tables now have the names of the written tables.
   ///
-  /// It stands behind the ones that write: these have the tables locked, so that nobody takes their names away before the
+  /// It follows the statements that write: these have locked the tables, so nobody can rename them before the
   /// transaction ends.
   var identities: PostgresStatement {
     let names = writtenTables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
@@ -94,7 +94,7 @@ extension ChunkChange {
     )
   }
 
-  /// Refuses to write to tables that have come by the names since.
+  /// Refuses to write to other tables that have since been given the names.
   ///
   /// - Throws: `BatchError` of code `otherRun`.
   func requireSameTables(by answer: PostgresResult) throws(BatchError) {
@@ -103,16 +103,16 @@ extension ChunkChange {
     }
   }
 
-  /// Changes the rows of a chunk, inside a transaction of the caller.
+  /// Changes the rows of a chunk, inside the caller's transaction.
   ///
   /// - Parameters:
   ///   - rows: The rows of the chunk.
-  ///   - method: How. After ``WritingMethod/counting`` has failed with an error of which ``canBeListed(_:)`` is true, the caller
-  ///     rolls back and tries the other one.
-  ///   - policy: What becomes of the chunk if an identifier fails.
+  ///   - method: How to change them. If ``WritingMethod/counting`` fails with an error for which ``canBeListed(_:)`` is
+  ///     true, the caller rolls back and uses another method.
+  ///   - policy: What happens to the chunk if an identifier fails.
   ///   - session: The session.
-  /// - Returns: What became of the rows.
-  /// - Throws: `BatchError` about the row that is one too many, or whatever is about more than a row.
+  /// - Returns: The outcomes of the rows.
+  /// - Throws: `BatchError` about the row that exceeds the limit of failures, or any error not about a single row.
   package func write(
     to rows: Rows,
     _ method: WritingMethod,
@@ -127,17 +127,17 @@ extension ChunkChange {
 }
 
 extension PostgresSession {
-  /// Does parts of a chunk: one that fails is undone and tried again in halves, down to single rows.
+  /// Processes a chunk in parts: rolls back a part that fails and retries it in halves, down to single rows.
   ///
   /// - Parameters:
-  ///   - count: How many rows there are.
-  ///   - method: Whether all of them are tried at once.
-  ///   - policy: What becomes of the chunk if a row fails.
+  ///   - count: The number of rows.
+  ///   - method: Whether to try all of them at once first.
+  ///   - policy: What happens to the chunk if a row fails.
   ///   - isAboutRows: Whether an error is about the values of a row.
-  ///   - naming: The error with the row that it is about.
-  ///   - body: Does a part.
+  ///   - naming: Adds the row to its error.
+  ///   - body: Processes a part.
   /// - Returns: The rows that failed.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Throws: The error of the row that exceeds the limit of failures, or any error not about a single row.
   func bisect(
     _ count: Int,
     _ method: WritingMethod,
@@ -146,11 +146,11 @@ extension PostgresSession {
     naming: (BatchError, _ row: Int) -> BatchError,
     _ body: (Range<Int>) throws(BatchError) -> Void
   ) throws(BatchError) -> [(number: Int, error: BatchError)] {
-    // Where the chunk fails with its first row, it is still to be said which.
+    // If the first failed row fails the chunk, the error must still name that row.
     let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
     var bisection = Bisection(0..<count, bisected)
     if method == .halving, let all = bisection.next(), !bisection.split(all) { bisection.add(all) }
-    // What waits until the end of the transaction would fail all of the chunk then, and nobody knew of which row.
+    // A deferred constraint would fail the whole chunk at COMMIT, without naming the row.
     try run("SET CONSTRAINTS ALL IMMEDIATE")
     while let part = bisection.next() {
       do throws(BatchError) {
@@ -169,7 +169,7 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
-  /// The error about a table that is not the one that a run began with.
+  /// The error about a table other than the one that a run began with.
   package var isAnother: BatchError {
     BatchError(
       .otherRun,
@@ -181,8 +181,7 @@ extension PostgresTable {
 
   /// Whether an error is about the values of a row.
   ///
-  /// The rights of the role were looked at before the first chunk, so that what is denied later is denied by a policy
-  /// that looks at the row.
+  /// The role's rights were checked before the first chunk, so a later denial comes from a row security policy.
   func isAboutRows(_ error: BatchError) -> Bool {
     error.isAboutRows || hasRowSecurity && error.postgres?.state == .insufficientPrivilege
   }
@@ -223,7 +222,7 @@ extension PostgresChange: ChunkChange {
       try requireArchived(Int(answer.integer(0, 1) ?? 0), of: changed)
     }
     guard changed <= keys.count else { throw table.ambiguous(key) }
-    // A key that is not kept unique may have two rows where another has none.
+    // Without a unique constraint, one key may have two rows while another has none.
     guard changed == keys.count, key.origin != .declared else {
       throw BatchError(.chunkNotWhole, "some rows were not changed")
     }
@@ -236,7 +235,7 @@ extension PostgresChange: ChunkChange {
     guard archived != deleted else { return }
     throw BatchError(
       .constraint,
-      "\(archived) rows were archived but \(deleted) would be deleted",
+      "\(archived.grouped) rows were archived but \(deleted.grouped) would be deleted",
       remedy: "a trigger or a rule keeps rows out of the archive; nothing was changed"
     )
   }
@@ -264,7 +263,7 @@ extension PostgresChange: ChunkChange {
     return written
   }
 
-  /// Changes rows by a statement that names them.
+  /// Changes rows by a statement that returns their numbers.
   private func listRows(
     _ keys: RowKeys,
     in session: PostgresSession
@@ -286,8 +285,8 @@ extension PostgresChange: ChunkChange {
     throw .noLongerMatching(gone)
   }
 
-  /// Looks why rows were not changed: one that is still there had what the change would give it, if such rows are left
-  /// alone, or did not satisfy `where`; the others are gone.
+  /// Finds out why rows were not changed: a row that still exists either already had its new values, if the job skips
+  /// such rows, or did not satisfy `where`; the others have vanished.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: RowKeys,
@@ -312,9 +311,9 @@ extension PostgresChange: ChunkChange {
     return passedOver
   }
 
-  /// The numbers of keys, from 0 on, in the first column.
+  /// The numbers of keys in the first column, from 0.
   ///
-  /// - Throws: `BatchError` of code `unstableKey` if one stands there twice.
+  /// - Throws: `BatchError` of code `unstableKey` if a number occurs twice.
   private func numbers(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
     guard let numbers = result.numbers() else { throw table.ambiguous(key) }
     return numbers
@@ -322,7 +321,7 @@ extension PostgresChange: ChunkChange {
 }
 
 extension PostgresResult {
-  /// The numbers in the first column, less one; nil if one stands there twice.
+  /// The numbers in the first column, less one; nil if a number occurs twice.
   func numbers() -> RangeSet<Int>? {
     let numbers = (0..<count).compactMap { integer($0, 0).map { Int($0) - 1 } }.sorted()
     var set = RangeSet<Int>()

@@ -1,28 +1,28 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A change to rows that SQL alone can make: the keys of a chunk go to the server, and no row comes back.
+/// A change that SQL alone can make: the keys of a chunk go to the server, and no row comes back.
 ///
-/// A statement finds the rows by their keys and says how many it has changed. Only where these are fewer than the
-/// keys the chunk is done again by a statement that names them: see ``write(to:_:onFailure:in:)``.
+/// A statement finds the rows by their keys and returns how many it has changed. Only if these are fewer than the
+/// keys is the chunk repeated, by a statement that names the rows: see ``write(to:_:onFailure:in:)``.
 package struct PostgresChange: Sendable {
-  /// What is done to each row.
+  /// The change to each row.
   package enum Action: Sendable {
-    /// Columns set to expressions over the row as it was.
+    /// Sets columns to expressions over the old row.
     case update([Assignment])
-    /// The row is removed, after it was copied to another table if one is given.
+    /// Deletes the row, after copying it to an archive if there is one.
     case delete(archive: Archive?)
   }
 
-  /// A column that is set.
+  /// A column and its new value.
   package struct Assignment: Sendable {
     package let column: PostgresColumn
     package let value: CheckedExpression
 
-    /// An assignment to a column that can be set.
+    /// An assignment to a settable column.
     ///
-    /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for one of
-    ///   the key.
+    /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for a
+    ///   column of the key.
     package init(
       of value: CheckedExpression,
       to name: String,
@@ -34,13 +34,13 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// Where deleted rows go.
+  /// The table to which deleted rows are copied.
   package struct Archive: Sendable {
     package let table: PostgresTable
-    /// The columns that rows are copied to, which are named as those they come from.
+    /// The columns that are copied; they have the same names in both tables.
     let columns: [String]
 
-    /// The table of this name, which is to be an archive; inside a transaction of the caller.
+    /// The archive table of this name; inside the caller's transaction.
     ///
     /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if there is none.
     package static func table(
@@ -66,7 +66,7 @@ package struct PostgresChange: Sendable {
       }
     }
 
-    /// An archive with a place for each column that is stored.
+    /// An archive with a column for each stored column of the source.
     ///
     /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is missing.
     package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {
@@ -82,18 +82,18 @@ package struct PostgresChange: Sendable {
             remedy: "run ALTER TABLE \(table.sql) ADD COLUMN \(name) \(column.type)"
           ).about(.entity(table.name))
         }
-        // It computes its own.
+        // The archive computes this column itself.
         if !own.isGenerated { columns.append(column.name) }
       }
       self.columns = columns
     }
   }
 
-  /// What must still hold of a row when its turn comes.
+  /// The condition that a row must still satisfy when it is processed.
   package struct Condition: Sendable {
-    /// The part of `where` that is applied again; nil for none.
+    /// The part of `where` that is checked again; nil for none.
     package let predicate: CheckedExpression?
-    /// Whether a row for which it does not hold ends the run.
+    /// Whether a row that does not satisfy it ends the run.
     package let isRequired: Bool
 
     package init(_ predicate: CheckedExpression? = nil, isRequired: Bool = false) {
@@ -106,10 +106,10 @@ package struct PostgresChange: Sendable {
   package let key: PostgresKey
   package let action: Action
   package let condition: Condition
-  /// Whether rows are left alone that have what an update would give them.
+  /// Whether an update skips rows that already have its values.
   package let leavesUnchanged: Bool
   package let parameters: PostgresParameters
-  /// Where names in the expressions are looked up, as they were when these were checked.
+  /// The search path for names in the expressions: the one under which they were checked.
   package let path: SearchPath
 
   package init(
@@ -132,15 +132,14 @@ package struct PostgresChange: Sendable {
 
   // MARK: Statements
 
-  /// What must hold of a row that is found by its key.
+  /// What a row found by its key must satisfy.
   private var matching: [String] {
     condition.predicate.map { [$0.sql(parameters, .place)] } ?? []
   }
 
-  /// What holds of a row that has what an update would give it; nil to write such rows like others.
+  /// The condition that a row already has the update's values; nil to write such rows like others.
   ///
-  /// Rows are compared by the bytes in which they are stored, so that 1.0 and 1.00 are two values, as are texts that
-  /// a collation has for the same.
+  /// Rows are compared by their stored bytes, so 1.0 and 1.00 differ, as do texts that a collation considers equal.
   private var unchanged: String? {
     guard leavesUnchanged, case .update(let assignments) = action else { return nil }
     let columns = assignments.map { PostgresName.qualified(table.name, $0.column.name) }
@@ -159,9 +158,9 @@ package struct PostgresChange: Sendable {
     }.joined(separator: ", ")
   }
 
-  /// The statement that changes rows and says how many.
+  /// The statement that changes rows and returns how many.
   ///
-  /// With an archive there is one row: how many were deleted, and how many archived.
+  /// With an archive it returns one row: how many rows were deleted, and how many archived.
   package func statement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let found = try keys.condition(in: table, after: parameters.values.count)
     let conditions = [found.sql] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
@@ -185,8 +184,8 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// The statement that changes rows and has a row for each: the number of its key, and with an archive how many rows
-  /// were archived.
+  /// The statement that changes rows and returns a row for each: the number of its key, and with an archive the number
+  /// of rows archived.
   func listingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let conditions = [join] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
@@ -212,8 +211,8 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// The statement that looks which rows are there, by the numbers of their keys, and whether they have what the change
-  /// would give them.
+  /// The statement that returns which rows exist, by the numbers of their keys, and whether they already have the
+  /// change's values.
   func presenceStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let isUnchanged =
@@ -227,10 +226,10 @@ package struct PostgresChange: Sendable {
 }
 
 extension PostgresChange.Archive {
-  /// The statement that deletes rows, keeps them, and says so.
+  /// The statement that deletes rows, inserts them into the archive, and returns the counts or numbers.
   fileprivate func sql(deleting deletion: String, selecting selection: String) -> String {
     let names = PostgresName.list(columns)
-    // What identifies a row there is what did so here.
+    // An identity column keeps its values in the archive.
     return """
       WITH gone AS (\(deletion)), kept AS (INSERT INTO \(table.sql) (\(names)) OVERRIDING SYSTEM VALUE \
       SELECT \(names) FROM gone RETURNING 1) \(selection)

@@ -1,10 +1,10 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The keys of a chunk, in the shape in which a statement finds rows by them.
+/// The keys of a chunk, in the form by which a statement finds the rows.
 package struct RowKeys: Sendable {
   private enum Keys {
-    /// All integers from one to another, so that no row is between them that was not selected.
+    /// All integers of a range, without gaps: each row in the range was selected.
     case range(ClosedRange<Int64>)
     case integers([Int64])
     case encoded(EncodedKeys)
@@ -13,7 +13,7 @@ package struct RowKeys: Sendable {
   private let key: PostgresKey
   private let keys: Keys
 
-  /// Reads the keys at some positions of a list.
+  /// Reads the keys at the given positions of a list.
   package init(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -42,7 +42,7 @@ package struct RowKeys: Sendable {
     }
   }
 
-  /// A key that no row has, to have statements looked at.
+  /// A sample key, with which the server checks or explains statements.
   static func sample(of key: PostgresKey) throws(BatchError) -> RowKeys {
     if key.isInteger { return RowKeys(.integers([0]), key) }
     var encoder = EncodedKey.Encoder()
@@ -66,7 +66,7 @@ package struct RowKeys: Sendable {
     }
   }
 
-  /// How many there are.
+  /// The number of keys.
   package var count: Int {
     switch keys {
     case .range(let range): range.span + 1
@@ -80,7 +80,7 @@ package struct RowKeys: Sendable {
     numbers.count == count ? self : selecting(Array(numbers))
   }
 
-  /// The keys with some numbers, which ascend.
+  /// The keys with the given numbers, which must ascend.
   func selecting(_ numbers: [Int]) -> RowKeys {
     switch keys {
     case .range(let range):
@@ -104,8 +104,8 @@ package struct RowKeys: Sendable {
   /// The condition that finds the rows.
   ///
   /// - Parameters:
-  ///   - table: The table that they are of.
-  ///   - place: How many values the statement takes before these.
+  ///   - table: The table of the rows.
+  ///   - place: The number of values that the statement takes before these.
   /// - Returns: The condition and its values.
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func condition(in table: PostgresTable, after place: Int) throws(BatchError) -> PostgresStatement
@@ -121,7 +121,7 @@ package struct RowKeys: Sendable {
     let sources = bound(arrays, after: place)
     let values = arrays.map(PostgresValue.array)
     if arrays.contains(where: \.hasNull) {
-      // A key that somebody declares may hold NULL, of which no index finds the row.
+      // A declared key may hold NULL, and then no index finds the row.
       let equal = columns.enumerated().map { "\($1) IS NOT DISTINCT FROM \(Self.column($0))" }
       return PostgresStatement(
         sql: "EXISTS (SELECT FROM unnest(\(sources.joined(separator: ", "))) AS \(Self.alias) "
@@ -139,7 +139,7 @@ package struct RowKeys: Sendable {
     )
   }
 
-  /// A column that a relation of keys has beside them: a value for each.
+  /// An additional column of a relation of keys, with a value for each key.
   struct Companion {
     /// The column in SQL.
     var sql: String { "\(RowKeys.alias).\(PostgresName.quoted(name))" }
@@ -147,13 +147,13 @@ package struct RowKeys: Sendable {
     let values: PostgresArray
   }
 
-  /// The keys as a relation with their numbers from 1 on, and the condition that joins it with the rows.
+  /// The keys as a relation with their numbers from 1, and the condition that joins it with the rows.
   ///
   /// - Parameters:
-  ///   - table: The table that they are of.
-  ///   - place: How many values the statement takes before these.
-  ///   - companions: What else the relation has.
-  /// - Returns: The relation, whose column ``number`` has the numbers, and the condition.
+  ///   - table: The table of the rows.
+  ///   - place: The number of values that the statement takes before these.
+  ///   - companions: The relation's additional columns.
+  /// - Returns: The relation, with the numbers in its column ``number``, and the condition.
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func relation(
     in table: PostgresTable,
@@ -174,8 +174,8 @@ package struct RowKeys: Sendable {
     )
   }
 
-  /// What finds the rows in a statement that takes no values, in which the table has the name that is its own: where they
-  /// are read from, the condition, and the number of each row's key from 1 on.
+  /// The parts of a statement that finds the rows, takes no values and does not rename the table: the source, the
+  /// condition, and the number of each row's key from 1.
   ///
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func reading(
@@ -195,9 +195,9 @@ package struct RowKeys: Sendable {
   }
 
   /// The condition that a row's key is within the bounds of the keys, for a table whose index finds such a range; nil
-  /// where that says nothing.
+  /// if the keys are not a range.
   ///
-  /// Beside a join it has rows of a chunk found by one walk through the index, and not by one for each.
+  /// Added to a join, it lets the server find a chunk's rows by one walk through the index instead of one for each row.
   func bounds(in table: PostgresTable) -> String? {
     guard case .range(let range) = keys else { return nil }
     let column = PostgresName.qualified(table.name, key.columns[0].name)
@@ -205,7 +205,7 @@ package struct RowKeys: Sendable {
       "\(column) BETWEEN \(Self.literal(range.lowerBound)) AND \(Self.literal(range.upperBound))"
   }
 
-  /// The number of a row's key from 1 on, by the key alone; nil where that does not say it.
+  /// The number of a row's key from 1, computed from the key alone; nil if the keys are not a range.
   func number(in table: PostgresTable) -> String? {
     guard case .range(let range) = keys else { return nil }
     let column = PostgresName.qualified(table.name, key.columns[0].name)
@@ -228,9 +228,9 @@ package struct RowKeys: Sendable {
       + " (\(PostgresName.list(names)))"
   }
 
-  /// The column of the relation that has the numbers of the keys.
+  /// The relation's column with the numbers of the keys.
   static let number = "\(alias).\"_batch_number\""
-  // A name that no expression of a job may use, since it was checked where there is no such relation.
+  // No expression of a job can use this name: expressions are checked where no such relation exists.
   private static let alias = "\"_batch_keys\""
 
   private static func column(_ index: Int) -> String { "\(alias).\"_batch_\(index + 1)\"" }
@@ -239,7 +239,7 @@ package struct RowKeys: Sendable {
     PostgresName.list((1...count).map { "_batch_\($0)" })
   }
 
-  /// The arrays as values of a statement, with elements that are compared with the columns.
+  /// The arrays as values of a statement, with elements comparable to the columns.
   private func bound(_ arrays: [PostgresArray], after place: Int) -> [String] {
     zip(key.columns, arrays).enumerated().map { index, source in
       source.0.comparable("$\(place + index + 1)::\(source.1.element.arrayName)")
@@ -275,14 +275,14 @@ package struct RowKeys: Sendable {
   private func foreign(_ number: Int) -> BatchError {
     BatchError(
       .invalidIdentifier,
-      "the key is none of the columns \(key.columns.map(\.name).joined(separator: ", "))",
-      remedy: "select the identifiers anew"
+      "the key does not fit the columns \(key.columns.map(\.name).joined(separator: ", "))",
+      remedy: "select the identifiers again"
     ).about(key(at: number))
   }
 }
 
 extension BatchError {
-  /// The error with the key of the row that it is about.
+  /// The error with its row's key.
   func about(_ key: PrimaryKey) -> BatchError {
     var error = self
     error.message = "identifier \(key): \(message)"
@@ -291,7 +291,7 @@ extension BatchError {
 }
 
 extension PostgresKey.Form {
-  /// What a key's component becomes on its way to the server.
+  /// The form in which a key's component is sent to the server.
   fileprivate var element: PostgresArray.Element {
     switch self {
     case .integer: .integer
@@ -304,14 +304,14 @@ extension PostgresKey.Form {
 extension PostgresArray {
   /// Appends a component of a key.
   ///
-  /// - Returns: Whether it can be an element.
+  /// - Returns: Whether the component can be an element.
   fileprivate mutating func append(_ component: RawKeyComponent) -> Bool {
     switch (component, element) {
     case (.null, _): appendNull()
     case (.integer(let value), .integer): append(value)
     case (.integer(let value), .text): append(bytes: Array(String(value).utf8).span)
     case (.text(let bytes), .text), (.blob(let bytes), .blob):
-      // The buffer lives as long as this call.
+      // The buffer is valid during this call.
       append(bytes: unsafe Span(_unsafeBytes: bytes))
     default: return false
     }

@@ -1,18 +1,18 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Makes the lines of CSV that ``LineEncoder`` would write, of those that the server has written.
+/// Converts CSV lines from the server to those that ``LineEncoder`` would write.
 ///
-/// Most fields are the same, and what the server quotes is quoted here too. These differ:
+/// Most fields are the same, and a field that the server quotes stays quoted. These differ:
 ///
 /// | value | the server | here |
 /// | --- | --- | --- |
-/// | a text with a space at an end, or not in ASCII | no quotes | quotes |
+/// | a text with a leading or trailing space, or not in ASCII | no quotes | quotes |
 /// | a whole `real` or `double precision` | `5` | `5.0` |
 /// | a large one | `1e+06`, `1e+15` | `1000000.0`, up to 2^24 or 2^54 |
 /// | an infinity | `Infinity` | `1e999` |
 ///
-/// Nothing is repaired: the server refuses to send what is not UTF-8.
+/// No text needs repair: the server refuses to send invalid UTF-8.
 struct CSVLineEncoder: Sendable {
   private let forms: [PostgresColumn.Form]
 
@@ -20,9 +20,9 @@ struct CSVLineEncoder: Sendable {
     forms = columns.map(\.form)
   }
 
-  /// Appends a line of the server, whose columns begin at an offset.
+  /// Appends a line from the server, whose columns begin at an offset.
   ///
-  /// - Throws: `BatchError` of code `databaseAccess` if it has not the columns of the encoder.
+  /// - Throws: `BatchError` of code `databaseAccess` if the line does not have the encoder's columns.
   func append(
     _ line: Span<UInt8>,
     from start: Int,
@@ -30,7 +30,7 @@ struct CSVLineEncoder: Sendable {
   ) throws(BatchError) {
     let end = line.count - 1
     guard start <= end, line[end] == 0x0a else { throw .damagedLine }
-    // What is the same is copied in one go, up to the next field that is not.
+    // Unchanged fields are copied together, up to the next field that differs.
     var copied = start
     var place = start
     for column in forms.indices {
@@ -44,7 +44,7 @@ struct CSVLineEncoder: Sendable {
         continue
       }
       var seen: UInt8 = 0
-      // There is always the line feed.
+      // The line feed always ends the loop.
       while line[place] != UInt8(ascii: ","), line[place] != 0x0a {
         seen |= line[place]
         place += 1
@@ -71,18 +71,18 @@ struct CSVLineEncoder: Sendable {
     }
     guard place == end else { throw .damagedLine }
     bytes.append(copying: line.extracting(copied..<end))
-    // A line of nothing would be no line to most readers.
+    // Most readers skip an empty line.
     if start == end { bytes.append(contentsOf: "\"\"".utf8) }
     bytes.append(0x0d)
     bytes.append(0x0a)
   }
 
-  /// Where a field ends that begins with a quote.
+  /// The end of a quoted field.
   private static func endOfQuotes(_ line: Span<UInt8>, from first: Int) throws(BatchError) -> Int {
     var place = first + 1
     while place < line.count - 1 {
       if line[place] == UInt8(ascii: "\"") {
-        // Two of them are one that is in the text.
+        // Two quotes stand for one in the text.
         guard line[place + 1] == UInt8(ascii: "\"") else { return place + 1 }
         place += 1
       }
@@ -91,7 +91,7 @@ struct CSVLineEncoder: Sendable {
     throw .damagedLine
   }
 
-  /// Appends a number that the server has written with the fewest digits.
+  /// Appends a number that the server wrote with the fewest digits.
   private static func appendReal(
     _ field: Span<UInt8>,
     isSingle: Bool,
@@ -108,13 +108,13 @@ struct CSVLineEncoder: Sendable {
       default: isPlain = false
       }
     }
-    // No other number has these digits if they are so few; of more there may be a choice between two as short ones.
+    // So few digits are unique; with more, a number may have two equally short forms.
     if isPlain, digits <= (isSingle ? 6 : 15) {
       bytes.append(copying: field)
       if !hasPoint { bytes.append(contentsOf: ".0".utf8) }
       return
     }
-    // The bytes are copied while the span is held.
+    // The bytes are copied while the span is valid.
     let text = unsafe field.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     if isSingle, let single = Float(text), single.isFinite {
       bytes.append(contentsOf: single.description.utf8)
@@ -128,7 +128,7 @@ struct CSVLineEncoder: Sendable {
 
 extension BatchError {
   static var damagedLine: BatchError {
-    BatchError(.databaseAccess, "the server has sent a damaged line in a copy")
+    BatchError(.databaseAccess, "the server sent a damaged line in a COPY")
   }
 }
 #endif

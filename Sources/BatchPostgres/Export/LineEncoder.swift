@@ -7,18 +7,18 @@ import BatchIdentifiers
 /// | --- | --- | --- |
 /// | NULL | `null` | an empty field; an empty text is `""` |
 /// | `boolean` | `true`, `false` | the same |
-/// | an integer or a `numeric` | all of its digits | the same |
+/// | an integer or a `numeric` | all its digits | the same |
 /// | `real`, `double precision` | the shortest digits | the same |
 /// | an infinity, a NaN of these | `1e999`, `"NaN"` | `1e999`, `NaN` |
 /// | `bytea` | `{"$base64":true,"encoded":…}` | Base64 |
-/// | all else | the text form, as a string | the text form |
+/// | anything else | the text form, as a string | the text form |
 struct LineEncoder: Sendable {
   private let format: PostgresExport.Format
-  /// How the values of the columns cross, without the columns' names, of which copies would be made for each value.
+  /// The binary forms of the columns' values, apart from the columns, whose names would be copied for each value.
   private let forms: [PostgresColumn.Form]
-  /// What goes before each value in NDJSON: the name of its column.
+  /// The text before each value in NDJSON: the name of its column.
   private let prefixes: [[UInt8]]
-  /// The line of names, empty in NDJSON.
+  /// The line of column names; empty for NDJSON.
   let header: [UInt8]
 
   init(_ format: PostgresExport.Format, _ columns: [PostgresColumn]) {
@@ -64,7 +64,7 @@ struct LineEncoder: Sendable {
       line.append(UInt8(ascii: "}"))
       line.append(0x0a)
     case .csv:
-      // A line of nothing would be no line to most readers.
+      // Most readers skip an empty line.
       if line.count == start { line.append(contentsOf: "\"\"".utf8) }
       line.append(0x0d)
       line.append(0x0a)
@@ -89,7 +89,7 @@ struct LineEncoder: Sendable {
     case .real:
       append(Double(bitPattern: value.bigEndian(at: 0, as: UInt64.self)), to: &line)
     case .number:
-      // `NaN`, `Infinity` and `-Infinity` are those without digits.
+      // Only `NaN`, `Infinity` and `-Infinity` have no digits.
       switch value[value.count - 1] {
       case UInt8(ascii: "N"): append(.nan, to: &line)
       case UInt8(ascii: "y"):

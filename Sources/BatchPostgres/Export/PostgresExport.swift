@@ -2,35 +2,35 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Reads the rows of chunks and writes them as lines, in the order of the list: the same bytes however the list is cut.
+/// Reads the rows of chunks and writes them as lines, in the order of the list: the same bytes for any chunk sizes.
 package struct PostgresExport: Sendable {
-  /// How rows are written.
+  /// The format of the lines.
   package enum Format: String, Sendable {
-    /// A JSON object a line.
+    /// One JSON object per line.
     case ndjson
-    /// RFC 4180, with a line of names first.
+    /// RFC 4180, with a header line.
     case csv
   }
 
-  /// What makes lines of rows.
+  /// The encoder of the lines.
   private enum Encoder {
-    /// Of their values.
+    /// Encodes the rows' values.
     case values(LineEncoder)
-    /// Of lines that the server has written.
+    /// Converts CSV lines from the server.
     case fields(CSVLineEncoder)
   }
 
   private let reader: RowReader
   private let encoder: Encoder
   private let isRequired: Bool
-  /// What a file begins with, before any row.
+  /// The bytes of a file before the first row.
   package let header: [UInt8]
 
-  /// An export of some columns of the rows that a key identifies; all of them if none is named.
+  /// An export of the named columns of the rows that a key identifies, or of all columns.
   ///
-  /// The server may write the fields of CSV, which is faster than to make them of values; the lines are the same.
+  /// The server may write the CSV fields, which is faster than encoding values here; the lines are the same.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` for a column that is not there.
+  /// - Throws: `BatchError` of code `unknownAttribute` for a column that does not exist.
   package init(
     of table: PostgresTable,
     key: PostgresKey,
@@ -48,7 +48,7 @@ package struct PostgresExport: Sendable {
     }
     let values = LineEncoder(format, columns)
     header = values.header
-    // A `bytea` would cross as digits, of which a large one has more than a row may have.
+    // The server writes a `bytea` as hexadecimal digits, and those of a large one exceed its limit for a row.
     let isByServer = isByServer && format == .csv && !columns.contains { $0.form == .blob }
     encoder = isByServer ? .fields(CSVLineEncoder(columns)) : .values(values)
     reader = RowReader(
@@ -64,24 +64,24 @@ package struct PostgresExport: Sendable {
     isRequired = condition.isRequired
   }
 
-  /// The key that identifies its rows.
+  /// The key that identifies the rows.
   var key: PostgresKey { reader.key }
 
-  /// The columns that are written.
+  /// The names of the exported columns.
   package var columns: [String] { reader.columns.map(\.name) }
 
-  /// The statement of a chunk, for people.
+  /// The statement of a chunk, for display.
   package func statementText() throws(BatchError) -> String {
     try reader.query(for: .sample(of: reader.key))
   }
 
-  /// How the server would find the rows of a chunk, line by line; runs nothing.
+  /// The lines of the server's plan for finding the rows of a chunk; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(statementText())")
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }
 
-  /// What the first rows of a query are; inside a transaction of the caller.
+  /// The first rows of a query; inside the caller's transaction.
   package func preview(
     _ limit: Int,
     of query: PostgresQuery,
@@ -90,9 +90,9 @@ package struct PostgresExport: Sendable {
     try query.preview(limit, of: columns, in: session)
   }
 
-  /// Finds out, before the first chunk, whether rows can be read at all.
+  /// Checks, before the first chunk, whether rows can be read at all.
   ///
-  /// - Throws: `BatchError` of code `accessDenied` that says what to grant; what the server says of the query.
+  /// - Throws: `BatchError` of code `accessDenied` with what to grant; the server's error about the query.
   package func check(in session: PostgresSession) throws(BatchError) {
     try reader.table.requireRights()
     let query = try reader.query(for: .sample(of: reader.key))
@@ -101,27 +101,27 @@ package struct PostgresExport: Sendable {
     }
   }
 
-  /// The lines of a chunk and what became of its identifiers.
+  /// The lines of a chunk and the outcomes of its identifiers.
   package struct Lines: Sendable {
     package internal(set) var bytes: [UInt8] = []
-    /// What became of the first identifiers, as many as were reached.
+    /// The outcomes of the identifiers reached.
     package internal(set) var written = WrittenRows()
-    /// How many identifiers were reached.
+    /// The number of identifiers reached, counted from the first.
     package internal(set) var count = 0
   }
 
   /// The lines of a chunk.
   ///
-  /// A part that fails is read again in halves, down to single identifiers, as in a change.
+  /// As in a change, a part that fails is retried in halves, down to single identifiers.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - policy: What becomes of the lines if an identifier fails.
-  ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
-  ///   - limit: How long a statement may take; nil for what the server has.
+  ///   - policy: What happens to the lines if an identifier fails.
+  ///   - byteLimit: The number of bytes to hold; the row that reaches it is the last.
+  ///   - limit: How long a statement may take; nil for the server's setting.
   ///   - session: The session, in no transaction.
   /// - Returns: The lines, in the order of the keys.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Throws: The error of the row that exceeds the limit of failures, or any error not about a single row.
   package func lines(
     for keys: RowKeys,
     onFailure policy: FailurePolicy = .failChunk,
@@ -130,7 +130,7 @@ package struct PostgresExport: Sendable {
     in session: PostgresSession
   ) throws(BatchError) -> Lines {
     var lines = Lines()
-    // Where the chunk fails with its first row, it is still to be said which.
+    // If the first failed row fails the chunk, the error must still name that row.
     let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
     var bisection = Bisection(0..<keys.count, bisected)
     while lines.bytes.count < byteLimit, let part = bisection.next() {
@@ -159,7 +159,7 @@ package struct PostgresExport: Sendable {
     return lines
   }
 
-  /// Appends the lines of some keys, until there are as many bytes as are held.
+  /// Appends the lines of some keys, until the limit of bytes is reached.
   private func append(
     _ keys: RowKeys,
     from first: Int,
@@ -169,7 +169,7 @@ package struct PostgresExport: Sendable {
     in session: PostgresSession
   ) throws(BatchError) {
     var reached = ReachedKeys()
-    // Taken out meanwhile, so that each byte has one owner.
+    // Swapped out, so that the buffer has one owner and is not copied.
     var bytes: [UInt8] = []
     swap(&bytes, &lines.bytes)
     defer { swap(&bytes, &lines.bytes) }
@@ -204,15 +204,15 @@ package struct PostgresExport: Sendable {
   }
 }
 
-/// What became of the keys of a part as their rows arrive.
+/// The outcomes of a part's keys, as their rows arrive.
 private struct ReachedKeys {
-  /// How many have a line.
+  /// The number of keys with a line.
   private(set) var succeeded = 0
   private(set) var passedOver = PassedOver()
-  /// How many were reached.
+  /// The number of keys reached.
   private(set) var count = 0
 
-  /// Takes the number of the next key that has a row.
+  /// Records the next key that has a row, by its number.
   ///
   /// - Returns: Whether the row has a line.
   mutating func take(_ number: Int, _ isMatching: Bool) -> Bool {
@@ -222,7 +222,7 @@ private struct ReachedKeys {
     return isMatching
   }
 
-  /// Takes note that no key before a number has a row any more.
+  /// Records that the remaining keys before a number no longer have a row.
   mutating func end(at number: Int) {
     guard count < number else { return }
     passedOver.vanished.insert(contentsOf: count..<number)

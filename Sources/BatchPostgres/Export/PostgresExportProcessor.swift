@@ -2,14 +2,14 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Exports to one file: workers read rows and write lines, which are appended in the order of the list.
+/// Exports to one file: workers read rows and encode lines, which are appended in the order of the list.
 package struct PostgresExportProcessor: ChunkProcessor {
   private let list: PackedIdentifiers
   private let export: PostgresExport
   private let writer: ExportWriter
   private let onFailure: FailurePolicy
   private let statementLimit: Duration
-  /// How long a connection that breaks is made anew.
+  /// How long to retry a broken connection.
   private let reconnection: Duration
 
   package init(
@@ -31,10 +31,10 @@ package struct PostgresExportProcessor: ChunkProcessor {
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
 
-  /// The lines of a chunk and what became of its identifiers.
+  /// The lines of a chunk and the outcomes of its identifiers.
   package struct Lines: Sendable {
     fileprivate let read: PostgresExport.Lines
-    /// How long it took to read and write them.
+    /// How long it took to read the rows and encode the lines.
     fileprivate let duration: Duration
   }
 

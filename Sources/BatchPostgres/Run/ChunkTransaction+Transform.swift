@@ -3,21 +3,20 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension ChunkTransaction where Change == PostgresTransform {
-  /// Does a chunk that was read and computed, and computes again what others have changed since.
+  /// Writes a chunk that was read and computed, and recomputes the rows that others have changed since.
   ///
-  /// Where others are faster each time, the rows are locked in the end, and the few that are left are computed under the
-  /// lock.
+  /// If others keep changing the rows faster, it finally locks them and computes the changed ones under the lock.
   ///
   /// - Parameters:
   ///   - chunk: The chunk.
   ///   - positions: Its positions.
-  ///   - lease: What the process has the span by.
+  ///   - lease: The process's lease of the span.
   ///   - method: See ``run(_:at:under:by:in:)``.
   ///   - session: The session, in no transaction.
-  ///   - compute: What computes.
-  /// - Returns: What became of the identifiers.
-  /// - Throws: What ``run(_:at:under:by:in:)`` does, and what `compute` does; of code `retryLater` if rows cannot be done
-  ///   now, so that the chunk is to be done anew.
+  ///   - compute: The computation.
+  /// - Returns: The outcomes of the identifiers.
+  /// - Throws: The errors of ``run(_:at:under:by:in:)`` and of `compute`; one of code `retryLater` if rows are
+  ///   postponed, so the chunk must be retried.
   package func run(
     _ chunk: TransformedRows,
     at positions: Range<Int>,

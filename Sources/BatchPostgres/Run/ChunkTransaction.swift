@@ -2,14 +2,14 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// How long the transaction of a chunk may be in the way of others.
+/// Limits on how long a chunk's transaction may block others.
 package struct ChunkLimits: Sendable {
   /// How long a statement waits for a lock.
   package var lock: Duration
   /// How long a statement may take.
   package var statement: Duration
-  /// How long the process may say nothing: as long as a lease, so that the locks of a host that is gone are gone
-  /// when its spans are free.
+  /// How long the process may be silent: as long as a lease, so that the server releases a dead host's locks by the
+  /// time its spans are free.
   package var silence: Duration
 
   package init(lock: Duration, statement: Duration, silence: Duration) {
@@ -19,7 +19,7 @@ package struct ChunkLimits: Sendable {
   }
 }
 
-/// Changes the rows of a chunk and enters it in the ledger of a run, in one transaction.
+/// Changes the rows of a chunk and enters the chunk in the run's ledger, in one transaction.
 package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   package let change: Change
   package let fence: SpanFence
@@ -38,21 +38,21 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     self.onFailure = onFailure
   }
 
-  /// Does a chunk.
+  /// Processes a chunk.
   ///
-  /// After an error of code `connectionLost` it may be done or not: the same chunk again, on a new connection, finds out. It is the
-  /// first of a session then, and with that it is seen whether the ledger is whole.
+  /// After an error of code `connectionLost`, the chunk may or may not be committed: retrying it on a new connection
+  /// finds out. It is then the first chunk of a session, for which the ledger is checked against its count.
   ///
   /// - Parameters:
   ///   - rows: The rows of the chunk.
   ///   - positions: Its positions.
-  ///   - lease: What the process has the span by.
-  ///   - method: How to begin: as chunks before had to be done, since what makes one row be passed over often does so
-  ///     with many. It is what this chunk had to be done by afterwards.
+  ///   - lease: The process's lease of the span.
+  ///   - method: The method to start with: the one that earlier chunks needed, since the cause for which one row is
+  ///     passed over often applies to many. Afterwards, the method that this chunk needed.
   ///   - session: The session, in no transaction.
-  /// - Returns: What became of the identifiers.
-  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, `damagedFile` if somebody has changed the
-  ///   ledger; what is about the chunk.
+  /// - Returns: The outcomes of the identifiers.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, `damagedFile` if somebody
+  ///   has changed the ledger; errors about the chunk.
   package func run(
     _ rows: Change.Rows,
     at positions: Range<Int>,
@@ -81,7 +81,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       in: session
     )
     session.hasDoneChunk = true
-    // Where a chunk takes too long, others of its size do.
+    // If a chunk takes too long, others of its size will too.
     if method == .listing, outcomes.succeeded == positions.count { method = .counting }
     return outcomes
   }
@@ -96,10 +96,11 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     )
   }
 
-  /// Does a chunk by one statement, in two journeys to the server: all up to the COMMIT, and that.
+  /// Processes a chunk by one statement, in two round trips to the server: one for everything up to the COMMIT, and
+  /// one for the COMMIT.
   ///
-  /// - Returns: What became of the identifiers; nil, with nothing done, if the chunk cannot be entered in the ledger, where
-  ///   it is to be seen why.
+  /// - Returns: The outcomes of the identifiers; nil, with nothing changed, if the chunk could not be entered in the
+  ///   ledger, so the caller must find out why.
   private func attempt(
     _ rows: Change.Rows,
     _ statement: PostgresStatement,
@@ -130,8 +131,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     return outcomes
   }
 
-  /// What is asked once the chunk is entered and its rows are written: whether the tables are the same, and with the first chunk of
-  /// a session, which may be one that is done, whether the ledger is whole.
+  /// The checks that follow the entry of a chunk and the change of its rows: that the tables are the same and, with the
+  /// first chunk of a session, which may already be done, that the ledger is whole.
   private func checks(
     under lease: SpanLease,
     in session: PostgresSession
@@ -150,7 +151,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     if let counts = answers.dropFirst().first { try fence.requireCounted(lease, by: counts) }
   }
 
-  /// Does a chunk in parts.
+  /// Processes a chunk in parts.
   private func attempt(
     _ rows: Change.Rows,
     at positions: Range<Int>,

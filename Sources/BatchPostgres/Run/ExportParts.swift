@@ -2,17 +2,17 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// A part of an export that several hosts write: a file of the rows at some positions.
+/// A part of an export that hosts share: a file with the rows at some positions.
 package struct ExportPart: Sendable, Hashable {
-  /// The positions that the file has the rows of.
+  /// The positions of the file's rows.
   package let positions: Range<Int>
-  /// The machine that has written it.
+  /// The machine that wrote it.
   package let host: String
-  /// The file's name, in the folder of the export.
+  /// The file's name in the export's folder.
   package let file: String
-  /// How many rows have a line in it.
+  /// The number of rows in it.
   package let rows: Int
-  /// How many bytes it has.
+  /// Its size in bytes.
   package let bytes: Int
 
   package init(_ positions: Range<Int>, host: String, file: String, rows: Int, bytes: Int) {
@@ -26,10 +26,10 @@ package struct ExportPart: Sendable, Hashable {
 
 /// Records the parts of an export: its rows of `_batch_part`.
 ///
-/// A chunk of such a run is done with its file: whoever takes a span over from a host that is gone writes other files, under
-/// other names. A file is one of the export only if it is recorded here, in the transaction that enters its chunk in the
-/// ledger; that of a host that has lost its span is not. The files one after the other, in the order of their positions,
-/// are the file that one host would write.
+/// Each chunk of such a run has its own file. A host that takes over a span from a dead host writes new files, under
+/// other names. A file belongs to the export only if it is recorded here, in the transaction that enters its chunk in
+/// the ledger; a host that has lost its span cannot record its file. Concatenated in the order of their positions, the
+/// files are the file that one host would write.
 package struct ExportParts: Sendable {
   package let fence: SpanFence
 
@@ -39,10 +39,10 @@ package struct ExportParts: Sendable {
 
   private var table: String { fence.tables.part }
 
-  /// What the names of all files of a run begin with.
+  /// The prefix of the names of a run's files.
   package static func prefix(ofRun run: String) -> String { "part-\(run.prefix(8))-" }
 
-  /// The name of a file, which no other host gives to a file of the export: the token of the span is in it.
+  /// The name of a file, which is unique among the hosts because it contains the span's token.
   package func fileName(
     of positions: Range<Int>,
     under lease: SpanLease,
@@ -53,18 +53,18 @@ package struct ExportParts: Sendable {
     return "\(Self.prefix(ofRun: fence.run))\(place)-\(lease.token).\(format.rawValue)"
   }
 
-  /// Records a part whose file is complete and on the disk, and what became of the identifiers at its positions.
+  /// Records a part whose file is complete and on disk, and the outcomes of the identifiers at its positions.
   ///
-  /// After an error of code `connectionLost` it may be recorded or not: the same again finds out.
+  /// After an error of code `connectionLost`, the part may or may not be recorded: a retry finds out.
   ///
   /// - Parameters:
   ///   - part: The part.
-  ///   - written: What became of the identifiers.
-  ///   - lease: What the process has the span by.
-  ///   - policy: What becomes of the part if identifiers fail.
+  ///   - written: The outcomes of the identifiers.
+  ///   - lease: The process's lease of the span.
+  ///   - policy: What happens to the part if identifiers fail.
   ///   - session: The session, in no transaction.
-  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, so that the file is none of the
-  ///   export; the error of the identifier that is one more than may fail in the whole run.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, so the file does not
+  ///   belong to the export; the error of the identifier that exceeds the whole run's limit of failures.
   package func record(
     _ part: ExportPart,
     _ written: WrittenRows,
@@ -97,7 +97,7 @@ package struct ExportParts: Sendable {
     }
   }
 
-  /// The parts of all positions, in their order.
+  /// The parts of all positions, in order.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if positions are missing.
   package func recorded(
@@ -130,11 +130,11 @@ package struct ExportParts: Sendable {
     return parts
   }
 
-  /// The manifest of an export: a JSON object that names the parts in their order.
+  /// The manifest of an export: a JSON object that names the parts in order.
   ///
   /// - Parameters:
   ///   - job: The name of the job.
-  ///   - format: What the files have.
+  ///   - format: The format of the files.
   ///   - parts: The parts.
   /// - Returns: The same bytes on all hosts.
   package func manifest(

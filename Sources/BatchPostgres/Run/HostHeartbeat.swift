@@ -1,14 +1,14 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The signs of life that a process gives while it takes part in a run: its row of `_batch_host`.
+/// The heartbeat of a process that takes part in a run: its row of `_batch_host`.
 ///
-/// One row for all spans that it has. Only the server's clock counts. A sign of life brings back what an operator asks
-/// for.
+/// One row covers all spans of the process. Only the server's clock counts. The answer to a heartbeat has the
+/// operator's request.
 package struct HostHeartbeat: Sendable {
   package let tables: RunTables
   package let run: String
-  /// The UUID of the process, which no other has.
+  /// The UUID of the process.
   package let host: String
 
   package init(_ tables: RunTables, run: String, host: String) {
@@ -17,20 +17,20 @@ package struct HostHeartbeat: Sendable {
     self.host = host
   }
 
-  /// What a sign of life brings back.
+  /// The answer to a heartbeat.
   package struct Answer: Sendable, Hashable {
     package let state: SharedRun.State
-    /// What an operator asks for, in the form of whoever has put it there.
+    /// The operator's request, in the requester's form.
     package let control: String?
   }
 
-  /// Enters the process, if the run goes on.
+  /// Enters the process in the run, if the run is unfinished.
   ///
   /// - Parameters:
   ///   - name: The name of the machine.
-  ///   - process: The number of the process there.
+  ///   - process: The identifier of the process there.
   ///   - session: The session.
-  /// - Throws: What the server says.
+  /// - Throws: The server's error.
   package func join(
     name: String,
     process: Int32,
@@ -50,14 +50,14 @@ package struct HostHeartbeat: Sendable {
     )
   }
 
-  /// Gives a sign of life.
+  /// Sends a heartbeat.
   ///
   /// - Parameters:
-  ///   - rate: How many identifiers a second the process does.
-  ///   - hold: Why it does none, in words; nil if it does.
+  ///   - rate: How many identifiers the process completes per second.
+  ///   - hold: Why the process is held, in words; nil if it is not.
   ///   - session: The session.
-  /// - Returns: What there is to know; nil if the run, or the process in it, is not there any more.
-  /// - Throws: What the server says.
+  /// - Returns: The answer; nil if the run, or the process's row, no longer exists.
+  /// - Throws: The server's error.
   package func beat(
     rate: Double? = nil,
     hold: String? = nil,
@@ -80,7 +80,7 @@ package struct HostHeartbeat: Sendable {
     return Answer(state: state, control: answer.text(0, 1))
   }
 
-  /// Takes the process out of the run, and gives back what it has.
+  /// Removes the process from the run and releases its spans.
   package func leave(in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       try session.execute(

@@ -1,7 +1,7 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A process that takes part in a run: gives signs of life while it does, and hears what an operator asks for.
+/// The presence of a process in a run: sends heartbeats and receives the operator's requests.
 package final class HostPresence: Sendable {
   private struct State {
     var answer: HostHeartbeat.Answer?
@@ -9,7 +9,7 @@ package final class HostPresence: Sendable {
     var hold: String?
   }
 
-  /// How long it may take until a process hears of a request.
+  /// How long a request may take to reach a process.
   private static let longestInterval = Duration.seconds(2)
 
   private let heartbeat: HostHeartbeat
@@ -19,7 +19,7 @@ package final class HostPresence: Sendable {
   private let connection: PostgresConnection
   private let state = Lock(State())
 
-  /// A process on a machine, which gives signs of life by a connection that nobody else needs for long.
+  /// A process on a machine, which sends heartbeats on a connection that nobody else occupies for long.
   package init(
     _ heartbeat: HostHeartbeat,
     name: String,
@@ -30,20 +30,20 @@ package final class HostPresence: Sendable {
     self.heartbeat = heartbeat
     self.name = name
     self.process = process
-    // Several may be lost before the lease is.
+    // Several heartbeats may be lost before the lease expires.
     interval = min(Self.longestInterval, lease / 5)
     self.connection = connection
   }
 
-  /// What the last sign of life has brought back; nil before the first.
+  /// The answer to the last heartbeat; nil before the first.
   package var answer: HostHeartbeat.Answer? { state.withLock { $0.answer } }
 
-  /// Says how many identifiers a second are done, and why none are, with the next sign of life.
+  /// Sends the rate in identifiers per second, or the reason for a hold, with the next heartbeat.
   package func tell(rate: Double?, hold: String?) {
     state.withLock { ($0.rate, $0.hold) = (rate, hold) }
   }
 
-  /// Enters the run; where the connection breaks, again on another one, for some time.
+  /// Enters the run; retries a broken connection for up to `patience`.
   package func join(within patience: Duration) async throws(BatchError) {
     try await connection.persistently(within: patience) { session throws(BatchError) in
       try join(in: session)
@@ -55,9 +55,9 @@ package final class HostPresence: Sendable {
     try heartbeat.join(name: name, process: process, in: session)
   }
 
-  /// Gives signs of life until the task is cancelled.
+  /// Sends heartbeats until the task is cancelled.
   ///
-  /// One that does not get through is no failure: whoever is not heard of for too long finds its spans with others.
+  /// A lost heartbeat is not a failure: if the process is silent for too long, others take over its spans.
   package func stay() async {
     while !Task.isCancelled {
       try? await Task.sleep(for: interval)
@@ -71,14 +71,14 @@ package final class HostPresence: Sendable {
     let answer = try await connection.perform {
       session throws(BatchError) -> HostHeartbeat.Answer? in
       if let answer = try heartbeat.beat(rate: rate, hold: hold, in: session) { return answer }
-      // Somebody has removed its row: it is still there.
+      // Somebody removed its row, but the process is alive.
       try join(in: session)
       return try heartbeat.beat(rate: rate, hold: hold, in: session)
     }
     if let answer { state.withLock { $0.answer = answer } }
   }
 
-  /// Leaves the run, and gives back what the process has of it.
+  /// Leaves the run and releases the process's spans.
   package func leave() async throws(BatchError) {
     try await connection.perform { session throws(BatchError) in
       try heartbeat.leave(in: session)

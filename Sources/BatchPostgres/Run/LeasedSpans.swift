@@ -4,7 +4,7 @@ package import BatchIdentifiers
 
 /// The spans of a run that a process has leased, with their identifiers.
 package final class LeasedSpans: SpanSource {
-  /// What a process has of a span.
+  /// A leased span.
   package struct Span: Sendable {
     package let lease: SpanLease
     private let list: PackedIdentifiers
@@ -22,23 +22,23 @@ package final class LeasedSpans: SpanSource {
     }
   }
 
-  /// How soon it is looked again for a span of somebody who is gone, or for the end of the run.
+  /// The longest wait before asking again for a dead host's span, or for the end of the run.
   private static let longestRest = Duration.seconds(1)
 
   private let claims: SpanClaims
   private let connection: PostgresConnection
-  /// By their first positions.
+  /// The spans by their first positions.
   private let spans = Lock<[Int: Span]>([:])
 
-  /// Leases spans for a process by a connection that nobody else uses.
+  /// Leases spans for a process on a connection of its own.
   package init(_ claims: SpanClaims, by connection: PostgresConnection) {
     self.claims = claims
     self.connection = connection
   }
 
-  /// The span that some positions are of.
+  /// The span that contains some positions.
   ///
-  /// - Throws: `BatchError` of code `leaseLost` if the process has none.
+  /// - Throws: `BatchError` of code `leaseLost` if the process has no such span.
   package func span(of positions: Range<Int>) throws(BatchError) -> Span {
     let found = spans.withLock { spans in
       spans.values.first { $0.lease.positions.contains(positions.lowerBound) }
@@ -75,7 +75,7 @@ package final class LeasedSpans: SpanSource {
 
   package func interrupt() { connection.interrupt() }
 
-  /// Lets go of the connection.
+  /// Closes the connection.
   package func end() async { await connection.close() }
 
   private func persistently<Result: Sendable>(

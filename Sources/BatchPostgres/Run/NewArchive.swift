@@ -1,22 +1,22 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// An archive that is not there, and that a run makes in the transaction in which it begins.
+/// An archive that does not exist yet, and that a run creates in the transaction in which it begins.
 ///
-/// It has the columns of the table whose rows go there, with their types, collations and NOT NULL, and its primary key, and nothing that
-/// could refuse an old row: no other unique constraint, no foreign key, no check, no default. A column that the server computes is an
-/// ordinary one there, and keeps the value that it had.
+/// It has the columns of the source table, with their types, collations and NOT NULL, and its primary key. It has
+/// nothing that could refuse an old row: no other unique constraint, no foreign key, no check, no default. A column
+/// that the server computes becomes an ordinary column, which keeps the old value.
 package struct NewArchive: Sendable {
   private let name: String
   private let definition: String
 
-  /// Looks whether there is such a table, inside a transaction of the caller; nil if there is.
+  /// The archive to create, or nil if the table exists; inside the caller's transaction.
   ///
   /// - Parameters:
-  ///   - written: The name of the archive, as a job has it.
-  ///   - source: The table whose rows go there.
+  ///   - written: The name of the archive, as the job has it.
+  ///   - source: The table whose rows are archived.
   ///   - session: The session.
-  /// - Throws: `BatchError` of code `unknownEntity` if there is no such schema, `accessDenied` that says what to grant.
+  /// - Throws: `BatchError` of code `unknownEntity` if the schema does not exist, `accessDenied` with what to grant.
   package init?(
     ifMissing written: String,
     for source: PostgresTable,
@@ -42,30 +42,30 @@ package struct NewArchive: Sendable {
       throw BatchError(
         .unknownEntity,
         "there is no schema for the archive \(written.quotedForMessage)",
-        remedy: "make it, or name another"
+        remedy: "create it, or name another"
       ).about(.entity(written))
     }
     guard found.isTrue(0, 1) else {
       throw BatchError(
         .accessDenied,
-        "the role may not make the archive \(written.quotedForMessage) in the schema \(schema.quotedForMessage)",
-        remedy: "have it granted CREATE on the schema, or the archive made by somebody else"
+        "the role may not create the archive \(written.quotedForMessage) in the schema \(schema.quotedForMessage)",
+        remedy: "have it granted CREATE on the schema, or have somebody else create the archive"
       ).about(.entity(written))
     }
     name = PostgresName.qualified(schema, parts.table.exact)
-    // Rows of tables that inherit may share a key.
+    // Rows of inheriting tables may share a key.
     let key = source.hasChildren ? nil : source.indexes.first(where: \.isPrimary)
     let names = (key?.columns ?? []).compactMap(\.self)
     definition =
       "(LIKE \(source.sql)\(names.isEmpty ? "" : ", PRIMARY KEY (\(PostgresName.list(names)))"))"
   }
 
-  /// The statement that makes it, for people.
+  /// The statement that creates it, for display.
   package var statement: String { "CREATE TABLE \(name) \(definition)" }
 
-  /// Makes it, inside a transaction of the caller, if nobody has meanwhile.
+  /// Creates it, unless somebody else just has; inside the caller's transaction.
   package func create(in session: PostgresSession) throws(BatchError) {
-    // Two runs may make it at once, which IF NOT EXISTS does not care for.
+    // IF NOT EXISTS does not cover two runs that create it at once.
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
       .text("batch archive \(name)")

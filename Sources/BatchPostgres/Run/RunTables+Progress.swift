@@ -3,11 +3,11 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension RunTables {
-  /// What is done of a span by the ledger, which has the chunks of spans that are not done as a whole; inside a transaction that
-  /// has locked the span, so that no chunk is on its way.
+  /// What is done of an unfinished span, according to the ledger; inside a transaction that has locked the span, so
+  /// that no chunk is under way.
   ///
-  /// - Throws: `BatchError` of code `damagedFile` if that is not what was once entered: chunks of which nobody knows any more
-  ///   that they are done would be done again.
+  /// - Throws: `BatchError` of code `damagedFile` if the ledger is not what was entered: a done chunk that is missing
+  ///   from it would be done again.
   func doneRanges(
     of span: Range<Int>,
     ofRun run: String,
@@ -23,7 +23,7 @@ extension RunTables {
         values: [.text(run), .integer(first), .integer(next)]
       ),
       PostgresStatement(
-        // The row of no process is there from the beginning of the run.
+        // The row of backend 0 exists from the beginning of the run.
         sql: """
           SELECT CASE WHEN bool_or(backend = 0) THEN sum(entered) END FROM \(tally) WHERE run = $1::uuid AND first = $2
           """,
@@ -40,11 +40,11 @@ extension RunTables {
     return done
   }
 
-  /// Refuses a ledger that has more or less of a span than was counted.
+  /// Refuses a ledger that has more or fewer of a span's positions than were counted.
   ///
   /// - Parameters:
-  ///   - done: How many positions are done by the ledger.
-  ///   - entered: How many were counted; nil for no count.
+  ///   - done: The number of positions done according to the ledger.
+  ///   - entered: The number counted; nil if there is no count.
   ///   - span: The positions of the span.
   ///   - run: The run.
   /// - Throws: `BatchError` of code `damagedFile`.
@@ -59,7 +59,7 @@ extension RunTables {
     }
     guard entered == done else {
       throw damaged(
-        "\(place(of: span, run)): \(done) are done by _batch_ledger, and \(entered) by _batch_tally"
+        "\(place(of: span, run)): _batch_ledger has \(done.grouped) of them, but _batch_tally \(entered.grouped)"
       )
     }
   }
@@ -79,7 +79,7 @@ extension RunTables {
         outcomes: rows.outcomes(row, from: 3),
         chunks: Int(rows.integer(row, 2) ?? 0)
       )
-      // Neighbours are one, so that there are few.
+      // Adjacent ranges are merged, so that there are few.
       if let last = done.last, last.next == first {
         done[done.count - 1].next = next
         done[done.count - 1].outcomes += chunk.outcomes
@@ -94,7 +94,7 @@ extension RunTables {
     return ranges
   }
 
-  /// What is done of a run, by whomever.
+  /// What is done of a run, by all hosts.
   package func done(
     ofRun run: String,
     in session: PostgresSession
@@ -112,14 +112,14 @@ extension RunTables {
     return try Self.doneRanges(rows, ofRun: run)
   }
 
-  /// How many identifiers of a run have failed.
+  /// The number of a run's identifiers that failed.
   func failureCount(ofRun run: String, in session: PostgresSession) throws(BatchError) -> Int {
     Int(
       try session.integer("SELECT count(*) FROM \(failure) WHERE run = $1::uuid", .text(run)) ?? 0
     )
   }
 
-  /// What became of each identifier of a run, at one moment.
+  /// The outcome of each identifier of a run, in one snapshot.
   package func rowOutcomes(
     ofRun run: String,
     in session: PostgresSession
@@ -136,7 +136,7 @@ extension RunTables {
         do throws(ByteReader.Damage) {
           try chunk.unpack(bytes.span, from: first)
         } catch {
-          throw Self.damaged("what run \(run) has passed over cannot be read")
+          throw Self.damaged("the identifiers that run \(run) passed over cannot be read")
         }
         passedOver.formUnion(chunk)
       }
@@ -172,7 +172,7 @@ extension RunTables {
     }
   }
 
-  /// The processes that take part in a run, in the order in which they came.
+  /// The processes that take part in a run, in the order in which they joined.
   package func hosts(
     ofRun run: String,
     in session: PostgresSession
@@ -199,20 +199,20 @@ extension RunTables {
   }
 }
 
-/// How a process that takes part in a run stands.
+/// The state of a process that takes part in a run.
 package struct RunHostStanding: Sendable, Hashable {
   /// The UUID of the process.
   package let host: String
   /// The name of its machine.
   package let name: String
   package let process: Int32
-  /// How long ago it was heard of, by the server's clock.
+  /// The time since its last heartbeat, by the server's clock.
   package let silence: Duration
-  /// How many identifiers a second it does.
+  /// How many identifiers it completes per second.
   package let rate: Double?
-  /// Why it does none, in words.
+  /// Why it is held, in words.
   package let hold: String?
-  /// How many spans it has.
+  /// The number of spans that it has.
   package let spanCount: Int
 }
 #endif

@@ -3,16 +3,16 @@ import BatchEngine
 package import BatchIdentifiers
 
 extension RunTables {
-  /// Reopens a finished run so that what has failed is to do again, inside a transaction of the caller that has locked the
-  /// job: any number of processes then take part in it, as in a run that was stopped.
+  /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have locked the job:
+  /// any number of processes can then take part in it, as in a stopped run.
   ///
-  /// One that is open stays so: another host has reopened it, or this one has, by a COMMIT that got no answer.
+  /// An open run stays open: another host has reopened it, or this host has, by a COMMIT whose answer was lost.
   ///
-  /// The spans with failures are no longer done, and the ledger has all of their other positions as it was.
+  /// The spans with failures are no longer done; their other positions go back into the ledger.
   ///
-  /// - Returns: Whether it is open; not, and nothing is changed, if nothing has failed.
-  /// - Throws: `BatchError` of code `otherRun` for a run that was set aside, or removed, `damagedFile` if the tables contradict
-  ///   themselves.
+  /// - Returns: Whether the run is open; false, with nothing changed, if nothing has failed.
+  /// - Throws: `BatchError` of code `otherRun` for a run that was set aside or removed, `damagedFile` if the tables
+  ///   contradict themselves.
   package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     let state = try session.text("SELECT state FROM \(self.run) WHERE run = $1::uuid", .text(run))
     switch state.flatMap(SharedRun.State.init) {
@@ -22,7 +22,7 @@ extension RunTables {
         .otherRun,
         state == nil
           ? "run \(run) is no longer in the database"
-          : "run \(run) was set aside by --fresh: nothing of it is done any more",
+          : "run \(run) was set aside by --fresh and cannot be retried",
         at: session.address.description,
         remedy: "begin a run: batch run"
       )
@@ -59,7 +59,7 @@ extension RunTables {
     return true
   }
 
-  /// Has some positions of a span be to do again.
+  /// Reopens a span to retry its failed positions.
   private func reopen(
     _ positions: Range<Int>,
     failed: [Int],
@@ -81,7 +81,7 @@ extension RunTables {
       do throws(ByteReader.Damage) {
         try all.unpack(bytes.span, from: Int(first))
       } catch {
-        throw Self.damaged("what run \(run) has passed over cannot be read")
+        throw Self.damaged("the identifiers that run \(run) passed over cannot be read")
       }
     }
     var first = positions.lowerBound
@@ -107,7 +107,7 @@ extension RunTables {
     )
   }
 
-  /// Enters positions of which none has failed in the ledger.
+  /// Enters positions without failures in the ledger.
   private func enter(
     _ positions: Range<Int>,
     _ passedOver: PassedOver,
@@ -139,7 +139,7 @@ extension RunTables {
 }
 
 extension PassedOver {
-  /// Those of some positions.
+  /// The part within some positions.
   fileprivate func clamped(to positions: Range<Int>) -> PassedOver {
     let range = RangeSet(positions)
     var part = PassedOver()

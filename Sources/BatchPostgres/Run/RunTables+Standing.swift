@@ -2,25 +2,25 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// How a shared run stands, by the server's word.
+/// The state of a shared run, according to the server.
 package struct SharedRunStanding: Sendable {
   package let run: SharedRun
-  /// What became of the identifiers that are done, by whomever.
+  /// The outcomes of the identifiers done by all hosts.
   package let outcomes: Outcomes
-  /// How many chunks are committed.
+  /// The number of committed chunks.
   package let chunks: Int
   package let spanCount: Int
   package let doneSpanCount: Int
-  /// When all was done: ISO 8601 in UTC.
+  /// When the run ended: ISO 8601 in UTC.
   package let endedAt: String?
-  /// The time since the run began, or that between its beginning and its end.
+  /// The time since the run began, or from its beginning to its end.
   package let elapsedSeconds: Double
-  /// What an operator asks for, in the form of whoever has put it there.
+  /// The operator's request, in the requester's form.
   package let control: String?
 }
 
 extension RunTables {
-  /// How a run stands; nil if there is no such run.
+  /// The state of a run; nil if there is no such run.
   package func standing(
     ofRun run: String,
     in session: PostgresSession
@@ -55,7 +55,7 @@ extension RunTables {
     )
   }
 
-  /// Removes all that there is of a run, inside a transaction of the caller.
+  /// Removes all records of a run, inside the caller's transaction.
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
     for table in [host, list, ledger, tally, failure, passedOver, part, span, self.run] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))

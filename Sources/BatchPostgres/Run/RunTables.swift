@@ -1,34 +1,34 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The tables by which hosts share runs, in one schema of the database.
+/// The tables through which hosts share runs, in one schema of the database.
 ///
-/// | table | a row |
+/// | table | each row |
 /// | --- | --- |
-/// | `_batch_run` | a run: how it stands, and what an operator asks of it |
-/// | `_batch_host` | a process that takes part in a run, and when it was heard of last |
-/// | `_batch_span` | a part of the positions of a run, and who works on it |
+/// | `_batch_run` | a run: its state, and the operator's request |
+/// | `_batch_host` | a process that takes part in a run, and its last heartbeat |
+/// | `_batch_span` | a span of the positions of a run, and the process that works on it |
 /// | `_batch_list` | the packed identifiers of a span |
-/// | `_batch_ledger` | a chunk that is done, of a span that is not |
+/// | `_batch_ledger` | a committed chunk of an unfinished span |
 /// | `_batch_tally` | how many positions of such a span one of the server's processes has entered in the ledger |
 /// | `_batch_failure` | an identifier that failed alone |
-/// | `_batch_passed_over` | the identifiers of a chunk that were neither changed nor failed |
+/// | `_batch_passed_over` | the identifiers of a chunk that neither changed nor failed |
 /// | `_batch_part` | a file of an export that hosts share |
 ///
-/// No heartbeat touches a span, and no chunk writes to one: a chunk's transaction locks its span for as long as it
-/// lasts, beside others that do the same. ``SpanFence`` says why.
+/// No heartbeat touches a span, and no chunk writes to one: each chunk's transaction only holds a shared lock on its
+/// span until it ends. ``SpanFence`` says why.
 package struct RunTables: Sendable, Hashable {
-  /// The newest version of the tables that is known here.
+  /// The newest version of the tables that this program supports.
   package static let version = 1
 
-  /// The schema that they are in.
+  /// The schema of the tables.
   package let schema: String
 
   package init(schema: String) {
     self.schema = schema
   }
 
-  /// The tables in the first schema in which a session looks for names.
+  /// The tables in the first schema of a session's search path.
   ///
   /// - Throws: `BatchError` of code `invalidSQL` if there is none.
   package init(of session: PostgresSession) throws(BatchError) {
@@ -55,17 +55,18 @@ package struct RunTables: Sendable, Hashable {
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
-  /// Whether they are there, inside a transaction of the caller.
+  /// Whether the tables exist; inside the caller's transaction.
   package func exist(in session: PostgresSession) throws(BatchError) -> Bool {
     try missing(in: session).isEmpty
   }
 
-  /// Makes those that are missing, inside a transaction of the caller.
+  /// Creates the missing tables, inside the caller's transaction.
   ///
-  /// - Throws: `BatchError` of code `accessDenied` that says what to grant, `damagedFile` if somebody has dropped some of them.
+  /// - Throws: `BatchError` of code `accessDenied` with what to grant, `damagedFile` if somebody has dropped some
+  ///   tables.
   package func create(in session: PostgresSession) throws(BatchError) {
     if try missing(in: session).isEmpty { return }
-    // Two hosts may make them at once, which IF NOT EXISTS does not care for.
+    // IF NOT EXISTS does not cover two hosts that create the tables at once.
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
       .text("batch tables \(schema)")
@@ -76,7 +77,7 @@ package struct RunTables: Sendable, Hashable {
     {
       throw BatchError(
         .damagedFile,
-        "_batch_run is gone from the schema \(schema.quotedForMessage), and _batch_span has spans of its runs",
+        "_batch_run is gone from the schema \(schema.quotedForMessage), but _batch_span has spans of its runs",
         at: session.address.description,
         remedy:
           "bring _batch_run back, or drop all tables whose names begin with _batch_ to forget the runs"
@@ -89,7 +90,7 @@ package struct RunTables: Sendable, Hashable {
         guard error.postgres?.state == .insufficientPrivilege else { throw error }
         throw BatchError(
           .accessDenied,
-          "the role may not make the tables of runs in the schema \(schema.quotedForMessage)",
+          "the role may not create the tables of runs in the schema \(schema.quotedForMessage)",
           at: session.address.description,
           remedy: "have it granted CREATE on the schema, or name one of its own",
           underlying: error.postgres
@@ -142,7 +143,7 @@ package struct RunTables: Sendable, Hashable {
       ]
     case "_batch_span":
       [
-        // The unique key that has the token in it makes each change of the token one of a key.
+        // This unique key contains the token, so a change of the token is a change of a key.
         """
         CREATE TABLE \(span) (
           run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL, host uuid,
@@ -157,7 +158,7 @@ package struct RunTables: Sendable, Hashable {
         CREATE TABLE \(list) (
           run uuid NOT NULL, first bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (run, first))
         """,
-        // It is packed already.
+        // The bytes are already packed.
         "ALTER TABLE \(list) ALTER COLUMN bytes SET STORAGE EXTERNAL",
       ]
     case "_batch_ledger":
@@ -203,7 +204,7 @@ package struct RunTables: Sendable, Hashable {
     }
   }
 
-  /// The columns that say what became of identifiers, in a row of the ledger and in that of a span.
+  /// The columns with the counts of outcomes, in a row of the ledger and of a span.
   static let outcomes = [
     "chunks", "succeeded", "unchanged", "vanished", "no_longer_matching", "failed",
   ]

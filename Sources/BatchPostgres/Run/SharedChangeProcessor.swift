@@ -4,7 +4,7 @@ package import BatchIdentifiers
 
 /// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own connection.
 ///
-/// Nothing is read to prepare a chunk, so a worker has its next keys ready while the server is at work on the last ones.
+/// Preparing a chunk reads no rows, so a worker has its next keys ready while the server processes the last ones.
 package struct SharedChangeProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
     fileprivate let keys: RowKeys
@@ -13,9 +13,9 @@ package struct SharedChangeProcessor: ChunkProcessor {
 
   private let chunks: ChunkTransaction<PostgresChange>
   private let spans: LeasedSpans
-  /// How long a connection that breaks is made anew.
+  /// How long to retry a broken connection.
   private let reconnection: Duration
-  /// How the last chunks had to be done.
+  /// The method that the last chunks needed.
   private let method = Lock(WritingMethod.counting)
 
   package init(
@@ -49,7 +49,7 @@ package struct SharedChangeProcessor: ChunkProcessor {
     let chunks = chunks
     let before = method.withLock { $0 }
     let start = ContinuousClock.now
-    // After a break the ledger says what became of the chunk.
+    // After a broken connection, the ledger has the outcome of the chunk.
     let (outcomes, after) = try await prepared.worker.persistently(within: reconnection) {
       session throws(BatchError) in
       var method = before

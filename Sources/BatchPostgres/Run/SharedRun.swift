@@ -1,36 +1,36 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A run that any number of hosts take part in: its row of `_batch_run`.
+/// A run in which any number of hosts take part: its row of `_batch_run`.
 package struct SharedRun: Sendable, Hashable {
-  /// How far a run has come.
+  /// The state of a run.
   package enum State: String, Sendable {
-    /// Spans are left to do.
+    /// Some spans are not done.
     case running
-    /// All are done, and whoever asked for it may not know.
+    /// All spans are done, but whoever asked for the run may not know.
     case finished
-    /// All are done, and whoever asked for it knows.
+    /// All spans are done, and whoever asked for the run knows.
     case acknowledged
-    /// Another run was begun in its place.
+    /// Another run replaces it.
     case setAside
   }
 
   /// The run's UUID.
   package let run: String
   package let job: String
-  /// The identifier that the caller gave to the work, if any.
+  /// The caller's identifier of the work, if any.
   package let runID: String?
   package let state: State
-  /// What decides which rows the run concerns and what it writes.
+  /// The fingerprint of what determines the run's rows and what it writes.
   package let fingerprint: String
-  /// What else there is to know of the job, in the form of whoever began the run.
+  /// Other facts about the job, in the form of the host that began the run.
   package let metadata: [UInt8]
-  /// How many identifiers were selected.
+  /// The number of identifiers selected.
   package let total: Int
   /// When it began, by the server's clock: ISO 8601 in UTC.
   package let startedAt: String
 
-  /// What is said of a run when it begins.
+  /// The description with which a run begins.
   package struct Description: Sendable {
     package var job: String
     package var runID: String?
@@ -47,24 +47,24 @@ package struct SharedRun: Sendable, Hashable {
 }
 
 extension SharedRun {
-  /// What is selected of a row `r` of `_batch_run`.
+  /// The columns selected from a row `r` of `_batch_run`.
   static let columns = """
     r.run, r.version, r.job, r.run_id, r.state, r.fingerprint, r.metadata, r.total,
     to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     """
-  /// How many columns that are.
+  /// The number of these columns.
   static let columnCount = 9
 
   /// Reads a row that begins with the columns.
   ///
-  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version has begun.
+  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version began.
   init(_ rows: PostgresResult, _ row: Int, from session: PostgresSession) throws(BatchError) {
     let version = rows.integer(row, 1) ?? 0
     guard version <= Int64(RunTables.version), let state = State(rawValue: rows.text(row, 4) ?? "")
     else {
       throw BatchError(
         .unsupportedVersion,
-        "a newer version of batch is at work on this job: its tables have version \(version),"
+        "a newer version of batch works on this job: its tables have version \(version),"
           + " and this program reads up to \(RunTables.version)",
         at: session.address.description,
         remedy: "install the same version on all hosts"
@@ -82,7 +82,7 @@ extension SharedRun {
 }
 
 extension RunTables {
-  /// Has one host at a time decide whether a run of a job is to begin, until the end of the transaction.
+  /// Lets one host at a time decide whether to begin a run of a job, until the end of the transaction.
   package func lock(job: String, in session: PostgresSession) throws(BatchError) {
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
@@ -90,7 +90,7 @@ extension RunTables {
     )
   }
 
-  /// Whether a host is deciding whether a run of a job is to begin, or selects its identifiers.
+  /// Whether a host is deciding whether to begin a run of a job, or is selecting its identifiers.
   package func isLocked(job: String, in session: PostgresSession) throws(BatchError) -> Bool {
     let isFree = try session.text(
       "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))",
@@ -99,17 +99,18 @@ extension RunTables {
     return isFree != "t"
   }
 
-  /// Begins a run, inside a transaction of the caller that has locked the job: its row, its spans and their lists.
+  /// Begins a run: adds its row, its spans and their lists, inside the caller's transaction, which must have locked the
+  /// job.
   ///
-  /// One of no identifiers has no spans, and is left to be ended, by the process that tells so.
+  /// A run without identifiers has no spans; the process that reports it ends it.
   ///
   /// - Parameters:
   ///   - run: The run's UUID.
-  ///   - description: What is said of it.
+  ///   - description: Its description.
   ///   - list: The identifiers.
-  ///   - length: How many positions a span has; nil for as many as suit the list.
+  ///   - length: The number of positions in a span; nil for one that suits the list.
   ///   - session: The session.
-  /// - Throws: What the server says.
+  /// - Throws: The server's error.
   package func begin(
     _ run: String,
     _ description: SharedRun.Description,
@@ -154,7 +155,7 @@ extension RunTables {
 
   /// The runs of a job, the newest last.
   ///
-  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version has begun.
+  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version began.
   package func runs(
     ofJob job: String,
     in session: PostgresSession
@@ -168,10 +169,10 @@ extension RunTables {
     return runs
   }
 
-  /// Has another run begin in place of one that is not finished, inside a transaction of the caller that has locked
-  /// the job: whoever still has a span of it finds out before its next chunk.
+  /// Sets aside an unfinished run so that another can replace it, inside the caller's transaction, which must have
+  /// locked the job: a process that still has a span finds out before its next chunk.
   package func setAside(_ run: String, in session: PostgresSession) throws(BatchError) {
-    // First the run, so that no span is granted any more; then the spans, which waits for chunks under way.
+    // First the run, so that no more spans are granted; then the spans, which waits for the chunks under way.
     try session.execute(
       """
       UPDATE \(self.run) SET state = 'setAside', ended_at = clock_timestamp()
@@ -187,11 +188,11 @@ extension RunTables {
 
   /// Records that all spans of a run are done.
   ///
-  /// - Returns: Whether this has ended the run: true for one host alone, which tells the end.
-  /// - Throws: `BatchError` of code `damagedFile` if the spans are not all that the run began with.
+  /// - Returns: Whether this call ended the run: true for only one host, which reports the end.
+  /// - Throws: `BatchError` of code `damagedFile` if spans that the run began with are missing.
   package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
-      // What is told to be done must be on the disk, with all that was committed before, whatever the role has.
+      // A reported end must be on disk, with everything committed before, whatever the role's setting.
       try session.execute(
         """
         SELECT set_config('synchronous_commit', 'on', true)
@@ -219,7 +220,7 @@ extension RunTables {
     }
   }
 
-  /// Records that whoever asked for a run knows that all of it is done.
+  /// Records that whoever asked for a run knows of its end.
   package func acknowledge(_ run: String, in session: PostgresSession) throws(BatchError) {
     try session.execute(
       "UPDATE \(self.run) SET state = 'acknowledged' WHERE run = $1::uuid AND state = 'finished'",
@@ -227,7 +228,7 @@ extension RunTables {
     )
   }
 
-  /// Has hosts do what an operator asks for, when they are heard of next; nil for nothing any more.
+  /// Sets the operator's request, which hosts receive with their next heartbeats; nil withdraws it.
   package func request(
     _ control: String?,
     of run: String,

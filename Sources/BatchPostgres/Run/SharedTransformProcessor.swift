@@ -2,26 +2,27 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Transforms the rows of a run's chunks: a worker reads rows and has them computed, and then sets what came of it, each
-/// chunk in a transaction on its own connection.
+/// Transforms the rows of a run's chunks: a worker reads rows, computes their values and sets them, each chunk in a
+/// transaction on the worker's own connection.
 ///
-/// No transaction is open while something computes, unless others change the rows of a chunk faster than that.
+/// No transaction is open during the computation, unless others change the rows of a chunk faster than they can be
+/// computed.
 package struct SharedTransformProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
     fileprivate var chunk: TransformedRows
     fileprivate let worker: PostgresConnection
   }
 
-  /// What computes: of rows that cannot be done now it says so, and in the last try that they have failed.
+  /// Returns the computation, which postpones rows that cannot be computed now, and on the last try fails them.
   package typealias Computing = @Sendable (_ isLastTry: Bool) -> RowComputation
 
   private let chunks: ChunkTransaction<PostgresTransform>
   private let computing: Computing
   private let spans: LeasedSpans
   package let patience: Duration?
-  /// How long a connection that breaks is made anew.
+  /// How long to retry a broken connection.
   private let reconnection: Duration
-  /// How the last chunks had to be done.
+  /// The method that the last chunks needed.
   private let method = Lock(WritingMethod.counting)
 
   package init(
@@ -79,7 +80,7 @@ package struct SharedTransformProcessor: ChunkProcessor {
     let (chunks, compute) = (chunks, computing(false))
     let before = method.withLock { $0 }
     let start = ContinuousClock.now
-    // After a break the ledger says what became of the chunk.
+    // After a broken connection, the ledger has the outcome of the chunk.
     let (outcomes, after) = try await prepared.worker.persistently(within: reconnection) {
       session throws(BatchError) in
       var method = before

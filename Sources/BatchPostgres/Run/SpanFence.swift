@@ -2,25 +2,25 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// Lets the transactions of chunks pass whose process still has the span, and enters them in the ledger.
+/// Admits a chunk's transaction only if its process still has the span, and enters the chunk in the ledger.
 ///
-/// A transaction locks the row of its span by `FOR KEY SHARE`, if the token in it is still the process's. Such locks do not
-/// stand in each other's way, and no heartbeat touches the row. Whoever takes the span over changes the token, which
-/// is part of a unique key, and for that needs a lock which waits for all of these. So when a span has changed
-/// hands, each transaction of the former holder is committed, and seen by the new one, or will find another token.
+/// A transaction locks the row of its span with `FOR KEY SHARE`, if the row still has the process's token. Such locks
+/// do not block each other, and no heartbeat touches the row. A takeover changes the token, which is part of a unique
+/// key, and so needs a lock that waits for all of these. So once a span has changed hands, each transaction of the
+/// former holder is either committed and visible to the new one, or will find another token.
 ///
-/// The chunk is entered before its rows are changed. If the connection breaks at COMMIT, nobody here knows whether it is
-/// done, and the server may still be at it: the same chunk, entered again, waits there for the first attempt, and
-/// finds out.
+/// The chunk is entered before its rows are changed. If the connection breaks at COMMIT, the process does not know
+/// whether the chunk is done, and the server may still be working on it: a second entry of the same chunk waits there
+/// for the first attempt, and finds out.
 ///
-/// What is entered is counted too, in `_batch_tally`, so that rows of the ledger which somebody removes are missed: see
-/// ``RunTables/doneRanges(of:ofRun:in:)``. Each of the server's processes counts in a row of its own, since one row for all would
-/// have each chunk wait for the COMMIT of the others.
+/// Entries are also counted, in `_batch_tally`, so that removing rows from the ledger is noticed: see
+/// ``RunTables/doneRanges(of:ofRun:in:)``. Each of the server's processes counts in its own row: with a shared row,
+/// each chunk would wait for the COMMIT of the others.
 package struct SpanFence: Sendable {
-  /// What comes of entering a chunk.
+  /// The result of entering a chunk.
   package enum Entry: Sendable, Hashable {
     case entered
-    /// It is done, and this is what became of it.
+    /// The chunk is already done, with these outcomes.
     case isThere(Outcomes)
   }
 
@@ -32,10 +32,10 @@ package struct SpanFence: Sendable {
     self.run = run
   }
 
-  /// Enters a chunk, inside its transaction, as one of which all succeeds.
+  /// Enters a chunk, inside its transaction, as fully successful.
   ///
-  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, or the positions are otherwise
-  ///   divided in the ledger.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, or the ledger divides the
+  ///   positions differently.
   package func enter(
     _ positions: Range<Int>,
     under lease: SpanLease,
@@ -43,7 +43,7 @@ package struct SpanFence: Sendable {
   ) throws(BatchError) -> Entry {
     let entry = entry(of: positions, under: lease)
     if try session.execute(entry.sql, entry.values).affectedCount == 1 { return .entered }
-    // Seen by a statement that begins only now, after the one before has waited.
+    // A new statement, which sees what the previous one waited for.
     let found = try session.execute(
       """
       SELECT l.succeeded, l.unchanged, l.vanished, l.no_longer_matching, l.failed
@@ -56,8 +56,8 @@ package struct SpanFence: Sendable {
     return .isThere(found.outcomes(0, from: 0))
   }
 
-  /// The statement that enters a chunk as one of which all succeeds: it affects one row, or none if another process has the
-  /// span or the chunk is there.
+  /// The statement that enters a chunk as fully successful: it affects one row, or none if another process has the
+  /// span or the chunk is already entered.
   func entry(of positions: Range<Int>, under lease: SpanLease) -> PostgresStatement {
     PostgresStatement(
       sql: """
@@ -79,11 +79,11 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// The statement that tells how much of a span is done by the ledger, and how much was counted; behind the entry of a chunk.
+  /// The statement that reads how much of a span is done by the ledger, and how much was counted.
   ///
-  /// Before it, a row that somebody removes after this has looked, and before the chunk is entered, would not be missed.
+  /// It follows the entry of a chunk: otherwise a row removed between this check and the entry would go unnoticed.
   func counts(under lease: SpanLease) -> PostgresStatement {
-    // One statement, which sees each chunk of others in both tables or in none.
+    // One statement, so that it sees each chunk of others in both tables or in neither.
     PostgresStatement(
       sql: """
         SELECT (SELECT coalesce(sum(next - first), 0) FROM \(tables.ledger)
@@ -98,7 +98,7 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// Refuses a ledger that has other chunks of a span than were counted, by the answer to ``counts(under:)``.
+  /// Refuses a ledger whose chunks of a span differ from their count, by the answer to ``counts(under:)``.
   ///
   /// - Throws: `BatchError` of code `damagedFile`.
   func requireCounted(_ lease: SpanLease, by counts: PostgresResult) throws(BatchError) {
@@ -110,17 +110,17 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// The error about a span that another process has.
+  /// The error about a span that another process has taken over.
   static func lost(_ lease: SpanLease, ofRun run: String) -> BatchError {
     BatchError(
       .leaseLost,
-      "another process has taken positions \(lease.positions.lowerBound) to"
-        + " \(lease.positions.upperBound - 1) over",
+      "another process has taken over positions \(lease.positions.lowerBound) to"
+        + " \(lease.positions.upperBound - 1)",
       at: "run \(run)"
     )
   }
 
-  /// Enters what became of a chunk that was entered in the same transaction, where not all has succeeded.
+  /// Enters the outcomes of a chunk that was entered in the same transaction, unless all its identifiers succeeded.
   package func complete(
     _ positions: Range<Int>,
     _ written: WrittenRows,

@@ -2,8 +2,8 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// A part of the positions of a run that a process has, and what proves it: the token changes whenever somebody else
-/// gets the span.
+/// A process's lease of a span of a run's positions, with the token that proves it: the token changes whenever another
+/// process gets the span.
 package struct SpanLease: Sendable, Hashable {
   package let positions: Range<Int>
   package let token: Int64
@@ -16,15 +16,15 @@ package struct SpanLease: Sendable, Hashable {
 
 /// Claims spans of a run for a process, and records that they are done.
 ///
-/// A span is free if nobody has it, or if whoever has it was not heard of for the time of a lease. A lease only decides who
-/// works on what, which is a matter of speed: that nothing is done twice is the matter of ``SpanFence`` and of
-/// the ledger.
+/// A span is free if no process has it, or if its process has sent no heartbeat for the duration of a lease. A lease
+/// only decides who works on what, which affects speed: ``SpanFence`` and the ledger ensure that nothing is done
+/// twice.
 package struct SpanClaims: Sendable {
-  /// What comes of a claim.
+  /// The answer to a claim.
   package enum Answer: Sendable, Hashable {
-    /// The span is the process's own, and some of its positions are still to do.
+    /// The process gets the span, whose remaining positions are still to do.
     case granted(SpanLease, remaining: [Range<Int>])
-    /// Others are at work on all that is not done.
+    /// Others are working on all unfinished spans.
     case noneFree
     /// All spans are done.
     case exhausted
@@ -33,7 +33,7 @@ package struct SpanClaims: Sendable {
   package let tables: RunTables
   package let run: String
   package let host: String
-  /// How long a process may be silent and keep its spans.
+  /// How long a process keeps its spans without a heartbeat.
   package let lease: Duration
 
   package init(_ heartbeat: HostHeartbeat, lease: Duration) {
@@ -46,26 +46,25 @@ package struct SpanClaims: Sendable {
   /// Asks for a span.
   ///
   /// - Parameters:
-  ///   - known: The first positions of the spans that the process thinks to be its own. It is granted none of them, whoever
-  ///     has them by the server's word: it finds out by the fence, and asks again. What the server thinks to be the
-  ///     process's own, and the process does not know of, it is granted: an answer was lost.
+  ///   - known: The first positions of the spans that the process believes it has. It is granted none of them, even
+  ///     if the server disagrees: the process finds out at the fence, and asks again. If the server records a span as
+  ///     the process's but the process does not know it, an answer was lost, and the span is granted again.
   ///   - session: The session.
   /// - Returns: The span, or why there is none.
-  /// - Throws: `BatchError` of code `damagedFile` if somebody has changed the ledger; what the server says.
+  /// - Throws: `BatchError` of code `damagedFile` if somebody has changed the ledger; the server's error.
   package func claim(
     knowing known: some Collection<Int>,
     in session: PostgresSession
   ) throws(BatchError) -> Answer {
-    // What was committed before the span was locked is to be seen by the statement after it, and only that isolation
-    // has it so.
+    // The statement after the lock must see everything committed before it, which only this isolation level ensures.
     try session.transaction(.bookkeeping) { () throws(BatchError) in
-      // Whoever sets the run aside waits for this, and takes back what it has granted.
+      // A transaction that sets the run aside waits for this one, and then revokes the span.
       let run = try session.execute(
         "SELECT FROM \(tables.run) WHERE run = $1::uuid AND state = 'running' FOR SHARE",
         .text(self.run)
       )
       guard run.count == 1 else { return .exhausted }
-      // Whoever asks is alive, and must not lose at once what it is given.
+      // A process that asks is alive, and must not lose its new span immediately.
       try session.execute(
         "UPDATE \(tables.host) SET seen_at = clock_timestamp() WHERE run = $1::uuid AND host = $2::uuid",
         .text(self.run),
@@ -74,8 +73,8 @@ package struct SpanClaims: Sendable {
       let found = try session.execute(
         """
         WITH free AS MATERIALIZED (
-          -- A subquery and no join: of a span that was claimed since the statement began, the condition is looked at
-          -- again with the span as it is now, and the rows that it was joined with as they were.
+          -- A subquery, not a join: if a span was claimed since the statement began, the server checks the condition
+          -- again with the new version of the span, but with the old versions of rows joined to it.
           SELECT s.first FROM \(tables.span) AS s
           WHERE s.run = $1::uuid AND NOT s.done AND s.first <> ALL ($3)
             AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
@@ -107,14 +106,14 @@ package struct SpanClaims: Sendable {
     }
   }
 
-  /// Records that all of a span is done: its chunks go from the ledger into the span's row.
+  /// Records that a span is done: its chunks move from the ledger to the span's row.
   ///
-  /// - Throws: `BatchError` of code `leaseLost` if another process has the span by now, if it was recorded before, or if not
-  ///   all of it is done: a server that has crashed, or taken over from another one, may have lost the last chunks.
-  ///   Of code `damagedFile` if somebody has changed the ledger.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, if the span is already
+  ///   recorded as done, or if part of it is not done: a server that crashed, or a promoted standby, may have lost
+  ///   the last chunks. Of code `damagedFile` if somebody has changed the ledger.
   package func close(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
-      // A change of the key, which waits for the chunks of the span that are not committed.
+      // This changes a key, so it waits for the span's uncommitted chunks.
       let locked = try session.execute(
         """
         UPDATE \(tables.span) SET token = token + 1, host = NULL
@@ -125,7 +124,7 @@ package struct SpanClaims: Sendable {
         .integer(lease.token)
       )
       guard locked.affectedCount == 1 else { throw SpanFence.lost(lease, ofRun: run) }
-      // What is not there may have been removed by somebody, and is then not to be done again.
+      // Chunks missing from the ledger may have been removed by somebody, and must not be done again.
       _ = try tables.doneRanges(of: lease.positions, ofRun: run, in: session)
       let sums = RunTables.outcomes.map { "coalesce(sum(\($0)), 0) AS \($0)" }
       let closed = try session.execute(
@@ -142,7 +141,7 @@ package struct SpanClaims: Sendable {
         .integer(Int64(lease.positions.lowerBound)),
         .integer(Int64(lease.positions.upperBound))
       )
-      // Nothing is recorded then, and whoever claims the span does what is left of it.
+      // Nothing is recorded then, and the process that claims the span next does the rest.
       guard closed.affectedCount == 1 else { throw SpanFence.lost(lease, ofRun: run) }
     }
   }

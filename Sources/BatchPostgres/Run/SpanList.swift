@@ -1,16 +1,16 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The identifiers of a span as the database keeps them: the bytes of an identifier file with these alone.
+/// The identifiers of a span as the database stores them: the bytes of an identifier file.
 enum SpanList {
-  /// About how many bytes a span's list may have: a host holds those of its own spans.
+  /// The approximate limit of bytes for a span's list: a host holds the lists of its spans in memory.
   private static let byteLimit = 4 << 20
-  /// A span is as many chunks that it takes a while, and yet little of a long list.
+  /// A span is long enough to take a while, yet a small part of a long list.
   private static let lengths = 10_000...500_000
-  /// So many spans at least, of a list that is long enough.
+  /// The minimum number of spans, if the list is long enough.
   private static let spanCount = 64
 
-  /// How many positions a span of a list has.
+  /// The number of positions in a span of a list.
   static func length(for list: IdentifierList) -> Int {
     guard list.count > 0 else { return lengths.lowerBound }
     let wanted = min(max(list.count / spanCount, lengths.lowerBound), lengths.upperBound)
@@ -18,7 +18,7 @@ enum SpanList {
     return max(1, min(wanted, byteLimit / bytesPerKey))
   }
 
-  /// The identifiers at some positions, packed.
+  /// The packed identifiers at some positions.
   static func packed(
     _ list: IdentifierList,
     _ positions: Range<Int>
@@ -39,7 +39,7 @@ enum SpanList {
     return bytes
   }
 
-  /// Appends the identifiers of a list to others, of the same entity.
+  /// Appends the identifiers of a list to others of the same entity.
   static func append(
     _ list: IdentifierList,
     to builder: inout IdentifierListBuilder?
@@ -64,7 +64,7 @@ enum SpanList {
 extension RunTables {
   /// The identifiers of a span.
   ///
-  /// - Throws: `BatchError` of code `damagedFile` if they are not what was once written.
+  /// - Throws: `BatchError` of code `damagedFile` if they are not what was written.
   package func list(
     of span: Range<Int>,
     ofRun run: String,
@@ -89,12 +89,12 @@ extension RunTables {
       throw Self.damaged("\(place): \(error.message)")
     }
     guard identifiers.count == span.count else {
-      throw Self.damaged("\(place) have \(identifiers.count) identifiers in _batch_list")
+      throw Self.damaged("\(place) have \(identifiers.count.grouped) identifiers in _batch_list")
     }
     return identifiers
   }
 
-  /// The identifiers of a run, in the order of their positions; none once they were removed.
+  /// The identifiers of a run, in the order of their positions; empty once they have been removed.
   package func list(ofRun run: String, in session: PostgresSession) throws(BatchError)
     -> IdentifierList
   {
@@ -108,7 +108,7 @@ extension RunTables {
       guard let first = spans.integer(row, 0), let next = spans.integer(row, 1), first < next else {
         throw Self.damaged("the spans of run \(run) contradict themselves")
       }
-      // Keys are in the order of the selection, which need not be their own.
+      // Keys are in the order of the selection, which may differ from key order.
       try SpanList.append(
         try list(of: Int(first)..<Int(next), ofRun: run, in: session),
         to: &builder

@@ -2,9 +2,9 @@
 package import BatchIdentifiers
 
 extension PostgresTransform {
-  /// What the first rows of a query are; inside a transaction of the caller.
+  /// The first rows of a query; inside the caller's transaction.
   ///
-  /// What they would be only the program knows, which may do more than compute.
+  /// Only the program knows their new values, and running it may have side effects.
   package func preview(
     _ limit: Int,
     of query: PostgresQuery,
@@ -13,13 +13,13 @@ extension PostgresTransform {
     try query.preview(limit, of: reads.map(\.name), in: session)
   }
 
-  /// The statements of a chunk, for people.
+  /// The statements of a chunk, for display.
   package func statementText() throws(BatchError) -> String {
     let (query, statement) = try sample()
     return "\(query); \(statement.sql)"
   }
 
-  /// How the server would find the rows of a chunk, line by line; runs nothing.
+  /// The lines of the server's plan for finding the rows of a chunk; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
     let statement = try sample().statement
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(statement.sql)", statement.values)

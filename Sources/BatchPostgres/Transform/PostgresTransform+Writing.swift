@@ -3,18 +3,18 @@ package import BatchEngine
 package import BatchIdentifiers
 
 extension BatchError.Code {
-  /// Rows are not what they were when they were read: the code that SQLite's transforms have.
+  /// Rows have changed since they were read: the same code as for SQLite.
   fileprivate static let rowsChanged = Self(rawValue: "rowsChanged")
 }
 
 extension BatchError {
-  /// Whether nothing was done, since rows are not what they were when they were read.
+  /// Whether nothing was done because rows have changed since they were read.
   package var isAboutStaleRows: Bool { code == .rowsChanged }
 
   fileprivate static var staleRows: BatchError {
     BatchError(
       .rowsChanged,
-      "rows were changed by somebody else since they were read",
+      "somebody else has changed rows since they were read",
       remedy: "read them again"
     )
   }
@@ -26,7 +26,7 @@ extension PostgresTransform: ChunkChange {
   package func countingStatement(
     for chunk: TransformedRows
   ) throws(BatchError) -> PostgresStatement? {
-    // What failed is counted over the whole run, which is done by listing.
+    // Failures count toward the whole run's limit, which only listing checks.
     guard chunk.failures.isEmpty, !chunk.changed.isEmpty else { return nil }
     return try statement(for: chunk, chunk.changed)
   }
@@ -60,7 +60,7 @@ extension PostgresTransform: ChunkChange {
     }
   }
 
-  /// Sets parts of the rows of a chunk, each in a savepoint; `set` sets some of the rows, and gives those of them that were
+  /// Sets the rows of a chunk in parts, each in a savepoint; `set` sets some of the rows and returns those that were
   /// passed over.
   fileprivate func list(
     _ chunk: TransformedRows,
@@ -97,7 +97,7 @@ extension PostgresTransform: ChunkChange {
 
   // MARK: The statement
 
-  /// The statement that sets some of the rows of a chunk, if they are what was read.
+  /// The statement that sets some of the rows of a chunk, if they have not changed since they were read.
   ///
   /// If the keys are a range of integers and most rows get numbers, each row finds its values in the arrays by its key.
   /// This costs the server no more than computing the values itself. Otherwise the statement joins the rows with the
@@ -113,7 +113,7 @@ extension PostgresTransform: ChunkChange {
       elements.allSatisfy(\.hasFixedSize), let number = chunk.rows.keys.number(in: table),
       let bounds = chunk.rows.keys.bounds(in: table)
     {
-      // Zero is no row's version, so that a row without values stays as it is.
+      // No row has version zero, so a row without values stays as it is.
       var places = [Int?](repeating: nil, count: chunk.count)
       for row in rows { places[chunk.rows.numbers[row]] = row }
       let companions = companions(of: chunk, places, elements)
@@ -148,7 +148,7 @@ extension PostgresTransform: ChunkChange {
   /// - Parameters:
   ///   - companions: The result of ``companions(of:_:_:)``.
   ///   - sql: The value of a companion for a row, given its index.
-  /// - Returns: The `SET` list, and the condition that a row is what was read.
+  /// - Returns: The `SET` list, and the condition that a row has not changed since it was read.
   private func assignments(
     _ companions: [RowKeys.Companion],
     _ sql: (Int) -> String
@@ -259,8 +259,8 @@ extension PostgresTransform: ChunkChange {
     return (array, hasNull && element.hasFixedSize ? nulls : nil, isPartial ? flags : nil)
   }
 
-  /// What the values of a column are sent as: numbers and blobs where all of them are, and texts otherwise, of which the server
-  /// makes values as it does of literals, or says why it cannot.
+  /// The form in which a column's values are sent: as numbers or blobs if all of them are, otherwise as texts, which
+  /// the server converts like literals, or refuses with a reason.
   private func element(
     of column: Int,
     _ values: RowValues,
@@ -281,8 +281,8 @@ extension PostgresTransform: ChunkChange {
   }
 }
 
-/// A transform that locks the rows of a chunk before it sets them, and computes those again that are not what was read:
-/// for chunks that others change faster than they can be computed.
+/// A transform that locks the rows of a chunk before it sets them, and recomputes those that have changed: for chunks
+/// that others change faster than they can be computed.
 struct LockingTransform: ChunkChange {
   let transform: PostgresTransform
   let compute: RowComputation
@@ -306,7 +306,7 @@ struct LockingTransform: ChunkChange {
   ) throws(BatchError) -> WrittenRows {
     let rows = try transform.read(chunk.rows.keys, .locking, in: session)
     let now = try chunk.renewed(rows, compute)
-    // Nobody waits for that under a lock: the chunk is done anew.
+    // A postponement must not wait under a lock: the chunk is repeated later.
     if let postponement = now.postponement { throw postponement }
     return try transform.list(now, method, onFailure: policy, in: session) {
       part throws(BatchError) in
@@ -317,7 +317,7 @@ struct LockingTransform: ChunkChange {
       )
       let answer = try session.execute(statement.sql, statement.values)
       guard let numbers = answer.numbers() else { throw transform.table.ambiguous(transform.key) }
-      // Nobody else can have changed them: a trigger keeps the row as it is.
+      // The rows are locked, so nobody else has changed a missing one: a trigger suppressed its update.
       return part.indices.filter { !numbers.contains($0) }.map { part[$0] }
     }
   }

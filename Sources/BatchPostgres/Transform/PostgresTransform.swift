@@ -1,18 +1,18 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A change whose values are computed outside the server: the rows of a chunk are read, something computes, and one statement
-/// sets what was computed.
+/// A change whose values are computed outside the server: it reads the rows of a chunk, computes their new values, and
+/// sets them with one statement.
 ///
-/// Rows are not locked meanwhile. Each is set only if it is the version that was read, so that no change of others is
-/// lost; one that is not is read and computed again. Triggers, constraints and foreign keys act as in one `UPDATE` of the rows of
-/// the chunk.
+/// Rows are not locked during the computation. A row is set only if it is still the version that was read, so no change
+/// by others is lost; otherwise it is read and computed again. Triggers, constraints and foreign keys act as in one
+/// `UPDATE` of the chunk's rows.
 package struct PostgresTransform: Sendable {
   package let table: PostgresTable
   package let key: PostgresKey
-  /// What is read of a row.
+  /// The columns that are read.
   package let reads: [PostgresColumn]
-  /// What may be set.
+  /// The columns that may be set.
   package let writes: [PostgresColumn]
   package let condition: PostgresChange.Condition
   package let parameters: PostgresParameters
@@ -20,8 +20,8 @@ package struct PostgresTransform: Sendable {
 
   /// A transform of rows that a key identifies.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` for a column that is not there or that the server computes,
-  ///   `unstableKey` for one of the key that is to be set.
+  /// - Throws: `BatchError` of code `unknownAttribute` for a column that does not exist or a written column that the
+  ///   server computes, `unstableKey` for a written column of the key.
   package init(
     of table: PostgresTable,
     key: PostgresKey,
@@ -46,10 +46,10 @@ package struct PostgresTransform: Sendable {
     self.path = path
   }
 
-  /// Finds out, before the first chunk, whether rows can be read and set at all; changes nothing.
+  /// Checks, before the first chunk, whether rows can be read and set at all; changes nothing.
   ///
   /// - Parameter session: The session, in no transaction.
-  /// - Returns: What somebody should know who has the rows changed.
+  /// - Returns: Notes for whoever runs the transform.
   /// - Throws: What ``PostgresChange/check(in:)`` does.
   package func check(in session: PostgresSession) throws(BatchError) -> [String] {
     let role = try session.requireWriting()
@@ -64,8 +64,8 @@ package struct PostgresTransform: Sendable {
     return table.notes(for: role)
   }
 
-  /// The query that reads a chunk and the statement that sets what was computed: of a key that no row has, with values
-  /// that are never set.
+  /// The query that reads a chunk and the statement that sets the computed values, for a sample key and values that are
+  /// never set.
   func sample() throws(BatchError) -> (query: String, statement: PostgresStatement) {
     var rows = ReadRows(of: reads, keys: try .sample(of: key))
     rows.numbers = [0]
@@ -94,16 +94,16 @@ package struct PostgresTransform: Sendable {
     )
   }
 
-  /// Reads the rows of a chunk and has their values computed.
+  /// Reads the rows of a chunk and computes their values.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - byteLimit: How many bytes are held of what is read; the row that comes to as many is the last.
-  ///   - limit: How long the statement may take; nil for what the server has.
+  ///   - byteLimit: How many bytes of the rows to hold; the row that reaches the limit is the last.
+  ///   - limit: How long the statement may take; nil for the server's setting.
   ///   - session: The session, in no transaction.
-  ///   - compute: What computes.
-  /// - Returns: The first identifiers of the chunk, as many as are held.
-  /// - Throws: What the server says, and what `compute` does.
+  ///   - compute: The computation.
+  /// - Returns: The first identifiers of the chunk, as many as fit.
+  /// - Throws: The server's error, or that of `compute`.
   package func prepare(
     _ keys: RowKeys,
     holding byteLimit: Int = .max,
@@ -124,7 +124,7 @@ package struct PostgresTransform: Sendable {
     return TransformedRows(rows, computed)
   }
 
-  /// Reads the rows of a chunk again, and has those computed that are not as they were, or could not be done before.
+  /// Reads the rows of a chunk again, and computes those that have changed or were postponed.
   package func refresh(
     _ chunk: TransformedRows,
     within limit: Duration? = nil,
@@ -144,7 +144,7 @@ package struct PostgresTransform: Sendable {
   ) throws(BatchError) -> ReadRows {
     var rows = ReadRows(of: reads, keys: keys)
     var reached = keys.count
-    // In a constant: capturing the columns would copy their names for each row.
+    // A constant: capturing the columns would copy their names for each row.
     let forms = reads.map(\.form)
     try reader.forEachRow(of: keys, mode, within: limit, in: session) {
       row,
@@ -185,7 +185,7 @@ extension RowValues {
     case .boolean: append(integer: value[0] == 0 ? 0 : 1)
     case .integer: append(integer: value.bigEndianInteger() ?? 0)
     case .singleReal:
-      // By its digits: 0.1 is the number that somebody wrote, and 0.10000000149011612 is not.
+      // By its shortest digits: somebody wrote 0.1, not 0.10000000149011612.
       let single = Float(bitPattern: value.bigEndian(at: 0, as: UInt32.self))
       append(real: Double("\(single)") ?? Double(single))
     case .real: append(real: Double(bitPattern: value.bigEndian(at: 0, as: UInt64.self)))

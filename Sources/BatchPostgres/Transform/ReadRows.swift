@@ -2,17 +2,17 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// The rows of a chunk as they were read: the columns, and which identifier each row has.
+/// The rows of a chunk as they were read: their columns, and the identifier of each row.
 package struct ReadRows: Sendable {
-  /// What was read of each row.
+  /// The columns that were read.
   package let columns: [PostgresColumn]
-  /// The values, a row for each row that was found, in the order of the chunk.
+  /// The values of the rows found, in the order of the chunk.
   package internal(set) var values: RowValues
   /// The number of each row's identifier in the chunk, ascending.
   package internal(set) var numbers: [Int] = []
-  /// What is not the same when a row has changed, one for each.
+  /// The version of each row, which differs once the row has changed.
   var versions: [Int64] = []
-  /// The numbers of identifiers whose rows do not satisfy `where` any more, ascending.
+  /// The numbers of the identifiers whose rows no longer satisfy `where`, ascending.
   var notMatching: [Int] = []
   /// The keys of the chunk.
   package internal(set) var keys: RowKeys
@@ -23,13 +23,13 @@ package struct ReadRows: Sendable {
     values = RowValues(columns: columns.count)
   }
 
-  /// How many rows were found.
+  /// The number of rows found.
   package var count: Int { values.count }
 
   /// The key of a row.
   package func key(of row: Int) -> PrimaryKey { keys.key(at: numbers[row]) }
 
-  /// The identifiers without a row that is to be changed, by their numbers.
+  /// The identifiers without a row to change, by their numbers.
   var passedOver: PassedOver {
     var passedOver = PassedOver()
     if count == keys.count { return passedOver }
@@ -40,7 +40,7 @@ package struct ReadRows: Sendable {
     return passedOver
   }
 
-  /// The first rows, as those of a chunk that ends before the next one.
+  /// The first rows, as a chunk that ends before the next row.
   func prefix(_ length: Int) -> ReadRows {
     guard length < count else { return self }
     let end = numbers[length]
@@ -53,7 +53,7 @@ package struct ReadRows: Sendable {
     return part
   }
 
-  /// Some of the rows, in the same order, as those of the same chunk.
+  /// Some of the rows, in the same order, as rows of the same chunk.
   func selecting(_ rows: [Int]) throws(BatchError) -> ReadRows {
     var part = ReadRows(of: columns, keys: keys)
     for row in rows { try part.values.append(row: row, of: values) }
@@ -62,7 +62,7 @@ package struct ReadRows: Sendable {
     return part
   }
 
-  /// Where each row is among others of the same chunk; nil if it is not there, or has other values.
+  /// The place of each row among other rows of the same chunk; nil if it is missing there or has other values.
   func places(in others: ReadRows) -> [Int?] {
     var place = 0
     return (0..<count).map { row in
@@ -75,14 +75,14 @@ package struct ReadRows: Sendable {
   }
 }
 
-/// What computes the new values of rows.
+/// A computation of the new values of rows.
 ///
-/// It may be called with the same rows again: after a crash, and where others have changed some of them meanwhile.
+/// It may be called again with the same rows: after a crash, or after others have changed some of them.
 package typealias RowComputation = @Sendable (ReadRows) throws(BatchError) -> ComputedRows
 
-/// What was computed of rows.
+/// The computed values of rows.
 package struct ComputedRows: Sendable {
-  /// The values of the columns that are written, a row for each of the first rows that was reached.
+  /// The values of the written columns, for as many of the first rows as were reached.
   package var values: RowValues
   /// The rows that failed, ascending.
   package var failures: [(row: Int, error: BatchError)] = []

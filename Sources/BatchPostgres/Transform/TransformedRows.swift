@@ -2,14 +2,14 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// A chunk that was read and computed, on its way into the database.
+/// A chunk that was read and computed, ready to be written.
 package struct TransformedRows: Sendable {
-  /// What was read.
+  /// The rows as they were read.
   package let rows: ReadRows
   private let computed: ComputedRows
   /// The rows that get values.
   let changed: [Int]
-  /// The identifiers that are passed over, by their numbers.
+  /// The identifiers passed over, by their numbers.
   let passedOver: PassedOver
 
   init(_ rows: ReadRows, _ computed: ComputedRows) {
@@ -27,31 +27,30 @@ package struct TransformedRows: Sendable {
     self.passedOver = passedOver
   }
 
-  /// How many identifiers it has: the first of those that were asked for.
+  /// The number of its identifiers, which are the first of those requested.
   package var count: Int { rows.keys.count }
 
-  /// About how many bytes it holds.
+  /// The approximate number of bytes that it holds.
   package var byteCount: Int { rows.values.byteCount + computed.values.byteCount }
 
   /// The values of a row's written columns.
   var values: RowValues { computed.values }
 
-  /// The identifiers whose rows could not be computed, ascending, by their numbers.
+  /// The identifiers whose rows could not be computed, by their numbers, ascending.
   var failures: [(number: Int, error: BatchError)] {
     computed.failures.map { (rows.numbers[$0.row], $0.error) }
   }
 
-  /// Why some of its rows cannot be done now; nil if all can.
+  /// Why some of its rows are postponed; nil if none is.
   package var postponement: BatchError? {
     guard let first = computed.postponed.first else { return nil }
     var error = first.error.about(rows.key(of: first.row))
     let others = computed.postponed.count - 1
-    if others > 0 { error.message += " (and \(others) more)" }
+    if others > 0 { error.message += " (and \(others.grouped) more)" }
     return error
   }
 
-  /// The chunk with its rows as they are now: computed are those that are not as they were, and those that could not be
-  /// done before.
+  /// The chunk with its rows as they are now: computes those that have changed or were postponed.
   func renewed(
     _ now: ReadRows,
     _ compute: RowComputation
@@ -63,7 +62,7 @@ package struct TransformedRows: Sendable {
     var new = ComputedRows(RowValues(columns: values.columnCount))
     if !others.isEmpty { new = try compute(now.selecting(others)) }
     if new.values.count < others.count {
-      // As many as are held.
+      // Only as many rows as were computed.
       now = now.prefix(others[new.values.count])
       places.removeSubrange(now.count...)
       others.removeSubrange(new.values.count...)

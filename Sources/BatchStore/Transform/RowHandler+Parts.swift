@@ -9,11 +9,11 @@ extension RowHandler {
   ///   - rows: The rows.
   ///   - columnCount: How many columns may be set.
   ///   - run: The run that they are changed by.
-  ///   - policy: What becomes of the chunk if an identifier fails.
+  ///   - policy: What happens to the chunk if an identifier fails.
   ///   - isLastTry: Whether rows fail that cannot be done now.
   ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
   /// - Returns: The changes of the first rows, as many as are held.
-  /// - Throws: The error of the row that is one too many, or whatever is about more than a row.
+  /// - Throws: The error of the row that exceeds the limit of failures, or any error not about a single row.
   package func changes(
     of rows: ChunkRows,
     setting columnCount: Int,

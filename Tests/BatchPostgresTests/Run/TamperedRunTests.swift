@@ -65,7 +65,7 @@ import Testing
       try a.commit(0..<5, under: lease)
       try a.commit(5..<10, under: lease)
       try trial.database.run(edit)
-      // The process comes again with the same chunk and the same lease, by a new connection.
+      // The process retries the same chunk under the same lease, on a new connection.
       let again = try trial.host()
       again.method = method
       expectRefusal { try again.commit(5..<10, under: lease) }
