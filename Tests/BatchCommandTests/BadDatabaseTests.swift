@@ -121,7 +121,7 @@ import Testing
     let result = try BatchProgram.run("run", "job.json", in: directory)
     #expect(result.status == 2, "\(result.errors)")
     let says =
-      #"a row of "numbers" has a key of 1,100,004 bytes in "k", "part"; the maximum is 1048576"#
+      #"a row of "numbers" has a key of 1,100,004 bytes in "k", "part"; the maximum is 1,048,576"#
     #expect(result.errors.contains(says), "\(result.errors)")
     let remedy = try #require(result.errors.components(separatedBy: "with ").last)
     try directory.write(

@@ -492,7 +492,7 @@ package struct IdentifierQuery: Sendable {
     return BatchError(
       .unstableKey,
       "a row of \"\(entity.name)\" has a key of \(byteCount.grouped) bytes in"
-        + " \(columns.joined(separator: ", ")); the maximum is \(EncodedKey.maximumByteCount)",
+        + " \(columns.joined(separator: ", ")); the maximum is \(EncodedKey.maximumByteCount.grouped)",
       remedy: "leave such rows out with \(length.joined(separator: " + ")) < 500000"
     )
   }
